@@ -1,0 +1,1 @@
+"""CHANNELS: translate between one platform and the shared vocabulary, nothing else."""

@@ -1,0 +1,295 @@
+"""What the gateway asks of a store. Every implementation passes tests/contracts/test_store.py.
+
+Words: an *entry* is one accepted inbound item; a *record* is one line of a thread's append-only
+log; an *outbox row* is one reply that has to leave. All times are Unix seconds. All bodies are plain
+JSON data. Every method raises StorageError when the store cannot do it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+RecordKind = Literal["session", "user", "step", "assistant", "error", "notice"]
+VISIBLE_KINDS: tuple[RecordKind, ...] = ("session", "user", "assistant", "error", "notice")
+OutboxState = Literal["ready", "sending", "sent", "failed"]
+Outcome = Literal["answered", "error", "cancelled", "command", "declined"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewEntry:
+    """An inbound item to accept."""
+
+    dedupe_key: str
+    thread: str
+    message_id: str
+    kind: Literal["message", "command", "approval"]
+    body: Mapping[str, Any]
+    received_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """The answer to `accept`: the entry's place in the queue, and whether it was already there."""
+
+    seq: int
+    message_id: str
+    duplicate: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InboxEntry:
+    """An accepted item that is not finished."""
+
+    seq: int
+    thread: str
+    message_id: str
+    kind: Literal["message", "command", "approval"]
+    body: Mapping[str, Any]
+    received_at: float
+    attempts: int
+    cancelled: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """The right to work on a thread. `fence` grows with every new owner and never repeats."""
+
+    thread: str
+    owner: str
+    fence: int
+    expires_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRecord:
+    """A record to append."""
+
+    kind: RecordKind
+    session_id: str
+    message_id: str
+    body: Mapping[str, Any]
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A record as stored; `id` grows over the whole store."""
+
+    id: int
+    thread: str
+    kind: RecordKind
+    session_id: str
+    message_id: str
+    body: Mapping[str, Any]
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewOutboxRow:
+    """A reply to send. `key` is unique: adding the same key twice adds nothing."""
+
+    key: str
+    message_id: str
+    body: Mapping[str, Any]
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutboxRow:
+    """A reply as stored. `entry_id` is the log record it shows."""
+
+    id: int
+    key: str
+    thread: str
+    message_id: str
+    entry_id: int
+    body: Mapping[str, Any]
+    state: OutboxState
+    attempts: int
+    not_before: float
+    created_at: float
+    receipt: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnCommit:
+    """Everything that makes a turn final, applied in one transaction or not at all."""
+
+    seq: int
+    """The inbox entry that this finishes."""
+    outcome: Outcome
+    records: tuple[NewRecord, ...] = ()
+    outbox: tuple[NewOutboxRow, ...] = ()
+    """Each row's entry_id becomes the id of the last record of `records`."""
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """The ids given by a commit, in the order of its records and rows."""
+
+    record_ids: tuple[int, ...]
+    outbox_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interaction:
+    """Something that waits for a person's answer: single use, bound to people and to one action."""
+
+    id: str
+    thread: str
+    session_id: str
+    kind: str
+    options: tuple[str, ...]
+    allowed_users: tuple[str, ...]
+    """Empty means nobody."""
+    action_hash: str
+    created_at: float
+    expires_at: float
+    body: Mapping[str, Any] = field(default_factory=dict)
+
+
+AnswerStatus = Literal["accepted", "unknown", "already_answered", "expired", "not_allowed", "invalid_choice"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreCounts:
+    """Sizes for `parlour doctor` and the metrics."""
+
+    inbox_open: int
+    inbox_done: int
+    outbox_open: int
+    records: int
+
+
+class Store(Protocol):
+    """The whole store."""
+
+    # -- life ---------------------------------------------------------------------------------
+    async def open(self) -> None:
+        """Create or migrate the schema. Raises StorageError for a newer schema than this program's."""
+        ...
+
+    async def close(self) -> None:
+        """Finish queued writes and release everything. Safe to call twice."""
+        ...
+
+    async def check_writable(self) -> None:
+        """Write and take back a probe; raises StorageError with the reason."""
+        ...
+
+    async def counts(self) -> StoreCounts: ...
+
+    # -- inbox --------------------------------------------------------------------------------
+    async def accept(self, entry: NewEntry) -> Accepted:
+        """Dedupe and enqueue in one statement; durable when it returns."""
+        ...
+
+    async def open_threads(self) -> tuple[str, ...]:
+        """Threads with unfinished entries, longest waiting first."""
+        ...
+
+    async def next_entry(self, thread: str) -> InboxEntry | None:
+        """The oldest unfinished entry of `thread`."""
+        ...
+
+    async def open_entries(self, thread: str) -> tuple[InboxEntry, ...]:
+        """All unfinished entries of `thread`, oldest first."""
+        ...
+
+    async def start_attempt(self, lease: Lease, seq: int) -> int:
+        """Count one attempt at the entry, durably, before any work; the new count. FenceLost if stale."""
+        ...
+
+    async def cancel_open(self, thread: str, *, up_to_seq: int | None = None) -> int:
+        """Mark the unfinished entries of `thread` (all, or those with seq <= up_to_seq) cancelled;
+        how many were newly marked."""
+        ...
+
+    # -- leases -------------------------------------------------------------------------------
+    async def acquire_lease(self, thread: str, owner: str, *, ttl_s: float, now: float) -> Lease | None:
+        """The lease with a new, higher fence, or None while another owner's lease has not expired."""
+        ...
+
+    async def renew_lease(self, lease: Lease, *, ttl_s: float, now: float) -> Lease:
+        """The same lease for longer. Raises FenceLost when it is no longer ours."""
+        ...
+
+    async def release_lease(self, lease: Lease) -> None:
+        """Give it back; does nothing when it is no longer ours. The fence is remembered."""
+        ...
+
+    async def break_leases(self) -> int:
+        """Expire every lease: for a start-up that has proved no other process lives; how many."""
+        ...
+
+    # -- log ----------------------------------------------------------------------------------
+    def append(self, lease: Lease, records: Sequence[NewRecord]) -> asyncio.Future[tuple[int, ...]]:
+        """Queue records for the thread's log, in order with every other write of this store.
+
+        Returns at once; the future gives the ids, or FenceLost, or StorageError. A `user` record for
+        a (thread, message_id) that already has one is not added again: its id is returned.
+        """
+        ...
+
+    async def read_log(
+        self,
+        thread: str,
+        *,
+        after: int = 0,
+        kinds: Sequence[RecordKind] | None = None,
+        session_id: str | None = None,
+        message_id: str | None = None,
+        limit: int | None = None,
+    ) -> tuple[Record, ...]:
+        """Records with id > `after`, oldest first; with `limit`, the NEWEST `limit` of those."""
+        ...
+
+    # -- turn ---------------------------------------------------------------------------------
+    async def commit_turn(self, lease: Lease, commit: TurnCommit) -> Committed:
+        """Apply `commit` in one transaction after checking the fence.
+
+        Raises FenceLost, or StorageError when the entry is already finished; then nothing is written.
+        """
+        ...
+
+    # -- outbox -------------------------------------------------------------------------------
+    async def outbox_open(self, thread: str | None = None) -> tuple[OutboxRow, ...]:
+        """Rows in state ready or sending, oldest first."""
+        ...
+
+    async def mark_sending(self, row_id: int) -> None:
+        """State sending and one attempt more, durably, before the platform is called."""
+        ...
+
+    async def mark_sent(self, row_id: int, receipt: str, at: float) -> None: ...
+
+    async def mark_retry(self, row_id: int, error: str, not_before: float) -> None:
+        """Back to ready with the error noted, not to be tried before the given time."""
+        ...
+
+    async def mark_failed(self, row_id: int, error: str) -> None: ...
+
+    async def outbox_row(self, row_id: int) -> OutboxRow | None: ...
+
+    # -- sessions -----------------------------------------------------------------------------
+    async def current_session(self, thread: str) -> str | None:
+        """The id of the newest session: that of the newest record of kind "session"."""
+        ...
+
+    # -- pending interactions -----------------------------------------------------------------
+    async def open_interaction(self, interaction: Interaction) -> None: ...
+
+    async def answer_interaction(
+        self, interaction_id: str, *, thread: str, user: str, choice: str, now: float
+    ) -> AnswerStatus:
+        """Record the one answer, atomically: exactly one of many concurrent answers is accepted."""
+        ...
+
+    async def pending_interactions(self, thread: str, *, now: float) -> tuple[Interaction, ...]:
+        """Unanswered, unexpired ones, oldest first."""
+        ...

@@ -1,0 +1,1 @@
+"""MIND: the shared message pipeline. Knows no channel, no server and no database."""

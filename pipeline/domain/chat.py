@@ -1,0 +1,21 @@
+"""What a language model reads and writes: roles and chat messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Role = Literal["system", "user", "assistant"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatMessage:
+    """One entry of a conversation as the model sees it."""
+
+    role: Role
+    content: str
+
+
+def estimate_tokens(text: str) -> int:
+    """Tokens of `text`, rounded up, at four characters each (the seeds' rule for budgets)."""
+    return -(-len(text) // 4)

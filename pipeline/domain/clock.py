@@ -1,0 +1,90 @@
+"""Time as a dependency: the real clock and the manual one that tests turn by hand.
+
+The rest of the project calls no clock of the standard library; a lint rule keeps it so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """What anything that waits or stamps asks for."""
+
+    def now(self) -> float:
+        """Unix time in seconds, for display and records; may jump."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds from an arbitrary start, for durations; never goes backwards."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Return after `seconds`; at once for zero or less."""
+        ...
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(max(0.0, seconds))
+
+
+class ManualClock:
+    """A clock that stands still until `advance` moves it. Ships for tests and simulations."""
+
+    def __init__(self, start: float = 1_700_000_000.0) -> None:
+        self._now = start
+        self._elapsed = 0.0
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._order = 0
+
+    def now(self) -> float:
+        return self._now
+
+    def monotonic(self) -> float:
+        return self._elapsed
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._order += 1
+        heapq.heappush(self._sleepers, (self._elapsed + seconds, self._order, future))
+        await future
+
+    def step_wall(self, seconds: float) -> None:
+        """Jump the wall clock alone, as a time server or an operator would."""
+        self._now += seconds
+
+    async def advance(self, seconds: float) -> None:
+        """Move both clocks forward, waking sleepers in order and letting each run."""
+        target = self._elapsed + seconds
+        await _let_others_run()
+        while self._sleepers and self._sleepers[0][0] <= target:
+            due, _, future = heapq.heappop(self._sleepers)
+            self._move_to(due)
+            if not future.done():
+                future.set_result(None)
+            await _let_others_run()
+        self._move_to(target)
+
+    def _move_to(self, elapsed: float) -> None:
+        self._now += elapsed - self._elapsed
+        self._elapsed = elapsed
+
+
+async def _let_others_run() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)

@@ -1,0 +1,242 @@
+"""Everything the pipeline tells the outside while it works, as one tagged union.
+
+`type` is the wire name of the seed documents. Consumers `match` over `PipelineEvent` and end in
+`assert_never`, so a new event cannot be forgotten. Exactly one of the terminal events
+(`response_complete`, `error`) ends each message.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal
+
+Decision = Literal["ALLOW", "BLOCK", "ESCALATE"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Event:
+    session_id: str
+    message_id: str
+    """The inbound message this event belongs to."""
+
+    type: ClassVar[str] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnStarted(_Event):
+    """The message left the queue and is being worked on."""
+
+    type: ClassVar[str] = "turn_started"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptReady(_Event):
+    """A voice note was understood; the user sees what was heard before the answer."""
+
+    type: ClassVar[str] = "transcript_ready"
+    text: str
+    language: str
+    confidence: float
+    """0 to 1, from the recogniser; a hint, not a probability of being right."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeStarted(_Event):
+    """A graph node begins."""
+
+    type: ClassVar[str] = "node_started"
+    node: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeCompleted(_Event):
+    """A graph node ended with a decision."""
+
+    type: ClassVar[str] = "node_completed"
+    node: str
+    decision: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlmToken(_Event):
+    """A piece of the answer as the model writes it. May be dropped for a slow reader."""
+
+    type: ClassVar[str] = "llm_token"
+    text: str
+    offset: int
+    """Characters of the answer before this piece, so a reader sees a gap."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionStarted(_Event):
+    """A tool call begins."""
+
+    type: ClassVar[str] = "action_started"
+    tool_name: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShieldVerdict(_Event):
+    """The security pipeline's decision on an action."""
+
+    type: ClassVar[str] = "shield_verdict"
+    tool_name: str
+    decision: Decision
+    tier: int
+    confidence: float
+    reasoning: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionCompleted(_Event):
+    """A tool call ended."""
+
+    type: ClassVar[str] = "action_completed"
+    tool_name: str
+    success: bool
+    summary: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRequired(_Event):
+    """An action waits for a person."""
+
+    type: ClassVar[str] = "approval_required"
+    interaction_id: str
+    tool_name: str
+    reasoning: str
+    options: tuple[str, ...]
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalResolved(_Event):
+    """The waiting action was answered, or its time ran out."""
+
+    type: ClassVar[str] = "approval_resolved"
+    interaction_id: str
+    choice: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtrBlocked(_Event):
+    """Off-the-record mode refused an action."""
+
+    type: ClassVar[str] = "otr_blocked"
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubAgentSpawned(_Event):
+    """A sub-agent was started."""
+
+    type: ClassVar[str] = "sub_agent_spawned"
+    name: str
+    task: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubAgentProgress(_Event):
+    """A sub-agent reports."""
+
+    type: ClassVar[str] = "sub_agent_progress"
+    name: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubAgentCompleted(_Event):
+    """A sub-agent finished its task."""
+
+    type: ClassVar[str] = "sub_agent_completed"
+    name: str
+    result: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubAgentFailed(_Event):
+    """A sub-agent could not finish."""
+
+    type: ClassVar[str] = "sub_agent_failed"
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubAgentCancelled(_Event):
+    """A sub-agent was stopped."""
+
+    type: ClassVar[str] = "sub_agent_cancelled"
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thought:
+    """A step of reasoning stored with the answer."""
+
+    stage: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseComplete(_Event):
+    """Terminal: the answer is durable."""
+
+    type: ClassVar[str] = "response_complete"
+    content: str
+    thoughts: tuple[Thought, ...] = ()
+    entry_id: int = 0
+    """The answer's place in the thread's log; 0 where there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorEvent(_Event):
+    """Terminal: the message ended without an answer; `message` says why in words."""
+
+    type: ClassVar[str] = "error"
+    code: str
+    message: str
+    recoverable: bool
+    """True when sending the message again may work."""
+    entry_id: int = 0
+
+
+PipelineEvent = (
+    TurnStarted
+    | TranscriptReady
+    | NodeStarted
+    | NodeCompleted
+    | LlmToken
+    | ActionStarted
+    | ShieldVerdict
+    | ActionCompleted
+    | ApprovalRequired
+    | ApprovalResolved
+    | OtrBlocked
+    | SubAgentSpawned
+    | SubAgentProgress
+    | SubAgentCompleted
+    | SubAgentFailed
+    | SubAgentCancelled
+    | ResponseComplete
+    | ErrorEvent
+)
+
+TerminalEvent = ResponseComplete | ErrorEvent
+
+
+def is_terminal(event: PipelineEvent) -> bool:
+    """Whether `event` ends its message."""
+    return isinstance(event, ResponseComplete | ErrorEvent)
+
+
+def event_to_wire(event: PipelineEvent) -> dict[str, Any]:
+    """Plain JSON data: the event's fields beside its `type`."""
+    wire: dict[str, Any] = {"type": event.type}
+    for field in fields(event):
+        value = getattr(event, field.name)
+        if field.name == "thoughts":
+            value = [{"stage": thought.stage, "summary": thought.summary} for thought in value]
+        wire[field.name] = list(value) if isinstance(value, tuple) else value
+    return wire

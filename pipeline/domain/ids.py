@@ -1,0 +1,73 @@
+"""Identifiers: the thread key with its text codec, and fresh random ids.
+
+Not here: platform-native ids. Those stay strings inside the message that carries them.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+
+from pipeline.domain.errors import InvalidInput
+
+_SEPARATOR = ":"
+_MAX_PART_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadKey:
+    """A place in a channel where one conversation lives for ever.
+
+    Two people's direct chats never share a key: `chat` is the platform's chat id, and `topic` a
+    sub-thread of it (Telegram topic, Slack thread) or None.
+    """
+
+    channel: str
+    account: str
+    chat: str
+    topic: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("channel", "account", "chat", "topic"):
+            value = getattr(self, name)
+            if value is None and name == "topic":
+                continue
+            if not isinstance(value, str) or not value:
+                raise InvalidInput(f"thread key: {name} must be a non-empty string")
+            if len(value) > _MAX_PART_CHARS:
+                raise InvalidInput(f"thread key: {name} is longer than {_MAX_PART_CHARS} characters")
+
+    def encode(self) -> str:
+        """The key as text, for example `telegram:mainbot:-1001234:77`. Inverse of `decode`."""
+        parts = [self.channel, self.account, self.chat]
+        if self.topic is not None:
+            parts.append(self.topic)
+        return _SEPARATOR.join(_escape(part) for part in parts)
+
+    @classmethod
+    def decode(cls, text: str) -> ThreadKey:
+        """Parse `encode`'s text. Raises InvalidInput on anything `encode` could not have written."""
+        parts = [_unescape(part) for part in text.split(_SEPARATOR)]
+        if len(parts) not in (3, 4):
+            raise InvalidInput("thread key: expected channel:account:chat or channel:account:chat:topic")
+        topic = parts[3] if len(parts) == 4 else None
+        key = cls(channel=parts[0], account=parts[1], chat=parts[2], topic=topic)
+        if key.encode() != text:
+            raise InvalidInput("thread key: not in canonical form")
+        return key
+
+    def __str__(self) -> str:
+        return self.encode()
+
+
+def new_id(prefix: str) -> str:
+    """A fresh id such as `ses_3f9c…`: 80 random bits, safe in URLs, logs and file names."""
+    return f"{prefix}_{secrets.token_hex(10)}"
+
+
+def _escape(part: str) -> str:
+    return part.replace("%", "%25").replace(_SEPARATOR, "%3A")
+
+
+def _unescape(part: str) -> str:
+    return part.replace("%3A", _SEPARATOR).replace("%25", "%")

@@ -1,0 +1,106 @@
+"""What comes in from a channel: messages, session commands and answers to approvals.
+
+Adapters build these; `gateway.inbox` makes them durable; nothing platform-specific is left in them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pipeline.domain.errors import InvalidInput
+from pipeline.domain.ids import ThreadKey
+
+Mode = Literal["normal", "otr"]
+CommandName = Literal["stop", "new", "help"]
+COMMAND_NAMES: tuple[CommandName, ...] = ("stop", "new", "help")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Author:
+    """Who wrote: the platform's user id, unique within (channel, account)."""
+
+    id: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MediaRef:
+    """A serialisable pointer to bytes that the adapter of `channel` can fetch later."""
+
+    channel: str
+    handle: str
+    """What the adapter needs to find the bytes again; never a path or URL a user chose."""
+    mime: str = ""
+    """As declared by the sender. A hint for display: decoding sniffs the content."""
+    size: int | None = None
+    """Bytes, if the platform says."""
+    duration_s: float | None = None
+    """Seconds, if the platform says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InboundMessage:
+    """One message from a person, by text, by voice note, or both."""
+
+    message_id: str
+    """Ours; the same for every redelivery, because it is derived from the platform's identity."""
+    native_id: str
+    """The platform's identity of the event, unique within (channel, account). The dedupe key."""
+    thread: ThreadKey
+    author: Author
+    received_at: float
+    """Unix seconds."""
+    text: str = ""
+    voice: MediaRef | None = None
+    attachments: tuple[MediaRef, ...] = ()
+    reply_to: str | None = None
+    addressed: bool = True
+    """False for group chatter that does not speak to the bot."""
+    mode: Mode = "normal"
+
+    def __post_init__(self) -> None:
+        if not self.message_id or not self.native_id:
+            raise InvalidInput("message: message_id and native_id must not be empty")
+        if not self.text.strip() and self.voice is None and not self.attachments:
+            raise InvalidInput("message: it has no text, no voice note and no attachment")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionCommand:
+    """/stop, /new or /help, typed or pressed."""
+
+    message_id: str
+    native_id: str
+    thread: ThreadKey
+    author: Author
+    received_at: float
+    name: CommandName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalReply:
+    """A person's answer to a pending interaction."""
+
+    message_id: str
+    native_id: str
+    thread: ThreadKey
+    author: Author
+    received_at: float
+    interaction_id: str
+    choice: str
+
+
+Inbound = InboundMessage | SessionCommand | ApprovalReply
+
+
+def parse_command(text: str) -> CommandName | None:
+    """The session command that `text` is, or None. `/stop@botname` counts; `/stop it` does not."""
+    word = text.strip().lower()
+    if not word.startswith("/"):
+        return None
+    name = word[1:].split("@", 1)[0]
+    for known in COMMAND_NAMES:
+        if name == known:
+            return known
+    return None

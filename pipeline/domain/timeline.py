@@ -1,0 +1,25 @@
+"""What a person sees when opening a thread: its durable entries, oldest first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+EntryRole = Literal["user", "assistant", "notice", "error", "session"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineEntry:
+    """One visible, durable entry of a thread."""
+
+    entry_id: int
+    """Grows within a thread; 0 for a message that is accepted but still waits in the queue."""
+    message_id: str
+    role: EntryRole
+    text: str
+    at: float
+    """Unix seconds."""
+    spoken: bool = False
+    """The text is a transcript of a voice note."""
+    code: str = ""
+    """For role "error": the error's code."""

@@ -1,0 +1,1 @@
+"""EARS: audio bytes in, utterances out. Needs no other package of this project."""
