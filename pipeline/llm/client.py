@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -43,7 +43,7 @@ LlmItem = TextDelta | LlmFinished
 class LlmClient(Protocol):
     """A model. One client serves many concurrent streams."""
 
-    def stream(self, request: LlmRequest) -> AsyncIterator[LlmItem]:
+    def stream(self, request: LlmRequest) -> AsyncGenerator[LlmItem, None]:
         """Yield text deltas, then one `LlmFinished`.
 
         Raises ModelUnavailable, ModelRejected or ModelTimeout. Cancelling the consumer, or closing

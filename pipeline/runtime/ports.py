@@ -15,8 +15,8 @@ class ResumePoint:
     """Where a run that a crash interrupted goes on."""
 
     run_id: str
-    node: str | None
-    """The next node to run; None when the run had already ended and only the commit is missing."""
+    node: str
+    """The next node to run."""
     state: Mapping[str, Any]
 
 
@@ -44,11 +44,15 @@ class TurnJournal(Protocol):
         """The session's conversation before this message, oldest first."""
         ...
 
+    async def recorded_user(self) -> str | None:
+        """The user's words if an earlier, interrupted attempt recorded them."""
+        ...
+
     async def record_user(self, text: str, *, spoken: bool) -> None:
         """Make the user's words durable. Doing it again for the same message changes nothing."""
         ...
 
-    def record_step(self, run_id: str, node: str, update: Mapping[str, Any], following: str | None) -> None:
+    def record_step(self, run_id: str, node: str, update: Mapping[str, Any], following: str) -> None:
         """Queue the record that `node` completed with `update` and `following` comes next."""
         ...
 
@@ -60,16 +64,12 @@ class TurnJournal(Protocol):
         """Answer, outbox row, inbox done and fence check in one transaction; the log entry's id."""
         ...
 
-    async def commit_failure(self, code: str, message: str, *, recoverable: bool) -> int:
-        """End the turn with a visible error instead of an answer; the log entry's id."""
-        ...
+    async def commit_failure(self, code: str, message: str, *, recoverable: bool, partial: str) -> int:
+        """End the turn with a visible error instead of an answer; the error entry's id.
 
-
-class Ears(Protocol):
-    """Turns a message's voice note into text."""
-
-    async def hear(self, message: InboundMessage) -> Heard:
-        """The note's words. Raises TurnFailed with a reason for the user; never invents text."""
+        `partial` is what was streamed before; it is kept as the assistant's words, so that the
+        conversation shows what the user saw.
+        """
         ...
 
 
@@ -80,3 +80,11 @@ class Heard:
     text: str
     language: str
     confidence: float
+
+
+class Ears(Protocol):
+    """Turns a message's voice note into text."""
+
+    async def hear(self, message: InboundMessage) -> Heard:
+        """The note's words. Raises TurnFailed with a reason for the user; never invents text."""
+        ...

@@ -1,0 +1,1 @@
+"""The agent: builds the prompt, streams the model, and says how far it got. It cannot execute anything."""

@@ -1,0 +1,33 @@
+"""How much of the history fits: the newest messages without a gap."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeline.domain.chat import ChatMessage, estimate_tokens
+
+MAX_BUDGET_TOKENS = 96_000
+"""Ceiling whatever the model's window (seed 0: MAX_TOKEN_BUDGET)."""
+_TOKENS_PER_MESSAGE = 4
+"""Role and separators of one chat message in common templates."""
+
+
+def fit_history(history: Sequence[ChatMessage], budget_tokens: int) -> tuple[ChatMessage, ...]:
+    """The longest suffix of `history` within `budget_tokens`. It never begins with an answer whose
+    question was left out."""
+    remaining = min(budget_tokens, MAX_BUDGET_TOKENS)
+    first_kept = len(history)
+    for index in range(len(history) - 1, -1, -1):
+        remaining -= message_tokens(history[index])
+        if remaining < 0:
+            break
+        first_kept = index
+    if first_kept > 0:
+        while first_kept < len(history) and history[first_kept].role != "user":
+            first_kept += 1
+    return tuple(history[first_kept:])
+
+
+def message_tokens(message: ChatMessage) -> int:
+    """Estimated tokens of one message with its role."""
+    return estimate_tokens(message.content) + _TOKENS_PER_MESSAGE

@@ -1,0 +1,24 @@
+"""All graph wiring, on one page.
+
+conversation:   intake ──▶ agent ──▶ (done, blocked: end │ else: agent)
+"""
+
+from __future__ import annotations
+
+from pipeline.agent.node import after_agent, agent
+from pipeline.graph.spec import END, EdgeSpec, GraphSpec, Route
+from pipeline.intake.node import intake
+from pipeline.runtime.context import RunContext
+
+
+def conversation_graph() -> GraphSpec[RunContext]:
+    """The graph of a user's conversation (seed 0: AgentGraph)."""
+    return GraphSpec(
+        name="conversation",
+        entry="intake",
+        nodes={"intake": intake, "agent": agent},
+        edges=(
+            EdgeSpec(source="intake", target="agent"),
+            EdgeSpec(source="agent", when=Route(choose=after_agent, targets=(END, "agent"))),
+        ),
+    )
