@@ -1,0 +1,28 @@
+"""Configuration: one TOML file, an environment overlay and command-line overrides become `Settings`.
+
+The only package that reads the process's environment. Not here: building things from settings.
+"""
+
+from gateway.config.environment import crash_at, environment
+from gateway.config.explain import check_config, explain
+from gateway.config.load import Loaded, load, load_with_sources
+from gateway.config.problems import ConfigurationProblems, Problem, Source
+from gateway.config.secrets import SecretRef, Secrets, SecretUnavailable
+from gateway.config.settings import Settings
+
+__all__ = [
+    "ConfigurationProblems",
+    "Loaded",
+    "Problem",
+    "SecretRef",
+    "SecretUnavailable",
+    "Secrets",
+    "Settings",
+    "Source",
+    "check_config",
+    "crash_at",
+    "environment",
+    "explain",
+    "load",
+    "load_with_sources",
+]

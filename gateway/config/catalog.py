@@ -1,0 +1,192 @@
+"""The list of all settings, derived from the models: path, kind, default, bounds in words, explanation.
+
+Not here: the models themselves (`settings`) and values that were given (`layers`).
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType, NoneType, UnionType
+from typing import Literal, Union, get_args, get_origin
+
+from annotated_types import Ge, Le, MaxLen, MinLen
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from gateway.config.secrets import SecretRef
+from gateway.config.settings import Settings
+
+Kind = Literal["flag", "integer", "number", "text", "choice", "path", "list", "secret"]
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_LONGEST_KEY = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingInfo:
+    """One setting, as people read about it."""
+
+    path: str
+    kind: Kind
+    default: object
+    """As in the model; None for a setting that is absent by default."""
+    example: object
+    """A valid value: the default, or for an absent one the value that the documentation shows."""
+    expected: str
+    """What it takes, in words that fit after "expected"."""
+    choices: tuple[str, ...]
+    description: str
+
+    @property
+    def section(self) -> str:
+        return self.path.rpartition(".")[0]
+
+    @property
+    def key(self) -> str:
+        return self.path.rpartition(".")[2]
+
+
+def dotted(path: tuple[str, ...]) -> str:
+    """`path` as TOML writes it: parts that are no bare keys are quoted, long ones cut."""
+    return ".".join(_key(part) for part in path)
+
+
+def toml_value(value: object) -> str:
+    """A setting's value as TOML. A secret is written as its reference."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case float() if value.is_integer():
+            return str(int(value))
+        case int() | float():
+            return str(value)
+        case tuple() | list():
+            return "[" + ", ".join(toml_value(item) for item in value) + "]"
+        case str() | Path() | SecretRef():
+            return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
+        case _:
+            raise TypeError(f"no setting holds a {type(value).__name__}")
+
+
+def remedy_for_unknown(path: tuple[str, ...]) -> str:
+    """What to write instead of the unknown `path`: the nearest setting, else the keys that exist there."""
+    given = dotted(path)
+    section = _nearest_section(path)
+    known = [*SETTINGS, *(name for name in SECTIONS if name)]
+    same_section = [name for name in known if name.rpartition(".")[0] == section]
+    same_key = [name for name in known if name.rpartition(".")[2] == path[-1]]
+    close = difflib.get_close_matches(given, same_section, n=1, cutoff=0.75)
+    close = close or same_key[:1] or difflib.get_close_matches(given, known, n=1, cutoff=0.75)
+    if close:
+        return f"did you mean {close[0]}?"
+    keys = ", ".join(name.rpartition(".")[2] for name in same_section)
+    return f"known in {section}: {keys}" if section else f"known sections: {keys}"
+
+
+def _key(part: str) -> str:
+    shown = part if len(part) <= _LONGEST_KEY else part[:_LONGEST_KEY] + "…"
+    return shown if _BARE_KEY.fullmatch(shown) else json.dumps(shown)
+
+
+def _nearest_section(path: tuple[str, ...]) -> str:
+    section = ""
+    for length in range(1, len(path)):
+        name = dotted(path[:length])
+        if name not in SECTIONS:
+            break
+        section = name
+    return section
+
+
+def _walk(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo | type[BaseModel]]]:
+    yield prefix, model
+    sections = []
+    for name, info in model.model_fields.items():
+        path = f"{prefix}.{name}".lstrip(".")
+        if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
+            sections.append((path, info.annotation))
+        else:
+            yield path, info
+    for path, section in sections:
+        yield from _walk(section, path)
+
+
+def _describe(path: str, info: FieldInfo) -> SettingInfo:
+    annotation = _without_none(info.annotation)
+    kind = _kind(annotation)
+    choices = get_args(annotation) if kind == "choice" else ()
+    extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
+    default = info.default
+    return SettingInfo(
+        path=path,
+        kind=kind,
+        default=default,
+        example=info.examples[0] if info.examples else default,
+        expected=str(extra.get("expected") or _expected(kind, choices, info)),
+        choices=choices,
+        description=info.description or "",
+    )
+
+
+def _without_none(annotation: object) -> object:
+    if get_origin(annotation) in (Union, UnionType):
+        [annotation] = [member for member in get_args(annotation) if member is not NoneType]
+    # The remaining Annotated of an optional type keeps its metadata; the plain type is the first argument.
+    return (
+        getattr(annotation, "__origin__", annotation) if hasattr(annotation, "__metadata__") else annotation
+    )
+
+
+def _kind(annotation: object) -> Kind:
+    kinds: dict[object, Kind] = {
+        bool: "flag",
+        int: "integer",
+        float: "number",
+        str: "text",
+        Path: "path",
+        SecretRef: "secret",
+    }
+    if get_origin(annotation) is Literal:
+        return "choice"
+    return "list" if get_origin(annotation) is tuple else kinds[annotation]
+
+
+def _expected(kind: Kind, choices: tuple[str, ...], info: FieldInfo) -> str:
+    bounds: dict[type, object] = {type(item): item for item in info.metadata}
+    match kind:
+        case "flag":
+            return "true or false"
+        case "integer" | "number":
+            low, high = bounds[Ge], bounds[Le]
+            noun = "a whole number" if kind == "integer" else "a number"
+            return f"{noun} from {getattr(low, 'ge', None)} to {getattr(high, 'le', None)}"
+        case "text":
+            low, high = bounds[MinLen], bounds[MaxLen]
+            return f"text of {getattr(low, 'min_length', 0)} to {getattr(high, 'max_length', 0)} characters"
+        case "choice":
+            *first, last = (json.dumps(choice) for choice in choices)
+            return f"{', '.join(first)} or {last}"
+        case "path":
+            return "a path"
+        case "list":
+            return "a list"
+        case "secret":
+            return '"env:NAME" or "file:PATH"'
+
+
+_ALL = tuple(_walk(Settings, ""))
+
+SETTINGS: Mapping[str, SettingInfo] = MappingProxyType(
+    {path: _describe(path, info) for path, info in _ALL if isinstance(info, FieldInfo)}
+)
+"""Every setting by dotted path, in the order of the documentation."""
+
+SECTIONS: Mapping[str, str] = MappingProxyType(
+    {path: (info.__doc__ or "").strip() for path, info in _ALL if not isinstance(info, FieldInfo)}
+)
+"""Every section by dotted path with its title; the whole file is the section with the empty path."""

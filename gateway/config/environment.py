@@ -1,0 +1,59 @@
+"""The process's environment: the one place that reads it, and the variables that are no settings.
+
+Not here: the overlay `PARLOUR__SECTION__KEY` (see `layers`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from gateway.config.problems import ConfigurationProblems, Problem
+
+CONFIG_VARIABLE = "PARLOUR_CONFIG"
+CRASH_VARIABLE = "PARLOUR_CRASH_AT"
+DEFAULT_FILE = Path("parlour.toml")
+
+_CRASH_POINT = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*:[1-9][0-9]{0,8}")
+
+
+def environment() -> Mapping[str, str]:
+    """A read-only copy of the process's environment."""
+    return MappingProxyType(dict(os.environ))  # noqa: TID251 - the one place that reads the environment
+
+
+def config_file(path: Path | None, environ: Mapping[str, str]) -> Path | None:
+    """The file to read: `path`, else what PARLOUR_CONFIG names, else ./parlour.toml if there is one."""
+    if path is not None:
+        return path
+    if environ.get(CONFIG_VARIABLE):
+        return Path(environ[CONFIG_VARIABLE])
+    try:
+        return DEFAULT_FILE if DEFAULT_FILE.exists() else None
+    except OSError:
+        # The folder cannot be searched: reading the file says why in words.
+        return DEFAULT_FILE
+
+
+def crash_at(environ: Mapping[str, str]) -> str | None:
+    """The failpoint `label:n` at which a test wants the process to die, or None.
+
+    Raises ConfigurationProblems for a malformed value.
+    """
+    value = environ.get(CRASH_VARIABLE)
+    if value is None:
+        return None
+    if _CRASH_POINT.fullmatch(value) is None:
+        raise ConfigurationProblems(
+            [
+                Problem(
+                    path=CRASH_VARIABLE,
+                    what="expected a failpoint and a count as label:n with n from 1",
+                    fix="write for example commit:3, or unset the variable",
+                )
+            ]
+        )
+    return value

@@ -1,0 +1,125 @@
+"""Checks of single values that bounds and types cannot say. Each refusal has words and a remedy.
+
+None repeats a text value: a secret written into the wrong setting must not reach a log.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
+
+from pydantic_core import PydanticCustomError
+
+_HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
+_LANGUAGE = re.compile(r"[a-z]{2}")
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+def check_name(value: str) -> str:
+    """A name for people: printable, not blank."""
+    if not value.strip() or not value.isprintable():
+        raise _refused("is blank or holds a control character", "write a name of printable characters")
+    return value
+
+
+def check_path(value: object) -> object:
+    """A path's text, before it is made a path: not empty, no control characters, no tilde."""
+    text = str(value) if isinstance(value, str | Path) else "."
+    if not text or not text.isprintable():
+        raise _refused("is empty or holds a control character", "write a path")
+    if text.startswith("~"):
+        raise _refused("starts with ~, which is not expanded here", "write the path in full")
+    return value
+
+
+def check_host(value: str) -> str:
+    """An address or a name to listen on, without scheme, brackets and port."""
+    if _is_address(value) or _HOST_NAME.fullmatch(value):
+        return value
+    raise _refused("is not an IP address or a host name", "write for example 127.0.0.1, ::1 or localhost")
+
+
+def check_origin(value: str) -> str:
+    """An origin exactly as a browser sends it: scheme://host or scheme://host:port, in lower case."""
+    address = _split(value)
+    if address is None or value != value.lower() or value != f"{address.scheme}://{address.netloc}":
+        raise _refused(
+            "is not an origin",
+            "write only scheme, host and port, in lower case, like https://bot.example.org",
+        )
+    if address.port == _DEFAULT_PORTS[address.scheme]:
+        raise _refused("names the scheme's own port, which browsers leave out", f"remove :{address.port}")
+    return value
+
+
+def check_api_base(value: str | None) -> str | None:
+    """An http(s) address without credentials, query and fragment."""
+    if value is None:
+        return None
+    address = _split(value, credentials=True)
+    if address is None or address.query or address.fragment:
+        raise _refused("is not an address of an API", "write for example http://127.0.0.1:11434")
+    if "@" in address.netloc:
+        raise _refused("holds a user name or a password", "remove it and use llm.api_key")
+    return value
+
+
+def check_language(value: str | None) -> str | None:
+    """A two-letter code in lower case."""
+    if value is not None and _LANGUAGE.fullmatch(value) is None:
+        raise _refused("is not a two-letter language code", "write for example en, or remove it")
+    return value
+
+
+def check_llm_model(value: str) -> str:
+    """`local`, `scripted:…` or the name of a LiteLLM model."""
+    if value.startswith("scripted:"):
+        return value
+    if not value or not value.isprintable() or " " in value:
+        raise _refused(
+            "is not the name of a model", 'write "local", "scripted:…" or a name like "openai/gpt-5-mini"'
+        )
+    return value
+
+
+def check_transcriber(value: str) -> str:
+    """`whisper` or `scripted:` and the text to hear."""
+    if value == "whisper" or (value.startswith("scripted:") and value != "scripted:"):
+        return value
+    raise _refused("is not a known transcriber", 'write "whisper", or "scripted:" and the text to hear')
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can connect to a server that listens on `host`."""
+    if host == "localhost":
+        return True
+    return _is_address(host) and ipaddress.ip_address(host).is_loopback
+
+
+def _is_address(value: str) -> bool:
+    try:
+        ipaddress.ip_address(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _split(value: str, *, credentials: bool = False) -> SplitResult | None:
+    """The parts of an http(s) address, or None when it is none."""
+    if not value.isprintable() or any(character in value for character in ' \\"<>^`{|}'):
+        return None
+    try:
+        address = urlsplit(value)
+        # Reading the port is what checks it.
+        usable = address.scheme in _DEFAULT_PORTS and address.hostname and address.port != 0
+    except ValueError:
+        return None
+    if not usable or address.netloc.endswith(":") or ("@" in address.netloc and not credentials):
+        return None
+    return address if "*" not in address.netloc else None
+
+
+def _refused(what: str, fix: str) -> PydanticCustomError:
+    return PydanticCustomError("refused", "{what}", {"what": what, "fix": fix})
