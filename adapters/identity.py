@@ -1,0 +1,20 @@
+"""Message ids derived from the platform's identity of an event. Deduping itself is the inbox's work."""
+
+from __future__ import annotations
+
+import hashlib
+
+_HEX_DIGITS = 20
+
+
+def derived_message_id(channel: str, account: str, native_id: str) -> str:
+    """The same id for every redelivery: `m_` and 80 bits of a hash over the three parts, in hex.
+
+    The parts are length-prefixed, so that no two different triples run together to the same text.
+    """
+    digest = hashlib.sha256()
+    for part in (channel, account, native_id):
+        encoded = part.encode("utf-8", "surrogatepass")
+        digest.update(len(encoded).to_bytes(8, "big"))
+        digest.update(encoded)
+    return f"m_{digest.hexdigest()[:_HEX_DIGITS]}"

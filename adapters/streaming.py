@@ -1,0 +1,187 @@
+"""Live output to readers of different speeds: a lossy queue per reader, and the answers in progress.
+
+Not a broadcaster: who subscribes to what is decided by the adapter or the gateway that uses these.
+Everything here is synchronous except waiting for the next item, so a publisher never blocks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from pipeline.domain.events import (
+    ApprovalRequired,
+    ApprovalResolved,
+    LlmToken,
+    PipelineEvent,
+    TurnStarted,
+    is_terminal,
+)
+from pipeline.domain.ids import ThreadKey
+
+T = TypeVar("T")
+
+
+class LossyEventQueue(Generic[T]):
+    """One reader's queue. When it is full the oldest droppable item goes; nothing else ever does.
+
+    `soft_limit` counts all items, `hard_limit` the items that may not be dropped: beyond it the
+    reader is too slow, the queue empties itself and ends, and `too_slow` says so. One reader only.
+    """
+
+    def __init__(self, *, soft_limit: int = 256, hard_limit: int = 2000) -> None:
+        if not 0 < soft_limit <= hard_limit:
+            raise ValueError("LossyEventQueue: expected 0 < soft_limit <= hard_limit")
+        self._soft_limit = soft_limit
+        self._hard_limit = hard_limit
+        self._items: OrderedDict[int, T] = OrderedDict()
+        self._droppable: deque[int] = deque()
+        self._next_number = 0
+        self._changed = asyncio.Event()
+        self._closed = False
+        self.dropped = 0
+        """Droppable items that this reader missed."""
+        self.too_slow = False
+        """The reader exceeded the hard limit; the queue has ended."""
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @property
+    def closed(self) -> bool:
+        """Nothing more is taken in; what is queued may still be read."""
+        return self._closed
+
+    def put(self, item: T, *, droppable: bool = False) -> bool:
+        """Queue `item`; False when the queue has ended or ends now because the reader is too slow.
+
+        A droppable item that had to make room still returns True: the reader may miss it.
+        """
+        if self._closed:
+            return False
+        if len(self._items) >= self._soft_limit:
+            if self._droppable:
+                del self._items[self._droppable.popleft()]
+                self.dropped += 1
+            elif droppable:
+                self.dropped += 1
+                return True
+            elif len(self._items) >= self._hard_limit:
+                self.too_slow = True
+                self._items.clear()
+                self.close()
+                return False
+        if droppable:
+            self._droppable.append(self._next_number)
+        self._items[self._next_number] = item
+        self._next_number += 1
+        self._changed.set()
+        return True
+
+    def take_all(self) -> tuple[T, ...]:
+        """Remove and return everything queued, oldest first."""
+        items = tuple(self._items.values())
+        self._items.clear()
+        self._droppable.clear()
+        return items
+
+    def close(self) -> None:
+        """Take nothing more in; the reader gets what is queued and then the end. Safe to repeat."""
+        self._closed = True
+        self._changed.set()
+
+    async def __aiter__(self) -> AsyncIterator[T]:
+        while True:
+            while self._items:
+                yield self._pop()
+            if self._closed:
+                return
+            self._changed.clear()
+            await self._changed.wait()
+
+    def _pop(self) -> T:
+        number, item = self._items.popitem(last=False)
+        if self._droppable and self._droppable[0] == number:
+            self._droppable.popleft()
+        return item
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveAnswer:
+    """An answer that is being written right now."""
+
+    message_id: str
+    text: str
+    """What the reader of all `llm_token` events has so far; may be empty."""
+    approvals: tuple[ApprovalRequired, ...] = ()
+    """Questions of this turn that nobody has answered yet, oldest first."""
+
+
+@dataclass(slots=True)
+class _Partial:
+    pieces: list[str] = field(default_factory=list)
+    chars: int = 0
+    approvals: dict[str, ApprovalRequired] = field(default_factory=dict)
+
+
+class LiveAnswers:
+    """The answers in progress per thread, for readers who come in the middle of one.
+
+    Bounded: at most `max_answers` over all threads (the oldest is forgotten first), at most
+    `max_chars` of each. What is cut off reaches the reader with the terminal event.
+    """
+
+    def __init__(self, *, max_answers: int = 1000, max_chars: int = 200_000) -> None:
+        self._max_answers = max_answers
+        self._max_chars = max_chars
+        self._partials: OrderedDict[tuple[ThreadKey, str], _Partial] = OrderedDict()
+
+    def observe(self, thread: ThreadKey, event: PipelineEvent) -> None:
+        """Take in one event of `thread`, in the order in which readers get them."""
+        key = (thread, event.message_id)
+        if is_terminal(event):
+            self._partials.pop(key, None)
+        elif isinstance(event, LlmToken):
+            self._append(self._partial(key), event)
+        elif isinstance(event, TurnStarted):
+            self._partial(key)
+        elif isinstance(event, ApprovalRequired):
+            self._partial(key).approvals[event.interaction_id] = event
+        elif isinstance(event, ApprovalResolved) and key in self._partials:
+            self._partials[key].approvals.pop(event.interaction_id, None)
+
+    def answers(self, thread: ThreadKey) -> tuple[LiveAnswer, ...]:
+        """The answers in progress of `thread`, the longest running first."""
+        return tuple(
+            LiveAnswer(
+                message_id=message_id,
+                text="".join(partial.pieces),
+                approvals=tuple(partial.approvals.values()),
+            )
+            for (owner, message_id), partial in self._partials.items()
+            if owner == thread
+        )
+
+    def _partial(self, key: tuple[ThreadKey, str]) -> _Partial:
+        partial = self._partials.get(key)
+        if partial is None:
+            partial = self._partials[key] = _Partial()
+            while len(self._partials) > self._max_answers:
+                self._partials.popitem(last=False)
+        return partial
+
+    def _append(self, partial: _Partial, event: LlmToken) -> None:
+        if event.offset < partial.chars:
+            # The turn started its answer again: after a crash, or because a round was revised.
+            kept = "".join(partial.pieces)[: max(0, event.offset)]
+            partial.pieces[:] = [kept]
+            partial.chars = len(kept)
+        room = self._max_chars - partial.chars
+        if event.offset > partial.chars or room <= 0:
+            return
+        piece = event.text[:room]
+        partial.pieces.append(piece)
+        partial.chars += len(piece)

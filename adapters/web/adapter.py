@@ -1,0 +1,233 @@
+"""The web channel: the page's routes, the socket's door, and the adapter that the gateway drives.
+
+Not a server: `routes` are hung into the gateway's own. Delivery is safe to repeat, because a line of
+the conversation is shown once by (message_id, role) and read again from the log by every new socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from aiohttp import web
+
+from adapters.channel import (
+    ChannelCapabilities,
+    ChannelHealth,
+    Failure,
+    OnInbound,
+    OutboundReply,
+    Receipt,
+    Timeline,
+)
+from adapters.web.connection import Connection
+from adapters.web.handshake import greet
+from adapters.web.hub import Hub, ThreadSender
+from adapters.web.media import MediaInbox
+from adapters.web.pages import INDEX, PageFiles
+from adapters.web.protocol import Limits
+from adapters.web.security import (
+    AttemptLimit,
+    foreign_address_response,
+    host_allowed,
+    origin_allowed,
+    security_headers,
+)
+from adapters.web.settings import ACCOUNT, CHANNEL, WebSettings
+from adapters.web.shared import GOING_AWAY, Shared
+from pipeline.domain.clock import Clock
+from pipeline.domain.errors import InvalidInput, StorageError
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import MediaRef
+from pipeline.domain.ports import EventSender
+from pipeline.domain.timeline import TimelineEntry
+
+_log = logging.getLogger(__name__)
+_SHUTDOWN_S = 5.0
+
+
+class WebAdapter:
+    """The ChannelAdapter of the web channel. One per gateway; `run` once."""
+
+    def __init__(self, settings: WebSettings, timeline: Timeline, clock: Clock) -> None:
+        self._settings = settings
+        self._pages = PageFiles(settings.static_dir)
+        self._media = MediaInbox(settings.media_dir, clock)
+        self._hub = Hub(max_per_chat=settings.max_sockets_per_chat)
+        self._clock = clock
+        self._open_sockets = 0
+        self._handshakes = asyncio.Semaphore(settings.max_handshakes)
+        self._none_open = asyncio.Event()
+        self._none_open.set()
+        self._state: ChannelHealth = ChannelHealth(state="starting")
+        self._shared = Shared(
+            settings=settings,
+            limits=Limits(
+                text_chars=settings.text_chars,
+                voice_bytes=settings.voice_bytes,
+                voice_seconds=settings.voice_seconds,
+            ),
+            hub=self._hub,
+            media=self._media,
+            timeline=timeline,
+            attempts=AttemptLimit(clock),
+            clock=clock,
+        )
+
+    @property
+    def name(self) -> str:
+        return CHANNEL
+
+    @property
+    def account(self) -> str:
+        return ACCOUNT
+
+    @property
+    def capabilities(self) -> ChannelCapabilities:
+        return ChannelCapabilities(
+            text_limit=self._settings.text_chars,
+            streaming=True,
+            voice_in=self._settings.voice_enabled,
+            idempotent_send=True,
+            guarantee="each answer is shown once: it is durable before it is sent, "
+            "and a page that connects again reads it from the log",
+        )
+
+    def routes(self) -> list[web.RouteDef]:
+        """The page, its files and the socket, for the gateway's HTTP server."""
+        return [
+            web.get("/", self._serve_index),
+            web.get("/static/{name:.+}", self._serve_file),
+            web.get("/ws", self._serve_socket, allow_head=False),
+        ]
+
+    async def run(self, on_inbound: OnInbound) -> None:
+        """Take messages until cancelled; then the sockets are closed with 1001."""
+        self._shared.on_inbound = on_inbound
+        self._state = ChannelHealth(state="up")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._shared.on_inbound = None
+            self._state = ChannelHealth(state="down", detail="stopped")
+            await self._close_sockets()
+
+    def sender_for(self, thread: ThreadKey) -> EventSender:
+        return ThreadSender(self._hub, thread)
+
+    def entry_recorded(self, thread: ThreadKey, entry: TimelineEntry) -> None:
+        """Show a durable line that is no reply (a recorded message, a new session) to open pages."""
+        self._hub.entry(thread, entry)
+
+    async def send(self, reply: OutboundReply) -> Receipt:
+        entry = TimelineEntry(
+            entry_id=reply.entry_id,
+            message_id=reply.message_id,
+            role=reply.role,
+            text=reply.text,
+            at=reply.created_at,
+            code=reply.code,
+        )
+        self._hub.entry(reply.thread, entry)
+        return Receipt(native_id=str(reply.entry_id))
+
+    def classify(self, error: Exception) -> Failure:
+        if isinstance(error, InvalidInput):
+            return Failure(kind="invalid", message=str(error))
+        if isinstance(error, OSError | StorageError | TimeoutError):
+            return Failure(
+                kind="transient", message="the web channel could not be reached", maybe_delivered=True
+            )
+        return Failure(kind="unknown", message=type(error).__name__, maybe_delivered=True)
+
+    def health(self) -> ChannelHealth:
+        if self._state.state != "up":
+            return self._state
+        return ChannelHealth(state="up", detail=f"{len(self._hub.sessions())} open pages")
+
+    async def download(self, ref: MediaRef, *, max_bytes: int) -> bytes:
+        return await self._media.download(ref, max_bytes=max_bytes)
+
+    async def discard(self, ref: MediaRef) -> None:
+        """Remove a voice note whose turn is done. Raises MediaUnavailable, StorageError."""
+        await self._media.discard(ref)
+
+    async def sweep_media(self, older_than_s: float) -> int:
+        """Remove voice notes that a crash orphaned; how many. See MediaInbox.sweep for the age."""
+        return await self._media.sweep(older_than_s, self._clock.now())
+
+    # -- routes -----------------------------------------------------------------------------------
+
+    async def _serve_index(self, request: web.Request) -> web.Response:
+        if not host_allowed(request, self._settings.allowed_hosts()):
+            return foreign_address_response()
+        return self._pages.response(INDEX, request)
+
+    async def _serve_file(self, request: web.Request) -> web.Response:
+        if not host_allowed(request, self._settings.allowed_hosts()):
+            return foreign_address_response()
+        return self._pages.response(request.match_info["name"], request)
+
+    async def _serve_socket(self, request: web.Request) -> web.StreamResponse:
+        if not host_allowed(request, self._settings.allowed_hosts()):
+            return foreign_address_response()
+        if not origin_allowed(request, self._settings.allowed_origins()):
+            return foreign_address_response()
+        if self._open_sockets >= self._settings.max_sockets:
+            return _busy_response()
+        self._open_sockets += 1
+        self._none_open.clear()
+        try:
+            return await self._run_socket(request)
+        finally:
+            self._open_sockets -= 1
+            if not self._open_sockets:
+                self._none_open.set()
+
+    async def _run_socket(self, request: web.Request) -> web.StreamResponse:
+        settings = self._settings
+        socket = web.WebSocketResponse(
+            timeout=1.0,
+            heartbeat=settings.heartbeat_s,
+            max_msg_size=settings.frame_bytes,
+            # A compressed frame could grow a thousandfold in memory, and nothing here needs it.
+            compress=False,
+        )
+        if not socket.can_prepare(request):
+            return _no_handshake_response()
+        try:
+            async with asyncio.timeout(settings.hello_timeout_s):
+                await self._handshakes.acquire()
+        except TimeoutError:
+            return _busy_response()
+        # Before its hello a stranger can make the server hold one frame; the slots bound how many do.
+        try:
+            await socket.prepare(request)
+            greeted = await greet(self._shared, socket, request)
+        finally:
+            self._handshakes.release()
+        if greeted is not None:
+            hello, session = greeted
+            await Connection(self._shared, socket, request, session).serve(hello)
+        return socket
+
+    async def _close_sockets(self) -> None:
+        for session in self._hub.sessions():
+            session.end(GOING_AWAY)
+        try:
+            async with asyncio.timeout(_SHUTDOWN_S):
+                await self._none_open.wait()
+        except TimeoutError:
+            _log.warning("web: %d sockets did not close in time", self._open_sockets)
+
+
+def _no_handshake_response() -> web.Response:
+    return web.Response(status=400, text="Expected a WebSocket handshake.\n", headers=security_headers())
+
+
+def _busy_response() -> web.Response:
+    return web.Response(
+        status=503,
+        text="Too many connections are open; close a page and try again.\n",
+        headers=security_headers(),
+    )

@@ -1,0 +1,98 @@
+"""One authenticated socket from `welcome` to close.
+
+Reading and writing run side by side, so a client that reads slowly is still heard. Not here: the
+`hello` before it (handshake.py), what a frame means (intake.py), what goes to which chat (hub.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiohttp import WSMsgType, web
+
+from adapters.web import outgoing
+from adapters.web.hub import Session
+from adapters.web.inbound import thread_of
+from adapters.web.intake import Intake
+from adapters.web.protocol import Hello
+from adapters.web.shared import CLOSE_TIMEOUT_S, NORMAL, TRY_AGAIN, Shared, close_socket, problem_of
+from pipeline.domain.timeline import TimelineEntry
+
+
+class Connection:
+    """One open socket and its session. `serve` runs it to its end and closes it."""
+
+    def __init__(
+        self, shared: Shared, socket: web.WebSocketResponse, request: web.Request, session: Session
+    ) -> None:
+        self._shared = shared
+        self._socket = socket
+        self._request = request
+        self._session = session
+
+    async def serve(self, hello: Hello) -> None:
+        """Send the history and then live frames, take in what the client sends, until either ends."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                writer = group.create_task(self._write(hello))
+                group.create_task(self._close_when_ended(writer))
+                try:
+                    await self._read()
+                finally:
+                    self._session.end(None)
+        finally:
+            self._session.queue.close()
+            self._shared.hub.leave(self._session)
+
+    async def _read(self) -> None:
+        intake = Intake(self._shared, self._session)
+        while True:
+            message = await self._socket.receive()
+            if message.type is WSMsgType.TEXT:
+                await intake.take_text(message.data)
+            elif message.type is WSMsgType.BINARY:
+                await intake.take_binary(message.data)
+            else:
+                return
+
+    async def _write(self, hello: Hello) -> None:
+        try:
+            if not await self._send_history(hello):
+                return
+            async for frame in self._session.queue:
+                await self._socket.send_str(frame.text)
+        except ConnectionError:
+            self._session.end(None)
+
+    async def _send_history(self, hello: Hello) -> bool:
+        settings = self._shared.settings
+        chat = self._session.chat
+        entries: tuple[TimelineEntry, ...] = ()
+        if hello.chat is not None:
+            try:
+                entries = await self._shared.timeline.entries(
+                    thread_of(chat), after=hello.after, limit=settings.history_entries
+                )
+            except Exception as error:  # noqa: BLE001 - whatever fails, the client is told and may come back
+                problem = problem_of("reading the history", error)
+                await self._socket.send_str(outgoing.problem_frame(problem))
+                self._session.end(TRY_AGAIN)
+                return False
+        await self._socket.send_str(
+            outgoing.welcome_frame(
+                chat=chat, bot=settings.bot_name, limits=self._shared.limits, voice=settings.voice_enabled
+            )
+        )
+        for entry in entries:
+            await self._socket.send_str(outgoing.entry_frame(entry))
+        self._session.go_live(entries, self._shared.hub.answers(chat))
+        return True
+
+    async def _close_when_ended(self, writer: asyncio.Task[None]) -> None:
+        code = await self._session.ended
+        self._session.queue.close()
+        if code is not None and not self._session.queue.too_slow:
+            # What is queued goes out first, as far as the client takes it.
+            await asyncio.wait({writer}, timeout=CLOSE_TIMEOUT_S)
+        writer.cancel()
+        await close_socket(self._socket, self._request, code or NORMAL)

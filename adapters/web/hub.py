@@ -1,0 +1,183 @@
+"""Who reads which chat: the open sessions, and the fan-out of frames to them. Never waits, never raises.
+
+A session is one socket after its `hello`; the socket itself is connection.py's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from adapters.streaming import LiveAnswer, LiveAnswers, LossyEventQueue
+from adapters.web import outgoing
+from adapters.web.inbound import thread_of
+from pipeline.domain.events import ErrorEvent, LlmToken, PipelineEvent, ResponseComplete
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.timeline import EntryRole, TimelineEntry
+
+_log = logging.getLogger(__name__)
+_REMEMBERED_ENTRIES = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outgoing:
+    """One frame for a session, with what is needed to leave it out where it is already known."""
+
+    text: str
+    droppable: bool = False
+    line: tuple[str, EntryRole] | None = None
+    """The line of the conversation that the frame shows: (message_id, role)."""
+    entry_id: int = 0
+    is_entry: bool = False
+
+
+class Session:
+    """One authenticated socket's outgoing side.
+
+    From its creation on it collects live frames; `go_live` merges them with the history.
+    """
+
+    def __init__(self, chat: str) -> None:
+        self.chat = chat
+        self.queue: LossyEventQueue[Outgoing] = LossyEventQueue()
+        self.ended: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+        """Done when the socket has to close: with its close code, or None when the client left."""
+        self._shown: OrderedDict[tuple[str, EntryRole], int] = OrderedDict()
+        self._live = False
+
+    def deliver(self, frame: Outgoing) -> None:
+        """Queue a frame, unless the client has that line already. A reader too slow for it is closed."""
+        if frame.is_entry and self._live and not self._is_news(frame):
+            return
+        if not self.queue.put(frame, droppable=frame.droppable) and self.queue.too_slow:
+            self.end(1013)
+
+    def end(self, code: int | None) -> None:
+        """Ask for the socket to be closed; the first call decides."""
+        if not self.ended.done():
+            self.ended.set_result(code)
+
+    def go_live(self, history: tuple[TimelineEntry, ...], answers: tuple[LiveAnswer, ...]) -> None:
+        """Queue what follows the history that the client was just sent: snapshots, `ready`, live frames.
+
+        One step without a pause in it, so that `answers` and the collected frames belong together:
+        collected tokens are part of the snapshots, collected lines may be part of the history.
+        """
+        for entry in history:
+            self._remember((entry.message_id, entry.role), entry.entry_id)
+        collected = self.queue.take_all()
+        self._live = True
+        for answer in answers:
+            if self._answered(answer.message_id):
+                continue
+            self.deliver(Outgoing(text=outgoing.snapshot_frame(answer.message_id, answer.text)))
+            for question in answer.approvals:
+                self.deliver(Outgoing(text=outgoing.event_frame(question)))
+        self.deliver(Outgoing(text=outgoing.ready_frame()))
+        for frame in collected:
+            if frame.droppable or (frame.line is not None and not frame.is_entry and self._has(frame)):
+                continue
+            self.deliver(frame)
+
+    def _is_news(self, frame: Outgoing) -> bool:
+        if self._has(frame):
+            return False
+        if frame.line is not None:
+            self._remember(frame.line, frame.entry_id)
+        return True
+
+    def _has(self, frame: Outgoing) -> bool:
+        return frame.line is not None and self._shown.get(frame.line, -1) >= frame.entry_id
+
+    def _answered(self, message_id: str) -> bool:
+        return (message_id, "assistant") in self._shown or (message_id, "error") in self._shown
+
+    def _remember(self, line: tuple[str, EntryRole], entry_id: int) -> None:
+        self._shown[line] = entry_id
+        self._shown.move_to_end(line)
+        if len(self._shown) > _REMEMBERED_ENTRIES:
+            self._shown.popitem(last=False)
+
+
+class Hub:
+    """The open sessions by chat, and the answers in progress."""
+
+    def __init__(self, *, max_per_chat: int) -> None:
+        self._max_per_chat = max_per_chat
+        self._sessions: dict[str, set[Session]] = {}
+        self._answers = LiveAnswers()
+
+    def join(self, chat: str) -> Session | None:
+        """A new session that gets the chat's frames from now on; None when the chat has too many."""
+        sessions = self._sessions.setdefault(chat, set())
+        if len(sessions) >= self._max_per_chat:
+            return None
+        session = Session(chat)
+        sessions.add(session)
+        return session
+
+    def leave(self, session: Session) -> None:
+        """Forget `session`."""
+        sessions = self._sessions.get(session.chat, set())
+        sessions.discard(session)
+        if not sessions:
+            self._sessions.pop(session.chat, None)
+
+    def sessions(self) -> tuple[Session, ...]:
+        """All open sessions."""
+        return tuple(session for sessions in self._sessions.values() for session in sessions)
+
+    def answers(self, chat: str) -> tuple[LiveAnswer, ...]:
+        """The answers in progress of `chat`."""
+        return self._answers.answers(thread_of(chat))
+
+    def event(self, thread: ThreadKey, event: PipelineEvent) -> None:
+        """Give a live event of `thread` to its sessions."""
+        self._answers.observe(thread, event)
+        sessions = self._sessions.get(thread.chat)
+        if not sessions:
+            return
+        frame = _event_frame(event)
+        for session in tuple(sessions):
+            session.deliver(frame)
+
+    def entry(self, thread: ThreadKey, entry: TimelineEntry) -> None:
+        """Give a recorded line of `thread` to its sessions; a session that has it is left alone."""
+        sessions = self._sessions.get(thread.chat)
+        if not sessions:
+            return
+        frame = Outgoing(
+            text=outgoing.entry_frame(entry),
+            line=(entry.message_id, entry.role),
+            entry_id=entry.entry_id,
+            is_entry=True,
+        )
+        for session in tuple(sessions):
+            session.deliver(frame)
+
+
+class ThreadSender:
+    """The EventSender of one chat."""
+
+    def __init__(self, hub: Hub, thread: ThreadKey) -> None:
+        self._hub = hub
+        self._thread = thread
+
+    async def send_event(self, event: PipelineEvent) -> None:
+        try:
+            self._hub.event(self._thread, event)
+        except Exception as error:  # noqa: BLE001 - a sender raises nothing: a reader's trouble is not the turn's
+            _log.error("web: the event %s could not be sent: %s", event.type, type(error).__name__)
+
+
+def _event_frame(event: PipelineEvent) -> Outgoing:
+    text = outgoing.event_frame(event)
+    if isinstance(event, LlmToken):
+        return Outgoing(text=text, droppable=True)
+    if isinstance(event, ResponseComplete) and event.entry_id:
+        return Outgoing(text=text, line=(event.message_id, "assistant"), entry_id=event.entry_id)
+    if isinstance(event, ErrorEvent) and event.entry_id:
+        return Outgoing(text=text, line=(event.message_id, "error"), entry_id=event.entry_id)
+    return Outgoing(text=text)

@@ -1,0 +1,83 @@
+"""From a client's frame to the shared vocabulary. Pure: the same frame gives the same ids for ever."""
+
+from __future__ import annotations
+
+import secrets
+
+from adapters.identity import derived_message_id
+from adapters.web.protocol import Approval, Command, TextMessage
+from adapters.web.settings import ACCOUNT, CHANNEL
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import (
+    ApprovalReply,
+    Author,
+    Inbound,
+    InboundMessage,
+    MediaRef,
+    SessionCommand,
+    parse_command,
+)
+
+OWNER = Author(id="owner")
+"""Whoever holds the access token: the web channel knows one person."""
+
+
+def new_chat_id() -> str:
+    """A fresh chat id; its 128 random bits are what keeps one chat's readers out of another's."""
+    return f"c_{secrets.token_hex(16)}"
+
+
+def thread_of(chat: str) -> ThreadKey:
+    """The thread of a chat."""
+    return ThreadKey(channel=CHANNEL, account=ACCOUNT, chat=chat)
+
+
+def to_inbound(chat: str, frame: TextMessage | Command | Approval, *, received_at: float) -> Inbound:
+    """The message, command or approval answer that `frame` is. `received_at` in Unix seconds."""
+    native_id, message_id = _identity(chat, frame.client_id)
+    if isinstance(frame, Approval):
+        return ApprovalReply(
+            message_id=message_id,
+            native_id=native_id,
+            thread=thread_of(chat),
+            author=OWNER,
+            received_at=received_at,
+            interaction_id=frame.interaction,
+            choice=frame.choice,
+        )
+    name = frame.name if isinstance(frame, Command) else parse_command(frame.text)
+    if name is not None:
+        return SessionCommand(
+            message_id=message_id,
+            native_id=native_id,
+            thread=thread_of(chat),
+            author=OWNER,
+            received_at=received_at,
+            name=name,
+        )
+    return InboundMessage(
+        message_id=message_id,
+        native_id=native_id,
+        thread=thread_of(chat),
+        author=OWNER,
+        received_at=received_at,
+        text=frame.text if isinstance(frame, TextMessage) else "",
+    )
+
+
+def voice_to_inbound(chat: str, client_id: str, voice: MediaRef, *, received_at: float) -> InboundMessage:
+    """The message of a voice note whose bytes are already stored under `voice`."""
+    native_id, message_id = _identity(chat, client_id)
+    return InboundMessage(
+        message_id=message_id,
+        native_id=native_id,
+        thread=thread_of(chat),
+        author=OWNER,
+        received_at=received_at,
+        voice=voice,
+    )
+
+
+def _identity(chat: str, client_id: str) -> tuple[str, str]:
+    native_id = f"{chat}:{client_id}"
+    return native_id, derived_message_id(CHANNEL, ACCOUNT, native_id)

@@ -1,0 +1,126 @@
+"""What one authenticated client sends: frames in, acceptances and problems out. It reads no socket.
+
+Whatever a client sends ends in exactly one answer (or, for a `voice` frame, waits for its audio).
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from adapters.channel import Acceptance
+from adapters.web import outgoing
+from adapters.web.hub import Outgoing, Session
+from adapters.web.inbound import to_inbound, voice_to_inbound
+from adapters.web.protocol import ClientFrame, Hello, Ping, Problem, VoiceAnnouncement, parse_frame
+from adapters.web.shared import UNAVAILABLE, Shared, problem_of
+from pipeline.domain.errors import StorageError
+from pipeline.domain.messages import Inbound
+
+
+def parse_text(shared: Shared, raw: str) -> ClientFrame | Problem:
+    """The frame that a text frame holds, or the problem with it, its size included."""
+    limit = shared.settings.text_frame_bytes
+    if len(raw) > limit or len(raw.encode()) > limit:
+        return Problem(code="bad_frame", message=f"frame: longer than {limit} bytes of text")
+    return parse_frame(raw, shared.limits)
+
+
+class Intake:
+    """One session's incoming side."""
+
+    def __init__(self, shared: Shared, session: Session) -> None:
+        self._shared = shared
+        self._session = session
+        self._announced: VoiceAnnouncement | None = None
+        self._swallow_binary = False
+
+    async def take_text(self, raw: str) -> None:
+        """Handle one text frame."""
+        self._swallow_binary = False
+        if self._announced is not None:
+            announced, self._announced = self._announced, None
+            words = f"size: {announced.size} bytes of audio were announced, a text frame came instead"
+            self._tell(Problem(code="voice_size_mismatch", message=words), announced.client_id)
+        frame = parse_text(self._shared, raw)
+        match frame:
+            case Problem():
+                self._swallow_binary = frame.swallow_binary
+                self._tell(frame, frame.client_id)
+            case Hello():
+                self._tell(Problem(code="hello_twice", message="hello was already accepted"), None)
+            case Ping():
+                self._session.deliver(Outgoing(text=outgoing.pong_frame()))
+            case VoiceAnnouncement():
+                self._take_announcement(frame)
+            case _:
+                now = self._shared.clock.now()
+                item = to_inbound(self._session.chat, frame, received_at=now)
+                await self._submit(frame.client_id, item)
+
+    async def take_binary(self, content: bytes) -> None:
+        """Handle one binary frame: the audio that was announced, or a mistake."""
+        announced, self._announced = self._announced, None
+        if self._swallow_binary:
+            # The audio of a refused announcement; the refusal was already told.
+            self._swallow_binary = False
+        elif announced is None:
+            words = "a binary frame must follow a voice frame at once; it was discarded"
+            self._tell(Problem(code="unexpected_binary", message=words), None)
+        elif len(content) != announced.size:
+            words = f"size: {announced.size} bytes of audio were announced, {len(content)} came"
+            self._tell(Problem(code="voice_size_mismatch", message=words), announced.client_id)
+        else:
+            await self._submit_voice(announced, content)
+
+    def _take_announcement(self, frame: VoiceAnnouncement) -> None:
+        if self._shared.settings.voice_enabled:
+            self._announced = frame
+            return
+        self._swallow_binary = True
+        self._tell(Problem(code="voice_disabled", message="voice notes are switched off"), frame.client_id)
+
+    async def _submit_voice(self, announced: VoiceAnnouncement, content: bytes) -> None:
+        try:
+            ref = await self._shared.media.store(content, mime=announced.mime)
+        except StorageError as error:
+            self._tell(problem_of("storing a voice note", error), announced.client_id)
+            return
+        now = self._shared.clock.now()
+        item = voice_to_inbound(self._session.chat, announced.client_id, ref, received_at=now)
+        acceptance = await self._submit(announced.client_id, item)
+        if acceptance is None or acceptance.status == "accepted":
+            # Without an answer nobody knows whether the message counts: the file stays for the sweep.
+            return
+        try:
+            await self._shared.media.discard(ref)
+        except StorageError as error:
+            problem_of("removing a voice note", error)
+
+    async def _submit(self, client_id: str, item: Inbound) -> Acceptance | None:
+        on_inbound = self._shared.on_inbound
+        if on_inbound is None:
+            self._tell(UNAVAILABLE, client_id)
+            return None
+        try:
+            acceptance = await on_inbound(item)
+        except Exception as error:  # noqa: BLE001 - one bad message must not take the connection down
+            self._tell(problem_of("taking in a message", error), client_id)
+            return None
+        match acceptance.status:
+            case "accepted" | "duplicate":
+                frame = outgoing.accepted_frame(
+                    client_id=client_id,
+                    message_id=acceptance.message_id,
+                    duplicate=acceptance.status == "duplicate",
+                )
+                self._session.deliver(Outgoing(text=frame))
+            case "refused":
+                words = acceptance.reason or "the gateway does not take this message"
+                self._tell(Problem(code="refused", message=words), client_id)
+            case _ as unknown:
+                assert_never(unknown)
+        return acceptance
+
+    def _tell(self, problem: Problem, client_id: str | None) -> None:
+        addressed = Problem(code=problem.code, message=problem.message, client_id=client_id)
+        self._session.deliver(Outgoing(text=outgoing.problem_frame(addressed)))

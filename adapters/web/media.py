@@ -1,0 +1,123 @@
+"""The web channel's media inbox: voice notes on disk from their arrival until their turn is done.
+
+Not a decoder: the content is opaque here. Files are named by random handles; nothing that a client
+sends becomes part of a path.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import secrets
+import stat
+from pathlib import Path
+
+from adapters.web.settings import CHANNEL
+from pipeline.domain.clock import Clock
+from pipeline.domain.errors import MediaUnavailable, StorageError
+from pipeline.domain.messages import MediaRef
+
+_HANDLE = re.compile(r"v_[0-9a-f]{32}")
+_PARTIAL_SUFFIX = ".part"
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+# Not blocking: a FIFO in the file's place must not hold the thread.
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class MediaInbox:
+    """Voice notes under one directory (mode 0700), one file each (mode 0600)."""
+
+    def __init__(self, directory: Path, clock: Clock) -> None:
+        self._directory = directory
+        self._clock = clock
+
+    async def store(self, content: bytes, *, mime: str) -> MediaRef:
+        """Keep `content` durably: file and directory are flushed to disk when this returns.
+
+        Raises StorageError when the directory cannot take it.
+        """
+        handle = f"v_{secrets.token_hex(16)}"
+        try:
+            await asyncio.to_thread(self._write, handle, content, self._clock.now())
+        except OSError as error:
+            reason = error.strerror or "I/O error"
+            raise StorageError(f"the voice note could not be stored: {reason}") from error
+        return MediaRef(channel=CHANNEL, handle=handle, mime=mime, size=len(content))
+
+    async def download(self, ref: MediaRef, *, max_bytes: int) -> bytes:
+        """The bytes behind `ref`. Raises MediaUnavailable when gone, not ours, or over `max_bytes`."""
+        name = self._checked(ref)
+        try:
+            return await asyncio.to_thread(self._read, name, max_bytes)
+        except OSError as error:
+            raise MediaUnavailable("the voice note is no longer stored; please send it again") from error
+
+    async def discard(self, ref: MediaRef) -> None:
+        """Remove the bytes behind `ref`, if they are there. Raises MediaUnavailable, StorageError."""
+        name = self._checked(ref)
+        try:
+            await asyncio.to_thread((self._directory / name).unlink, missing_ok=True)
+        except OSError as error:
+            reason = error.strerror or "I/O error"
+            raise StorageError(f"a voice note could not be removed: {reason}") from error
+
+    async def sweep(self, older_than_s: float, now: float) -> int:
+        """Remove files stored more than `older_than_s` seconds before `now` (Unix); how many.
+
+        For orphans that a crash left. `older_than_s` has to exceed the longest time that an accepted
+        message may wait for its turn: this does not know the queue.
+        """
+        return await asyncio.to_thread(self._sweep, now - older_than_s)
+
+    def _checked(self, ref: MediaRef) -> str:
+        if ref.channel != CHANNEL or not _HANDLE.fullmatch(ref.handle):
+            raise MediaUnavailable("this is not a voice note of the web channel")
+        return ref.handle
+
+    def _write(self, handle: str, content: bytes, now: float) -> None:
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        partial = self._directory / (handle + _PARTIAL_SUFFIX)
+        descriptor = os.open(partial, _CREATE, 0o600)
+        try:
+            with open(descriptor, "wb") as file:  # noqa: PTH123 - Path.open takes no descriptor
+                file.write(content)
+                file.flush()
+                # The file's age is counted by the injected clock, as `sweep` is.
+                os.utime(file.fileno(), (now, now))
+                os.fsync(file.fileno())
+            partial.replace(self._directory / handle)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+        self._flush_directory()
+
+    def _flush_directory(self) -> None:
+        descriptor = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _read(self, name: str, max_bytes: int) -> bytes:
+        descriptor = os.open(self._directory / name, _READ)
+        with open(descriptor, "rb") as file:  # noqa: PTH123 - Path.open takes no descriptor
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise MediaUnavailable("this is not a voice note of the web channel")
+            content = file.read(max_bytes + 1)
+        if len(content) > max_bytes:
+            raise MediaUnavailable(f"the voice note is larger than {max_bytes} bytes")
+        return content
+
+    def _sweep(self, stored_before: float) -> int:
+        removed = 0
+        if not self._directory.is_dir():
+            return removed
+        with os.scandir(self._directory) as files:
+            for file in files:
+                ours = _HANDLE.fullmatch(file.name.removesuffix(_PARTIAL_SUFFIX))
+                if ours and file.stat(follow_symlinks=False).st_mtime < stored_before:
+                    Path(file.path).unlink(missing_ok=True)
+                    removed += 1
+        return removed

@@ -1,0 +1,100 @@
+"""What clients get, as JSON text: the server's frames of docs/web-protocol.md. Pure.
+
+Every function returns text that can be sent as UTF-8 and read by a browser's JSON parser, whatever a
+model or a recogniser put into it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from adapters.web.protocol import PROTOCOL_VERSION, Limits, Problem
+from pipeline.domain.events import PipelineEvent, event_to_wire
+from pipeline.domain.timeline import TimelineEntry
+
+
+def welcome_frame(*, chat: str, bot: str, limits: Limits, voice: bool) -> str:
+    """The answer to an accepted `hello`."""
+    return _text(
+        {
+            "type": "welcome",
+            "protocol": PROTOCOL_VERSION,
+            "chat": chat,
+            "bot": bot,
+            "limits": {
+                "text_chars": limits.text_chars,
+                "voice_bytes": limits.voice_bytes,
+                "voice_seconds": limits.voice_seconds,
+            },
+            "voice": voice,
+        }
+    )
+
+
+def entry_frame(entry: TimelineEntry) -> str:
+    """One line of the conversation."""
+    return _text(
+        {
+            "type": "entry",
+            "entry_id": entry.entry_id,
+            "message_id": entry.message_id,
+            "role": entry.role,
+            "text": entry.text,
+            "at": _finite(entry.at),
+            "spoken": entry.spoken,
+            "code": entry.code,
+        }
+    )
+
+
+def snapshot_frame(message_id: str, text: str) -> str:
+    """An answer in progress, as far as it is written."""
+    return _text({"type": "snapshot", "message_id": message_id, "text": text})
+
+
+def ready_frame() -> str:
+    """The history is complete."""
+    return _text({"type": "ready"})
+
+
+def accepted_frame(*, client_id: str, message_id: str, duplicate: bool) -> str:
+    """The item is durable."""
+    return _text(
+        {"type": "accepted", "client_id": client_id, "message_id": message_id, "duplicate": duplicate}
+    )
+
+
+def event_frame(event: PipelineEvent) -> str:
+    """A live event."""
+    wire = event_to_wire(event)
+    return _text({"type": "event", "event": {name: _finite(value) for name, value in wire.items()}})
+
+
+def problem_frame(problem: Problem) -> str:
+    """Why a frame was refused, for the client."""
+    return _text(
+        {"type": "problem", "code": problem.code, "message": problem.message, "client_id": problem.client_id}
+    )
+
+
+def pong_frame() -> str:
+    """The answer to `ping`."""
+    return _text({"type": "pong"})
+
+
+def _finite(value: Any) -> Any:
+    # JSON has no NaN; a browser's parser would reject the whole frame.
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _text(fields: Mapping[str, Any]) -> str:
+    text = json.dumps(fields, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # A lone surrogate from a model cannot travel as UTF-8, but can as a JSON escape.
+        return json.dumps(fields, allow_nan=False, separators=(",", ":"))
+    return text

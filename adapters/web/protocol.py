@@ -1,0 +1,246 @@
+"""What clients send, as values: the frames of docs/web-protocol.md, strictly parsed.
+
+Pure: no socket, no clock, no store. Anything a client can send gives a frame or a `Problem`.
+Not here: what clients get; that is outgoing.py.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
+
+from pipeline.domain.messages import COMMAND_NAMES, CommandName
+
+PROTOCOL_VERSION: Final = 1
+CLOSE_CODES: Final[Mapping[str, int]] = {
+    "hello_first": 4400,
+    "wrong_protocol": 4400,
+    "bad_chat": 4400,
+    "wrong_token": 4401,
+    "hello_timeout": 4408,
+    "too_many_attempts": 4429,
+}
+_CHAT = re.compile(r"c_[0-9a-f]{32}")
+_CLIENT_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_MIME = re.compile(r"([A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+( *;[\x20-\x7e]*)?)?")
+_MAX_TOKEN_CHARS = 500
+_MAX_MIME_CHARS = 100
+_MAX_INTERACTION_CHARS = 200
+_MAX_ENTRY_ID = 2**53 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a client may send, as `welcome` announces it."""
+
+    text_chars: int
+    voice_bytes: int
+    voice_seconds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hello:
+    """The first frame. `chat` None asks for a new chat."""
+
+    token: str
+    chat: str | None
+    after: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextMessage:
+    """A typed message."""
+
+    client_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoiceAnnouncement:
+    """The next binary frame is a voice note of `size` bytes."""
+
+    client_id: str
+    mime: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A pressed button: stop, new or help."""
+
+    client_id: str
+    name: CommandName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """An answer to `approval_required`."""
+
+    client_id: str
+    interaction: str
+    choice: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ping:
+    """A client's own sign of life."""
+
+
+ClientFrame = Hello | TextMessage | VoiceAnnouncement | Command | Approval | Ping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Why a frame was refused."""
+
+    code: str
+    message: str
+    client_id: str | None = None
+    swallow_binary: bool = False
+    """It refuses a voice announcement, whose binary frame is probably on its way."""
+
+    @property
+    def close_code(self) -> int | None:
+        """The close code that follows, or None where the connection goes on."""
+        return CLOSE_CODES.get(self.code)
+
+
+class _Refused(Exception):
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def parse_frame(raw: str, limits: Limits) -> ClientFrame | Problem:
+    """The frame that the text `raw` is, or the problem with it. Raises nothing; ignores unknown fields."""
+    client_id: str | None = None
+    announced = False
+    try:
+        fields = _json_object(raw)
+        kind = _string(fields, "type", max_chars=100)
+        candidate = fields.get("client_id")
+        if isinstance(candidate, str) and _CLIENT_ID.fullmatch(candidate):
+            client_id = candidate
+        announced = kind == "voice"
+        return _parse_kind(kind, fields, limits)
+    except _Refused as refused:
+        return Problem(code=refused.code, message=str(refused), client_id=client_id, swallow_binary=announced)
+
+
+def _parse_kind(kind: str, fields: Mapping[str, Any], limits: Limits) -> ClientFrame:
+    match kind:
+        case "message":
+            return TextMessage(client_id=_client_id(fields), text=_message_text(fields, limits))
+        case "voice":
+            return _voice(fields, limits)
+        case "command":
+            return Command(client_id=_client_id(fields), name=_command_name(fields))
+        case "approval":
+            return Approval(
+                client_id=_client_id(fields),
+                interaction=_string(fields, "interaction", max_chars=_MAX_INTERACTION_CHARS),
+                choice=_string(fields, "choice", max_chars=_MAX_INTERACTION_CHARS),
+            )
+        case "ping":
+            return Ping()
+        case "hello":
+            return _hello(fields)
+        case _:
+            raise _Refused("unknown_type", "type: this server does not know a frame of this type")
+
+
+def _hello(fields: Mapping[str, Any]) -> Hello:
+    if _integer(fields, "protocol", least=0) != PROTOCOL_VERSION:
+        raise _Refused("wrong_protocol", f"protocol: this server speaks version {PROTOCOL_VERSION}")
+    token = _string(fields, "token", max_chars=_MAX_TOKEN_CHARS, may_be_empty=True)
+    after = _integer(fields, "after", least=0) if fields.get("after") is not None else 0
+    chat = fields.get("chat")
+    if chat is not None and not (isinstance(chat, str) and _CHAT.fullmatch(chat)):
+        raise _Refused("bad_chat", "chat: not an id that this server made; leave it out to start a new chat")
+    return Hello(token=token, chat=chat, after=after)
+
+
+def _voice(fields: Mapping[str, Any], limits: Limits) -> VoiceAnnouncement:
+    client_id = _client_id(fields)
+    mime = _string(fields, "mime", max_chars=_MAX_MIME_CHARS, may_be_empty=True)
+    if not _MIME.fullmatch(mime):
+        raise _Refused("bad_frame", "mime: expected a media type such as audio/webm")
+    size = _integer(fields, "size", least=1)
+    if size > limits.voice_bytes:
+        raise _Refused(
+            "voice_too_large",
+            f"size: the voice note has {size} bytes, the limit is {limits.voice_bytes}; record a shorter one",
+        )
+    return VoiceAnnouncement(client_id=client_id, mime=mime, size=size)
+
+
+def _message_text(fields: Mapping[str, Any], limits: Limits) -> str:
+    text = _string(fields, "text", max_chars=None, may_be_empty=True)
+    if len(text) > limits.text_chars:
+        raise _Refused(
+            "text_too_long",
+            f"text: {len(text)} characters, the limit is {limits.text_chars}; send it in parts",
+        )
+    if not text.strip():
+        raise _Refused("empty_message", "text: the message is empty")
+    return text
+
+
+def _command_name(fields: Mapping[str, Any]) -> CommandName:
+    given = _string(fields, "name", max_chars=100)
+    for name in COMMAND_NAMES:
+        if name == given:
+            return name
+    raise _Refused("bad_frame", f"name: expected one of {', '.join(COMMAND_NAMES)}")
+
+
+def _client_id(fields: Mapping[str, Any]) -> str:
+    value = _string(fields, "client_id", max_chars=100)
+    if not _CLIENT_ID.fullmatch(value):
+        raise _Refused("bad_frame", "client_id: expected 1 to 100 characters of A-Z a-z 0-9 _ -")
+    return value
+
+
+def _string(
+    fields: Mapping[str, Any], name: str, *, max_chars: int | None, may_be_empty: bool = False
+) -> str:
+    if name not in fields:
+        raise _Refused("bad_frame", f"{name}: the field is missing")
+    value = fields[name]
+    if not isinstance(value, str):
+        raise _Refused("bad_frame", f"{name}: expected a string")
+    if not value and not may_be_empty:
+        raise _Refused("bad_frame", f"{name}: must not be empty")
+    if max_chars is not None and len(value) > max_chars:
+        raise _Refused("bad_frame", f"{name}: longer than {max_chars} characters")
+    if any("\ud800" <= character <= "\udfff" for character in value):
+        raise _Refused("bad_frame", f"{name}: contains half a character (a lone surrogate)")
+    return value
+
+
+def _integer(fields: Mapping[str, Any], name: str, *, least: int) -> int:
+    if name not in fields:
+        raise _Refused("bad_frame", f"{name}: the field is missing")
+    value = fields[name]
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _Refused("bad_frame", f"{name}: expected a whole number")
+    if not least <= value <= _MAX_ENTRY_ID:
+        raise _Refused("bad_frame", f"{name}: expected a number of at least {least} and below 2^53")
+    return value
+
+
+def _json_object(raw: str) -> Mapping[str, Any]:
+    try:
+        value = json.loads(raw, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise _Refused("bad_frame", "frame: not JSON") from None
+    if not isinstance(value, dict):
+        raise _Refused("bad_frame", "frame: expected a JSON object")
+    return value
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,103 @@
+"""Who may talk to the web channel: addresses, tokens, and the headers of every response.
+
+Shared with the gateway's own HTTP server. It decides; the handlers answer.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections import deque
+from collections.abc import Collection, Mapping
+
+from aiohttp import web
+
+from pipeline.domain.clock import Clock
+
+_MAX_FAILURES = 5
+_WINDOW_S = 60.0
+
+_CONTENT_POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "media-src 'self' blob:",
+        "connect-src 'self'",
+        "font-src 'self'",
+        "manifest-src 'self'",
+        "worker-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+_HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": _CONTENT_POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "microphone=(self), camera=(), geolocation=()",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+def security_headers() -> dict[str, str]:
+    """The headers that every response carries: nothing foreign is loaded, framed or sniffed."""
+    return dict(_HEADERS)
+
+
+def host_allowed(request: web.BaseRequest, allowed: Collection[str]) -> bool:
+    """Whether the request names one of our addresses, exactly and once: the guard against DNS rebinding."""
+    return _one_of(request.headers.getall("Host", []), allowed)
+
+
+def origin_allowed(request: web.BaseRequest, allowed: Collection[str]) -> bool:
+    """Whether the request comes from one of our pages, exactly and once; a missing Origin does not count."""
+    return _one_of(request.headers.getall("Origin", []), allowed)
+
+
+def foreign_address_response() -> web.Response:
+    """HTTP 403 for a request that names a foreign Host or Origin. It repeats nothing of the request."""
+    return web.Response(
+        status=403,
+        text="This address is not one of the gateway's own. Open the address that it printed at its start, "
+        "or add this one to server.public_origins.\n",
+        headers=security_headers(),
+    )
+
+
+def token_matches(presented: str, expected: str) -> bool:
+    """Whether the tokens are equal, compared over bytes in constant time. An empty token never matches."""
+    if not expected:
+        return False
+    return hmac.compare_digest(
+        presented.encode("utf-8", "surrogatepass"), expected.encode("utf-8", "surrogatepass")
+    )
+
+
+class AttemptLimit:
+    """Counts wrong tokens over all addresses, loopback included: 5 within a minute lock the door.
+
+    While it is locked nobody is let in, not even with the right token, so that guessing on is
+    useless; it opens when the oldest of the failures is a minute old.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._failures: deque[float] = deque(maxlen=_MAX_FAILURES)
+
+    def locked(self) -> bool:
+        """Whether `hello` has to be refused now."""
+        if len(self._failures) < _MAX_FAILURES:
+            return False
+        return self._clock.monotonic() - self._failures[0] < _WINDOW_S
+
+    def note_failure(self) -> None:
+        """Count one wrong token."""
+        self._failures.append(self._clock.monotonic())
+
+
+def _one_of(values: list[str], allowed: Collection[str]) -> bool:
+    return len(values) == 1 and values[0] in tuple(allowed)

@@ -1,0 +1,51 @@
+"""What the web channel needs to be told. Values only: the gateway's configuration fills them in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+CHANNEL = "web"
+ACCOUNT = "local"
+PACKAGED_PAGE = Path(__file__).parent / "static"
+_SMALLEST_TEXT_FRAME = 64 * 1024
+_JSON_BYTES_PER_CHAR = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebSettings:
+    """The web channel's settings. The callables are asked anew for every connection."""
+
+    bot_name: str
+    token_check: Callable[[str], bool]
+    """Whether a presented access token is right, in constant time (`security.token_matches`)."""
+    allowed_hosts: Callable[[], Collection[str]]
+    """The exact `Host` headers that are ours, for example `127.0.0.1:8321`."""
+    allowed_origins: Callable[[], Collection[str]]
+    """The exact `Origin` headers that may open the socket, for example `http://127.0.0.1:8321`."""
+    media_dir: Path
+    """Where voice notes wait for their turn; created with mode 0700."""
+    text_chars: int = 8000
+    voice_enabled: bool = True
+    voice_bytes: int = 20 * 1024 * 1024
+    voice_seconds: int = 300
+    static_dir: Path = PACKAGED_PAGE
+    """The page's files."""
+    max_sockets: int = 200
+    max_sockets_per_chat: int = 20
+    max_handshakes: int = 16
+    """Sockets that may be open before their `hello` was accepted; more wait their turn."""
+    hello_timeout_s: float = 10.0
+    heartbeat_s: float = 30.0
+    history_entries: int = 500
+
+    @property
+    def text_frame_bytes(self) -> int:
+        """Largest text frame. A character takes up to 12 bytes where a client escapes all of them."""
+        return max(_SMALLEST_TEXT_FRAME, self.text_chars * _JSON_BYTES_PER_CHAR + 4096)
+
+    @property
+    def frame_bytes(self) -> int:
+        """Largest frame of any kind; the transport closes the socket with 1009 beyond it."""
+        return max(self.voice_bytes if self.voice_enabled else 0, self.text_frame_bytes) + 1024

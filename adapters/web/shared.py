@@ -1,0 +1,71 @@
+"""What all sockets of the web adapter use together, and how they close and complain."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import traceback
+from dataclasses import dataclass
+from typing import Final
+
+from aiohttp import web
+
+from adapters.channel import OnInbound, Timeline
+from adapters.web.hub import Hub
+from adapters.web.media import MediaInbox
+from adapters.web.protocol import Limits, Problem
+from adapters.web.security import AttemptLimit
+from adapters.web.settings import WebSettings
+from pipeline.domain.clock import Clock
+from pipeline.domain.errors import InvalidInput, StorageError
+
+_log = logging.getLogger(__name__)
+
+NORMAL: Final = 1000
+GOING_AWAY: Final = 1001
+TRY_AGAIN: Final = 1013
+BAD_HELLO: Final = 4400
+CLOSE_TIMEOUT_S: Final = 2.0
+UNAVAILABLE: Final = Problem(
+    code="unavailable", message="the gateway cannot take messages now; try again in a moment"
+)
+INTERNAL: Final = Problem(code="internal", message="something went wrong in the gateway; its log says where")
+
+
+@dataclass(slots=True, kw_only=True)
+class Shared:
+    """The adapter's parts, as its sockets see them."""
+
+    settings: WebSettings
+    limits: Limits
+    hub: Hub
+    media: MediaInbox
+    timeline: Timeline
+    attempts: AttemptLimit
+    clock: Clock
+    on_inbound: OnInbound | None = None
+    """None while the gateway is not receiving."""
+
+
+async def close_socket(socket: web.WebSocketResponse, request: web.Request, code: int) -> None:
+    """Close with `code` within CLOSE_TIMEOUT_S, by force if the peer takes nothing more."""
+    try:
+        async with asyncio.timeout(CLOSE_TIMEOUT_S):
+            await socket.close(code=code)
+    except (TimeoutError, ConnectionError):
+        if request.transport is not None:
+            # A plain close would wait for a full buffer for ever.
+            request.transport.abort()
+
+
+def problem_of(doing: str, error: Exception) -> Problem:
+    """What the client is told about `error`; the log gets its type and place, never its words."""
+    # An exception's words may repeat what a person wrote.
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "an unknown place"
+    _log.error("web: %s failed: %s at %s", doing, type(error).__name__, place)
+    if isinstance(error, StorageError):
+        return UNAVAILABLE
+    if isinstance(error, InvalidInput):
+        return Problem(code="bad_frame", message=str(error))
+    return INTERNAL
