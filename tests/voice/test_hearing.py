@@ -1,0 +1,75 @@
+"""The real Whisper on real speech, in every container, and on sounds that are not speech."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from tests.voice.clips import CLIPS, NOISE, NOTE_TRANSCRIPT, NOTES, SPEECH, Clip, samples_of, wav
+from voice.errors import AudioRefused, NothingHeard
+from voice.intake import VoiceIntake
+from voice.selftest import BUNDLED_TRANSCRIPT, bundled_clip
+from voice.settings import VoiceSettings
+from voice.wer import word_error_rate
+from voice.worker import WhisperTranscriber
+
+pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="module")]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def transcriber(settings: VoiceSettings) -> AsyncIterator[WhisperTranscriber]:
+    transcriber = WhisperTranscriber(settings)
+    yield transcriber
+    await transcriber.close()
+
+
+@pytest.fixture(scope="module")
+def ears(transcriber: WhisperTranscriber, settings: VoiceSettings) -> VoiceIntake:
+    return VoiceIntake(transcriber, settings)
+
+
+@pytest.mark.parametrize("clip", SPEECH, ids=lambda clip: clip.name)
+async def test_real_speech_is_understood_without_naming_its_language(ears: VoiceIntake, clip: Clip) -> None:
+    utterance = await ears.hear(clip.data)
+    assert word_error_rate(clip.transcript, utterance.text) < 0.2, utterance.text
+    assert utterance.language == "en"
+    assert 0.4 < utterance.confidence <= 1.0
+
+
+@pytest.mark.parametrize("suffix", sorted(NOTES))
+async def test_every_container_is_understood(ears: VoiceIntake, suffix: str) -> None:
+    utterance = await ears.hear(NOTES[suffix], language="en")
+    assert word_error_rate(NOTE_TRANSCRIPT, utterance.text) < 0.2, utterance.text
+
+
+@pytest.mark.parametrize("clip", NOISE, ids=lambda clip: clip.name)
+async def test_silence_hum_and_hiss_say_nothing(ears: VoiceIntake, clip: Clip) -> None:
+    with pytest.raises(NothingHeard):
+        await ears.hear(clip.data)
+
+
+async def test_a_recording_shorter_than_a_word_says_nothing(ears: VoiceIntake) -> None:
+    with pytest.raises(NothingHeard):
+        await ears.hear(wav(samples_of(CLIPS["jfk"])[40_000:48_000]))
+
+
+async def test_a_hostile_file_is_refused_through_the_worker_with_its_own_words(ears: VoiceIntake) -> None:
+    with pytest.raises(AudioRefused, match="cannot read that kind of file") as caught:
+        await ears.hear(b"v=0\r\nm=audio 5004 RTP/AVP 0\r\n")
+    assert caught.value.code == "unknown_format"
+
+
+async def test_speech_after_a_pause_keeps_its_place_in_time(transcriber: WhisperTranscriber) -> None:
+    samples = samples_of(CLIPS["lv_0880"])
+    five_seconds = bytes(2 * 16_000 * 5)
+    transcript = await transcriber.transcribe(wav(samples + five_seconds + samples), language="en")
+    assert transcript.chunks[0].start_s < 1.0
+    assert 10.0 < transcript.chunks[-1].end_s <= transcript.audio_seconds
+    assert "disposed" in transcript.chunks[-1].text
+
+
+async def test_the_bundled_clip_is_what_the_doctor_says_it_is(ears: VoiceIntake) -> None:
+    utterance = await ears.hear(bundled_clip())
+    assert word_error_rate(BUNDLED_TRANSCRIPT, utterance.text) == 0.0

@@ -1,0 +1,87 @@
+"""The frames between the gateway and the worker, in any cut and any nonsense."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from voice.errors import AudioRefused, TranscriberUnavailable
+from voice.speech import SpeechChunk, Transcript
+from voice.wire import (
+    BrokenFrame,
+    Frame,
+    FrameReader,
+    error_from_wire,
+    error_to_wire,
+    read_frame,
+    transcript_from_wire,
+    transcript_to_wire,
+)
+
+frames = st.builds(
+    lambda text, body: Frame(header={"kind": text, "job": 1}, body=body), st.text(), st.binary(max_size=99)
+)
+
+
+@given(sent=st.lists(frames, max_size=6), cuts=st.integers(1, 37))
+def test_frames_survive_any_cut_of_the_stream(sent: list[Frame], cuts: int) -> None:
+    stream = b"".join(frame.encode() for frame in sent)
+    reader = FrameReader(max_body_bytes=99)
+    received = [
+        frame for start in range(0, len(stream), cuts) for frame in reader.feed(stream[start : start + cuts])
+    ]
+    assert received == sent
+
+
+@given(sent=st.lists(frames, max_size=3))
+def test_a_blocking_reader_sees_the_same_frames_and_then_the_end(sent: list[Frame]) -> None:
+    stream = io.BytesIO(b"".join(frame.encode() for frame in sent))
+    assert [read_frame(stream, max_body_bytes=99) for _ in sent] == sent
+    assert read_frame(stream, max_body_bytes=99) is None
+
+
+def test_a_stream_that_ends_inside_a_frame_has_ended() -> None:
+    whole = Frame(header={"kind": "transcribe"}, body=b"abc").encode()
+    for end in range(len(whole)):
+        assert read_frame(io.BytesIO(whole[:end]), max_body_bytes=99) is None
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        b"\xff" * 16,
+        b"\x00\x00\x00\x02\x00\x00\x00\x00[]",
+        b"\x00\x00\x00\x01\x00\x00\x00\x00{",
+        b"\0\0\0\0" * 2,
+    ],
+)
+def test_nonsense_is_a_broken_frame_and_not_a_request_for_memory(nonsense: bytes) -> None:
+    with pytest.raises(BrokenFrame):
+        list(FrameReader(max_body_bytes=99).feed(nonsense))
+
+
+def test_a_transcript_crosses_unchanged() -> None:
+    transcript = Transcript(
+        chunks=(
+            SpeechChunk(text="Grüße", start_s=0.5, end_s=1.5, confidence=0.75, no_speech_probability=0.25),
+        ),
+        language="de",
+        language_probability=0.5,
+        audio_seconds=2.0,
+        truncated=True,
+    )
+    assert transcript_from_wire(transcript_to_wire(transcript)) == transcript
+
+
+def test_a_transcript_with_a_missing_field_is_a_broken_frame() -> None:
+    with pytest.raises(BrokenFrame, match="language"):
+        transcript_from_wire({"chunks": []})
+
+
+def test_a_refusal_keeps_its_code_and_words_and_anything_else_is_the_recognisers_fault() -> None:
+    refused = error_from_wire(error_to_wire(AudioRefused("damaged", "It is broken.")))
+    assert (type(refused), refused.code, str(refused)) == (AudioRefused, "damaged", "It is broken.")
+    assert isinstance(error_from_wire({"code": "surprise"}), TranscriberUnavailable)

@@ -1,0 +1,180 @@
+"""One worker process, seen from its parent: start, ask, kill. Not here: queue, deadlines, restarts.
+
+Built on asyncio's subprocess protocol: answers arrive in callbacks, so no task has to read the
+pipes and a caller that is cancelled leaves nothing half read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import voice
+from voice.errors import TranscriberUnavailable
+from voice.settings import VoiceSettings
+from voice.wire import BrokenFrame, Frame, FrameReader, error_from_wire
+
+OnLine = Callable[[str], None]
+OnProgress = Callable[[Mapping[str, Any]], None]
+
+_DIED = "The voice recogniser stopped while it was listening. Please send the recording again."
+_MAX_LINE_BYTES = 8192
+_FINAL_KINDS = frozenset({"transcript", "refused", "warm"})
+
+
+class WorkerChild(asyncio.SubprocessProtocol):
+    """A running worker. Takes one request at a time; `alive` turns False for good when it ends."""
+
+    def __init__(self, on_line: OnLine) -> None:
+        loop = asyncio.get_running_loop()
+        self.pid = 0
+        self.alive = True
+        self.ready: asyncio.Future[None] = loop.create_future()
+        """Done when the model is loaded; fails with TranscriberUnavailable."""
+        self.ended: asyncio.Future[None] = loop.create_future()
+        """Done when the process is gone and its pipes are closed."""
+        self._on_line = on_line
+        self._frames = FrameReader(max_body_bytes=0)
+        self._line = bytearray()
+        self._transport: asyncio.SubprocessTransport | None = None
+        self._jobs = 0
+        self._answer: asyncio.Future[Mapping[str, Any]] | None = None
+        self._on_progress: OnProgress = _ignore
+
+    @classmethod
+    async def start(cls, settings: VoiceSettings, on_line: OnLine) -> WorkerChild:
+        """Start a worker; `on_line` gets each line it writes to stderr. Raises TranscriberUnavailable."""
+        loop = asyncio.get_running_loop()
+        try:
+            _, child = await loop.subprocess_exec(
+                lambda: cls(on_line), *_command(settings), env=_environment(), start_new_session=True
+            )
+        except OSError as error:
+            raise TranscriberUnavailable(
+                f"The voice recogniser could not be started ({error.strerror}). Please try again later."
+            ) from error
+        return child
+
+    async def ask(self, request: Frame, *, on_progress: OnProgress) -> Mapping[str, Any]:
+        """Send a request and wait for its final answer; `on_progress` gets the headers before it.
+
+        Raises AudioRefused, or TranscriberUnavailable when the process dies first.
+        """
+        if not self.alive or self._transport is None:
+            raise TranscriberUnavailable(_DIED)
+        stdin = self._transport.get_pipe_transport(0)
+        if not isinstance(stdin, asyncio.WriteTransport):
+            raise TranscriberUnavailable(_DIED)
+        self._jobs += 1
+        self._answer = asyncio.get_running_loop().create_future()
+        self._on_progress = on_progress
+        try:
+            stdin.write(replace(request, header={**request.header, "job": self._jobs}).encode())
+            answer = await self._answer
+        finally:
+            self._answer = None
+            self._on_progress = _ignore
+        if answer["kind"] == "refused":
+            raise error_from_wire(answer)
+        return answer
+
+    def kill(self) -> None:
+        """End the process now. Safe to call more than once; `ended` tells when it is gone."""
+        self.alive = False
+        if self._transport is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._transport.kill()
+
+    # What the event loop calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if isinstance(transport, asyncio.SubprocessTransport):
+            self._transport = transport
+            self.pid = transport.get_pid()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == 2:
+            self._take_log(data)
+            return
+        try:
+            for frame in self._frames.feed(data):
+                self._take(frame.header)
+        except (BrokenFrame, KeyError, TypeError, ValueError) as error:
+            self._on_line(f"the worker broke the protocol and is stopped: {error}")
+            self.kill()
+
+    def process_exited(self) -> None:
+        self.alive = False
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the loop's signature
+        self.alive = False
+        if self._transport is not None:
+            self._transport.close()
+        for future in (self.ready, self._answer):
+            if future is not None and not future.done():
+                future.set_exception(TranscriberUnavailable(_DIED))
+                future.exception()  # nobody may be waiting, which is no error
+        self._flush_log()
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+    def _take(self, header: Mapping[str, Any]) -> None:
+        kind = header.get("kind")
+        if kind == "ready" and not self.ready.done():
+            self.ready.set_result(None)
+        elif kind == "unavailable" and not self.ready.done():
+            self.ready.set_exception(error_from_wire(header))
+            self.ready.exception()  # nobody may be waiting, which is no error
+        elif header.get("job") == self._jobs and self._answer is not None and not self._answer.done():
+            if kind in _FINAL_KINDS:
+                self._answer.set_result(header)
+            else:
+                self._on_progress(header)
+
+    def _take_log(self, data: bytes) -> None:
+        self._line += data
+        while (end := self._line.find(b"\n")) >= 0 or len(self._line) > _MAX_LINE_BYTES:
+            cut = end if end >= 0 else _MAX_LINE_BYTES
+            line = bytes(self._line[:cut])
+            del self._line[: cut + (end >= 0)]
+            if line.strip():
+                self._on_line(line.decode(errors="replace"))
+
+    def _flush_log(self) -> None:
+        if self._line.strip():
+            self._on_line(bytes(self._line).decode(errors="replace"))
+        self._line.clear()
+
+
+def _ignore(header: Mapping[str, Any]) -> None:
+    """Progress that nobody asked for."""
+
+
+def _command(settings: VoiceSettings) -> tuple[str, ...]:
+    # -P keeps the working directory off the import path: a file there must not replace a library.
+    return (
+        sys.executable, "-P", "-X", "faulthandler", "-m", "voice.worker_process",
+        "--parent-pid", str(os.getpid()),
+        "--model-dir", str(settings.model_dir),
+        "--beam-size", str(settings.beam_size),
+        "--max-bytes", str(settings.max_bytes),
+        "--max-seconds", str(settings.max_seconds),
+        "--min-seconds", str(settings.min_seconds),
+    )  # fmt: skip
+
+
+def _environment() -> dict[str, str]:
+    """All of the worker's environment: no secret of the gateway's reaches it."""
+    return {
+        "HF_HUB_OFFLINE": "1",
+        "OMP_NUM_THREADS": "1",
+        "MALLOC_ARENA_MAX": "2",
+        "PYTHONUTF8": "1",
+        "PYTHONPATH": str(Path(voice.__file__).parent.parent),
+    }

@@ -1,0 +1,72 @@
+"""What can go wrong between audio bytes and words. `str(error)` is written for the person who spoke.
+
+VoiceError
+├── AudioRefused            this file will never be heard: too_large, unknown_format, no_audio, damaged
+├── NothingHeard            the file is sound, but holds no speech that could be understood
+└── RecogniserError         the recogniser failed, not the file; trying again may help
+    ├── TranscriberUnavailable   the model is missing, or the worker could not start or died
+    ├── TranscriptionTimeout     the deadline passed
+    └── TranscriberBusy          the queue is full
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+AudioRefusal = Literal["too_large", "unknown_format", "no_audio", "damaged"]
+
+
+class VoiceError(Exception):
+    """Root. `code` is for machines; `permanent` says that the same bytes will fail again."""
+
+    def __init__(self, message: str, *, code: str, permanent: bool) -> None:
+        super().__init__(message)
+        self.code = code
+        self.permanent = permanent
+
+
+class AudioRefused(VoiceError):
+    """The bytes are not audio that is accepted here."""
+
+    def __init__(self, code: AudioRefusal, message: str) -> None:
+        super().__init__(message, code=code, permanent=True)
+
+
+class NothingHeard(VoiceError):
+    """The audio holds no speech that could be understood."""
+
+    def __init__(
+        self, message: str = "I could not hear any words in that recording. Please record it again."
+    ) -> None:
+        super().__init__(message, code="nothing_heard", permanent=True)
+
+
+class RecogniserError(VoiceError):
+    """The recogniser failed; the audio may be fine."""
+
+
+class TranscriberUnavailable(RecogniserError):
+    """There is no working recogniser: model missing, worker not starting, worker died."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, code="transcriber_unavailable", permanent=False)
+
+
+class TranscriptionTimeout(RecogniserError):
+    """The recogniser did not finish within the deadline."""
+
+    def __init__(
+        self,
+        message: str = "Listening to that recording took too long. Please send it again, or a shorter one.",
+    ) -> None:
+        super().__init__(message, code="transcription_timeout", permanent=False)
+
+
+class TranscriberBusy(RecogniserError):
+    """Too many recordings wait already."""
+
+    def __init__(
+        self,
+        message: str = "Too many recordings are waiting to be heard. Please send yours again in a minute.",
+    ) -> None:
+        super().__init__(message, code="transcriber_busy", permanent=False)

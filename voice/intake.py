@@ -1,0 +1,44 @@
+"""One voice note to one utterance. Failures are raised in the user's words and never become text."""
+
+from __future__ import annotations
+
+from voice.artefacts import spoken_text
+from voice.errors import NothingHeard
+from voice.limits import check_size
+from voice.settings import VoiceSettings
+from voice.speech import SpeechChunk, Utterance
+from voice.transcriber import Transcriber
+
+
+class VoiceIntake:
+    """Hears voice notes with a transcriber. Holds no state; one serves every conversation."""
+
+    def __init__(self, transcriber: Transcriber, settings: VoiceSettings) -> None:
+        self._transcriber = transcriber
+        self._settings = settings
+
+    async def hear(self, data: bytes, *, language: str | None = None) -> Utterance:
+        """What is said in `data`, the bytes of an audio file; `language` is a hint such as `de`.
+
+        Raises AudioRefused, NothingHeard, TranscriberUnavailable, TranscriptionTimeout or
+        TranscriberBusy, each with words for the person who spoke.
+        """
+        check_size(len(data), max_bytes=self._settings.max_bytes)
+        transcript = await self._transcriber.transcribe(data, language=language or self._settings.language)
+        heard = [(text, chunk) for chunk in transcript.chunks if (text := spoken_text(chunk))]
+        if not heard:
+            raise NothingHeard
+        return Utterance(
+            text=" ".join(text for text, _ in heard),
+            language=transcript.language,
+            confidence=_mean_confidence([chunk for _, chunk in heard]),
+            audio_seconds=transcript.audio_seconds,
+            truncated=transcript.truncated,
+        )
+
+
+def _mean_confidence(chunks: list[SpeechChunk]) -> float:
+    """The chunks' confidence, weighted by the seconds they last."""
+    weights = [max(0.1, chunk.end_s - chunk.start_s) for chunk in chunks]
+    weighted = sum(chunk.confidence * weight for chunk, weight in zip(chunks, weights, strict=True))
+    return min(1.0, max(0.0, weighted / sum(weights)))

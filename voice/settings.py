@@ -1,0 +1,37 @@
+"""The settings of the ears, as a value. Not here: where they are read from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoiceSettings:
+    """Limits and choices for hearing voice notes. Raises ValueError, naming the field."""
+
+    model_dir: Path
+    """A folder with a converted Whisper model: model.bin, config.json, tokenizer.json, vocabulary.*."""
+    max_bytes: int = 20 * 1024 * 1024
+    """Larger files are refused unread."""
+    max_seconds: float = 300.0
+    """Audio beyond this is left out, and the utterance says that it is truncated."""
+    min_seconds: float = 0.3
+    """Shorter recordings hold no words."""
+    queue_limit: int = 16
+    """Recordings that may wait while one is being heard."""
+    deadline_floor_s: float = 20.0
+    """Each recording gets its own length in seconds of working time, and at least this."""
+    language: str | None = None
+    """A language code such as `en`; None lets the model detect it for each recording."""
+    beam_size: int = 5
+
+    def __post_init__(self) -> None:
+        for name in ("max_bytes", "max_seconds", "deadline_floor_s", "beam_size"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"voice: {name} must be greater than zero")
+        for name in ("min_seconds", "queue_limit"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"voice: {name} must not be negative")
+        if self.min_seconds >= self.max_seconds:
+            raise ValueError("voice: min_seconds must be smaller than max_seconds")

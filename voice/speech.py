@@ -1,0 +1,65 @@
+"""The values of hearing: decoded audio, speech chunks, transcripts, utterances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+SAMPLE_RATE = 16_000
+"""Samples per second of everything after decoding."""
+
+Samples = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DecodedAudio:
+    """A recording as the recogniser takes it."""
+
+    samples: Samples
+    """Shape (n,), mono, 16 kHz, -1 to 1."""
+    seconds: float
+    truncated: bool
+    """The recording was longer than allowed; the rest is left out."""
+    container: str
+    """`ogg`, `webm`, `mp4`, `mp3`, `wav`, `flac`, `amr` or `aac`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeechChunk:
+    """A stretch of speech with its words. Times are seconds from the start of the recording."""
+
+    text: str
+    start_s: float
+    end_s: float
+    confidence: float
+    """0 to 1: the mean probability the model gave its own words."""
+    no_speech_probability: float
+    """0 to 1: how likely the model finds it that nobody speaks here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transcript:
+    """What a transcriber heard. No chunks means that nobody spoke."""
+
+    chunks: tuple[SpeechChunk, ...]
+    language: str
+    """A language code, or empty where nobody spoke."""
+    language_probability: float
+    audio_seconds: float
+    """Seconds of audio that were listened to, silence included."""
+    truncated: bool = False
+    """The recording was longer than allowed; the rest was left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Utterance:
+    """One thing a person said, ready to be read as a message."""
+
+    text: str
+    language: str
+    confidence: float
+    """0 to 1; a hint, not the probability of being right."""
+    audio_seconds: float
+    truncated: bool

@@ -1,0 +1,133 @@
+"""The language between the gateway's process and the worker: frames, and values as JSON.
+
+A frame is two big-endian 32-bit lengths, a JSON object and raw bytes. The parent treats what comes
+back as untrusted: the worker decodes files from strangers.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, BinaryIO
+
+from voice.errors import AudioRefusal, AudioRefused, TranscriberUnavailable, VoiceError
+from voice.speech import SpeechChunk, Transcript
+
+_LENGTHS = struct.Struct(">II")
+MAX_HEADER_BYTES = 4 * 1024 * 1024
+
+_REFUSALS: Mapping[str, AudioRefusal] = {
+    "too_large": "too_large",
+    "unknown_format": "unknown_format",
+    "no_audio": "no_audio",
+    "damaged": "damaged",
+}
+
+
+class BrokenFrame(ValueError):
+    """The bytes are not frames; the stream cannot be read any further."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """One message."""
+
+    header: Mapping[str, Any]
+    body: bytes = b""
+
+    def encode(self) -> bytes:
+        """The frame's bytes."""
+        header = json.dumps(self.header).encode()
+        return _LENGTHS.pack(len(header), len(self.body)) + header + self.body
+
+
+class FrameReader:
+    """Cuts a stream that arrives in arbitrary pieces into frames."""
+
+    def __init__(self, *, max_body_bytes: int) -> None:
+        self._max_body_bytes = max_body_bytes
+        self._buffer = bytearray()
+
+    def feed(self, piece: bytes) -> Iterator[Frame]:
+        """The frames that `piece` completes. Raises BrokenFrame."""
+        self._buffer += piece
+        while len(self._buffer) >= _LENGTHS.size:
+            header_length, body_length = _checked(bytes(self._buffer[: _LENGTHS.size]), self._max_body_bytes)
+            end = _LENGTHS.size + header_length + body_length
+            if len(self._buffer) < end:
+                return
+            header = bytes(self._buffer[_LENGTHS.size : _LENGTHS.size + header_length])
+            body = bytes(self._buffer[_LENGTHS.size + header_length : end])
+            del self._buffer[:end]
+            yield Frame(header=_parsed(header), body=body)
+
+
+def read_frame(stream: BinaryIO, *, max_body_bytes: int) -> Frame | None:
+    """The next frame of a blocking stream; None at its end. Raises BrokenFrame."""
+    lengths = stream.read(_LENGTHS.size)
+    if len(lengths) < _LENGTHS.size:
+        return None
+    header_length, body_length = _checked(lengths, max_body_bytes)
+    rest = stream.read(header_length + body_length)
+    if len(rest) < header_length + body_length:
+        return None
+    return Frame(header=_parsed(rest[:header_length]), body=rest[header_length:])
+
+
+def transcript_to_wire(transcript: Transcript) -> dict[str, Any]:
+    """Plain JSON data. Inverse of `transcript_from_wire`."""
+    return asdict(transcript)
+
+
+def transcript_from_wire(wire: Mapping[str, Any]) -> Transcript:
+    """Raises BrokenFrame on anything that `transcript_to_wire` could not have written."""
+    try:
+        return Transcript(
+            chunks=tuple(
+                SpeechChunk(
+                    text=str(chunk["text"]),
+                    start_s=float(chunk["start_s"]),
+                    end_s=float(chunk["end_s"]),
+                    confidence=float(chunk["confidence"]),
+                    no_speech_probability=float(chunk["no_speech_probability"]),
+                )
+                for chunk in wire["chunks"]
+            ),
+            language=str(wire["language"]),
+            language_probability=float(wire["language_probability"]),
+            audio_seconds=float(wire["audio_seconds"]),
+            truncated=bool(wire["truncated"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise BrokenFrame(f"not a transcript: {error!r}") from error
+
+
+def error_to_wire(error: VoiceError) -> dict[str, Any]:
+    """Plain JSON data. Inverse of `error_from_wire`."""
+    return {"code": error.code, "message": str(error)}
+
+
+def error_from_wire(wire: Mapping[str, Any]) -> VoiceError:
+    """The error a worker reported: a refusal of the audio, or else a failure of the recogniser."""
+    message = str(wire.get("message", ""))
+    refusal = _REFUSALS.get(str(wire.get("code")))
+    return AudioRefused(refusal, message) if refusal else TranscriberUnavailable(message)
+
+
+def _checked(lengths: bytes, max_body_bytes: int) -> tuple[int, int]:
+    header_length, body_length = _LENGTHS.unpack(lengths)
+    if header_length > MAX_HEADER_BYTES or body_length > max_body_bytes:
+        raise BrokenFrame(f"a frame of {header_length} + {body_length} bytes is larger than allowed")
+    return header_length, body_length
+
+
+def _parsed(header: bytes) -> Mapping[str, Any]:
+    try:
+        value = json.loads(header)
+    except ValueError as error:
+        raise BrokenFrame("a frame's header is not JSON") from error
+    if not isinstance(value, dict):
+        raise BrokenFrame("a frame's header is not an object")
+    return value
