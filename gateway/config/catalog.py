@@ -75,16 +75,20 @@ def toml_value(value: object) -> str:
 
 def remedy_for_unknown(path: tuple[str, ...]) -> str:
     """What to write instead of the unknown `path`: the nearest setting, else the keys that exist there."""
-    given = dotted(path)
+    parent = dotted(path[:-1])
+    if parent in SETTINGS:
+        return f"did you mean {parent}?"
     section = _nearest_section(path)
+    prefix = f"{section}." if section else ""
     known = [*SETTINGS, *(name for name in SECTIONS if name)]
-    same_section = [name for name in known if name.rpartition(".")[0] == section]
-    same_key = [name for name in known if name.rpartition(".")[2] == path[-1]]
-    close = difflib.get_close_matches(given, same_section, n=1, cutoff=0.75)
-    close = close or same_key[:1] or difflib.get_close_matches(given, known, n=1, cutoff=0.75)
+    below = {name.removeprefix(prefix): name for name in known if name.startswith(prefix)}
+    # Compared up to a length, as the time that comparing takes grows with its square.
+    given = ".".join(path).removeprefix(prefix)[:_LONGEST_KEY]
+    close = [below[name] for name in difflib.get_close_matches(given, below, n=1, cutoff=0.7)]
+    close = close or [name for name in known if name.rpartition(".")[2] == path[-1]]
     if close:
         return f"did you mean {close[0]}?"
-    keys = ", ".join(name.rpartition(".")[2] for name in same_section)
+    keys = ", ".join(name for name in below if "." not in name)
     return f"known in {section}: {keys}" if section else f"known sections: {keys}"
 
 

@@ -12,12 +12,13 @@ from pathlib import Path
 from types import MappingProxyType
 
 from gateway.config.problems import ConfigurationProblems, Problem
+from gateway.failpoints import LABELS
 
 CONFIG_VARIABLE = "PARLOUR_CONFIG"
 CRASH_VARIABLE = "PARLOUR_CRASH_AT"
 DEFAULT_FILE = Path("parlour.toml")
 
-_CRASH_POINT = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*:[1-9][0-9]{0,8}")
+_COUNT = re.compile(r"[1-9][0-9]{0,8}")
 
 
 def environment() -> Mapping[str, str]:
@@ -41,19 +42,20 @@ def config_file(path: Path | None, environ: Mapping[str, str]) -> Path | None:
 def crash_at(environ: Mapping[str, str]) -> str | None:
     """The failpoint `label:n` at which a test wants the process to die, or None.
 
-    Raises ConfigurationProblems for a malformed value.
+    Raises ConfigurationProblems for a malformed value or a label that no code passes.
     """
     value = environ.get(CRASH_VARIABLE)
     if value is None:
         return None
-    if _CRASH_POINT.fullmatch(value) is None:
-        raise ConfigurationProblems(
-            [
-                Problem(
-                    path=CRASH_VARIABLE,
-                    what="expected a failpoint and a count as label:n with n from 1",
-                    fix="write for example commit:3, or unset the variable",
-                )
-            ]
-        )
-    return value
+    label, _, count = value.partition(":")
+    if label in LABELS and _COUNT.fullmatch(count):
+        return value
+    raise ConfigurationProblems(
+        [
+            Problem(
+                path=CRASH_VARIABLE,
+                what="expected a failpoint and a count from 1, as label:n",
+                fix=f"unset the variable, or use one of the labels {', '.join(LABELS)}",
+            )
+        ]
+    )

@@ -19,6 +19,7 @@ PREFIX = "PARLOUR__"
 OPTION = "--set"
 
 _POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+_NAME = re.compile(r"[A-Za-z_]+")
 _TEXT_KINDS = frozenset({"text", "choice", "path", "secret"})
 
 
@@ -39,6 +40,7 @@ class Layers:
 
     def add_file(self, path: Path) -> None:
         """Read the TOML file at `path`; what is wrong with it becomes problems."""
+        text = ""
         try:
             text = path.read_bytes().decode("utf-8")
             table = tomllib.loads(text)
@@ -70,8 +72,8 @@ class Layers:
         """Overlay `section.key=value` texts; the last one for a setting wins."""
         for number, override in enumerate(overrides, start=1):
             name, equals, text = override.partition("=")
-            path = tuple(part.strip() for part in name.split("."))
-            if equals and all(path):
+            path = tuple(name.strip().split("."))
+            if equals and all(_NAME.fullmatch(part) for part in path):
                 self.place(path, _parse_value(dotted(path), text), Source(kind="command line", name=OPTION))
             else:
                 # The text is not repeated: it may be a secret that lost its name.

@@ -101,6 +101,8 @@ def _explain_detail(setting: SettingInfo, label: str, detail: ErrorDetails, give
     in_list = label != setting.path
     expected = "text" if in_list else setting.expected
     shown = _shown(detail["input"], numeric=setting.kind in ("integer", "number"))
+    if detail["type"] == "string_unicode":
+        shown = "text that is not Unicode"
     return Problem(
         path=label,
         what=f"expected {expected}, but {shown} was given ({source.phrase()})",
@@ -120,7 +122,7 @@ def _shown(value: Any, *, numeric: bool) -> str:
         case int() | float():
             return "a number"
         case str():
-            return f"text of {len(value)} characters"
+            return f"text of {len(value)} character{'' if len(value) == 1 else 's'}"
         case dict():
             return "a table"
         case list():

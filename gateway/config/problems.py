@@ -27,14 +27,14 @@ class Source:
         return f"{self.kind} {self.name}".rstrip()
 
     def phrase(self) -> str:
-        """For a sentence: `in parlour.toml`, `in the environment variable …`, `given with --set`."""
+        """For a sentence: `in parlour.toml`, `in the environment variable …`, `in the option --set`."""
         match self.kind:
             case "file":
                 return f"in {self.name}"
             case "environment":
                 return f"in the environment variable {self.name}"
             case "command line":
-                return f"given with {self.name}"
+                return f"in the option {self.name}"
             case "default":
                 return "by default"
 
