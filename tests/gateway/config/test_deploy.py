@@ -45,6 +45,8 @@ def test_everything_that_the_dockerfile_copies_exists() -> None:
     sources = [source for copy in copies for source in copy]
     assert {"gateway", "adapters", "pipeline", "voice", "requirements.lock"} <= set(sources)
     assert [source for source in sources if not (ROOT / source).exists()] == []
+    ignore = (ROOT / "deploy" / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
+    assert {line.removeprefix("!") for line in ignore if line.startswith("!")} == set(sources)
 
 
 def test_the_dockerfile_copies_every_package_of_the_distribution() -> None:
