@@ -1,0 +1,1 @@
+"""The console channel: a conversation in the terminal that started the gateway."""

@@ -1,0 +1,305 @@
+"""The console channel: each line is a message, each answer is printed as it is written.
+
+Ends by itself when the input has ended and every message has its answer. Not a full-screen program:
+it writes plain lines, so its output can be piped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import mimetypes
+import stat
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from adapters.channel import (
+    ChannelCapabilities,
+    ChannelHealth,
+    Failure,
+    OnInbound,
+    OutboundReply,
+    Receipt,
+    Timeline,
+)
+from adapters.console.conversation import Conversation
+from adapters.console.screen import Screen
+from adapters.identity import derived_message_id
+from pipeline.domain.clock import Clock
+from pipeline.domain.errors import InvalidInput, MediaUnavailable, ParlourError
+from pipeline.domain.ids import ThreadKey, new_id
+from pipeline.domain.messages import (
+    ApprovalReply,
+    Author,
+    Inbound,
+    InboundMessage,
+    MediaRef,
+    SessionCommand,
+    parse_command,
+)
+from pipeline.domain.ports import EventSender
+
+CHANNEL = "console"
+ACCOUNT = "local"
+THREAD = ThreadKey(channel=CHANNEL, account=ACCOUNT, chat="terminal")
+OPERATOR = Author(id="owner")
+_log = logging.getLogger(__name__)
+_EARLIER_ENTRIES = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsoleSettings:
+    """How the conversation goes."""
+
+    bot_name: str = "Parlour"
+    interactive: bool = True
+    """A person types: there is a prompt, and lines are taken while an answer is being written.
+    Otherwise there is no prompt, and each line waits for the answer to the one before it."""
+    prompt: str = "you: "
+    text_chars: int = 8000
+    settle_s: float = 10.0
+    """Seconds to wait, at the end of the input, for replies that may not come."""
+
+
+class ConsoleAdapter:
+    """The ChannelAdapter of one terminal. `lines` None means that nothing is read."""
+
+    def __init__(
+        self,
+        settings: ConsoleSettings,
+        timeline: Timeline,
+        clock: Clock,
+        *,
+        lines: AsyncIterator[str] | None,
+        write: Callable[[str], None],
+        voice_files: Sequence[Path] = (),
+    ) -> None:
+        self._settings = settings
+        self._timeline = timeline
+        self._clock = clock
+        self._lines = lines
+        self._voice_files = tuple(voice_files)
+        prompt = settings.prompt if settings.interactive else ""
+        self._screen = Screen(write, bot_name=settings.bot_name, prompt=prompt)
+        self._conversation = Conversation(self._screen)
+        self._state = ChannelHealth(state="starting")
+
+    @property
+    def name(self) -> str:
+        return CHANNEL
+
+    @property
+    def account(self) -> str:
+        return ACCOUNT
+
+    @property
+    def capabilities(self) -> ChannelCapabilities:
+        return ChannelCapabilities(
+            text_limit=self._settings.text_chars,
+            streaming=True,
+            voice_in=True,
+            guarantee="at least once: an answer is printed once, and again after a crash between "
+            "printing it and recording that",
+        )
+
+    @property
+    def failed(self) -> bool:
+        """Whether anything was refused or answered by an error, for the exit status."""
+        return self._conversation.failed
+
+    async def run(self, on_inbound: OnInbound) -> None:
+        """Send the voice files, then each line; return when the input ended and all is answered."""
+        self._state = ChannelHealth(state="up")
+        try:
+            await self._expect_earlier()
+            for path in self._voice_files:
+                await self._send_voice(on_inbound, path)
+                await self._pause_between()
+            if self._lines is not None:
+                await self._send_lines(on_inbound, self._lines)
+            await self._conversation.settled(settle_s=self._settings.settle_s, or_question=False)
+        finally:
+            self._state = ChannelHealth(state="down", detail="the input has ended")
+            if isinstance(self._lines, AsyncGenerator):
+                await self._lines.aclose()
+
+    def sender_for(self, thread: ThreadKey) -> EventSender:  # noqa: ARG002 - a terminal has one thread
+        """The terminal, whatever `thread`: it has only one."""
+        return self._conversation
+
+    async def download(self, ref: MediaRef, *, max_bytes: int) -> bytes:
+        """The content of a file that the operator named on the command line."""
+        path = Path(ref.handle)
+        if ref.channel != CHANNEL or not path.is_absolute():
+            raise MediaUnavailable("this is not a voice file of the console")
+        try:
+            return await asyncio.to_thread(_read_file, path, max_bytes)
+        except OSError as error:
+            raise MediaUnavailable(f"the voice file {path.name} cannot be read: {error.strerror}") from error
+
+    async def send(self, reply: OutboundReply) -> Receipt:
+        """Print `reply` unless its answer is on the screen already. Raises OSError, InvalidInput."""
+        if reply.thread != THREAD:
+            raise InvalidInput("thread: the console shows only its own conversation")
+        self._conversation.show_reply(reply)
+        self._ask()
+        return Receipt(native_id=str(reply.entry_id))
+
+    def classify(self, error: Exception) -> Failure:
+        if isinstance(error, InvalidInput):
+            return Failure(kind="invalid", message=str(error))
+        if isinstance(error, OSError):
+            return Failure(kind="transient", message="the terminal takes no output", maybe_delivered=True)
+        return Failure(kind="unknown", message=type(error).__name__, maybe_delivered=True)
+
+    def health(self) -> ChannelHealth:
+        return self._state
+
+    # -- input ------------------------------------------------------------------------------------
+
+    async def _expect_earlier(self) -> None:
+        try:
+            entries = await self._timeline.entries(THREAD, after=0, limit=_EARLIER_ENTRIES)
+        except ParlourError as error:
+            self._conversation.say(f"the earlier conversation cannot be read: {error}")
+            return
+        waiting = [entry for entry in entries if entry.entry_id == 0]
+        for entry in waiting:
+            self._conversation.expect(entry.message_id, outcome=True)
+        if waiting:
+            self._conversation.say(f"{len(waiting)} earlier messages still wait; their answers come first")
+
+    async def _send_lines(self, on_inbound: OnInbound, lines: AsyncIterator[str]) -> None:
+        self._ask()
+        async for line in lines:
+            self._screen.typed()
+            if line.strip():
+                await self._send_line(on_inbound, line)
+            await self._pause_between()
+            if self._conversation.output_gone:
+                return
+            self._ask()
+        self._end_prompt()
+
+    async def _pause_between(self) -> None:
+        if not self._settings.interactive:
+            await self._conversation.settled(settle_s=self._settings.settle_s, or_question=True)
+
+    async def _send_line(self, on_inbound: OnInbound, line: str) -> None:
+        if len(line) > self._settings.text_chars:
+            limit = self._settings.text_chars
+            self._conversation.say(f"not sent: {len(line)} characters, the limit is {limit}", failure=True)
+            return
+        native_id, message_id = _new_identity()
+        now = self._clock.now()
+        question = self._conversation.question()
+        choice = line.strip().casefold()
+        command = parse_command(line)
+        item: Inbound
+        if question is not None and choice in {option.casefold() for option in question.options}:
+            item = ApprovalReply(
+                message_id=message_id,
+                native_id=native_id,
+                thread=THREAD,
+                author=OPERATOR,
+                received_at=now,
+                interaction_id=question.interaction_id,
+                choice=next(option for option in question.options if option.casefold() == choice),
+            )
+        elif command is not None:
+            item = SessionCommand(
+                message_id=message_id,
+                native_id=native_id,
+                thread=THREAD,
+                author=OPERATOR,
+                received_at=now,
+                name=command,
+            )
+        else:
+            item = InboundMessage(
+                message_id=message_id,
+                native_id=native_id,
+                thread=THREAD,
+                author=OPERATOR,
+                received_at=now,
+                text=line,
+            )
+        await self._submit(on_inbound, item)
+
+    async def _send_voice(self, on_inbound: OnInbound, path: Path) -> None:
+        try:
+            absolute, size = await asyncio.to_thread(_inspect_file, path)
+        except OSError as error:
+            self._conversation.say(f"the voice file {path} cannot be read: {error.strerror}", failure=True)
+            return
+        mime = mimetypes.guess_type(absolute.name)[0] or ""
+        native_id, message_id = _new_identity()
+        item = InboundMessage(
+            message_id=message_id,
+            native_id=native_id,
+            thread=THREAD,
+            author=OPERATOR,
+            received_at=self._clock.now(),
+            voice=MediaRef(channel=CHANNEL, handle=str(absolute), mime=mime, size=size),
+        )
+        await self._submit(on_inbound, item)
+
+    async def _submit(self, on_inbound: OnInbound, item: Inbound) -> None:
+        if not isinstance(item, ApprovalReply):
+            # Before the call: the first events may come before it returns.
+            self._conversation.expect(item.message_id, outcome=isinstance(item, InboundMessage))
+        reason = ""
+        try:
+            acceptance = await on_inbound(item)
+        except ParlourError as error:
+            reason = str(error)
+        except Exception as error:  # noqa: BLE001 - one bad line must not end the conversation
+            _log.error("console: taking in a line failed: %s", type(error).__name__)
+            reason = "something went wrong in the gateway; its log says more"
+        else:
+            if acceptance.status != "refused":
+                if isinstance(item, ApprovalReply):
+                    self._conversation.answered(item.interaction_id)
+                return
+            reason = acceptance.reason or "the gateway does not take this message"
+        self._conversation.forget(item.message_id)
+        self._conversation.say(f"not sent: {reason}", failure=True)
+
+    def _ask(self) -> None:
+        if self._lines is None or self._state.state != "up":
+            return
+        try:
+            self._screen.ask()
+        except OSError:
+            self._conversation.output_gone = True
+
+    def _end_prompt(self) -> None:
+        try:
+            self._screen.end_prompt()
+        except OSError:
+            self._conversation.output_gone = True
+
+
+def _new_identity() -> tuple[str, str]:
+    native_id = f"{THREAD.chat}:{new_id('line')}"
+    return native_id, derived_message_id(CHANNEL, ACCOUNT, native_id)
+
+
+def _inspect_file(path: Path) -> tuple[Path, int]:
+    absolute = path.expanduser().resolve(strict=True)
+    status = absolute.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise IsADirectoryError(21, "not a file")
+    with absolute.open("rb"):
+        return absolute, status.st_size
+
+
+def _read_file(path: Path, max_bytes: int) -> bytes:
+    if not path.is_file():
+        raise FileNotFoundError(2, "there is no such file")
+    with path.open("rb") as file:
+        content = file.read(max_bytes + 1)
+    if len(content) > max_bytes:
+        raise MediaUnavailable(f"the voice file {path.name} is larger than {max_bytes} bytes")
+    return content

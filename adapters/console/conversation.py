@@ -1,0 +1,155 @@
+"""What the terminal conversation knows: which messages wait for an answer, and what was printed.
+
+Events and durable replies both end here; whichever comes first is printed, the other is not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+
+from adapters.channel import OutboundReply
+from adapters.console.screen import Screen
+from pipeline.domain.events import (
+    ApprovalRequired,
+    ApprovalResolved,
+    ErrorEvent,
+    LlmToken,
+    PipelineEvent,
+    ResponseComplete,
+    TranscriptReady,
+)
+from pipeline.domain.timeline import EntryRole
+
+_log = logging.getLogger(__name__)
+_REMEMBERED_LINES = 1000
+
+
+class Conversation:
+    """The state of the one conversation in a terminal. An EventSender."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._undelivered: dict[str, bool] = {}
+        """Messages whose durable reply has not come yet; True while even their outcome is open."""
+        self._printed: OrderedDict[tuple[str, EntryRole], None] = OrderedDict()
+        self._questions: OrderedDict[str, ApprovalRequired] = OrderedDict()
+        self._changed = asyncio.Event()
+        self.output_gone = False
+        """Nobody reads the output any more."""
+        self.failed = False
+        """Something was answered by an error, or not taken at all."""
+
+    def expect(self, message_id: str, *, outcome: bool) -> None:
+        """Count a message whose reply has to arrive. Without `outcome` it may also stay silent."""
+        if not any(printed == message_id for printed, _ in self._printed):
+            self._undelivered[message_id] = outcome
+
+    def forget(self, message_id: str) -> None:
+        """The message was not taken after all."""
+        self._undelivered.pop(message_id, None)
+        self._changed.set()
+
+    def question(self) -> ApprovalRequired | None:
+        """The oldest question that waits for the person's choice."""
+        return next(iter(self._questions.values()), None)
+
+    def answered(self, interaction_id: str) -> None:
+        """The person's choice is on its way; the question is not asked again."""
+        self._questions.pop(interaction_id, None)
+
+    async def settled(self, *, settle_s: float, or_question: bool) -> None:
+        """Wait until every message has its outcome, then up to `settle_s` seconds for their replies.
+
+        Returns early when the output is gone, or with `or_question` when the person is asked.
+        """
+        while any(self._undelivered.values()):
+            if self.output_gone or (or_question and self._questions):
+                return
+            await self._change()
+        try:
+            async with asyncio.timeout(settle_s):
+                while self._undelivered and not self.output_gone:
+                    await self._change()
+        except TimeoutError:
+            _log.debug("console: %d replies did not come in time", len(self._undelivered))
+
+    async def send_event(self, event: PipelineEvent) -> None:
+        try:
+            self._show_event(event)
+        except OSError:
+            self.output_gone = True
+        except Exception as error:  # noqa: BLE001 - a sender raises nothing: the screen is not the turn's trouble
+            _log.error("console: the event %s was not shown: %s", event.type, type(error).__name__)
+        self._changed.set()
+
+    def show_reply(self, reply: OutboundReply) -> None:
+        """Print a durable reply unless it is on the screen. Raises OSError when it cannot be printed."""
+        try:
+            self._finish(reply.message_id, reply.role, reply.text)
+        except OSError:
+            self.output_gone = True
+            raise
+        finally:
+            self._changed.set()
+        self._undelivered.pop(reply.message_id, None)
+
+    def say(self, text: str, *, failure: bool = False) -> None:
+        """Print one line of the console's own."""
+        self.failed = self.failed or failure
+        try:
+            self._screen.line(text)
+        except OSError:
+            self.output_gone = True
+
+    def _show_event(self, event: PipelineEvent) -> None:
+        match event:
+            case LlmToken():
+                self._screen.token(event.message_id, event.text, event.offset)
+            case TranscriptReady():
+                self._screen.line(f'heard: "{event.text}"')
+            case ApprovalRequired():
+                self._questions[event.interaction_id] = event
+                choices = " or ".join(event.options)
+                self._screen.line(
+                    f"{event.tool_name} needs your approval: {event.reasoning}\n"
+                    f"Type {choices} within {event.timeout_s:.0f} seconds."
+                )
+            case ApprovalResolved():
+                self._questions.pop(event.interaction_id, None)
+                self._screen.line(f"approval: {event.choice}")
+            case ResponseComplete():
+                self._settle(event.message_id)
+                self._finish(event.message_id, "assistant", event.content)
+            case ErrorEvent():
+                self._settle(event.message_id)
+                self._finish(event.message_id, "error", event.message)
+            case _:
+                # Steps of the graph and of its tools are not shown in a terminal.
+                return
+
+    def _settle(self, message_id: str) -> None:
+        if message_id in self._undelivered:
+            self._undelivered[message_id] = False
+        for interaction_id, question in tuple(self._questions.items()):
+            if question.message_id == message_id:
+                del self._questions[interaction_id]
+
+    def _finish(self, message_id: str, role: EntryRole, text: str) -> None:
+        if (message_id, role) in self._printed:
+            return
+        if role == "assistant":
+            self._screen.answer(message_id, text)
+        elif role == "error":
+            self.failed = True
+            self._screen.line(f"error: {text}")
+        elif role in ("notice", "session"):
+            self._screen.line(text or "a new session begins")
+        self._printed[(message_id, role)] = None
+        if len(self._printed) > _REMEMBERED_LINES:
+            self._printed.popitem(last=False)
+
+    async def _change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()

@@ -1,0 +1,89 @@
+"""What the terminal shows: text made harmless, and answers that are printed exactly once.
+
+Not the conversation's state: adapter.py decides when a message is done.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+
+# Direction marks stay: ordinary Hebrew and Arabic text needs them, and they reorder nothing by force.
+_BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def printable(text: str) -> str:
+    """`text` with everything visible that a terminal would act on or hide.
+
+    Line ends and tabs stay, carriage returns go; other control characters, direction overrides and
+    lone surrogates are shown as escapes. Safe to apply to pieces of a stream.
+    """
+    return "".join(_harmless(character) for character in text)
+
+
+def _harmless(character: str) -> str:
+    if character in "\n\t":
+        return character
+    if character == "\r":
+        return ""
+    if unicodedata.category(character) in ("Cc", "Cs") or character in _BIDI_CONTROLS:
+        code = ord(character)
+        return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return character
+
+
+class Screen:
+    """Prints lines and streams through `write`, which takes text and may raise OSError."""
+
+    def __init__(self, write: Callable[[str], None], *, bot_name: str, prompt: str) -> None:
+        self._write = write
+        self._bot_prefix = f"{printable(bot_name)}: " if prompt else ""
+        self._prompt = prompt
+        self._streaming: str | None = None
+        self._streamed = ""
+        self._prompt_open = False
+
+    def ask(self) -> None:
+        """Show the prompt, unless it is there already or an answer is being printed."""
+        if self._prompt and not self._prompt_open and self._streaming is None:
+            self._write(self._prompt)
+            self._prompt_open = True
+
+    def typed(self) -> None:
+        """The person ended a line: the prompt is used up."""
+        self._prompt_open = False
+
+    def end_prompt(self) -> None:
+        """End the line of an unused prompt: no more input comes."""
+        if self._prompt_open:
+            self._write("\n")
+            self._prompt_open = False
+
+    def line(self, text: str) -> None:
+        """Print one line of its own."""
+        self._end_open_line()
+        self._write(printable(text) + "\n")
+
+    def token(self, message_id: str, text: str, offset: int) -> None:
+        """Print a piece of the answer to `message_id`. A piece out of order waits for the final text."""
+        if self._streaming != message_id:
+            self._end_open_line()
+            self._streaming, self._streamed = message_id, ""
+            self._write(self._bot_prefix)
+        if offset == len(self._streamed):
+            self._write(printable(text))
+            self._streamed += text
+
+    def answer(self, message_id: str, text: str) -> None:
+        """Print the final answer, or only its line end when all of it was streamed."""
+        if self._streaming == message_id and self._streamed == text:
+            self._streaming = None
+            self._write("\n")
+            return
+        self.line(self._bot_prefix + text)
+
+    def _end_open_line(self) -> None:
+        if self._streaming is not None or self._prompt_open:
+            self._write("\n")
+        self._streaming = None
+        self._prompt_open = False

@@ -1,0 +1,57 @@
+"""Lines from a file descriptor without ever holding the loop, or the process at its exit.
+
+Works for terminals, pipes and plain files. The descriptor stays in blocking mode, because a
+terminal's input and output share that flag.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+from collections.abc import AsyncGenerator
+
+_READ_BYTES = 65_536
+_MAX_LINE_BYTES = 1 << 20
+
+
+async def read_lines(descriptor: int) -> AsyncGenerator[str, None]:
+    """The lines of `descriptor` as they are typed, without their ends, until end of file.
+
+    Bytes that are not UTF-8 become U+FFFD; a line over 1 MiB comes in pieces. Close the generator
+    (or cancel its reader) to stop waiting; the descriptor itself is left open.
+    """
+    waker, wake = os.pipe()
+    pending = b""
+    try:
+        while True:
+            chunk = await _read_chunk(descriptor, waker, wake)
+            *lines, pending = (pending + chunk).split(b"\n")
+            if len(pending) > _MAX_LINE_BYTES or (pending and not chunk):
+                lines.append(pending)
+                pending = b""
+            for line in lines:
+                yield line.decode("utf-8", "replace").removesuffix("\r")
+            if not chunk:
+                return
+    finally:
+        os.close(wake)
+        os.close(waker)
+
+
+async def _read_chunk(descriptor: int, waker: int, wake: int) -> bytes:
+    reading = asyncio.get_running_loop().run_in_executor(None, _wait_and_read, descriptor, waker)
+    try:
+        return await asyncio.shield(reading)
+    except asyncio.CancelledError:
+        os.write(wake, b"x")
+        await reading
+        raise
+
+
+def _wait_and_read(descriptor: int, waker: int) -> bytes:
+    poller = select.poll()
+    poller.register(descriptor, select.POLLIN)
+    poller.register(waker, select.POLLIN)
+    ready = {number for number, _ in poller.poll()}
+    return b"" if waker in ready else os.read(descriptor, _READ_BYTES)
