@@ -6,8 +6,10 @@ For tests, demonstrations and offline development.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Self
 
 from voice.errors import TranscriberUnavailable, VoiceError
 from voice.speech import SpeechChunk, Transcript
@@ -41,12 +43,19 @@ class ScriptedTranscriber:
         language: str = "en",
         confidence: float = 0.9,
     ) -> None:
-        self._in_order = iter(tuple(in_order))
+        self._in_order: Iterator[ScriptedAnswer] = iter(tuple(in_order))
         self._by_hash = dict(by_hash or {})
         self._language = language
         self._confidence = confidence
         self._status = "not started"
         self.calls: list[ScriptedCall] = []
+
+    @classmethod
+    def always(cls, text: str) -> Self:
+        """One that hears `text` in every recording."""
+        transcriber = cls()
+        transcriber._in_order = itertools.repeat(text)
+        return transcriber
 
     async def transcribe(self, data: bytes, *, language: str | None = None) -> Transcript:
         self.calls.append(ScriptedCall(data=data, language=language))

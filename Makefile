@@ -1,0 +1,48 @@
+# Everything needs only Python 3.11+, git and a package registry. `make run` and `make test` are all a newcomer types.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.parlour-ready
+ARGS   ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run chat test check bench models setup format lock clean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+
+run: models ## set everything up and start the gateway
+	@$(BIN)/parlour serve $(ARGS)
+
+chat: models ## the same bot in this terminal
+	@$(BIN)/parlour chat $(ARGS)
+
+test: models ## set everything up and run every test
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: setup ## format, lint, types, import contracts, docs (the tests are `make test`)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh tools/check.sh
+
+bench: models ## all benches, or one: make bench NAME=turn
+	@$(BIN)/python -m bench $(NAME)
+
+models: setup
+	@$(BIN)/parlour models get
+
+setup: $(STAMP)
+
+$(STAMP): requirements.lock pyproject.toml tools/setup.sh
+	@PYTHON="$(PYTHON)" VENV="$(VENV)" sh tools/setup.sh
+	@touch $@
+
+format: setup ## rewrite the sources in the house's format
+	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
+
+lock: setup ## resolve the dependencies anew
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--all-extras --group dev --custom-compile-command "make lock" pyproject.toml -o requirements.lock
+
+clean: ## remove the environment and every cache, keep data and models
+	@rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

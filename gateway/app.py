@@ -1,0 +1,161 @@
+"""The running gateway: starts its parts in order, tells when it is ready, drains and stops.
+
+It builds nothing: `bootstrap` hands it the parts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from adapters.channel import ChannelAdapter
+from gateway.coordinator import ProcessingCoordinator
+from gateway.data_dir import DataDir
+from gateway.delivery import Delivery
+from gateway.inbox import Inbox
+from gateway.server import Addresses, Server
+from gateway.storage.ports import Store
+from gateway.tasks import Supervisor
+from gateway.worker import Worker
+from pipeline.domain.clock import Clock
+from pipeline.llm.client import LlmClient
+from voice.errors import VoiceError
+from voice.transcriber import Transcriber
+
+_log = logging.getLogger(__name__)
+
+DRAIN_S = 25.0
+_DELIVERY_S = 5.0
+_RESTART_CHANNEL_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """Everything that lives and dies with the gateway."""
+
+    data: DataDir
+    store: Store
+    channels: Mapping[tuple[str, str], ChannelAdapter]
+    inbox: Inbox
+    worker: Worker
+    coordinator: ProcessingCoordinator
+    delivery: Delivery
+    server: Server | None
+    addresses: Addresses
+    llm: LlmClient
+    transcriber: Transcriber | None
+    clock: Clock
+    background: Supervisor
+    """Channels, renewals and warm-ups: cancelled at once when the gateway stops."""
+    turns: Supervisor
+    """Runners of threads: given time to finish."""
+    deliveries: Supervisor
+
+
+class Gateway:
+    """One process's gateway. `start` once, `stop` once."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._ready = False
+        self._channels: list[asyncio.Task[None]] = []
+
+    @property
+    def ready(self) -> bool:
+        """Whether messages are accepted."""
+        return self._ready
+
+    @property
+    def url(self) -> str:
+        """The page's address."""
+        return self._parts.addresses.url
+
+    async def start(self) -> None:
+        """Come up: store, server, channels, then what an earlier process left. Models load meanwhile.
+
+        Raises ConfigurationError or StorageError in words; nothing is left running then.
+        """
+        parts = self._parts
+        try:
+            await parts.store.open()
+            # The lock on the data folder proves that whoever held these leases is dead.
+            await parts.store.break_leases()
+            if parts.server is not None:
+                await parts.server.start()
+            for adapter in parts.channels.values():
+                run = self._run_channel(adapter)
+                self._channels.append(parts.background.spawn(run, name=f"channel {adapter.name}"))
+            parts.background.spawn(parts.coordinator.keep_renewing(), name="lease renewal")
+            waiting = await parts.worker.recover()
+            unsent = await parts.delivery.recover()
+            # One turn of the loop, so that every channel's own start has run.
+            await asyncio.sleep(0)
+        except BaseException:
+            await self._close()
+            raise
+        self._ready = True
+        if waiting or unsent:
+            _log.info("taken up again", extra={"messages": waiting, "replies": unsent})
+        parts.background.spawn(parts.llm.warm_up(), name="model warm-up")
+        if parts.transcriber is not None:
+            parts.background.spawn(self._warm_transcriber(parts.transcriber), name="transcriber warm-up")
+
+    async def stop(self, drain_s: float = DRAIN_S) -> bool:
+        """Refuse new messages, let running turns finish within `drain_s`, then close everything.
+
+        False when turns were cut off; they are taken up at the next start.
+        """
+        self._ready = False
+        self._parts.inbox.close()
+        finished = await self._parts.worker.drain(drain_s)
+        try:
+            async with asyncio.timeout(_DELIVERY_S):
+                await self._parts.deliveries.wait_idle()
+        except TimeoutError:
+            _log.warning("replies are left for the next start")
+        await self._close()
+        return finished
+
+    async def channels_ended(self) -> None:
+        """Return when every channel has ended by itself, as the terminal does at the end of its input."""
+        if self._channels:
+            await asyncio.wait(self._channels)
+
+    def status_lines(self) -> Sequence[tuple[str, str]]:
+        """How the slow parts are: (part, words)."""
+        lines = [("model", self._parts.llm.status())]
+        if self._parts.transcriber is not None:
+            lines.append(("voice", self._parts.transcriber.status()))
+        return lines
+
+    async def _close(self) -> None:
+        parts = self._parts
+        await parts.turns.close()
+        await parts.deliveries.close()
+        await parts.background.close()
+        if parts.server is not None:
+            await parts.server.close()
+        await parts.llm.close()
+        if parts.transcriber is not None:
+            await parts.transcriber.close()
+        await parts.store.close()
+        parts.data.release()
+
+    async def _run_channel(self, adapter: ChannelAdapter) -> None:
+        """One supervisor per channel: a failing channel is started again and disturbs no other."""
+        while True:
+            try:
+                await adapter.run(self._parts.inbox.accept)
+            except Exception:  # noqa: BLE001 - whatever an SDK raises, the other channels go on
+                _log.exception("channel failed", extra={"channel": adapter.name})
+            else:
+                return
+            await self._parts.clock.sleep(_RESTART_CHANNEL_S)
+
+    async def _warm_transcriber(self, transcriber: Transcriber) -> None:
+        try:
+            await transcriber.warm_up()
+        except VoiceError as error:
+            _log.warning("voice notes cannot be heard yet", extra={"reason": str(error)})

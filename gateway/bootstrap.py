@@ -1,0 +1,300 @@
+"""The composition root: settings in, a gateway out. The only place that knows every implementation."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from adapters.channel import ChannelAdapter, Timeline
+from adapters.console.adapter import ConsoleAdapter, ConsoleSettings
+from adapters.web.adapter import WebAdapter
+from adapters.web.security import token_matches
+from adapters.web.settings import WebSettings
+from gateway.access import AccessPolicy
+from gateway.app import Gateway, Parts
+from gateway.broadcaster import EventBroadcaster
+from gateway.config import Secrets, Settings
+from gateway.coordinator import ProcessingCoordinator
+from gateway.data_dir import DataDir, own_web_token
+from gateway.delivery import Delivery
+from gateway.failpoints import Failpoints
+from gateway.hearing import ChannelEars
+from gateway.inbox import Inbox
+from gateway.server import Addresses, Server
+from gateway.storage.memory import MemoryStore
+from gateway.storage.ports import Store
+from gateway.storage.sqlite import SqliteStore
+from gateway.tasks import Supervisor
+from gateway.telemetry import Telemetry
+from gateway.timeline import StoreTimeline
+from gateway.turns import TurnHooks, TurnRunner
+from gateway.worker import Worker
+from pipeline.domain.clock import Clock, SystemClock
+from pipeline.domain.errors import ParlourError
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import InboundMessage
+from pipeline.domain.timeline import TimelineEntry
+from pipeline.llm.client import LlmClient
+from pipeline.llm.litellm_client import LitellmClient
+from pipeline.llm.local_model import LocalModel
+from pipeline.llm.local_process import ChildSettings
+from pipeline.llm.scripted import ScriptedLlm
+from pipeline.runtime.settings import PipelineSettings
+from pipeline.service import Pipeline
+from pipeline.topologies import conversation_graph
+from voice.intake import VoiceIntake
+from voice.scripted import ScriptedTranscriber
+from voice.settings import VoiceSettings
+from voice.transcriber import Transcriber
+from voice.worker import WhisperTranscriber
+
+_log = logging.getLogger(__name__)
+
+_SCRIPTED = "scripted:"
+ChannelFactory = Callable[[Timeline], ChannelAdapter]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extras:
+    """What a host adds to the configured gateway: `parlour chat` a channel, tests and benches a model."""
+
+    channels: tuple[ChannelFactory, ...] = ()
+    clock: Clock = field(default_factory=SystemClock)
+    llm: LlmClient | None = None
+    transcriber: Transcriber | None = None
+    store: Store | None = None
+    crash_at: str | None = None
+
+
+def build(settings: Settings, secrets: Secrets, extras: Extras | None = None) -> Gateway:
+    """Put a gateway together. Claims the data folder; starts nothing else.
+
+    Raises ConfigurationError in words.
+    """
+    extras = extras or Extras()
+    clock = extras.clock
+    failpoints = Failpoints(extras.crash_at)
+    telemetry = Telemetry(clock)
+    data = DataDir.claim(settings.data.dir)
+    background, turns_tasks, deliveries = Supervisor(), Supervisor(), Supervisor()
+    store = extras.store or _store(settings, data)
+    timeline = StoreTimeline(store)
+    addresses = Addresses(settings.server.host, settings.server.port, settings.server.public_origins)
+    token_check = _token_check(settings, secrets)
+    web = (
+        WebAdapter(_web_settings(settings, data.media_path, addresses, token_check), timeline, clock)
+        if settings.channels.web.enabled
+        else None
+    )
+    adapters = [*([web] if web else []), *(make(timeline) for make in extras.channels)]
+    channels = {(adapter.name, adapter.account): adapter for adapter in adapters}
+    llm = extras.llm or _llm(settings, clock)
+    transcriber = extras.transcriber or _transcriber(settings)
+    voice = _voice_settings(settings)
+    delivery = Delivery(
+        store=store,
+        channels=channels,
+        clock=clock,
+        telemetry=telemetry,
+        failpoints=failpoints,
+        supervisor=deliveries,
+    )
+    pipeline = Pipeline(
+        graph=conversation_graph(),
+        llm=llm,
+        ears=ChannelEars(
+            channels=channels,
+            intake=VoiceIntake(transcriber, voice) if transcriber is not None else None,
+            max_bytes=settings.voice.max_bytes,
+            clock=clock,
+            telemetry=telemetry,
+        ),
+        settings=_pipeline_settings(settings),
+    )
+    turns = TurnRunner(
+        store=store,
+        pipeline=pipeline,
+        hooks=TurnHooks(
+            sender_for=EventBroadcaster(channels).sender_for,
+            on_recorded=_show_recorded(web),
+            on_reply=delivery.enqueue,
+            discard_media=_discard_media(web),
+        ),
+        clock=clock,
+        telemetry=telemetry,
+        failpoints=failpoints,
+        max_attempts=settings.turn.max_attempts,
+    )
+    coordinator = ProcessingCoordinator(store, clock, lease_s=settings.turn.lease_s)
+    worker = Worker(store=store, coordinator=coordinator, turns=turns, clock=clock, supervisor=turns_tasks)
+    inbox = Inbox(
+        store=store,
+        access=AccessPolicy(),
+        turns=worker,
+        clock=clock,
+        telemetry=telemetry,
+        failpoints=failpoints,
+        max_queue_per_thread=settings.turn.max_queue_per_thread,
+    )
+    gateway: Gateway
+    server = (
+        Server(
+            addresses=addresses,
+            routes=web.routes(),
+            ready=lambda: gateway.ready,
+            metrics=telemetry.exposition,
+            token_check=token_check,
+        )
+        if web is not None
+        else None
+    )
+    gateway = Gateway(
+        Parts(
+            data=data,
+            store=store,
+            channels=channels,
+            inbox=inbox,
+            worker=worker,
+            coordinator=coordinator,
+            delivery=delivery,
+            server=server,
+            addresses=addresses,
+            llm=llm,
+            transcriber=transcriber,
+            clock=clock,
+            background=background,
+            turns=turns_tasks,
+            deliveries=deliveries,
+        )
+    )
+    return gateway
+
+
+def build_llm(settings: Settings, clock: Clock) -> LlmClient:
+    """The configured model alone, for `parlour doctor`."""
+    return _llm(settings, clock)
+
+
+def build_transcriber(settings: Settings) -> Transcriber | None:
+    """The configured recogniser alone, for `parlour doctor`; None when voice is off."""
+    return _transcriber(settings)
+
+
+def delivery_guarantees(settings: Settings) -> list[tuple[str, str]]:
+    """What each enabled channel promises about its answers, in words."""
+    clock = SystemClock()
+    timeline = StoreTimeline(MemoryStore())
+    adapters: list[ChannelAdapter] = []
+    if settings.channels.web.enabled:
+        addresses = Addresses(settings.server.host, settings.server.port, ())
+        adapters.append(
+            WebAdapter(
+                _web_settings(settings, settings.data.dir, addresses, lambda _: False), timeline, clock
+            )
+        )
+    if settings.channels.console.enabled:
+        adapters.append(ConsoleAdapter(ConsoleSettings(), timeline, clock, lines=None, write=lambda _: None))
+    return [(adapter.name, adapter.capabilities.guarantee) for adapter in adapters]
+
+
+def _store(settings: Settings, data: DataDir) -> Store:
+    if settings.storage.kind == "memory":
+        return MemoryStore()
+    full = settings.storage.synchronous == "full"
+    return SqliteStore(data.store_path, synchronous="FULL" if full else "NORMAL")
+
+
+def _llm(settings: Settings, clock: Clock) -> LlmClient:
+    llm = settings.llm
+    if llm.model.startswith(_SCRIPTED):
+        return ScriptedLlm.from_spec(llm.model.removeprefix(_SCRIPTED), clock=clock)
+    if llm.model == "local":
+        child = ChildSettings(
+            model_path=settings.local_model_path,
+            context_tokens=llm.context_tokens,
+            threads=llm.local.threads,
+        )
+        return LocalModel(child, clock=clock)
+    key = llm.api_key.resolve() if llm.api_key is not None else None
+    return LitellmClient(
+        model=llm.model, clock=clock, api_base=llm.api_base, api_key=key, retries=llm.retries
+    )
+
+
+def _transcriber(settings: Settings) -> Transcriber | None:
+    if not settings.voice.enabled:
+        return None
+    if settings.voice.transcriber.startswith(_SCRIPTED):
+        return ScriptedTranscriber.always(settings.voice.transcriber.removeprefix(_SCRIPTED))
+    return WhisperTranscriber(_voice_settings(settings))
+
+
+def _voice_settings(settings: Settings) -> VoiceSettings:
+    return VoiceSettings(
+        model_dir=settings.voice_model_path,
+        max_bytes=settings.voice.max_bytes,
+        max_seconds=settings.voice.max_seconds,
+        queue_limit=settings.voice.queue_limit,
+        language=settings.voice.language,
+    )
+
+
+def _pipeline_settings(settings: Settings) -> PipelineSettings:
+    return PipelineSettings(
+        system_prompt=settings.bot.system_prompt,
+        max_answer_tokens=settings.llm.max_tokens,
+        temperature=settings.llm.temperature,
+        llm_timeout_s=settings.llm.timeout_s,
+        turn_timeout_s=settings.turn.timeout_s,
+        context_tokens=settings.llm.context_tokens,
+    )
+
+
+def _token_check(settings: Settings, secrets: Secrets) -> Callable[[str], bool]:
+    """A configured token is read at every check, so that a rotated one counts at once."""
+    reference = settings.channels.web.token
+    if reference is not None:
+        return lambda presented: token_matches(presented, reference.resolve())
+    token = own_web_token(settings.web_token_path)
+    secrets.add(token)
+    return lambda presented: token_matches(presented, token)
+
+
+def _web_settings(
+    settings: Settings, media_dir: Path, addresses: Addresses, token_check: Callable[[str], bool]
+) -> WebSettings:
+    return WebSettings(
+        bot_name=settings.bot.name,
+        token_check=token_check,
+        allowed_hosts=addresses.hosts,
+        allowed_origins=addresses.origins,
+        media_dir=media_dir,
+        text_chars=settings.channels.web.max_message_chars,
+        voice_enabled=settings.voice.enabled,
+        voice_bytes=settings.voice.max_bytes,
+        voice_seconds=int(settings.voice.max_seconds),
+    )
+
+
+def _show_recorded(web: WebAdapter | None) -> Callable[[ThreadKey, TimelineEntry], None]:
+    """Only the web page shows its readers what they said: the other channels' apps do that themselves."""
+
+    def show(thread: ThreadKey, entry: TimelineEntry) -> None:
+        if web is not None and thread.channel == web.name:
+            web.entry_recorded(thread, entry)
+
+    return show
+
+
+def _discard_media(web: WebAdapter | None) -> Callable[[InboundMessage], Awaitable[None]]:
+    async def discard(message: InboundMessage) -> None:
+        if web is None or message.voice is None or message.thread.channel != web.name:
+            return
+        try:
+            await web.discard(message.voice)
+        except ParlourError:
+            _log.warning("a voice note's file could not be removed", extra={"message": message.message_id})
+
+    return discard

@@ -1,0 +1,120 @@
+"""The `parlour` command: parses the command line and hands over. Heavy imports wait until they are needed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from gateway import __version__
+from pipeline.domain.errors import ParlourError
+
+OK, FAILED, BAD_CONFIGURATION = 0, 1, 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code: 0 done, 1 failed, 2 the configuration or command line is wrong."""
+    options = _parser().parse_args(arguments)
+    run: Callable[[argparse.Namespace], int] = options.run
+    try:
+        return run(options)
+    except ParlourError as error:
+        for line in str(error).splitlines():
+            _complain(line)
+        return BAD_CONFIGURATION if error.code == "configuration" else FAILED
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        return OK
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="parlour", description="One bot, every room: a durable multi-channel chat bot gateway."
+    )
+    parser.add_argument("--version", action="version", version=f"parlour {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    common = _common()
+
+    serve = commands.add_parser("serve", parents=[common], help="run the gateway with its channels")
+    serve.set_defaults(run=_serve)
+
+    chat = commands.add_parser("chat", parents=[common], help="talk to the same bot in this terminal")
+    chat.add_argument("--voice", metavar="FILE", type=Path, help="send this recording first")
+    chat.set_defaults(run=_chat)
+
+    doctor = commands.add_parser("doctor", parents=[common], help="test this installation")
+    doctor.set_defaults(run=_doctor)
+
+    check = commands.add_parser("check-config", parents=[common], help="explain the configuration")
+    check.set_defaults(run=_check_config)
+
+    models = commands.add_parser("models", help="the bundled models' files")
+    actions = models.add_subparsers(title="actions", required=True, metavar="ACTION")
+    for name, words in (
+        ("list", "which models there are, and which are here"),
+        ("get", "fetch the missing ones"),
+        ("verify", "check every file against its SHA-256"),
+    ):
+        action = actions.add_parser(name, parents=[common], help=words)
+        if name == "get":
+            action.add_argument("ids", nargs="*", metavar="MODEL", help="only these (default: all)")
+        action.set_defaults(run=_models, action=name)
+    return parser
+
+
+def _common() -> argparse.ArgumentParser:
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--config", metavar="FILE", type=Path, help="the configuration file")
+    common.add_argument(
+        "--set",
+        dest="overrides",
+        metavar="SECTION.KEY=VALUE",
+        action="append",
+        default=[],
+        help="override one setting; may be repeated",
+    )
+    return common
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from gateway.serve import serve
+
+    return serve(options.config, options.overrides)
+
+
+def _chat(options: argparse.Namespace) -> int:
+    from gateway.terminal import chat
+
+    return chat(options.config, options.overrides, options.voice)
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from gateway.doctor import doctor
+
+    return doctor(options.config, options.overrides)
+
+
+def _check_config(options: argparse.Namespace) -> int:
+    from gateway.config import check_config, environment
+
+    return check_config(options.config, environment(), options.overrides, sys.stdout.write)
+
+
+def _models(options: argparse.Namespace) -> int:
+    from gateway.config import environment, load
+    from gateway.models.command import models_get, models_list, models_verify
+
+    models_dir = load(options.config, environment(), options.overrides).models.dir
+    if options.action == "get":
+        return models_get(models_dir, tuple(options.ids))
+    return models_list(models_dir) if options.action == "list" else models_verify(models_dir)
+
+
+def _complain(line: str) -> None:
+    sys.stderr.write(f"parlour: {line}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

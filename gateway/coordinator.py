@@ -1,0 +1,61 @@
+"""ProcessingCoordinator: one worker per thread, across all processes that share a store.
+
+A lease says who works on a thread; its fence, checked inside every commit, makes sure that an owner
+that lost it without noticing (a pause longer than the lease) writes nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from gateway.storage.ports import Lease, Store
+from pipeline.domain.clock import Clock
+from pipeline.domain.errors import FenceLost, StorageError
+from pipeline.domain.ids import new_id
+
+_log = logging.getLogger(__name__)
+
+
+class ProcessingCoordinator:
+    """Takes, renews and gives back the leases of one process."""
+
+    def __init__(self, store: Store, clock: Clock, *, lease_s: float) -> None:
+        self._store = store
+        self._clock = clock
+        self._lease_s = lease_s
+        self._owner = new_id("own")
+        self._held: dict[str, tuple[Lease, Callable[[], None]]] = {}
+
+    async def acquire(self, thread: str, on_lost: Callable[[], None]) -> Lease | None:
+        """The thread's lease, or None while another process has it. `on_lost` is called when a
+        renewal finds it gone."""
+        lease = await self._store.acquire_lease(
+            thread, self._owner, ttl_s=self._lease_s, now=self._clock.now()
+        )
+        if lease is not None:
+            self._held[thread] = (lease, on_lost)
+        return lease
+
+    async def release(self, lease: Lease) -> None:
+        """Give a lease back."""
+        self._held.pop(lease.thread, None)
+        await self._store.release_lease(lease)
+
+    async def keep_renewing(self) -> None:
+        """Renew everything held, three times per lease time, until cancelled."""
+        while True:
+            await self._clock.sleep(self._lease_s / 3)
+            for thread, (lease, on_lost) in tuple(self._held.items()):
+                await self._renew(thread, lease, on_lost)
+
+    async def _renew(self, thread: str, lease: Lease, on_lost: Callable[[], None]) -> None:
+        try:
+            await self._store.renew_lease(lease, ttl_s=self._lease_s, now=self._clock.now())
+        except FenceLost:
+            _log.warning("lease lost", extra={"thread": thread})
+            self._held.pop(thread, None)
+            on_lost()
+        except StorageError:
+            # The store may be back before the lease ends; the fence protects the record if not.
+            _log.exception("lease not renewed", extra={"thread": thread})

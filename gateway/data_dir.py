@@ -1,0 +1,93 @@
+"""The data folder: made private, owned by one process at a time, and home of the web token."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+from pathlib import Path
+from typing import IO
+
+from pipeline.domain.errors import ConfigurationError
+
+_LOCK_FILE = "gateway.lock"
+STORE_FILE = "parlour.sqlite3"
+MEDIA_DIR = "media"
+
+
+class DataDirBusy(ConfigurationError):
+    """Another process works with the folder; `pid` is what it wrote, or empty."""
+
+    def __init__(self, path: Path, pid: str) -> None:
+        who = f"process {pid}" if pid else "another process"
+        super().__init__(
+            f"data.dir: {path} is in use by {who}; stop that gateway, or choose another folder with data.dir"
+        )
+        self.pid = pid
+
+
+class DataDir:
+    """An opened data folder. The lock is the kernel's: it ends with the process, however that ends."""
+
+    def __init__(self, path: Path, lock: IO[str]) -> None:
+        self.path = path
+        self._lock = lock
+
+    @classmethod
+    def claim(cls, path: Path) -> DataDir:
+        """Make and lock the folder. Raises DataDirBusy, or ConfigurationError in words."""
+        try:
+            path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            lock_path = path / _LOCK_FILE
+            lock = os.fdopen(os.open(lock_path, os.O_RDWR | os.O_CREAT, 0o600), "r+", encoding="ascii")
+        except OSError as error:
+            raise ConfigurationError(
+                f"data.dir: cannot use {path} ({error.strerror}); make it writable or choose another folder"
+            ) from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            pid = lock.read(20).strip()
+            lock.close()
+            raise DataDirBusy(path, pid) from error
+        lock.seek(0)
+        lock.truncate()
+        lock.write(str(os.getpid()))
+        lock.flush()
+        return cls(path, lock)
+
+    @property
+    def store_path(self) -> Path:
+        """The SQLite file."""
+        return self.path / STORE_FILE
+
+    @property
+    def media_path(self) -> Path:
+        """Where voice notes wait for their turn."""
+        return self.path / MEDIA_DIR
+
+    def release(self) -> None:
+        """Give the folder back. Safe to call twice."""
+        self._lock.close()
+
+
+def own_web_token(path: Path) -> str:
+    """The access token in the file `path`, made at the first call (mode 600)."""
+    try:
+        token = path.read_text(encoding="ascii").strip()
+        if token:
+            return token
+    except FileNotFoundError:
+        pass  # the first start: it is made below
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(
+            f"channels.web.token: cannot read {path}; delete the file to get a new token"
+        ) from error
+    token = secrets.token_urlsafe(18)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(token + "\n")
+    except OSError as error:
+        raise ConfigurationError(f"channels.web.token: cannot write {path} ({error.strerror})") from error
+    return token

@@ -1,0 +1,161 @@
+"""`parlour doctor`: tests this installation part by part; green or red, with what to do about red."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway.bootstrap import build_llm, build_transcriber, delivery_guarantees
+from gateway.config import Settings, environment, load
+from gateway.data_dir import DataDir, DataDirBusy
+from gateway.models.command import models_present
+from gateway.serve import open_logs
+from gateway.storage.sqlite import SqliteStore
+from pipeline.domain.chat import ChatMessage
+from pipeline.domain.clock import Clock, SystemClock
+from pipeline.domain.errors import ParlourError
+from pipeline.llm.client import LlmRequest, TextDelta
+from voice.errors import VoiceError
+from voice.selftest import BUNDLED_TRANSCRIPT, bundled_clip
+from voice.wer import word_error_rate
+
+_MAX_WER = 0.2
+_MODEL_TIMEOUT_S = 120.0
+_GREEN, _RED, _PLAIN = "\033[32m", "\033[31m", "\033[0m"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """The result of one check."""
+
+    name: str
+    good: bool
+    words: str
+
+
+Check = Callable[[], Awaitable[Finding]]
+
+
+def doctor(config: Path | None, overrides: Sequence[str]) -> int:
+    """Print every finding; 0 when all are green, 1 otherwise. Raises ConfigurationProblems."""
+    settings = load(config, environment(), [*overrides, "log.level=error"])
+    open_logs(settings)
+    return asyncio.run(_examine(settings, SystemClock()))
+
+
+async def _examine(settings: Settings, clock: Clock) -> int:
+    red = 0
+    async for finding in findings(settings, clock):
+        _print(finding)
+        red += not finding.good
+    for channel, words in delivery_guarantees(settings):
+        sys.stdout.write(f"  ·  delivery on {channel}: {words}\n")
+    sys.stdout.write("All is well.\n" if not red else f"{red} of the checks failed; see above.\n")
+    return 1 if red else 0
+
+
+async def findings(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
+    """Check after check, cheap ones first."""
+    busy = False
+    try:
+        data = DataDir.claim(settings.data.dir)
+    except DataDirBusy as error:
+        busy = True
+        yield Finding(
+            name="data folder", good=True, words=f"in use by the gateway with process id {error.pid}"
+        )
+    except ParlourError as error:
+        yield Finding(name="data folder", good=False, words=str(error))
+    else:
+        try:
+            yield await _store(data)
+        finally:
+            data.release()
+    if settings.channels.web.enabled:
+        yield _port(settings.server.host, settings.server.port, busy=busy)
+    missing = [words for words in models_present(settings.models.dir) if words]
+    if settings.llm.model == "local" or settings.voice.transcriber == "whisper":
+        words = "; ".join(missing) if missing else f"complete in {settings.models.dir}"
+        yield Finding(name="model files", good=not missing, words=words)
+    yield await _voice(settings, clock)
+    yield await _model(settings, clock)
+
+
+async def _store(data: DataDir) -> Finding:
+    store = SqliteStore(data.store_path)
+    try:
+        await store.open()
+        await store.check_writable()
+        counts = await store.counts()
+    except ParlourError as error:
+        return Finding(name="store", good=False, words=str(error))
+    finally:
+        await store.close()
+    words = f"writable; {counts.inbox_done} messages done, {counts.inbox_open} waiting, "
+    return Finding(name="store", good=True, words=words + f"{counts.outbox_open} replies unsent")
+
+
+def _port(host: str, port: int, *, busy: bool) -> Finding:
+    if port == 0:
+        return Finding(name="port", good=True, words="any free one")
+    if busy:
+        return Finding(name="port", good=True, words=f"{port} belongs to the running gateway")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            words = f"{host}:{port} cannot be used ({error.strerror}); stop its user or set server.port"
+            return Finding(name="port", good=False, words=words)
+    return Finding(name="port", good=True, words=f"{host}:{port} is free")
+
+
+async def _voice(settings: Settings, clock: Clock) -> Finding:
+    transcriber = build_transcriber(settings)
+    if transcriber is None:
+        return Finding(name="voice", good=True, words="switched off (voice.enabled)")
+    if settings.voice.transcriber != "whisper":
+        return Finding(name="voice", good=True, words="the scripted fake is configured; nothing to test")
+    started = clock.monotonic()
+    try:
+        transcript = await transcriber.transcribe(bundled_clip())
+    except VoiceError as error:
+        return Finding(name="voice", good=False, words=str(error))
+    finally:
+        await transcriber.close()
+    heard = " ".join(chunk.text.strip() for chunk in transcript.chunks)
+    errors = word_error_rate(BUNDLED_TRANSCRIPT, heard)
+    words = f'the bundled clip was heard as "{heard}" in {clock.monotonic() - started:.1f} s'
+    return Finding(name="voice", good=errors <= _MAX_WER, words=f"{words} (word error rate {errors:.2f})")
+
+
+async def _model(settings: Settings, clock: Clock) -> Finding:
+    client = build_llm(settings, clock)
+    request = LlmRequest(
+        messages=(ChatMessage(role="user", content="Say hello in one short sentence."),),
+        max_tokens=32,
+        timeout_s=_MODEL_TIMEOUT_S,
+    )
+    started = clock.monotonic()
+    try:
+        pieces = [item.text async for item in client.stream(request) if isinstance(item, TextDelta)]
+    except ParlourError as error:
+        return Finding(name="model", good=False, words=str(error))
+    finally:
+        await client.close()
+    answer = " ".join("".join(pieces).split())
+    words = f'{settings.llm.model} said "{answer}" after {clock.monotonic() - started:.1f} s'
+    return Finding(name="model", good=bool(answer), words=words)
+
+
+def _print(finding: Finding) -> None:
+    mark = "ok " if finding.good else "BAD"
+    if sys.stdout.isatty():
+        mark = f"{_GREEN if finding.good else _RED}{mark}{_PLAIN}"
+    sys.stdout.write(f"{mark}  {finding.name}: {finding.words}\n")
+    sys.stdout.flush()

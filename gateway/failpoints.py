@@ -1,0 +1,41 @@
+"""Crash labels: named places where a test can make the process die as if the power went.
+
+`PARLOUR_CRASH_AT=turn-commit-before:2` kills the process at the second pass. Without the setting
+every call is one comparison with None.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Literal, get_args
+
+Label = Literal[
+    "inbox-commit-before",
+    "inbox-commit-after",
+    "turn-commit-before",
+    "turn-commit-after",
+    "send-before",
+    "send-after",
+    "receipt-before",
+    "receipt-after",
+]
+LABELS: tuple[Label, ...] = get_args(Label)
+_KILLED = 137
+
+
+class Failpoints:
+    """Dies at the n-th pass of one label; disarmed by default."""
+
+    def __init__(self, crash_at: str | None = None) -> None:
+        label, _, count = (crash_at or "").partition(":")
+        self._label = label or None
+        self._passes_left = int(count or 1)
+
+    def reach(self, label: Label) -> None:
+        """Pass the place called `label`, or die there."""
+        if self._label is None or label != self._label:
+            return
+        self._passes_left -= 1
+        if self._passes_left <= 0:
+            # No exit handlers, no flushing: what kill -9 leaves behind is what is to be tested.
+            os._exit(_KILLED)

@@ -1,0 +1,90 @@
+"""`parlour serve`: the gateway in the foreground, until a signal ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from gateway.app import Gateway
+from gateway.bootstrap import Extras, build
+from gateway.config import Secrets, Settings, crash_at, environment, load
+from gateway.logs import Redactor, configure_logging
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_STOPPED_AT_ONCE = 130
+
+
+def serve(config: Path | None, overrides: Sequence[str]) -> int:
+    """Run until SIGTERM or SIGINT; exit code 0 after an orderly end, also with turns left for later.
+
+    Raises ConfigurationError and StorageError in words when it cannot start.
+    """
+    environ = environment()
+    settings = load(config, environ, overrides)
+    secrets = open_logs(settings)
+    extras = Extras(crash_at=crash_at(environ))
+    return asyncio.run(_run(settings, secrets, extras))
+
+
+def open_logs(settings: Settings) -> Secrets:
+    """Configure the logs of this process; the secrets that they leave out."""
+    secrets = Secrets(settings.secret_refs().values())
+    configure_logging(
+        level=settings.log.level, style=settings.log.format, redactor=Redactor(secrets.known_values)
+    )
+    return secrets
+
+
+async def _run(settings: Settings, secrets: Secrets, extras: Extras) -> int:
+    gateway = build(settings, secrets, extras)
+    stopping = asyncio.Event()
+    _on_signal(stopping)
+    await gateway.start()
+    _announce(gateway, settings)
+    await stopping.wait()
+    _say("Stopping: finishing what is being answered. Once more to stop at once.")
+    if await gateway.stop():
+        _say("Stopped.")
+    else:
+        _say("Stopped. Unfinished messages will be answered at the next start.")
+    return 0
+
+
+def _on_signal(stopping: asyncio.Event) -> None:
+    """The first signal asks, the second one insists: everything accepted is already durable."""
+
+    def received() -> None:
+        if stopping.is_set():
+            os._exit(_STOPPED_AT_ONCE)
+        stopping.set()
+
+    loop = asyncio.get_running_loop()
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, received)
+
+
+def _announce(gateway: Gateway, settings: Settings) -> None:
+    web = settings.channels.web
+    if web.enabled:
+        _say(f"{settings.bot.name} is ready.")
+        _say(f"  page   {gateway.url}")
+        _say(f"  token  {_token_words(settings)}")
+        _say("The models load in the background; messages are accepted meanwhile. Ctrl-C stops.")
+    else:
+        _say(f"{settings.bot.name} is ready; no channel is enabled.")
+
+
+def _token_words(settings: Settings) -> str:
+    reference = settings.channels.web.token
+    if reference is not None:
+        return f"the one in {reference}"
+    return f"{settings.web_token_path.read_text(encoding='ascii').strip()}   (the page asks for it once)"
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()

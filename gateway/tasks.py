@@ -1,0 +1,61 @@
+"""Background work under supervision: every task has a name, an owner and a grave.
+
+Not a queue: what runs here is started once and lives until it returns, fails or the owner closes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+_log = logging.getLogger(__name__)
+
+ResultT = TypeVar("ResultT")
+
+
+class Supervisor:
+    """Owns tasks. A task that fails is logged and reported; its siblings go on."""
+
+    def __init__(self, *, on_failure: Callable[[str, BaseException], None] | None = None) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._on_failure = on_failure
+        self._closed = False
+
+    def spawn(self, work: Coroutine[Any, Any, ResultT], *, name: str) -> asyncio.Task[ResultT]:
+        """Run `work` in the background. After `close` nothing starts any more: the work is dropped
+        and an already cancelled task is returned."""
+        task = asyncio.create_task(work, name=name)  # noqa: TID251 - the one owner of background tasks
+        if self._closed:
+            task.cancel()
+        self._tasks.add(task)
+        task.add_done_callback(self._buried)
+        return task
+
+    async def wait_idle(self) -> None:
+        """Return when every task has ended by itself."""
+        while self._tasks:
+            await asyncio.wait(tuple(self._tasks))
+
+    async def close(self) -> None:
+        """Cancel everything and wait until it has ended."""
+        self._closed = True
+        while self._tasks:
+            tasks = tuple(self._tasks)
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def _buried(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is not None:
+            _log.error("background task failed", exc_info=error, extra={"task": task.get_name()})
+            if self._on_failure is not None:
+                self._on_failure(task.get_name(), error)

@@ -1,0 +1,123 @@
+"""Metrics for Prometheus: counts of what came and went, and how long each stage took."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from pipeline.domain.clock import Clock
+from pipeline.domain.events import LlmToken, PipelineEvent, TranscriptReady, is_terminal
+from pipeline.domain.ports import EventSender
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stages:
+    first_token: Histogram
+    first_visible: Histogram
+    final: Histogram
+
+
+class Telemetry:
+    """One gateway's metrics, in a registry of their own."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.registry = CollectorRegistry()
+        self._accepted = self._counter("parlour_accepted_total", "Inbound items made durable", "channel")
+        self._duplicates = self._counter("parlour_duplicates_total", "Redelivered inbound items", "channel")
+        self._refused = self._counter("parlour_refused_total", "Inbound items not let in", "channel")
+        self._outcomes = self._counter("parlour_turns_total", "Finished turns", "outcome")
+        self._deliveries = self._counter("parlour_deliveries_total", "Outbox rows by result", "result")
+        self._receive_to_ack = self._histogram(
+            "parlour_receive_to_ack_seconds", "From reception to the durable inbox row"
+        )
+        self._queue_wait = self._histogram(
+            "parlour_queue_wait_seconds", "From reception to the start of the turn"
+        )
+        self._transcription = self._histogram("parlour_transcription_seconds", "Hearing one voice note")
+        self._stages = _Stages(
+            first_token=self._histogram(
+                "parlour_first_token_seconds", "From the start of the turn to the model's first token"
+            ),
+            first_visible=self._histogram(
+                "parlour_first_visible_seconds", "From reception to the first words that the user sees"
+            ),
+            final=self._histogram("parlour_final_seconds", "From reception to the terminal event"),
+        )
+        self._running = Gauge("parlour_turns_running", "Turns in progress", registry=self.registry)
+
+    def accepted(self, channel: str, seconds: float) -> None:
+        """An item became durable `seconds` after it was received."""
+        self._accepted.labels(channel).inc()
+        self._receive_to_ack.observe(max(0.0, seconds))
+
+    def duplicate(self, channel: str) -> None:
+        """A redelivery was recognised."""
+        self._duplicates.labels(channel).inc()
+
+    def refused(self, channel: str) -> None:
+        """An item was not let in."""
+        self._refused.labels(channel).inc()
+
+    def turn_started(self, received_at: float) -> None:
+        """A turn left the queue."""
+        self._running.inc()
+        self._queue_wait.observe(max(0.0, self._clock.now() - received_at))
+
+    def turn_ended(self, outcome: str) -> None:
+        """A turn that `turn_started` counted is over; `outcome` may be `interrupted`."""
+        self._running.dec()
+        self._outcomes.labels(outcome).inc()
+
+    def heard(self, seconds: float) -> None:
+        """A voice note was transcribed, or was found to be unusable."""
+        self._transcription.observe(seconds)
+
+    def delivered(self, result: str) -> None:
+        """An outbox row was `sent`, `retried` or `failed`."""
+        self._deliveries.labels(result).inc()
+
+    def watch(self, sender: EventSender, received_at: float) -> EventSender:
+        """`sender`, with the stages of one turn measured on the way."""
+        return _StageSender(sender, self._stages, self._clock, received_at)
+
+    def exposition(self) -> bytes:
+        """The metrics in Prometheus' text format."""
+        return generate_latest(self.registry)
+
+    def _counter(self, name: str, text: str, label: str) -> Counter:
+        return Counter(name, text, (label,), registry=self.registry)
+
+    def _histogram(self, name: str, text: str) -> Histogram:
+        return Histogram(name, text, buckets=_SECONDS, registry=self.registry)
+
+
+class _StageSender:
+    """Measures first token, first visible and final as the events of one turn pass."""
+
+    def __init__(self, sender: EventSender, stages: _Stages, clock: Clock, received_at: float) -> None:
+        self._sender = sender
+        self._stages = stages
+        self._clock = clock
+        self._received_at = received_at
+        self._started = clock.monotonic()
+        self._token_seen = False
+        self._visible_seen = False
+
+    async def send_event(self, event: PipelineEvent) -> None:
+        await self._sender.send_event(event)
+        if isinstance(event, LlmToken) and not self._token_seen:
+            self._token_seen = True
+            self._stages.first_token.observe(self._clock.monotonic() - self._started)
+        visible = isinstance(event, LlmToken | TranscriptReady) or is_terminal(event)
+        if visible and not self._visible_seen:
+            self._visible_seen = True
+            self._stages.first_visible.observe(self._since_received())
+        if is_terminal(event):
+            self._stages.final.observe(self._since_received())
+
+    def _since_received(self) -> float:
+        return max(0.0, self._clock.now() - self._received_at)

@@ -1,0 +1,67 @@
+"""A thread's visible entries, read from the log and the inbox for channels that show a history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gateway.storage.ports import VISIBLE_KINDS, InboxEntry, Record, Store
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.timeline import EntryRole, TimelineEntry
+
+_ROLES: dict[str, EntryRole] = {
+    "session": "session",
+    "user": "user",
+    "assistant": "assistant",
+    "error": "error",
+    "notice": "notice",
+}
+_WAITING_VOICE = "Voice note"
+
+
+class StoreTimeline:
+    """The `Timeline` port over the store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def entries(self, thread: ThreadKey, *, after: int, limit: int) -> tuple[TimelineEntry, ...]:
+        """See `adapters.channel.Timeline`. The first session of a thread begins without a line."""
+        key = thread.encode()
+        # The queue is read first: an entry that starts in between shows up twice, under one identity,
+        # and never not at all.
+        waiting = await self._store.open_entries(key)
+        records = await self._store.read_log(key, after=after, kinds=VISIBLE_KINDS, limit=limit)
+        visible = [_from_record(record) for record in records if _shows(record)]
+        return (*visible, *_still_waiting(waiting, records))
+
+
+def _shows(record: Record) -> bool:
+    return bool(record.body.get("text"))
+
+
+def _from_record(record: Record) -> TimelineEntry:
+    return TimelineEntry(
+        entry_id=record.id,
+        message_id=record.message_id,
+        role=_ROLES[record.kind],
+        text=str(record.body["text"]),
+        at=record.at,
+        spoken=bool(record.body.get("spoken", False)),
+        code=str(record.body.get("code", "")),
+    )
+
+
+def _still_waiting(waiting: Sequence[InboxEntry], records: Sequence[Record]) -> list[TimelineEntry]:
+    recorded = {record.message_id for record in records}
+    return [
+        TimelineEntry(
+            entry_id=0,
+            message_id=entry.message_id,
+            role="user",
+            text=str(entry.body.get("text") or _WAITING_VOICE),
+            at=entry.received_at,
+            spoken="voice" in entry.body,
+        )
+        for entry in waiting
+        if entry.kind == "message" and entry.message_id not in recorded
+    ]

@@ -1,0 +1,201 @@
+"""The durable side of one turn: the pipeline's `TurnJournal` on top of the store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from adapters.channel import OutboundReply
+from gateway.failpoints import Failpoints
+from gateway.sessions import SessionState, session_record
+from gateway.storage.ports import (
+    Committed,
+    InboxEntry,
+    Lease,
+    NewOutboxRow,
+    NewRecord,
+    Outcome,
+    Record,
+    RecordKind,
+    Store,
+    TurnCommit,
+)
+from pipeline.domain.chat import ChatMessage
+from pipeline.domain.clock import Clock
+from pipeline.domain.ids import ThreadKey, new_id
+from pipeline.domain.timeline import EntryRole, TimelineEntry
+from pipeline.runtime.ports import ResumePoint, TurnAnswer
+
+OnRecorded = Callable[[TimelineEntry], None]
+"""Told of every visible entry that is not a reply, once it is durable."""
+OnReply = Callable[[int, OutboundReply], None]
+"""Given the outbox row's id and the reply, once they are durable."""
+
+
+class StoreJournal:
+    """One turn's records, written under the lease of its thread."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        lease: Lease,
+        entry: InboxEntry,
+        session: SessionState,
+        clock: Clock,
+        failpoints: Failpoints,
+        on_recorded: OnRecorded,
+        on_reply: OnReply,
+    ) -> None:
+        self._store = store
+        self._lease = lease
+        self._entry = entry
+        self._session = session
+        self._clock = clock
+        self._failpoints = failpoints
+        self._on_recorded = on_recorded
+        self._on_reply = on_reply
+        self._queued: list[asyncio.Future[tuple[int, ...]]] = []
+        self._user_text: str | None = None
+        self.outcome: Outcome | None = None
+        """Set once the turn is final."""
+
+    @property
+    def session_id(self) -> str:
+        return self._session.session_id
+
+    async def history(self) -> tuple[ChatMessage, ...]:
+        return self._session.history
+
+    async def recorded_user(self) -> str | None:
+        if self._entry.attempts == 0:
+            return None
+        records = await self._own_records("user")
+        return str(records[-1].body["text"]) if records else None
+
+    async def record_user(self, text: str, *, spoken: bool) -> None:
+        records: list[NewRecord] = []
+        if not self._session.stored:
+            records.append(session_record(self.session_id, self._entry.message_id, self._clock.now()))
+        body: dict[str, Any] = {"text": text, "spoken": True} if spoken else {"text": text}
+        records.append(self._record("user", body))
+        ids = await self._store.append(self._lease, records)
+        self._session.stored = True
+        self._user_text = text
+        self._tell("user", text, ids[-1], spoken=spoken)
+
+    def record_step(self, run_id: str, node: str, update: Mapping[str, Any], following: str) -> None:
+        body = {"run": run_id, "node": node, "update": dict(update), "next": following}
+        self._queued.append(self._store.append(self._lease, [self._record("step", body)]))
+
+    async def resume_point(self) -> ResumePoint | None:
+        if self._entry.attempts == 0:
+            return None
+        steps = await self._own_records("step")
+        if not steps:
+            return None
+        state: dict[str, Any] = {}
+        for step in steps:
+            state |= step.body["update"]
+        last = steps[-1].body
+        return ResumePoint(run_id=last["run"], node=last["next"], state=state)
+
+    async def commit(self, answer: TurnAnswer) -> int:
+        body: dict[str, Any] = {"text": answer.text}
+        if answer.thoughts:
+            body["thoughts"] = [dict(thought) for thought in answer.thoughts]
+        record = self._record("assistant", body)
+        committed = await self._finish("answered", [record], role="assistant", text=answer.text)
+        self._remember(answer.text)
+        return committed.record_ids[-1]
+
+    async def commit_failure(self, code: str, message: str, *, recoverable: bool, partial: str) -> int:
+        outcome: Outcome = "cancelled" if code == "stopped" else "error"
+        records = [self._record("assistant", {"text": partial, "partial": True})] if partial else []
+        records.append(self._record("error", {"text": message, "code": code, "recoverable": recoverable}))
+        committed = await self._finish(outcome, records, role="error", text=message, code=code)
+        if partial:
+            self._remember(partial)
+            self._tell("assistant", partial, committed.record_ids[-2])
+        return committed.record_ids[-1]
+
+    async def commit_notice(self, text: str) -> int:
+        """End a session command with a line for the user; the entry's id."""
+        record = self._record("notice", {"text": text})
+        committed = await self._finish("command", [record], role="notice", text=text)
+        return committed.record_ids[-1]
+
+    async def commit_new_session(self, text: str) -> int:
+        """Begin a new session; the entry's id. Later messages of the thread see an empty history."""
+        session_id = new_id("ses")
+        at = self._clock.now()
+        record = session_record(session_id, self._entry.message_id, at, text=text)
+        committed = await self._finish("command", [record], role="session", text=text)
+        self._session.restart(session_id)
+        return committed.record_ids[-1]
+
+    async def _finish(
+        self, outcome: Outcome, records: list[NewRecord], *, role: EntryRole, text: str, code: str = ""
+    ) -> Committed:
+        # The barrier: a step that could not be written must fail the turn before anything is visible.
+        await asyncio.gather(*self._queued)
+        now = self._clock.now()
+        key = f"{self._lease.thread}/{self._entry.message_id}"
+        body = {"role": role, "code": code} if code else {"role": role}
+        row = NewOutboxRow(key=key, message_id=self._entry.message_id, body=body, created_at=now)
+        if not self._session.stored and role != "session":
+            records.insert(0, session_record(self.session_id, self._entry.message_id, now))
+        commit = TurnCommit(
+            seq=self._entry.seq, outcome=outcome, records=tuple(records), outbox=(row,), at=now
+        )
+        self._failpoints.reach("turn-commit-before")
+        committed = await self._store.commit_turn(self._lease, commit)
+        self._failpoints.reach("turn-commit-after")
+        self._session.stored = True
+        self.outcome = outcome
+        reply = OutboundReply(
+            key=key,
+            thread=ThreadKey.decode(self._lease.thread),
+            message_id=self._entry.message_id,
+            entry_id=committed.record_ids[-1],
+            role=role,
+            text=text,
+            created_at=now,
+            code=code,
+        )
+        self._on_reply(committed.outbox_ids[0], reply)
+        return committed
+
+    def _remember(self, answer: str) -> None:
+        if self._user_text is None:
+            return
+        self._session.extend(
+            (ChatMessage(role="user", content=self._user_text), ChatMessage(role="assistant", content=answer))
+        )
+
+    def _record(self, kind: RecordKind, body: Mapping[str, Any]) -> NewRecord:
+        return NewRecord(
+            kind=kind,
+            session_id=self.session_id,
+            message_id=self._entry.message_id,
+            body=body,
+            at=self._clock.now(),
+        )
+
+    async def _own_records(self, kind: RecordKind) -> tuple[Record, ...]:
+        return await self._store.read_log(
+            self._lease.thread, kinds=(kind,), message_id=self._entry.message_id
+        )
+
+    def _tell(self, role: EntryRole, text: str, entry_id: int, *, spoken: bool = False) -> None:
+        self._on_recorded(
+            TimelineEntry(
+                entry_id=entry_id,
+                message_id=self._entry.message_id,
+                role=role,
+                text=text,
+                at=self._clock.now(),
+                spoken=spoken,
+            )
+        )

@@ -1,0 +1,159 @@
+"""One entry of the inbox, from claim to commit: a message through the pipeline, or a session command."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import assert_never
+
+import structlog
+
+from gateway.failpoints import Failpoints
+from gateway.sessions import SessionState, load_session
+from gateway.storage.ports import InboxEntry, Lease, Store
+from gateway.telemetry import Telemetry
+from gateway.turn_journal import OnReply, StoreJournal
+from gateway.wire import Kind, from_body
+from pipeline.domain.clock import Clock
+from pipeline.domain.errors import StorageError
+from pipeline.domain.events import ErrorEvent
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import InboundMessage, SessionCommand
+from pipeline.domain.ports import EventSender
+from pipeline.domain.timeline import TimelineEntry
+from pipeline.runtime.stopping import StopSignal
+from pipeline.service import Pipeline
+
+_log = logging.getLogger(__name__)
+
+NEW_SESSION_TEXT = "New conversation"
+HELP_TEXT = (
+    "Send a message or a voice note and I answer.\n\n"
+    "- `/stop` stops the answer in progress and everything still waiting\n"
+    "- `/new` starts a new conversation; I forget what was said before\n"
+    "- `/help` shows this"
+)
+_GAVE_UP = "This message made the assistant fail {attempts} times and was set aside. Please rephrase it."
+_UNREADABLE = "This message could not be read back from the store and was set aside. Please send it again."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnHooks:
+    """Where a turn's visible results go."""
+
+    sender_for: Callable[[ThreadKey], EventSender]
+    on_recorded: Callable[[ThreadKey, TimelineEntry], None]
+    on_reply: OnReply
+    discard_media: Callable[[InboundMessage], Awaitable[None]]
+    """Called when a message with media is finished and its bytes are no longer needed."""
+
+
+class TurnRunner:
+    """Runs single entries. Holds no thread state of its own."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        pipeline: Pipeline,
+        hooks: TurnHooks,
+        clock: Clock,
+        telemetry: Telemetry,
+        failpoints: Failpoints,
+        max_attempts: int,
+    ) -> None:
+        self._store = store
+        self._pipeline = pipeline
+        self._hooks = hooks
+        self._clock = clock
+        self._telemetry = telemetry
+        self._failpoints = failpoints
+        self._max_attempts = max_attempts
+        self._stopped: dict[int, int] = {}
+
+    async def open_session(self, thread: str) -> SessionState:
+        """The conversation that the thread's next turn continues."""
+        return await load_session(self._store, thread)
+
+    def note_stop(self, seq: int, cancelled: int) -> None:
+        """The /stop with inbox number `seq` cancelled that many entries."""
+        self._stopped[seq] = cancelled
+
+    async def run(self, lease: Lease, entry: InboxEntry, session: SessionState, stop: StopSignal) -> None:
+        """Finish `entry`, whatever it takes. Raises FenceLost and StorageError: it is not finished then."""
+        thread = ThreadKey.decode(entry.thread)
+        journal = StoreJournal(
+            store=self._store,
+            lease=lease,
+            entry=entry,
+            session=session,
+            clock=self._clock,
+            failpoints=self._failpoints,
+            on_recorded=lambda recorded: self._hooks.on_recorded(thread, recorded),
+            on_reply=self._hooks.on_reply,
+        )
+        sender = self._telemetry.watch(self._hooks.sender_for(thread), entry.received_at)
+        self._telemetry.turn_started(entry.received_at)
+        structlog.contextvars.bind_contextvars(thread=entry.thread, message_id=entry.message_id)
+        try:
+            if entry.cancelled:
+                stop.request()
+            await self._store.start_attempt(lease, entry.seq)
+            if entry.attempts >= self._max_attempts:
+                words = _GAVE_UP.format(attempts=entry.attempts)
+                await self._set_aside(entry, journal, sender, "gave_up", words)
+            else:
+                await self._dispatch(entry, journal, sender, stop)
+        except asyncio.CancelledError:
+            _log.info("turn interrupted")
+            raise
+        finally:
+            self._telemetry.turn_ended(journal.outcome or "interrupted")
+            structlog.contextvars.unbind_contextvars("thread", "message_id")
+
+    async def _dispatch(
+        self, entry: InboxEntry, journal: StoreJournal, sender: EventSender, stop: StopSignal
+    ) -> None:
+        try:
+            kind: Kind = "command" if entry.kind == "command" else "message"
+            item = from_body(kind, entry.thread, entry.message_id, entry.received_at, entry.body)
+        except StorageError:
+            _log.exception("inbox entry set aside")
+            await self._set_aside(entry, journal, sender, "unreadable", _UNREADABLE)
+            return
+        if isinstance(item, SessionCommand):
+            await self._command(entry, item, journal)
+            return
+        await self._pipeline.process(item, sender, journal, stop)
+        if item.voice is not None or item.attachments:
+            await self._hooks.discard_media(item)
+
+    async def _command(self, entry: InboxEntry, command: SessionCommand, journal: StoreJournal) -> None:
+        """A command's answer is its durable line alone: it has no live events."""
+        match command.name:
+            case "new":
+                await journal.commit_new_session(NEW_SESSION_TEXT)
+            case "help":
+                await journal.commit_notice(HELP_TEXT)
+            case "stop":
+                stopped = self._stopped.pop(entry.seq, 1)
+                await journal.commit_notice("Stopped." if stopped else "There is nothing to stop.")
+            case _:
+                assert_never(command.name)
+
+    async def _set_aside(
+        self, entry: InboxEntry, journal: StoreJournal, sender: EventSender, code: str, words: str
+    ) -> None:
+        entry_id = await journal.commit_failure(code, words, recoverable=True, partial="")
+        await sender.send_event(
+            ErrorEvent(
+                session_id=journal.session_id,
+                message_id=entry.message_id,
+                code=code,
+                message=words,
+                recoverable=True,
+                entry_id=entry_id,
+            )
+        )

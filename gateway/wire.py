@@ -1,0 +1,70 @@
+"""Inbound items as plain data and back, for the inbox. Unknown keys in old rows are ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pipeline.domain.errors import StorageError
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import Author, InboundMessage, MediaRef, SessionCommand
+
+Queued = InboundMessage | SessionCommand
+"""What waits in the inbox. Answers to approvals do not: they would wait behind the turn they unblock."""
+Kind = Literal["message", "command"]
+
+
+def kind_of(item: Queued) -> Kind:
+    """The inbox kind of `item`."""
+    return "command" if isinstance(item, SessionCommand) else "message"
+
+
+def to_body(item: Queued) -> dict[str, Any]:
+    """Everything about `item` that the inbox row does not hold in columns; empty values left out."""
+    body: dict[str, Any] = {"native_id": item.native_id, "author": item.author.id, "name": item.author.name}
+    if isinstance(item, SessionCommand):
+        body["command"] = item.name
+    else:
+        body |= {
+            "text": item.text,
+            "voice": _media_body(item.voice) if item.voice else None,
+            "attachments": [_media_body(ref) for ref in item.attachments],
+            "reply_to": item.reply_to,
+            "addressed": None if item.addressed else False,
+            "mode": item.mode if item.mode != "normal" else None,
+        }
+    return {key: value for key, value in body.items() if value not in (None, "", [])}
+
+
+def from_body(
+    kind: Kind, thread: str, message_id: str, received_at: float, body: Mapping[str, Any]
+) -> Queued:
+    """The item that `to_body` wrote. Raises StorageError for a body it could not have written."""
+    try:
+        common: dict[str, Any] = {
+            "message_id": message_id,
+            "native_id": body["native_id"],
+            "thread": ThreadKey.decode(thread),
+            "author": Author(id=body["author"], name=body.get("name", "")),
+            "received_at": received_at,
+        }
+        if kind == "command":
+            return SessionCommand(**common, name=body["command"])
+        return InboundMessage(
+            **common,
+            text=body.get("text", ""),
+            voice=MediaRef(**body["voice"]) if body.get("voice") else None,
+            attachments=tuple(MediaRef(**ref) for ref in body.get("attachments", ())),
+            reply_to=body.get("reply_to"),
+            addressed=body.get("addressed", True),
+            mode=body.get("mode", "normal"),
+        )
+    except (KeyError, TypeError) as error:
+        raise StorageError(f"inbox entry {message_id}: its stored body is not readable ({error})") from error
+
+
+def _media_body(ref: MediaRef) -> dict[str, Any]:
+    body = {"channel": ref.channel, "handle": ref.handle, "mime": ref.mime}
+    return body | {
+        key: value for key, value in (("size", ref.size), ("duration_s", ref.duration_s)) if value is not None
+    }

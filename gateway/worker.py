@@ -1,0 +1,191 @@
+"""Turns: one FIFO and one runner per thread. Claims entries, runs the pipeline, commits.
+
+A runner lives while its thread has something to do and lingers a little after, holding the lease and
+the conversation, so that the next message costs no look-up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gateway.coordinator import ProcessingCoordinator
+from gateway.storage.ports import Store
+from gateway.tasks import Supervisor
+from gateway.turns import TurnRunner
+from pipeline.domain.clock import Clock
+from pipeline.domain.errors import FenceLost, StorageError
+from pipeline.runtime.stopping import StopSignal
+
+_log = logging.getLogger(__name__)
+
+LINGER_S = 20.0
+_BACKOFF_S = (0.5, 1.0, 2.0, 5.0)
+
+
+@dataclass(slots=True)
+class _Thread:
+    """One live thread."""
+
+    work: asyncio.Event
+    task: asyncio.Task[object] | None = None
+    running_seq: int = 0
+    stop: StopSignal | None = None
+
+
+class Worker:
+    """Runs every thread's turns in order, different threads side by side."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        coordinator: ProcessingCoordinator,
+        turns: TurnRunner,
+        clock: Clock,
+        supervisor: Supervisor,
+        linger_s: float = LINGER_S,
+        on_finished: Callable[[str], None] | None = None,
+    ) -> None:
+        self._store = store
+        self._coordinator = coordinator
+        self._turns = turns
+        self._clock = clock
+        self._supervisor = supervisor
+        self._linger_s = linger_s
+        self._on_finished = on_finished
+        self._threads: dict[str, _Thread] = {}
+        self._waiting: dict[str, int] = {}
+        self._draining = False
+
+    async def recover(self) -> int:
+        """Take up what an earlier process left unfinished; how many entries."""
+        total = 0
+        for thread in await self._store.open_threads():
+            entries = await self._store.open_entries(thread)
+            stops = [e.seq for e in entries if e.kind == "command" and e.body.get("command") == "stop"]
+            if stops:
+                await self._store.cancel_open(thread, up_to_seq=max(stops) - 1)
+            self._waiting[thread] = len(entries)
+            total += len(entries)
+            self._start(thread)
+        return total
+
+    def wake(self, thread: str) -> None:
+        """One more entry was accepted in `thread`."""
+        self._waiting[thread] = self._waiting.get(thread, 0) + 1
+        live = self._threads.get(thread)
+        if live is not None:
+            live.work.set()
+        else:
+            self._start(thread)
+
+    def stop_before(self, thread: str, seq: int, cancelled: int) -> None:
+        """Stop the turn that runs in `thread` if its entry is older than `seq`."""
+        self._turns.note_stop(seq, cancelled)
+        live = self._threads.get(thread)
+        if live is not None and live.stop is not None and live.running_seq < seq:
+            live.stop.request()
+
+    def waiting(self, thread: str) -> int:
+        """Unfinished entries of `thread` that this process knows of."""
+        return self._waiting.get(thread, 0)
+
+    @property
+    def live_threads(self) -> int:
+        """Threads with a runner."""
+        return len(self._threads)
+
+    async def drain(self, timeout_s: float) -> bool:
+        """Start nothing new and let running turns finish; False when some did not within the time."""
+        self._draining = True
+        for live in self._threads.values():
+            live.work.set()
+        tasks = [live.task for live in self._threads.values() if live.task is not None]
+        if not tasks:
+            return True
+        _, unfinished = await asyncio.wait(tasks, timeout=timeout_s)
+        return not unfinished
+
+    def _start(self, thread: str) -> None:
+        live = _Thread(work=asyncio.Event())
+        self._threads[thread] = live
+        live.task = self._supervisor.spawn(self._run(thread, live), name=f"thread {thread}")
+
+    async def _run(self, thread: str, live: _Thread) -> None:
+        failures = 0
+        try:
+            while not self._draining:
+                try:
+                    if not await self._own(thread, live):
+                        return
+                except FenceLost:
+                    _log.warning("thread taken over", extra={"thread": thread})
+                except StorageError:
+                    _log.exception("thread waits for the store", extra={"thread": thread})
+                    await self._clock.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])
+                    failures += 1
+        finally:
+            if self._threads.get(thread) is live:
+                del self._threads[thread]
+
+    async def _own(self, thread: str, live: _Thread) -> bool:
+        """Work under one lease. False when there is nothing left to do here."""
+        task = asyncio.current_task()
+        lost = False
+
+        def on_lost() -> None:
+            nonlocal lost
+            lost = True
+            if task is not None:
+                task.cancel()
+
+        lease = await self._coordinator.acquire(thread, on_lost)
+        if lease is None:
+            await self._clock.sleep(1.0)
+            return True
+        try:
+            session = await self._turns.open_session(thread)
+            while not self._draining:
+                live.work.clear()
+                entry = await self._store.next_entry(thread)
+                if entry is not None:
+                    live.stop = StopSignal()
+                    live.running_seq = entry.seq
+                    await self._turns.run(lease, entry, session, live.stop)
+                    live.stop = None
+                    self._finished(thread)
+                elif not await self._more_work(thread, live):
+                    return False
+        except asyncio.CancelledError:
+            if lost and task is not None and task.uncancel() == 0:
+                return True
+            raise
+        else:
+            return False
+        finally:
+            live.stop = None
+            await self._coordinator.release(lease)
+
+    async def _more_work(self, thread: str, live: _Thread) -> bool:
+        """Linger. False, and out of the table in the same breath, when nothing came: a message that
+        arrives later starts a new runner, so none is stranded between the two."""
+        try:
+            async with asyncio.timeout(self._linger_s):
+                await live.work.wait()
+        except TimeoutError:
+            if not live.work.is_set():
+                del self._threads[thread]
+                return False
+        return True
+
+    def _finished(self, thread: str) -> None:
+        left = self._waiting.get(thread, 0) - 1
+        if left > 0:
+            self._waiting[thread] = left
+        else:
+            self._waiting.pop(thread, None)
+        if self._on_finished is not None:
+            self._on_finished(thread)
