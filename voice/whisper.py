@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 from faster_whisper import WhisperModel
-from faster_whisper.vad import SpeechTimestampsMap, VadOptions, get_speech_timestamps, get_vad_model
+from faster_whisper.vad import VadOptions, get_speech_timestamps, get_vad_model
 
 from voice.errors import TranscriberUnavailable
+from voice.spans import SpeechSpans
 from voice.speech import SAMPLE_RATE, DecodedAudio, SpeechChunk, Transcript
 
 _VAD = VadOptions(threshold=0.5, min_speech_duration_ms=100, min_silence_duration_ms=1000, speech_pad_ms=300)
@@ -101,7 +102,7 @@ class WhisperEngine:
             max_new_tokens=math.ceil(window_s * _TOKENS_PER_SECOND) + _TOKENS_FLOOR,
             vad_filter=False,
         )
-        times = SpeechTimestampsMap(spans, SAMPLE_RATE)
+        times = SpeechSpans([(span["start"] / SAMPLE_RATE, span["end"] / SAMPLE_RATE) for span in spans])
         chunks = tuple(_chunk(segment, times) for segment in segments if _is_believable(segment))
         if not chunks:
             return _silent(audio)
@@ -129,11 +130,12 @@ def _is_believable(segment: Any) -> bool:
     return not (segment.no_speech_prob > _MAX_NO_SPEECH and segment.avg_logprob < _UNSURE_LOG_PROBABILITY)
 
 
-def _chunk(segment: Any, times: SpeechTimestampsMap) -> SpeechChunk:
+def _chunk(segment: Any, times: SpeechSpans) -> SpeechChunk:
+    start_s, end_s = times.in_recording(segment.start, segment.end)
     return SpeechChunk(
         text=segment.text.strip(),
-        start_s=float(times.get_original_time(segment.start)),
-        end_s=float(times.get_original_time(segment.end, is_end=True)),
+        start_s=start_s,
+        end_s=end_s,
         confidence=_unit(math.exp(segment.avg_logprob)),
         no_speech_probability=_unit(segment.no_speech_prob),
     )

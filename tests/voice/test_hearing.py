@@ -66,8 +66,10 @@ async def test_speech_after_a_pause_keeps_its_place_in_time(transcriber: Whisper
     five_seconds = bytes(2 * 16_000 * 5)
     transcript = await transcriber.transcribe(wav(samples + five_seconds + samples), language="en")
     assert transcript.chunks[0].start_s < 1.0
-    assert 10.0 < transcript.chunks[-1].end_s <= transcript.audio_seconds
-    assert "disposed" in transcript.chunks[-1].text
+    last = transcript.chunks[-1]
+    assert 7.0 < last.start_s < 9.0
+    assert 10.0 < last.end_s <= transcript.audio_seconds
+    assert word_error_rate(CLIPS["lv_0880"].transcript, last.text) < 0.3
 
 
 async def test_the_bundled_clip_is_what_the_doctor_says_it_is(ears: VoiceIntake) -> None:

@@ -1,0 +1,34 @@
+"""Where speech lies in a recording, and times in the cut-together speech mapped back to it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+
+_LEEWAY_S = 0.5
+
+
+class SpeechSpans:
+    """Stretches of speech, `(start, end)` in seconds of the recording, in order and apart."""
+
+    def __init__(self, spans: Sequence[tuple[float, float]]) -> None:
+        if not spans:
+            raise ValueError("at least one span of speech is needed")
+        self._spans = tuple(spans)
+        self._ends = tuple(accumulate(end - start for start, end in self._spans))
+
+    def in_recording(self, start_s: float, end_s: float) -> tuple[float, float]:
+        """A segment's times in the recording, from its times in the speech alone.
+
+        The recogniser places boundaries only roughly, so each end is assigned to the span that
+        holds the sound up to half a second inside it, and kept within that span.
+        """
+        leeway = min(_LEEWAY_S, max(0.0, end_s - start_s) / 2)
+        return self._place(start_s, start_s + leeway), self._place(end_s, end_s - leeway)
+
+    def _place(self, time_s: float, inside_s: float) -> float:
+        index = min(bisect_right(self._ends, inside_s), len(self._spans) - 1)
+        start, end = self._spans[index]
+        before = self._ends[index] - (end - start)
+        return min(end, max(start, start + time_s - before))
