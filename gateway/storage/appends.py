@@ -1,0 +1,31 @@
+"""What happens to a failed append whose future nobody looks at: one log line and no more."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from gateway.storage.ports import Lease
+
+_log = logging.getLogger(__name__)
+
+
+def report_if_failed(future: asyncio.Future[Any], lease: Lease) -> None:
+    """Log the failure of `future` once, and keep the loop from complaining if it is dropped.
+
+    Whoever awaits the future still gets the exception.
+    """
+
+    def report(done: asyncio.Future[Any]) -> None:
+        if done.cancelled():
+            return
+        error = done.exception()
+        if error is not None:
+            _log.warning("append to thread %s with fence %d failed: %s", lease.thread, lease.fence, error)
+
+    if future.done():
+        # A callback would come a step of the loop later, and there may be none.
+        report(future)
+    else:
+        future.add_done_callback(report)

@@ -1,0 +1,144 @@
+"""The rows that MemoryStore keeps: mutable inside, copied out as the port's frozen values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from gateway.storage.bodies import decode_body, encode_body
+from gateway.storage.ports import (
+    InboxEntry,
+    Interaction,
+    NewEntry,
+    NewOutboxRow,
+    NewRecord,
+    OutboxRow,
+    OutboxState,
+    Outcome,
+    Record,
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class EntryRow:
+    """An inbox entry; finished once `outcome` is set."""
+
+    seq: int
+    thread: str
+    message_id: str
+    kind: Literal["message", "command", "approval"]
+    body: str
+    received_at: float
+    attempts: int = 0
+    cancelled: bool = False
+    outcome: Outcome | None = None
+
+    @classmethod
+    def new(cls, seq: int, entry: NewEntry) -> EntryRow:
+        """The row of a just accepted entry."""
+        return cls(
+            seq=seq,
+            thread=entry.thread,
+            message_id=entry.message_id,
+            kind=entry.kind,
+            body=encode_body(entry.body),
+            received_at=entry.received_at,
+        )
+
+    def view(self) -> InboxEntry:
+        """The entry as the port shows it."""
+        return InboxEntry(
+            seq=self.seq,
+            thread=self.thread,
+            message_id=self.message_id,
+            kind=self.kind,
+            body=decode_body(self.body),
+            received_at=self.received_at,
+            attempts=self.attempts,
+            cancelled=self.cancelled,
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class LogRow:
+    """A record, its body as text."""
+
+    id: int
+    record: NewRecord
+    body: str
+
+    def view(self, thread: str) -> Record:
+        """The record as the port shows it."""
+        return Record(
+            id=self.id,
+            thread=thread,
+            kind=self.record.kind,
+            session_id=self.record.session_id,
+            message_id=self.record.message_id,
+            body=decode_body(self.body),
+            at=self.record.at,
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class ReplyRow:
+    """An outbox row."""
+
+    id: int
+    new: NewOutboxRow
+    thread: str
+    entry_id: int
+    body: str
+    state: OutboxState = "ready"
+    attempts: int = 0
+    not_before: float = 0.0
+    receipt: str = ""
+    error: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it still has to leave."""
+        return self.state in ("ready", "sending")
+
+    def view(self) -> OutboxRow:
+        """The row as the port shows it."""
+        return OutboxRow(
+            id=self.id,
+            key=self.new.key,
+            thread=self.thread,
+            message_id=self.new.message_id,
+            entry_id=self.entry_id,
+            body=decode_body(self.body),
+            state=self.state,
+            attempts=self.attempts,
+            not_before=self.not_before,
+            created_at=self.new.created_at,
+            receipt=self.receipt,
+            error=self.error,
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class InteractionRow:
+    """A pending interaction and whether its one answer has come."""
+
+    interaction: Interaction
+    body: str
+    answered: bool = False
+
+    def view(self) -> Interaction:
+        """The interaction as the port shows it."""
+        return replace(self.interaction, body=decode_body(self.body))
+
+
+@dataclass(slots=True, kw_only=True)
+class ThreadRow:
+    """What belongs to one thread: its lease, its unfinished entries by seq, its log."""
+
+    fence: int = 0
+    owner: str | None = None
+    expires_at: float = 0.0
+    unfinished: dict[int, EntryRow] = field(default_factory=dict)
+    log: list[LogRow] = field(default_factory=list)
+    user_records: dict[str, int] = field(default_factory=dict)
+    """Record id of the `user` record of each message id."""

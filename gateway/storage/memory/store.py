@@ -1,0 +1,324 @@
+"""A `Store` in plain dictionaries.
+
+It keeps the port's promises except survival of the process: what it holds outlives `close` and a
+second `open`, never the object. Every call takes effect at once, in one step of the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gateway.storage.answers import judge_answer
+from gateway.storage.appends import report_if_failed
+from gateway.storage.bodies import encode_body, storable_text
+from gateway.storage.memory.rows import EntryRow, InteractionRow, LogRow, ReplyRow, ThreadRow
+from gateway.storage.ports import (
+    Accepted,
+    AnswerStatus,
+    Committed,
+    InboxEntry,
+    Interaction,
+    Lease,
+    NewEntry,
+    NewOutboxRow,
+    NewRecord,
+    OutboxRow,
+    Record,
+    RecordKind,
+    StoreCounts,
+    TurnCommit,
+)
+from pipeline.domain.errors import FenceLost, StorageError
+
+
+class MemoryStore:
+    """The whole port, in memory. Bodies are kept as text, so no caller can reach into the store."""
+
+    def __init__(self) -> None:
+        self._open = False
+        self._threads: dict[str, ThreadRow] = {}
+        self._entries: dict[int, EntryRow] = {}
+        self._accepted: dict[str, Accepted] = {}
+        self._outbox: dict[int, ReplyRow] = {}
+        self._outbox_ids: dict[str, int] = {}
+        self._interactions: dict[str, InteractionRow] = {}
+        self._last_record_id = 0
+
+    # -- life ---------------------------------------------------------------------------------
+    async def open(self) -> None:
+        self._open = True
+
+    async def close(self) -> None:
+        self._open = False
+
+    async def check_writable(self) -> None:
+        self._require_open()
+
+    async def counts(self) -> StoreCounts:
+        self._require_open()
+        unfinished = sum(len(thread.unfinished) for thread in self._threads.values())
+        return StoreCounts(
+            inbox_open=unfinished,
+            inbox_done=len(self._entries) - unfinished,
+            outbox_open=sum(row.is_open for row in self._outbox.values()),
+            records=sum(len(thread.log) for thread in self._threads.values()),
+        )
+
+    # -- inbox --------------------------------------------------------------------------------
+    async def accept(self, entry: NewEntry) -> Accepted:
+        self._require_open()
+        known = self._accepted.get(entry.dedupe_key)
+        if known is not None:
+            return replace(known, duplicate=True)
+        row = EntryRow.new(len(self._entries) + 1, entry)
+        self._entries[row.seq] = row
+        self._thread(entry.thread).unfinished[row.seq] = row
+        accepted = Accepted(seq=row.seq, message_id=row.message_id, duplicate=False)
+        self._accepted[entry.dedupe_key] = accepted
+        return accepted
+
+    async def open_threads(self) -> tuple[str, ...]:
+        self._require_open()
+        waiting = [(min(row.unfinished), key) for key, row in self._threads.items() if row.unfinished]
+        return tuple(key for _, key in sorted(waiting))
+
+    async def next_entry(self, thread: str) -> InboxEntry | None:
+        self._require_open()
+        for row in self._peek(thread).unfinished.values():
+            return row.view()
+        return None
+
+    async def open_entries(self, thread: str) -> tuple[InboxEntry, ...]:
+        self._require_open()
+        return tuple(row.view() for row in self._peek(thread).unfinished.values())
+
+    async def start_attempt(self, lease: Lease, seq: int) -> int:
+        self._require_open()
+        row = self._unfinished(self._fenced(lease), seq)
+        row.attempts += 1
+        return row.attempts
+
+    async def cancel_open(self, thread: str, *, up_to_seq: int | None = None) -> int:
+        self._require_open()
+        newly = [
+            row
+            for row in self._peek(thread).unfinished.values()
+            if not row.cancelled and (up_to_seq is None or row.seq <= up_to_seq)
+        ]
+        for row in newly:
+            row.cancelled = True
+        return len(newly)
+
+    # -- leases -------------------------------------------------------------------------------
+    async def acquire_lease(self, thread: str, owner: str, *, ttl_s: float, now: float) -> Lease | None:
+        self._require_open()
+        row = self._thread(thread)
+        if row.owner not in (None, owner) and row.expires_at > now:
+            return None
+        row.fence += 1
+        row.owner = owner
+        row.expires_at = now + ttl_s
+        return Lease(thread=thread, owner=owner, fence=row.fence, expires_at=row.expires_at)
+
+    async def renew_lease(self, lease: Lease, *, ttl_s: float, now: float) -> Lease:
+        self._require_open()
+        row = self._fenced(lease)
+        row.expires_at = now + ttl_s
+        return replace(lease, expires_at=row.expires_at)
+
+    async def release_lease(self, lease: Lease) -> None:
+        self._require_open()
+        row = self._peek(lease.thread)
+        if (row.fence, row.owner) == (lease.fence, lease.owner):
+            row.owner = None
+
+    async def break_leases(self) -> int:
+        self._require_open()
+        held = [row for row in self._threads.values() if row.owner is not None]
+        for row in held:
+            row.owner = None
+        return len(held)
+
+    # -- log ----------------------------------------------------------------------------------
+    def append(self, lease: Lease, records: Sequence[NewRecord]) -> asyncio.Future[tuple[int, ...]]:
+        future: asyncio.Future[tuple[int, ...]] = asyncio.get_running_loop().create_future()
+        try:
+            self._require_open()
+            thread = self._fenced(lease)
+            future.set_result(self._add_records(thread, _encoded(records)))
+        except StorageError as error:
+            future.set_exception(error)
+            report_if_failed(future, lease)
+        return future
+
+    async def read_log(
+        self,
+        thread: str,
+        *,
+        after: int = 0,
+        kinds: Sequence[RecordKind] | None = None,
+        session_id: str | None = None,
+        message_id: str | None = None,
+        limit: int | None = None,
+    ) -> tuple[Record, ...]:
+        self._require_open()
+        found = [
+            row
+            for row in self._peek(thread).log
+            if row.id > after
+            and (kinds is None or row.record.kind in kinds)
+            and (session_id is None or row.record.session_id == session_id)
+            and (message_id is None or row.record.message_id == message_id)
+        ]
+        newest = found if limit is None else found[max(0, len(found) - limit) :]
+        return tuple(row.view(thread) for row in newest)
+
+    # -- turn ---------------------------------------------------------------------------------
+    async def commit_turn(self, lease: Lease, commit: TurnCommit) -> Committed:
+        self._require_open()
+        thread = self._fenced(lease)
+        entry = self._unfinished(thread, commit.seq)
+        records = _encoded(commit.records)
+        replies = [(row, encode_body(row.body)) for row in commit.outbox]
+        # Everything that can be refused has been looked at: from here on all of it happens.
+        entry.outcome = commit.outcome
+        del thread.unfinished[commit.seq]
+        record_ids = self._add_records(thread, records)
+        entry_id = record_ids[-1] if record_ids else 0
+        outbox_ids = tuple(self._add_reply(lease.thread, entry_id, new, body) for new, body in replies)
+        return Committed(record_ids=record_ids, outbox_ids=outbox_ids)
+
+    # -- outbox -------------------------------------------------------------------------------
+    async def outbox_open(self, thread: str | None = None) -> tuple[OutboxRow, ...]:
+        self._require_open()
+        return tuple(
+            row.view() for row in self._outbox.values() if row.is_open and thread in (None, row.thread)
+        )
+
+    async def mark_sending(self, row_id: int) -> None:
+        row = self._open_reply(row_id)
+        row.state = "sending"
+        row.attempts += 1
+
+    async def mark_sent(self, row_id: int, receipt: str, at: float) -> None:  # noqa: ARG002 - shown nowhere yet
+        row = self._open_reply(row_id)
+        row.state = "sent"
+        row.receipt = storable_text(receipt)
+
+    async def mark_retry(self, row_id: int, error: str, not_before: float) -> None:
+        row = self._open_reply(row_id)
+        row.state = "ready"
+        row.error = storable_text(error)
+        row.not_before = not_before
+
+    async def mark_failed(self, row_id: int, error: str) -> None:
+        row = self._open_reply(row_id)
+        row.state = "failed"
+        row.error = storable_text(error)
+
+    async def outbox_row(self, row_id: int) -> OutboxRow | None:
+        self._require_open()
+        row = self._outbox.get(row_id)
+        return None if row is None else row.view()
+
+    # -- sessions -----------------------------------------------------------------------------
+    async def current_session(self, thread: str) -> str | None:
+        self._require_open()
+        for row in reversed(self._peek(thread).log):
+            if row.record.kind == "session":
+                return row.record.session_id
+        return None
+
+    # -- pending interactions -----------------------------------------------------------------
+    async def open_interaction(self, interaction: Interaction) -> None:
+        self._require_open()
+        if interaction.id in self._interactions:
+            raise StorageError(f"interaction {interaction.id} exists already; ids are used once")
+        body = encode_body(interaction.body)
+        self._interactions[interaction.id] = InteractionRow(interaction=interaction, body=body)
+
+    async def answer_interaction(
+        self, interaction_id: str, *, thread: str, user: str, choice: str, now: float
+    ) -> AnswerStatus:
+        self._require_open()
+        row = self._interactions.get(interaction_id)
+        if row is None:
+            return "unknown"
+        status = judge_answer(
+            row.interaction, answered=row.answered, thread=thread, user=user, choice=choice, now=now
+        )
+        row.answered = row.answered or status == "accepted"
+        return status
+
+    async def pending_interactions(self, thread: str, *, now: float) -> tuple[Interaction, ...]:
+        self._require_open()
+        waiting = [
+            row
+            for row in self._interactions.values()
+            if row.interaction.thread == thread and not row.answered and now < row.interaction.expires_at
+        ]
+        waiting.sort(key=lambda row: row.interaction.created_at)
+        return tuple(row.view() for row in waiting)
+
+    # -- inside -------------------------------------------------------------------------------
+    def _require_open(self) -> None:
+        if not self._open:
+            raise StorageError("the store is closed")
+
+    def _thread(self, key: str) -> ThreadRow:
+        return self._threads.setdefault(key, ThreadRow())
+
+    def _peek(self, key: str) -> ThreadRow:
+        """The thread's row for reading; an empty one when the thread is unknown."""
+        return self._threads.get(key) or ThreadRow()
+
+    def _fenced(self, lease: Lease) -> ThreadRow:
+        row = self._peek(lease.thread)
+        if (row.fence, row.owner) != (lease.fence, lease.owner):
+            raise FenceLost(
+                f"thread {lease.thread}: fence {lease.fence} of {lease.owner} is no longer current; "
+                "nothing was written"
+            )
+        return row
+
+    def _unfinished(self, thread: ThreadRow, seq: int) -> EntryRow:
+        row = thread.unfinished.get(seq)
+        if row is None:
+            raise StorageError(f"inbox entry {seq} is not an unfinished entry of this thread")
+        return row
+
+    def _add_records(self, thread: ThreadRow, records: list[tuple[NewRecord, str]]) -> tuple[int, ...]:
+        return tuple(self._add_record(thread, record, body) for record, body in records)
+
+    def _add_record(self, thread: ThreadRow, record: NewRecord, body: str) -> int:
+        if record.kind == "user" and record.message_id in thread.user_records:
+            return thread.user_records[record.message_id]
+        self._last_record_id += 1
+        thread.log.append(LogRow(id=self._last_record_id, record=replace(record, body={}), body=body))
+        if record.kind == "user":
+            thread.user_records[record.message_id] = self._last_record_id
+        return self._last_record_id
+
+    def _add_reply(self, thread: str, entry_id: int, new: NewOutboxRow, body: str) -> int:
+        known = self._outbox_ids.get(new.key)
+        if known is not None:
+            return known
+        row_id = len(self._outbox) + 1
+        self._outbox[row_id] = ReplyRow(
+            id=row_id, new=replace(new, body={}), thread=thread, entry_id=entry_id, body=body
+        )
+        self._outbox_ids[new.key] = row_id
+        return row_id
+
+    def _open_reply(self, row_id: int) -> ReplyRow:
+        self._require_open()
+        row = self._outbox.get(row_id)
+        if row is None or not row.is_open:
+            raise StorageError(f"outbox row {row_id} is not waiting to be sent")
+        return row
+
+
+def _encoded(records: Sequence[NewRecord]) -> list[tuple[NewRecord, str]]:
+    return [(record, encode_body(record.body)) for record in records]

@@ -1,0 +1,114 @@
+"""Opening the file, and SQLite's errors put into words. No table is known here."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Literal
+
+from gateway.storage.sqlite.schema import migrate, require_ours
+from pipeline.domain.errors import StorageError
+
+Synchronous = Literal["NORMAL", "FULL"]
+
+_BUSY_TIMEOUT_MS = 5_000
+_OLDEST_SQLITE = (3, 37, 0)  # STRICT tables
+_WAL_LIMIT_BYTES = 64 * 1024 * 1024
+
+_WORDS = (
+    ("SQLITE_FULL", "the disk is full (or the quota reached); free some space, accepted messages are safe"),
+    ("SQLITE_READONLY", "the file or its folder is read-only; give this user the right to write there"),
+    (
+        "SQLITE_CANTOPEN",
+        "the file cannot be opened; check that its folder exists and this user may write there",
+    ),
+    ("SQLITE_PERM", "access was denied; give this user the right to read and write there"),
+    ("SQLITE_BUSY", "another program holds the database locked; close it and try again"),
+    ("SQLITE_LOCKED", "another program holds the database locked; close it and try again"),
+    ("SQLITE_CORRUPT", "the file is damaged; stop the gateway and restore a backup"),
+    ("SQLITE_NOTADB", "the file is not a SQLite database; move it away, or point the data folder elsewhere"),
+    ("SQLITE_IOERR", "the disk reported an input/output error; check the disk and the system log"),
+)
+
+
+def open_writer(path: Path, *, synchronous: Synchronous) -> sqlite3.Connection:
+    """Create the file if need be (0600, its folder 0700), bring its schema up to date, ready to write.
+
+    Raises StorageError, which names the file, when any of that is impossible.
+    """
+    if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
+        needed = ".".join(map(str, _OLDEST_SQLITE))
+        raise StorageError(
+            f"SQLite {sqlite3.sqlite_version} is too old; {needed} or newer is needed: "
+            "upgrade Python or the system"
+        )
+    _create_private(path)
+    try:
+        db = _connect(path)
+    except sqlite3.Error as error:
+        raise in_words(error, path) from error
+    try:
+        require_ours(db, path)
+        # Only counts for a new file. A commit writes whole pages to the log, and small ones cost a third.
+        db.execute("PRAGMA page_size = 1024")
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute(f"PRAGMA synchronous = {synchronous}")
+        # Checkpoints are made where nobody waits for them, not inside some unlucky commit.
+        db.execute("PRAGMA wal_autocheckpoint = 0")
+        db.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT_BYTES}")
+        migrate(db, path)
+    except sqlite3.Error as error:
+        db.close()
+        raise in_words(error, path) from error
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def open_reader(path: Path) -> sqlite3.Connection:
+    """A connection that cannot write, to a file that `open_writer` has made ready."""
+    try:
+        db = _connect(path)
+        db.execute("PRAGMA query_only = ON")
+    except sqlite3.Error as error:
+        raise in_words(error, path) from error
+    return db
+
+
+def in_words(error: sqlite3.Error, path: Path) -> StorageError:
+    """The StorageError that tells a person what `error` means and what to do."""
+    name = getattr(error, "sqlite_errorname", "")
+    for prefix, words in _WORDS:
+        if name.startswith(prefix):
+            return StorageError(f"{path}: {words}")
+    return StorageError(f"{path}: the database refused: {error}")
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
+    db.execute("PRAGMA foreign_keys = ON")
+    return db
+
+
+def _create_private(path: Path) -> None:
+    try:
+        if not path.parent.is_dir():
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Only a file that is not there yet is opened here: closing a descriptor of a live database
+        # would drop SQLite's own locks on it.
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        if path.is_dir():
+            raise StorageError(f"{path} is a folder; the store needs a file there") from None
+        if not path.is_file():
+            raise StorageError(
+                f"{path.parent} is not a folder; the store's file cannot be made in it"
+            ) from None
+    except OSError as error:
+        raise StorageError(
+            f"{path} cannot be created ({error.strerror}); "
+            "check that its folder exists and that this user may write there"
+        ) from error

@@ -1,0 +1,94 @@
+"""SQL on the inbox. Runs in a lane's thread."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from gateway.storage.bodies import decode_body
+from gateway.storage.ports import Accepted, InboxEntry, Lease, NewEntry, Outcome
+from gateway.storage.sqlite import threads
+from pipeline.domain.errors import StorageError
+
+_ACCEPT = """
+    INSERT INTO inbox (dedupe_key, thread, message_id, kind, body, received_at) VALUES (?, ?, ?, ?, ?, ?)
+    ON CONFLICT (dedupe_key) DO NOTHING
+    RETURNING seq"""
+_KNOWN = "SELECT seq, message_id FROM inbox WHERE dedupe_key = ?"
+_OPEN_THREADS = """
+    SELECT key FROM threads JOIN
+        (SELECT thread, min(seq) AS first FROM inbox WHERE outcome IS NULL GROUP BY thread) ON thread = id
+    ORDER BY first"""
+OPEN_ENTRIES = """
+    SELECT seq, message_id, kind, body, received_at, attempts, cancelled FROM inbox
+    WHERE thread = (SELECT id FROM threads WHERE key = ?) AND outcome IS NULL
+    ORDER BY seq LIMIT ?"""
+_START_ATTEMPT = """
+    UPDATE inbox SET attempts = attempts + 1 WHERE seq = ? AND thread = ? AND outcome IS NULL
+    RETURNING attempts"""
+_CANCEL = """
+    UPDATE inbox SET cancelled = 1
+    WHERE thread = (SELECT id FROM threads WHERE key = ?)
+        AND outcome IS NULL AND cancelled = 0 AND seq <= ?"""
+_FINISH = """
+    UPDATE inbox SET outcome = ?, finished_at = ? WHERE seq = ? AND thread = ? AND outcome IS NULL"""
+_GREATEST_SEQ = 2**63 - 1
+
+
+def accept(db: sqlite3.Connection, entry: NewEntry, body: str) -> Accepted:
+    """Enqueue the entry, or say what was enqueued under its dedupe key before."""
+    thread = threads.intern(db, entry.thread)
+    values = (entry.dedupe_key, thread, entry.message_id, entry.kind, body, entry.received_at)
+    row = db.execute(_ACCEPT, values).fetchone()
+    if row is not None:
+        return Accepted(seq=row[0], message_id=entry.message_id, duplicate=False)
+    seq, message_id = db.execute(_KNOWN, (entry.dedupe_key,)).fetchone()
+    return Accepted(seq=seq, message_id=message_id, duplicate=True)
+
+
+def open_threads(db: sqlite3.Connection) -> tuple[str, ...]:
+    """Keys of the threads that have unfinished entries, longest waiting first."""
+    return tuple(key for (key,) in db.execute(_OPEN_THREADS))
+
+
+def open_entries(db: sqlite3.Connection, thread: str, *, limit: int = -1) -> tuple[InboxEntry, ...]:
+    """The oldest `limit` unfinished entries; all of them when it is negative."""
+    return tuple(
+        InboxEntry(
+            seq=seq,
+            thread=thread,
+            message_id=message_id,
+            kind=kind,
+            body=decode_body(body),
+            received_at=received_at,
+            attempts=attempts,
+            cancelled=bool(cancelled),
+        )
+        for seq, message_id, kind, body, received_at, attempts, cancelled in db.execute(
+            OPEN_ENTRIES, (thread, limit)
+        )
+    )
+
+
+def start_attempt(db: sqlite3.Connection, lease: Lease, seq: int) -> int:
+    """One attempt more; the new count. Raises FenceLost, or StorageError for a finished entry."""
+    thread = threads.require_fence(db, lease)
+    row = db.execute(_START_ATTEMPT, (seq, thread)).fetchone()
+    if row is None:
+        raise _not_unfinished(seq)
+    return int(row[0])
+
+
+def cancel_open(db: sqlite3.Connection, thread: str, up_to_seq: int | None) -> int:
+    """Mark unfinished entries cancelled; how many were not marked before."""
+    last = _GREATEST_SEQ if up_to_seq is None else up_to_seq
+    return db.execute(_CANCEL, (thread, last)).rowcount
+
+
+def finish(db: sqlite3.Connection, thread_id: int, seq: int, outcome: Outcome, at: float) -> None:
+    """Close the entry. Raises StorageError when it is closed already or of another thread."""
+    if db.execute(_FINISH, (outcome, at, seq, thread_id)).rowcount == 0:
+        raise _not_unfinished(seq)
+
+
+def _not_unfinished(seq: int) -> StorageError:
+    return StorageError(f"inbox entry {seq} is not an unfinished entry of this thread")

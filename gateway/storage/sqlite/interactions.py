@@ -1,0 +1,95 @@
+"""SQL on pending interactions. Runs in a lane's thread."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import Any
+
+from gateway.storage.answers import judge_answer
+from gateway.storage.bodies import decode_body
+from gateway.storage.ports import AnswerStatus, Interaction
+from gateway.storage.sqlite import threads
+from pipeline.domain.errors import StorageError
+
+_INSERT = """
+    INSERT INTO interactions
+        (id, thread, session_id, kind, options, allowed_users, action_hash, created_at, expires_at, body)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (id) DO NOTHING"""
+_SELECT = """
+    SELECT i.id, t.key, session_id, kind, options, allowed_users, action_hash, created_at, i.expires_at, body,
+        answered_at
+    FROM interactions AS i JOIN threads AS t ON t.id = i.thread """
+_ONE = _SELECT + "WHERE i.id = ?"
+_PENDING = _SELECT + "WHERE t.key = ? AND answered_at IS NULL AND i.expires_at > ? ORDER BY created_at, n"
+_ANSWER = "UPDATE interactions SET answered_by = ?, choice = ?, answered_at = ? WHERE id = ?"
+
+
+def add(db: sqlite3.Connection, interaction: Interaction, body: str) -> None:
+    """Store the interaction. Raises StorageError when its id was used before."""
+    values = (
+        interaction.id,
+        threads.intern(db, interaction.thread),
+        interaction.session_id,
+        interaction.kind,
+        json.dumps(interaction.options),
+        json.dumps(interaction.allowed_users),
+        interaction.action_hash,
+        interaction.created_at,
+        interaction.expires_at,
+        body,
+    )
+    if db.execute(_INSERT, values).rowcount == 0:
+        raise StorageError(f"interaction {interaction.id} exists already; ids are used once")
+
+
+def answer(
+    db: sqlite3.Connection, interaction_id: str, *, thread: str, user: str, choice: str, now: float
+) -> AnswerStatus:
+    """Judge the answer and, if it counts, use the interaction up."""
+    row = db.execute(_ONE, (interaction_id,)).fetchone()
+    status = judge_answer(
+        None if row is None else _interaction(row),
+        answered=row is not None and row[-1] is not None,
+        thread=thread,
+        user=user,
+        choice=choice,
+        now=now,
+    )
+    if status == "accepted":
+        db.execute(_ANSWER, (user, choice, now, interaction_id))
+    return status
+
+
+def pending(db: sqlite3.Connection, thread: str, now: float) -> tuple[Interaction, ...]:
+    """Those of the thread that may still be answered, oldest first."""
+    return tuple(_interaction(row) for row in db.execute(_PENDING, (thread, now)))
+
+
+def _interaction(row: tuple[Any, ...]) -> Interaction:
+    (
+        identity,
+        thread,
+        session_id,
+        kind,
+        options,
+        allowed_users,
+        action_hash,
+        created_at,
+        expires_at,
+        body,
+        _,
+    ) = row
+    return Interaction(
+        id=identity,
+        thread=thread,
+        session_id=session_id,
+        kind=kind,
+        options=tuple(json.loads(options)),
+        allowed_users=tuple(json.loads(allowed_users)),
+        action_hash=action_hash,
+        created_at=created_at,
+        expires_at=expires_at,
+        body=decode_body(body),
+    )

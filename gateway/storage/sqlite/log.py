@@ -1,0 +1,125 @@
+"""SQL on the per-thread log, and the turn commit that joins it to inbox and outbox."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from gateway.storage.bodies import decode_body
+from gateway.storage.ports import Committed, Lease, NewOutboxRow, NewRecord, Record, RecordKind, TurnCommit
+from gateway.storage.sqlite import inbox, outbox, threads
+
+EncodedRecords = Sequence[tuple[NewRecord, str]]
+EncodedRows = Sequence[tuple[NewOutboxRow, str]]
+
+# The one unique index of the log clashes for a second user record of a message, and for nothing else.
+_INSERT = """
+    INSERT INTO log (thread, kind, session_id, message_id, body, at) VALUES (?, ?, ?, ?, ?, ?)
+    ON CONFLICT DO NOTHING"""
+_KNOWN_USER = (
+    "SELECT id FROM log WHERE thread = ? AND message_id = ? AND (CASE kind WHEN 'user' THEN 1 END) = 1"
+)
+CURRENT_SESSION = """
+    SELECT session_id FROM log
+    WHERE thread = (SELECT id FROM threads WHERE key = ?) AND kind = 'session'
+    ORDER BY id DESC LIMIT 1"""
+_COLUMNS = "SELECT id, kind, session_id, message_id, body, at FROM log"
+
+
+def append(db: sqlite3.Connection, lease: Lease, records: EncodedRecords) -> tuple[int, ...]:
+    """Add the records; their ids. Raises FenceLost."""
+    return _add(db, threads.require_fence(db, lease), records)
+
+
+def commit_turn(
+    db: sqlite3.Connection, lease: Lease, commit: TurnCommit, records: EncodedRecords, rows: EncodedRows
+) -> Committed:
+    """Everything of `commit` inside the caller's transaction. Raises FenceLost or StorageError."""
+    thread = threads.require_fence(db, lease)
+    inbox.finish(db, thread, commit.seq, commit.outcome, commit.at)
+    record_ids = _add(db, thread, records)
+    entry_id = record_ids[-1] if record_ids else 0
+    outbox_ids = tuple(outbox.add(db, thread, entry_id, row, body) for row, body in rows)
+    return Committed(record_ids=record_ids, outbox_ids=outbox_ids)
+
+
+def read(
+    db: sqlite3.Connection,
+    thread: str,
+    *,
+    after: int,
+    kinds: Sequence[RecordKind] | None,
+    session_id: str | None,
+    message_id: str | None,
+    limit: int | None,
+) -> tuple[Record, ...]:
+    """Records that pass all filters, oldest first; with `limit`, the newest of them."""
+    if kinds is not None and not kinds:
+        return ()
+    sql, values = read_statement(
+        thread, after=after, kinds=kinds, session_id=session_id, message_id=message_id, limit=limit
+    )
+    found = [
+        Record(
+            id=record_id,
+            thread=thread,
+            kind=kind,
+            session_id=session,
+            message_id=message,
+            body=decode_body(body),
+            at=at,
+        )
+        for record_id, kind, session, message, body, at in db.execute(sql, values)
+    ]
+    if limit is not None:
+        found.reverse()
+    return tuple(found)
+
+
+def read_statement(
+    thread: str,
+    *,
+    after: int,
+    kinds: Sequence[RecordKind] | None,
+    session_id: str | None,
+    message_id: str | None,
+    limit: int | None,
+) -> tuple[str, list[str | int]]:
+    """The query of `read` and its values; newest first when there is a limit."""
+    conditions = ["thread = (SELECT id FROM threads WHERE key = ?)", "id > ?"]
+    values: list[str | int] = [thread, after]
+    if kinds is not None:
+        conditions.append(f"kind IN ({', '.join('?' * len(kinds))})")
+        values.extend(kinds)
+        if "step" not in kinds:
+            # Says nothing new, but lets SQLite prove that the index without steps has every row.
+            conditions.append("kind <> 'step'")
+    if session_id is not None:
+        conditions.append("session_id = ?")
+        values.append(session_id)
+    if message_id is not None:
+        conditions.append("message_id = ?")
+        values.append(message_id)
+    sql = f"{_COLUMNS} WHERE {' AND '.join(conditions)} ORDER BY id"
+    if limit is not None:
+        sql += " DESC LIMIT ?"
+        values.append(max(0, limit))
+    return sql, values
+
+
+def current_session(db: sqlite3.Connection, thread: str) -> str | None:
+    """The session of the thread's newest record of kind "session"."""
+    row = db.execute(CURRENT_SESSION, (thread,)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def _add(db: sqlite3.Connection, thread: int, records: EncodedRecords) -> tuple[int, ...]:
+    return tuple(_add_one(db, thread, record, body) for record, body in records)
+
+
+def _add_one(db: sqlite3.Connection, thread: int, record: NewRecord, body: str) -> int:
+    values = (thread, record.kind, record.session_id, record.message_id, body, record.at)
+    cursor = db.execute(_INSERT, values)
+    if cursor.rowcount == 1 and cursor.lastrowid is not None:
+        return cursor.lastrowid
+    return int(db.execute(_KNOWN_USER, (thread, record.message_id)).fetchone()[0])

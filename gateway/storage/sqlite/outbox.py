@@ -1,0 +1,108 @@
+"""SQL on the outbox. Runs in a lane's thread."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+from gateway.storage.bodies import decode_body, storable_text
+from gateway.storage.ports import NewOutboxRow, OutboxRow
+from pipeline.domain.errors import StorageError
+
+_INSERT = """
+    INSERT INTO outbox (key, thread, message_id, entry_id, body, created_at) VALUES (?, ?, ?, ?, ?, ?)
+    ON CONFLICT (key) DO NOTHING"""
+_KNOWN = "SELECT id FROM outbox WHERE key = ?"
+_SELECT = """
+    SELECT o.id, o.key, t.key, message_id, entry_id, body, state, attempts, not_before, created_at,
+        receipt, error
+    FROM outbox AS o JOIN threads AS t ON t.id = o.thread """
+ALL_OPEN = _SELECT + "WHERE state IN ('ready', 'sending') ORDER BY o.id"
+OPEN_OF_THREAD = _SELECT + "WHERE state IN ('ready', 'sending') AND t.key = ? ORDER BY o.id"
+_ONE = _SELECT + "WHERE o.id = ?"
+_SENDING = """
+    UPDATE outbox SET state = 'sending', attempts = attempts + 1
+    WHERE id = ? AND state IN ('ready', 'sending')"""
+_SENT = """
+    UPDATE outbox SET state = 'sent', receipt = ?, sent_at = ?
+    WHERE id = ? AND state IN ('ready', 'sending')"""
+_RETRY = """
+    UPDATE outbox SET state = 'ready', error = ?, not_before = ?
+    WHERE id = ? AND state IN ('ready', 'sending')"""
+_FAILED = "UPDATE outbox SET state = 'failed', error = ? WHERE id = ? AND state IN ('ready', 'sending')"
+
+
+def add(db: sqlite3.Connection, thread_id: int, entry_id: int, row: NewOutboxRow, body: str) -> int:
+    """The id of the row under its key, which is added unless the key is there already."""
+    cursor = db.execute(_INSERT, (row.key, thread_id, row.message_id, entry_id, body, row.created_at))
+    if cursor.rowcount == 1 and cursor.lastrowid is not None:
+        return cursor.lastrowid
+    return int(db.execute(_KNOWN, (row.key,)).fetchone()[0])
+
+
+def open_rows(db: sqlite3.Connection, thread: str | None) -> tuple[OutboxRow, ...]:
+    """Rows ready or sending, of one thread or of all, oldest first."""
+    rows = db.execute(ALL_OPEN) if thread is None else db.execute(OPEN_OF_THREAD, (thread,))
+    return tuple(_row(values) for values in rows)
+
+
+def one(db: sqlite3.Connection, row_id: int) -> OutboxRow | None:
+    """The row, or None."""
+    values = db.execute(_ONE, (row_id,)).fetchone()
+    return None if values is None else _row(values)
+
+
+def mark_sending(db: sqlite3.Connection, row_id: int) -> None:
+    """State sending, one attempt more."""
+    _change(db, row_id, _SENDING, (row_id,))
+
+
+def mark_sent(db: sqlite3.Connection, row_id: int, receipt: str, at: float) -> None:
+    """State sent, with the proof."""
+    _change(db, row_id, _SENT, (storable_text(receipt), at, row_id))
+
+
+def mark_retry(db: sqlite3.Connection, row_id: int, error: str, not_before: float) -> None:
+    """Back to ready, later."""
+    _change(db, row_id, _RETRY, (storable_text(error), not_before, row_id))
+
+
+def mark_failed(db: sqlite3.Connection, row_id: int, error: str) -> None:
+    """State failed, with the reason."""
+    _change(db, row_id, _FAILED, (storable_text(error), row_id))
+
+
+def _change(db: sqlite3.Connection, row_id: int, sql: str, values: tuple[str | float, ...]) -> None:
+    if db.execute(sql, values).rowcount == 0:
+        raise StorageError(f"outbox row {row_id} is not waiting to be sent")
+
+
+def _row(columns: tuple[Any, ...]) -> OutboxRow:
+    (
+        row_id,
+        key,
+        thread,
+        message_id,
+        entry_id,
+        body,
+        state,
+        attempts,
+        not_before,
+        created_at,
+        receipt,
+        error,
+    ) = columns
+    return OutboxRow(
+        id=row_id,
+        key=key,
+        thread=thread,
+        message_id=message_id,
+        entry_id=entry_id,
+        body=decode_body(body),
+        state=state,
+        attempts=attempts,
+        not_before=not_before,
+        created_at=created_at,
+        receipt=receipt,
+        error=error,
+    )

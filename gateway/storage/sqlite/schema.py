@@ -1,0 +1,139 @@
+"""The tables, as numbered migration steps, and the check that a file is ours to change.
+
+A released step is never edited: a change to the schema is a new step at the end.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+from pipeline.domain.errors import StorageError
+
+APPLICATION_ID = 0x5061726C
+"""In the file's header, so that `file` and other programs can tell whose it is ("Parl")."""
+
+_STEP_1 = (
+    # One row per thread: every other table refers to the short id instead of repeating the key, and
+    # the lease stands here, so that the fence check and the id come from one look-up. Rows stay for
+    # ever, and so the fence never repeats.
+    """CREATE TABLE threads (
+        id INTEGER PRIMARY KEY,
+        key TEXT NOT NULL UNIQUE,
+        fence INTEGER NOT NULL DEFAULT 0,
+        owner TEXT,
+        expires_at REAL NOT NULL DEFAULT 0
+    ) STRICT""",
+    # Finished entries stay, for their dedupe keys. Whoever prunes keeps the newest row of inbox and
+    # of log: the next id is one more than the greatest one present.
+    """CREATE TABLE inbox (
+        seq INTEGER PRIMARY KEY,
+        dedupe_key TEXT NOT NULL UNIQUE,
+        thread INTEGER NOT NULL REFERENCES threads(id),
+        message_id TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        body TEXT NOT NULL,
+        received_at REAL NOT NULL,
+        attempts INTEGER NOT NULL DEFAULT 0,
+        cancelled INTEGER NOT NULL DEFAULT 0,
+        outcome TEXT,
+        finished_at REAL
+    ) STRICT""",
+    "CREATE INDEX inbox_open ON inbox(thread) WHERE outcome IS NULL",
+    """CREATE TABLE log (
+        id INTEGER PRIMARY KEY,
+        thread INTEGER NOT NULL REFERENCES threads(id),
+        kind TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        message_id TEXT NOT NULL,
+        body TEXT NOT NULL,
+        at REAL NOT NULL
+    ) STRICT""",
+    "CREATE INDEX log_thread ON log(thread)",
+    # Finds a message's records, and holds its user record unique: NULLs differ from one another,
+    # so only the 1 of a user record can clash.
+    "CREATE UNIQUE INDEX log_message ON log(thread, message_id, (CASE kind WHEN 'user' THEN 1 END))",
+    "CREATE INDEX log_visible ON log(thread, session_id) WHERE kind <> 'step'",
+    "CREATE INDEX log_session ON log(thread) WHERE kind = 'session'",
+    """CREATE TABLE outbox (
+        id INTEGER PRIMARY KEY,
+        key TEXT NOT NULL UNIQUE,
+        thread INTEGER NOT NULL REFERENCES threads(id),
+        message_id TEXT NOT NULL,
+        entry_id INTEGER NOT NULL,
+        body TEXT NOT NULL,
+        state TEXT NOT NULL DEFAULT 'ready',
+        attempts INTEGER NOT NULL DEFAULT 0,
+        not_before REAL NOT NULL DEFAULT 0,
+        created_at REAL NOT NULL,
+        receipt TEXT NOT NULL DEFAULT '',
+        error TEXT NOT NULL DEFAULT '',
+        sent_at REAL
+    ) STRICT""",
+    "CREATE INDEX outbox_open ON outbox(thread) WHERE state IN ('ready', 'sending')",
+    """CREATE TABLE interactions (
+        n INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        thread INTEGER NOT NULL REFERENCES threads(id),
+        session_id TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        options TEXT NOT NULL,
+        allowed_users TEXT NOT NULL,
+        action_hash TEXT NOT NULL,
+        created_at REAL NOT NULL,
+        expires_at REAL NOT NULL,
+        body TEXT NOT NULL,
+        answered_by TEXT,
+        choice TEXT,
+        answered_at REAL
+    ) STRICT""",
+    "CREATE INDEX interactions_pending ON interactions(thread) WHERE answered_at IS NULL",
+    "CREATE TABLE probe (n INTEGER PRIMARY KEY, filler BLOB NOT NULL) STRICT",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_STEP_1,)
+"""Step n brings a file from schema version n - 1 to n."""
+
+
+def require_ours(db: sqlite3.Connection, path: Path) -> None:
+    """Raise StorageError unless the file is empty or was made by this program."""
+    found = _pragma(db, "application_id")
+    if found == APPLICATION_ID:
+        return
+    tables = db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+    if found or tables:
+        raise StorageError(
+            f"{path} is a database of another program; move it away, or point the data folder elsewhere"
+        )
+
+
+def migrate(db: sqlite3.Connection, path: Path, steps: Sequence[Sequence[str]] = MIGRATIONS) -> int:
+    """Bring the file to the newest schema, each step in its own transaction; the version reached.
+
+    Raises StorageError when the file's schema is newer than `steps`.
+    """
+    version = _pragma(db, "user_version")
+    if version > len(steps):
+        raise StorageError(
+            f"{path} has schema version {version}, and this program knows versions up to {len(steps)}: "
+            "it was written by a newer release. Install that release again, or restore the backup "
+            "made before the upgrade"
+        )
+    for number, statements in enumerate(steps[version:], start=version + 1):
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            for statement in statements:
+                db.execute(statement)
+            db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            db.execute(f"PRAGMA user_version = {number}")
+            db.execute("COMMIT")
+        except BaseException:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise
+    return len(steps)
+
+
+def _pragma(db: sqlite3.Connection, name: str) -> int:
+    return int(db.execute(f"PRAGMA {name}").fetchone()[0])

@@ -1,0 +1,202 @@
+"""`SqliteStore`: the port's methods, each handed to the writing or the reading thread.
+
+One process, one store on one file; that no second process opens it is the gateway's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from gateway.storage.appends import report_if_failed
+from gateway.storage.bodies import encode_body
+from gateway.storage.ports import (
+    Accepted,
+    AnswerStatus,
+    Committed,
+    InboxEntry,
+    Interaction,
+    Lease,
+    NewEntry,
+    NewRecord,
+    OutboxRow,
+    Record,
+    RecordKind,
+    StoreCounts,
+    TurnCommit,
+)
+from gateway.storage.sqlite import inbox, interactions, log, outbox, probe, threads
+from gateway.storage.sqlite.connection import Synchronous
+from gateway.storage.sqlite.lane import Lane
+from gateway.storage.sqlite.reading import Reading
+from gateway.storage.sqlite.writing import GroupCommit
+from pipeline.domain.errors import StorageError
+
+
+class SqliteStore:
+    """The whole port on one SQLite file in WAL mode.
+
+    `synchronous` is "FULL" (a write survives power loss once it is acknowledged) or "NORMAL" (it
+    survives the end of the process, and power loss may take the last moments). Writes run in the
+    order of the calls; what one awaited call wrote, the next read sees.
+    """
+
+    def __init__(self, path: Path, *, synchronous: Synchronous = "FULL") -> None:
+        self._group_commit = GroupCommit(path, synchronous=synchronous)
+        self._reading = Reading(path)
+        self._writer = Lane("store-writer", self._group_commit)
+        self._reader = Lane("store-reader", self._reading)
+
+    # -- life ---------------------------------------------------------------------------------
+    async def open(self) -> None:
+        self._writer = Lane("store-writer", self._group_commit)
+        self._reader = Lane("store-reader", self._reading)
+        await self._writer.start()
+        try:
+            await self._reader.start()
+        except BaseException:
+            await self._writer.stop()
+            raise
+
+    async def close(self) -> None:
+        # The reader first: the log can be emptied into the file only when nobody reads from it.
+        await self._reader.stop()
+        await self._writer.stop()
+
+    async def check_writable(self) -> None:
+        await self._writer.submit(probe.write)
+        await self._writer.submit(probe.take_back)
+
+    async def counts(self) -> StoreCounts:
+        return await self._reader.submit(probe.counts)
+
+    def bytes_written(self) -> int:
+        """Bytes that went into the write-ahead log since the last `open`, page images and frame
+        headers; the later copy into the file by checkpoints is not in it."""
+        return self._group_commit.wal.total()
+
+    @property
+    def commits(self) -> int:
+        """Transactions so far; fewer than `calls` where commits were shared."""
+        return self._group_commit.commits
+
+    @property
+    def calls(self) -> int:
+        """Writes asked for so far."""
+        return self._group_commit.calls
+
+    # -- inbox --------------------------------------------------------------------------------
+    async def accept(self, entry: NewEntry) -> Accepted:
+        body = encode_body(entry.body)
+        return await self._writer.submit(lambda db: inbox.accept(db, entry, body))
+
+    async def open_threads(self) -> tuple[str, ...]:
+        return await self._reader.submit(inbox.open_threads)
+
+    async def next_entry(self, thread: str) -> InboxEntry | None:
+        found = await self._reader.submit(lambda db: inbox.open_entries(db, thread, limit=1))
+        return found[0] if found else None
+
+    async def open_entries(self, thread: str) -> tuple[InboxEntry, ...]:
+        return await self._reader.submit(lambda db: inbox.open_entries(db, thread))
+
+    async def start_attempt(self, lease: Lease, seq: int) -> int:
+        return await self._writer.submit(lambda db: inbox.start_attempt(db, lease, seq))
+
+    async def cancel_open(self, thread: str, *, up_to_seq: int | None = None) -> int:
+        return await self._writer.submit(lambda db: inbox.cancel_open(db, thread, up_to_seq))
+
+    # -- leases -------------------------------------------------------------------------------
+    async def acquire_lease(self, thread: str, owner: str, *, ttl_s: float, now: float) -> Lease | None:
+        return await self._writer.submit(
+            lambda db: threads.acquire(db, thread, owner, expires_at=now + ttl_s, now=now)
+        )
+
+    async def renew_lease(self, lease: Lease, *, ttl_s: float, now: float) -> Lease:
+        return await self._writer.submit(lambda db: threads.renew(db, lease, expires_at=now + ttl_s))
+
+    async def release_lease(self, lease: Lease) -> None:
+        await self._writer.submit(lambda db: threads.release(db, lease))
+
+    async def break_leases(self) -> int:
+        return await self._writer.submit(threads.break_all)
+
+    # -- log ----------------------------------------------------------------------------------
+    def append(self, lease: Lease, records: Sequence[NewRecord]) -> asyncio.Future[tuple[int, ...]]:
+        try:
+            encoded = [(record, encode_body(record.body)) for record in records]
+            future = self._writer.submit(lambda db: log.append(db, lease, encoded))
+        except StorageError as error:
+            future = asyncio.get_running_loop().create_future()
+            future.set_exception(error)
+        report_if_failed(future, lease)
+        return future
+
+    async def read_log(
+        self,
+        thread: str,
+        *,
+        after: int = 0,
+        kinds: Sequence[RecordKind] | None = None,
+        session_id: str | None = None,
+        message_id: str | None = None,
+        limit: int | None = None,
+    ) -> tuple[Record, ...]:
+        return await self._reader.submit(
+            lambda db: log.read(
+                db,
+                thread,
+                after=after,
+                kinds=kinds,
+                session_id=session_id,
+                message_id=message_id,
+                limit=limit,
+            )
+        )
+
+    # -- turn ---------------------------------------------------------------------------------
+    async def commit_turn(self, lease: Lease, commit: TurnCommit) -> Committed:
+        records = [(record, encode_body(record.body)) for record in commit.records]
+        rows = [(row, encode_body(row.body)) for row in commit.outbox]
+        return await self._writer.submit(lambda db: log.commit_turn(db, lease, commit, records, rows))
+
+    # -- outbox -------------------------------------------------------------------------------
+    async def outbox_open(self, thread: str | None = None) -> tuple[OutboxRow, ...]:
+        return await self._reader.submit(lambda db: outbox.open_rows(db, thread))
+
+    async def mark_sending(self, row_id: int) -> None:
+        await self._writer.submit(lambda db: outbox.mark_sending(db, row_id))
+
+    async def mark_sent(self, row_id: int, receipt: str, at: float) -> None:
+        await self._writer.submit(lambda db: outbox.mark_sent(db, row_id, receipt, at))
+
+    async def mark_retry(self, row_id: int, error: str, not_before: float) -> None:
+        await self._writer.submit(lambda db: outbox.mark_retry(db, row_id, error, not_before))
+
+    async def mark_failed(self, row_id: int, error: str) -> None:
+        await self._writer.submit(lambda db: outbox.mark_failed(db, row_id, error))
+
+    async def outbox_row(self, row_id: int) -> OutboxRow | None:
+        return await self._reader.submit(lambda db: outbox.one(db, row_id))
+
+    # -- sessions -----------------------------------------------------------------------------
+    async def current_session(self, thread: str) -> str | None:
+        return await self._reader.submit(lambda db: log.current_session(db, thread))
+
+    # -- pending interactions -----------------------------------------------------------------
+    async def open_interaction(self, interaction: Interaction) -> None:
+        body = encode_body(interaction.body)
+        await self._writer.submit(lambda db: interactions.add(db, interaction, body))
+
+    async def answer_interaction(
+        self, interaction_id: str, *, thread: str, user: str, choice: str, now: float
+    ) -> AnswerStatus:
+        return await self._writer.submit(
+            lambda db: interactions.answer(
+                db, interaction_id, thread=thread, user=user, choice=choice, now=now
+            )
+        )
+
+    async def pending_interactions(self, thread: str, *, now: float) -> tuple[Interaction, ...]:
+        return await self._reader.submit(lambda db: interactions.pending(db, thread, now))

@@ -1,0 +1,72 @@
+"""SQL on the threads table: short ids, leases and the fence check. Runs in a lane's thread."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from gateway.storage.ports import Lease
+from pipeline.domain.errors import FenceLost
+
+_INTERN = "INSERT INTO threads (key) VALUES (?) ON CONFLICT (key) DO NOTHING"
+_ID = "SELECT id FROM threads WHERE key = ?"
+_FENCED = "SELECT id FROM threads WHERE key = ? AND fence = ? AND owner = ?"
+_ACQUIRE = """
+    INSERT INTO threads (key, fence, owner, expires_at) VALUES (:key, 1, :owner, :expires_at)
+    ON CONFLICT (key) DO UPDATE
+        SET fence = fence + 1, owner = excluded.owner, expires_at = excluded.expires_at
+        WHERE owner IS NULL OR owner = excluded.owner OR expires_at <= :now
+    RETURNING fence"""
+_RENEW = "UPDATE threads SET expires_at = ? WHERE key = ? AND fence = ? AND owner = ?"
+_RELEASE = "UPDATE threads SET owner = NULL WHERE key = ? AND fence = ? AND owner = ?"
+_BREAK = "UPDATE threads SET owner = NULL WHERE owner IS NOT NULL"
+
+
+def intern(db: sqlite3.Connection, key: str) -> int:
+    """The short id of thread `key`, made if there is none."""
+    row = db.execute(_ID, (key,)).fetchone()
+    if row is None:
+        db.execute(_INTERN, (key,))
+        row = db.execute(_ID, (key,)).fetchone()
+    return int(row[0])
+
+
+def require_fence(db: sqlite3.Connection, lease: Lease) -> int:
+    """The short id of the lease's thread. Raises FenceLost when the lease is no longer current."""
+    row = db.execute(_FENCED, (lease.thread, lease.fence, lease.owner)).fetchone()
+    if row is None:
+        raise fence_lost(lease)
+    return int(row[0])
+
+
+def acquire(
+    db: sqlite3.Connection, thread: str, owner: str, *, expires_at: float, now: float
+) -> Lease | None:
+    """A lease with the next fence, unless another owner's has not expired."""
+    values = {"key": thread, "owner": owner, "expires_at": expires_at, "now": now}
+    row = db.execute(_ACQUIRE, values).fetchone()
+    return None if row is None else Lease(thread=thread, owner=owner, fence=row[0], expires_at=expires_at)
+
+
+def renew(db: sqlite3.Connection, lease: Lease, *, expires_at: float) -> Lease:
+    """The lease with a new expiry. Raises FenceLost."""
+    if db.execute(_RENEW, (expires_at, lease.thread, lease.fence, lease.owner)).rowcount == 0:
+        raise fence_lost(lease)
+    return Lease(thread=lease.thread, owner=lease.owner, fence=lease.fence, expires_at=expires_at)
+
+
+def release(db: sqlite3.Connection, lease: Lease) -> None:
+    """Give the lease back if it is current."""
+    db.execute(_RELEASE, (lease.thread, lease.fence, lease.owner))
+
+
+def break_all(db: sqlite3.Connection) -> int:
+    """Take every lease away; how many there were. The fences stay."""
+    return db.execute(_BREAK).rowcount
+
+
+def fence_lost(lease: Lease) -> FenceLost:
+    """The refusal of a stale lease."""
+    return FenceLost(
+        f"thread {lease.thread}: fence {lease.fence} of {lease.owner} is no longer current; "
+        "nothing was written"
+    )

@@ -1,0 +1,91 @@
+"""How much was written to the write-ahead log, read from the log file itself.
+
+SQLite reuses the log from its start after a checkpoint, so the file's size says little. Its header
+carries a generation number and a salt, and each frame of the present generation repeats the salt:
+https://www.sqlite.org/fileformat2.html#the_write_ahead_log
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+_HEADER_BYTES = 32
+_FRAME_HEADER_BYTES = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WalState:
+    """The present generation of the log and how many frames it holds."""
+
+    generation: int
+    frames: int
+    frame_bytes: int
+
+
+def read_wal(path: Path) -> WalState | None:
+    """The state of the log file `path`; None when there is none or it is empty."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        header = os.pread(descriptor, _HEADER_BYTES, 0)
+        if len(header) < _HEADER_BYTES:
+            return None
+        page_bytes, generation = struct.unpack(">8xII", header[:16])
+        frame_bytes = page_bytes + _FRAME_HEADER_BYTES
+        salt = header[16:24]
+        low, high = 0, (os.fstat(descriptor).st_size - _HEADER_BYTES) // frame_bytes
+        # Frames of this generation come first, so their number is found by halving.
+        while low < high:
+            middle = (low + high) // 2
+            found = os.pread(descriptor, 8, _HEADER_BYTES + middle * frame_bytes + 8)
+            low, high = (middle + 1, high) if found == salt else (low, middle)
+        return WalState(generation=generation, frames=low, frame_bytes=frame_bytes)
+    finally:
+        os.close(descriptor)
+
+
+class WalMeter:
+    """Adds up the log's bytes over its generations. Call `note` before every checkpoint."""
+
+    def __init__(self, database: Path) -> None:
+        self._path = database.with_name(database.name + "-wal")
+        self._lock = threading.Lock()
+        self._earlier = 0
+        self._seen: WalState | None = None
+
+    def start(self) -> None:
+        """Leave out what is in the log already."""
+        with self._lock:
+            self._seen = read_wal(self._path)
+            self._earlier = -_size(self._seen)
+
+    def frames(self) -> int:
+        """Frames in the present generation, checkpointed or not."""
+        state = self.note()
+        return state.frames if state else 0
+
+    def note(self) -> WalState | None:
+        """Take the present state into account, before a checkpoint lets SQLite overwrite it."""
+        with self._lock:
+            state = read_wal(self._path)
+            if state is not None:
+                if self._seen is not None and self._seen.generation != state.generation:
+                    self._earlier += _size(self._seen)
+                self._seen = state
+            return state
+
+    def total(self) -> int:
+        """Bytes written to the log since `start`, headers of frames included."""
+        self.note()
+        with self._lock:
+            return self._earlier + _size(self._seen)
+
+
+def _size(state: WalState | None) -> int:
+    return state.frames * state.frame_bytes if state else 0

@@ -1,0 +1,164 @@
+"""The turn commit and the outbox, on every store."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from gateway.storage.ports import Store, StoreCounts
+from pipeline.domain.errors import FenceLost, StorageError
+from tests.contracts.conftest import Reopen
+from tests.contracts.store_values import (
+    NOW,
+    OTHER,
+    THREAD,
+    accepted_with_lease,
+    entry,
+    lease_on,
+    record,
+    reply,
+    sent_row,
+    turn,
+)
+
+
+async def test_a_commit_makes_records_and_replies_and_finishes_the_entry(store: Store) -> None:
+    accepted, lease = await accepted_with_lease(store)
+    committed = await store.commit_turn(
+        lease,
+        turn(
+            accepted.seq,
+            record("step"),
+            record("assistant", text="hi"),
+            outbox=(reply("a"), reply("b")),
+        ),
+    )
+    assert [row.id for row in await store.read_log(THREAD)] == list(committed.record_ids)
+    first, second = await store.outbox_open(THREAD)
+    assert (first.id, second.id) == committed.outbox_ids
+    assert (first.key, first.thread, first.message_id) == ("a", THREAD, "msg-1")
+    assert (first.entry_id, first.body, first.created_at) == (
+        committed.record_ids[-1],
+        {"text": "an answer"},
+        NOW,
+    )
+    assert (first.state, first.attempts, first.not_before, first.receipt, first.error) == (
+        "ready",
+        0,
+        0.0,
+        "",
+        "",
+    )
+    assert await store.next_entry(THREAD) is None
+    assert await store.counts() == StoreCounts(inbox_open=0, inbox_done=1, outbox_open=2, records=2)
+
+
+async def test_a_commit_with_a_stale_fence_leaves_no_trace(store: Store) -> None:
+    accepted, lease = await accepted_with_lease(store)
+    await lease_on(store, owner="you", now=NOW + 30)
+    with pytest.raises(FenceLost):
+        await store.commit_turn(lease, turn(accepted.seq, record("assistant"), outbox=(reply(),)))
+    assert await store.counts() == StoreCounts(inbox_open=1, inbox_done=0, outbox_open=0, records=0)
+
+
+async def test_a_finished_entry_cannot_be_finished_again(store: Store) -> None:
+    accepted, lease = await accepted_with_lease(store)
+    foreign = await store.accept(entry("2", thread=OTHER))
+    await store.commit_turn(lease, turn(accepted.seq, outcome="cancelled"))
+    for seq in (accepted.seq, foreign.seq, 999):
+        with pytest.raises(StorageError, match=str(seq)):
+            await store.commit_turn(lease, turn(seq, record("assistant"), outbox=(reply(),)))
+    assert await store.counts() == StoreCounts(inbox_open=1, inbox_done=1, outbox_open=0, records=0)
+
+
+async def test_of_ten_commits_of_one_entry_one_happens(store: Store) -> None:
+    accepted, lease = await accepted_with_lease(store)
+    results = await asyncio.gather(
+        *(
+            store.commit_turn(lease, turn(accepted.seq, record("assistant"), outbox=(reply(str(number)),)))
+            for number in range(10)
+        ),
+        return_exceptions=True,
+    )
+    assert sum(isinstance(result, StorageError) for result in results) == 9
+    assert await store.counts() == StoreCounts(inbox_open=0, inbox_done=1, outbox_open=1, records=1)
+
+
+async def test_a_reply_is_added_once_per_key(store: Store) -> None:
+    first, lease = await accepted_with_lease(store, "1")
+    second = await store.accept(entry("2"))
+    one = await store.commit_turn(lease, turn(first.seq, record("assistant"), outbox=(reply("same"),)))
+    two = await store.commit_turn(
+        lease, turn(second.seq, record("assistant"), outbox=(reply("same"), reply("new")))
+    )
+    assert two.outbox_ids[0] == one.outbox_ids[0]
+    assert [(row.key, row.entry_id) for row in await store.outbox_open()] == [
+        ("same", one.record_ids[0]),
+        ("new", two.record_ids[0]),
+    ]
+
+
+async def test_the_outbox_is_listed_by_thread_and_oldest_first(store: Store) -> None:
+    ids: dict[str, list[int]] = {THREAD: [], OTHER: []}
+    for number in range(6):
+        thread = THREAD if number % 2 else OTHER
+        accepted = await store.accept(entry(str(number), thread=thread))
+        lease = await lease_on(store, thread)
+        commit = turn(accepted.seq, record("assistant"), outbox=(reply(str(number)),))
+        ids[thread] += (await store.commit_turn(lease, commit)).outbox_ids
+    assert [row.id for row in await store.outbox_open(THREAD)] == ids[THREAD]
+    assert [row.id for row in await store.outbox_open()] == sorted(ids[THREAD] + ids[OTHER])
+    assert await store.outbox_open("nobody") == ()
+
+
+async def test_a_reply_goes_from_ready_to_sending_to_sent(store: Store) -> None:
+    row_id = await sent_row(store)
+    await store.mark_sending(row_id)
+    (sending,) = await store.outbox_open()
+    assert (sending.state, sending.attempts) == ("sending", 1)
+    await store.mark_sent(row_id, "native-7", NOW + 1)
+    assert await store.outbox_open() == ()
+    sent = await store.outbox_row(row_id)
+    assert sent is not None
+    assert (sent.state, sent.attempts, sent.receipt) == ("sent", 1, "native-7")
+
+
+async def test_a_reply_can_be_tried_again_later(store: Store) -> None:
+    row_id = await sent_row(store)
+    await store.mark_sending(row_id)
+    await store.mark_retry(row_id, "429 slow down", NOW + 60)
+    (waiting,) = await store.outbox_open()
+    assert (waiting.state, waiting.attempts) == ("ready", 1)
+    assert (waiting.error, waiting.not_before) == ("429 slow down", NOW + 60)
+    await store.mark_sending(row_id)
+    await store.mark_sending(row_id)
+    (sending,) = await store.outbox_open()
+    assert (sending.state, sending.attempts) == ("sending", 3)
+
+
+async def test_a_reply_that_failed_or_left_changes_no_more(store: Store) -> None:
+    failed, sent = await sent_row(store, "1"), await sent_row(store, "2")
+    await store.mark_failed(failed, "chat not found \ud800")
+    await store.mark_sent(sent, "native-8", NOW)
+    for row_id in (failed, sent, 999):
+        for change in (
+            store.mark_sending(row_id),
+            store.mark_sent(row_id, "native-9", NOW),
+            store.mark_retry(row_id, "again", NOW),
+            store.mark_failed(row_id, "again"),
+        ):
+            with pytest.raises(StorageError, match=str(row_id)):
+                await change
+    row = await store.outbox_row(failed)
+    assert row is not None
+    assert (row.state, row.error) == ("failed", "chat not found ?")
+    assert await store.outbox_row(999) is None
+
+
+async def test_a_reply_on_its_way_is_found_after_a_restart(store: Store, reopen: Reopen) -> None:
+    row_id = await sent_row(store)
+    await store.mark_sending(row_id)
+    follower = await reopen()
+    (sending,) = await follower.outbox_open()
+    assert (sending.id, sending.state, sending.attempts) == (row_id, "sending", 1)
