@@ -1,0 +1,134 @@
+"""Provider errors in our words: status code in, one of three model errors out.
+
+It works on attributes (`status_code`, headers), not on classes, so that nothing has to be imported to
+tell a refusal from a bad moment. It does not retry; it says whether and when that makes sense.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pipeline.domain.errors import ModelError, ModelRejected, ModelTimeout, ModelUnavailable
+
+_MAX_DETAIL_CHARS = 200
+_FIRST_DELAY_S = 0.5
+_MAX_DELAY_S = 8.0
+_TRANSIENT_4XX = frozenset({408, 425, 429})
+_NO_KEY = "missing credentials"
+_TOO_LONG = ("context size", "context length", "context window", "maximum context")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What was called, as far as words for people and the hiding of secrets need it."""
+
+    model: str
+    api_base: str | None = None
+    secret: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Target(model={self.model!r}, api_base={self.api_base!r})"
+
+
+def translate(error: Exception, target: Target) -> ModelError:
+    """The error to raise for `error`, which a provider call raised. Never contains the secret."""
+    if isinstance(error, ModelError):
+        return error
+    status = status_of(error)
+    detail = _detail(error, target)
+    lowered = str(error).lower()
+    if _NO_KEY in lowered or status in (401, 403):
+        return ModelRejected(
+            f"The provider of model {target.model!r} did not accept the key: check `llm.api_key`{detail}"
+        )
+    if status in (400, 413) and any(words in lowered for words in _TOO_LONG):
+        return ModelRejected(
+            f"The conversation does not fit the context of model {target.model!r}: "
+            f"start a new one with /new or use a model with a larger context{detail}"
+        )
+    if status == 404:
+        where = f" at {target.api_base}" if target.api_base else ""
+        return ModelRejected(
+            f"There is no model {target.model!r}{where}: check `llm.model` and `llm.api_base`{detail}"
+        )
+    if status is not None and 400 <= status < 500 and status not in _TRANSIENT_4XX:
+        return ModelRejected(
+            f"The provider refused the request to model {target.model!r} ({status}): "
+            f"check `llm.model` and `llm.api_base`{detail}"
+        )
+    if status == 429:
+        return ModelUnavailable(
+            f"The provider of model {target.model!r} limits the rate of requests; try again later{detail}",
+            retry_after_s=retry_after_of(error),
+        )
+    return ModelUnavailable(
+        f"Model {target.model!r} cannot be reached now; try again later{detail}",
+        retry_after_s=retry_after_of(error),
+    )
+
+
+def timed_out(timeout_s: float, target: Target) -> ModelTimeout:
+    """The error for a call whose deadline passed."""
+    return ModelTimeout(f"Model {target.model!r} did not finish its answer within {timeout_s:g} seconds")
+
+
+def empty_answer(target: Target) -> ModelUnavailable:
+    """The error for a stream that ended without any text."""
+    return ModelUnavailable(f"Model {target.model!r} gave an empty answer; try again")
+
+
+def retry_delay(error: ModelError, attempt: int) -> float | None:
+    """Seconds to wait before try number `attempt` + 2 (`attempt` counts from 0); None: do not retry.
+
+    The provider's Retry-After wins; otherwise exponential backoff with jitter, so that many turns
+    that failed together do not come back together.
+    """
+    if not isinstance(error, ModelUnavailable):
+        return None
+    if error.retry_after_s is not None:
+        return error.retry_after_s
+    ceiling = min(_MAX_DELAY_S, _FIRST_DELAY_S * 2.0**attempt)
+    return ceiling * random.uniform(0.5, 1.0)  # noqa: S311  # jitter, no secret depends on it
+
+
+def status_of(error: Exception) -> int | None:
+    """The HTTP status that `error` carries, if it does."""
+    status = getattr(error, "status_code", None)
+    if isinstance(status, str) and status.isdigit():
+        return int(status)
+    return status if isinstance(status, int) else None
+
+
+def retry_after_of(error: Exception) -> float | None:
+    """Seconds of a Retry-After header, in its delay form; None when absent or not a number."""
+    response = getattr(error, "response", None)
+    sources = (
+        getattr(error, "litellm_response_headers", None),
+        getattr(response, "headers", None),
+        getattr(error, "headers", None),
+    )
+    for headers in sources:
+        if not isinstance(headers, Mapping):
+            continue
+        try:
+            seconds = float(str(headers.get("retry-after", headers.get("Retry-After"))))
+        except ValueError:
+            continue
+        if math.isfinite(seconds) and seconds >= 0:
+            return seconds
+    return None
+
+
+def _detail(error: Exception, target: Target) -> str:
+    """What the provider said, one short line in parentheses, without the secret."""
+    text = " ".join(str(error).split())
+    if target.secret:
+        text = text.replace(target.secret, "***")
+    if not text:
+        return ""
+    if len(text) > _MAX_DETAIL_CHARS:
+        text = text[: _MAX_DETAIL_CHARS - 1] + "…"
+    return f" ({text})"

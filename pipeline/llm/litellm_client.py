@@ -1,0 +1,283 @@
+"""The one door to litellm: any hosted or local provider behind our port.
+
+litellm is large, so it is imported by the first call or by `warm_up`, in a thread. It is used as a
+translator of wire formats only: retries, deadlines, errors and logs are ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import gc
+import importlib
+import logging
+import os  # only for the switches that litellm reads while it is imported
+import sys
+import threading
+import urllib.request
+import warnings
+from collections.abc import AsyncGenerator, Iterator
+from typing import Any
+
+from pipeline.domain.clock import Clock
+from pipeline.domain.errors import ModelError, ModelRejected
+from pipeline.llm.client import LlmFinished, LlmItem, LlmRequest, TextDelta
+from pipeline.llm.failures import Target, empty_answer, retry_delay, timed_out, translate
+
+_SOCKET_TIMEOUT_S = 600
+"""One value for all calls: litellm keeps one connection pool per distinct timeout."""
+_REPEATED_CHUNKS_ALLOWED = 1_000_000
+_LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
+_import_lock = threading.Lock()
+
+
+class LitellmClient:
+    """Streams answers of `model`, litellm's `provider/name`.
+
+    `api_base` replaces the provider's own address; `api_key` is sent to it and shown nowhere.
+    `retries` counts further attempts after the first, made only while nothing was yielded.
+    `label` is the model's name in words for people; `model` itself unless given.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: str,
+        clock: Clock,
+        api_base: str | None = None,
+        api_key: str | None = None,
+        retries: int = 2,
+        label: str | None = None,
+    ) -> None:
+        self._model = model
+        self._target = Target(model=label or model, api_base=api_base, secret=api_key)
+        self._clock = clock
+        self._retries = retries
+        self._library: Any = None
+        self._loading = asyncio.Lock()
+        self._status = "loading: the model library is not imported yet"
+
+    def __repr__(self) -> str:
+        return f"LitellmClient(model={self._model!r}, api_base={self._target.api_base!r})"
+
+    async def stream(self, request: LlmRequest) -> AsyncGenerator[LlmItem, None]:
+        """See `LlmClient.stream`. Retries happen only before the first text."""
+        deadline = asyncio.get_running_loop().time() + request.timeout_s
+        try:
+            answer, first = await self._begin(request, deadline)
+            async with contextlib.aclosing(answer):
+                yield TextDelta(text=first)
+                while text := await answer.next_text(deadline):
+                    yield TextDelta(text=text)
+            self._status = "ready"
+            yield answer.finished()
+        except TimeoutError:
+            raise self._noted(timed_out(request.timeout_s, self._target)) from None
+        except Exception as error:  # noqa: BLE001  # litellm raises a family per provider
+            # `from None` keeps a key that the original may quote out of logs.
+            raise self._noted(translate(error, self._target)) from None
+
+    async def warm_up(self) -> None:
+        """Import litellm in a thread. Never raises a ModelError: `status` and the next call tell."""
+        with contextlib.suppress(ModelRejected):
+            await self._litellm()
+
+    async def close(self) -> None:
+        """Close litellm's connection pools. They are shared: another client in use reconnects."""
+        if self._library is None:
+            return
+        await self._library.close_litellm_async_clients()
+        self._library.in_memory_llm_clients_cache.flush_cache()
+
+    def status(self) -> str:
+        return self._status
+
+    async def _begin(self, request: LlmRequest, deadline: float) -> tuple[_Answer, str]:
+        """The stream and its first text; the only place that retries."""
+        attempt = 0
+        while True:
+            try:
+                return await self._attempt(request, deadline)
+            except TimeoutError:
+                raise
+            except Exception as error:  # noqa: BLE001  # litellm raises a family per provider
+                failure = translate(error, self._target)
+            delay = retry_delay(failure, attempt) if attempt < self._retries else None
+            remaining = deadline - asyncio.get_running_loop().time()
+            if delay is None or delay >= remaining:
+                raise failure
+            async with asyncio.timeout_at(deadline):
+                await self._clock.sleep(delay)
+            attempt += 1
+
+    async def _attempt(self, request: LlmRequest, deadline: float) -> tuple[_Answer, str]:
+        async with asyncio.timeout_at(deadline):
+            litellm = await self._litellm()
+            answer = _Answer(await litellm.acompletion(**self._arguments(request)))
+        try:
+            first = await answer.next_text(deadline)
+        except BaseException:
+            await answer.aclose()
+            raise
+        if not first:
+            await answer.aclose()
+            raise empty_answer(self._target)
+        return answer, first
+
+    def _arguments(self, request: LlmRequest) -> dict[str, Any]:
+        return {
+            "model": self._model,
+            "api_base": self._target.api_base,
+            "api_key": self._target.secret,
+            "messages": [{"role": m.role, "content": m.content} for m in request.messages],
+            "max_tokens": request.max_tokens,
+            "temperature": request.temperature,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "drop_params": True,
+            "timeout": _SOCKET_TIMEOUT_S,
+            "num_retries": 0,
+            "max_retries": 0,
+        }
+
+    async def _litellm(self) -> Any:
+        if self._library is None:
+            async with self._loading:
+                if self._library is None:
+                    _ignore_its_warnings()
+                    try:
+                        self._library = await asyncio.to_thread(_import_litellm)
+                    except ModelRejected as error:
+                        raise self._noted(error) from None
+                    self._status = "ready"
+        return self._library
+
+    def _noted(self, error: ModelError) -> ModelError:
+        self._status = str(error)
+        return error
+
+
+class _Answer:
+    """One open stream of litellm, read text by text."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._finish_reason = "stop"
+        self._prompt_tokens = 0
+        self._completion_tokens = 0
+
+    async def next_text(self, deadline: float) -> str:
+        """The next non-empty text; an empty one at the end. Raises TimeoutError at `deadline`."""
+        while True:
+            async with asyncio.timeout_at(deadline):
+                chunk = await anext(self._stream, None)
+            if chunk is None:
+                return ""
+            text = self._read(chunk)
+            if text:
+                return text
+
+    def finished(self) -> LlmFinished:
+        return LlmFinished(
+            finish_reason=self._finish_reason,
+            prompt_tokens=self._prompt_tokens,
+            completion_tokens=self._completion_tokens,
+        )
+
+    async def aclose(self) -> None:
+        """Drop the connection, which makes the provider stop generating."""
+        await self._stream.aclose()
+
+    def _read(self, chunk: Any) -> str:
+        usage = getattr(chunk, "usage", None)
+        if usage is not None:
+            self._prompt_tokens = int(usage.prompt_tokens or 0)
+            self._completion_tokens = int(usage.completion_tokens or 0)
+        if not chunk.choices:
+            return ""
+        choice = chunk.choices[0]
+        if choice.finish_reason:
+            self._finish_reason = str(choice.finish_reason)
+        return choice.delta.content or ""
+
+
+@functools.cache
+def _import_litellm() -> Any:
+    """Import and configure litellm; runs in a thread. Raises ModelRejected when it cannot be imported."""
+    with _import_lock, _gentle_on_the_event_loop():
+        _set_import_switches()
+        try:
+            litellm: Any = importlib.import_module("litellm")
+            _configure(litellm)
+            _load_the_lazy_parts(litellm)
+        except ImportError as error:
+            raise ModelRejected(
+                f"The litellm library cannot be imported ({error}): reinstall parlour with its dependencies"
+            ) from error
+    return litellm
+
+
+def _set_import_switches() -> None:
+    """No fetch of a price list, no reading of `.env`, no proxy between us and this machine."""
+    environ = os.environ  # noqa: TID251  # litellm reads these at import and offers no other switch
+    environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    environ["LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS"] = "True"
+    environ["LITELLM_MODE"] = "PRODUCTION"
+    if urllib.request.getproxies():
+        name = "no_proxy" if "no_proxy" in environ else "NO_PROXY"
+        environ[name] = ",".join(filter(None, (environ.get(name), "127.0.0.1", "localhost")))
+
+
+def _ignore_its_warnings() -> None:
+    """Advice to litellm's own authors, which nobody who runs a bot can follow."""
+    warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"(litellm|openai|pydantic)\b")
+    # Cancelling while its thread still prepares the call drops the coroutine that the thread returns.
+    warnings.filterwarnings("ignore", message="coroutine .OpenAIChatCompletion", category=RuntimeWarning)
+    warnings.filterwarnings("ignore", message="Item .* on TypedDict class", category=UserWarning)
+
+
+def _configure(litellm: Any) -> None:
+    litellm.telemetry = False
+    litellm.suppress_debug_info = True
+    # Its guard against looping models ends honest answers too (a table, a row of dots).
+    litellm.REPEATED_STREAMING_CHUNK_LIMIT = _REPEATED_CHUNKS_ALLOWED
+    for name in _LOGGERS:
+        # Every failure it logs also reaches us as an exception, in our words.
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+def _load_the_lazy_parts(litellm: Any) -> None:
+    """Do here what would block the event loop for a third of a second in the first real call."""
+    importlib.import_module("openai.resources.chat.completions")
+    importlib.import_module("openai.resources")
+    rehearsal = litellm.completion(
+        model="openai/rehearsal",
+        messages=[{"role": "user", "content": "x"}],
+        api_key="none",
+        mock_response="x",
+        stream=True,
+    )
+    for _ in rehearsal:
+        pass
+
+
+@contextlib.contextmanager
+def _gentle_on_the_event_loop() -> Iterator[None]:
+    """Keep the loop running smoothly while the calling thread imports 2,600 modules.
+
+    Full garbage collections, each over every object so far, are what stalls the loop (measured: 230 ms,
+    against 30 ms without); afterwards the library's objects are frozen, as they never become garbage.
+    The shorter switch interval hands the interpreter back to the loop sooner.
+    """
+    interval = sys.getswitchinterval()
+    collecting = gc.isenabled()
+    gc.disable()
+    sys.setswitchinterval(0.0005)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(interval)
+        gc.freeze()
+        if collecting:
+            gc.enable()

@@ -1,0 +1,182 @@
+"""The local model: a supervised child process that serves a GGUF file, behind our port.
+
+It decides when the child runs and what a request does meanwhile. Calls go through the litellm client,
+so the model on this machine and a hosted one take the same path.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+
+from pipeline.domain.clock import Clock
+from pipeline.domain.errors import ModelError, ModelRejected, ModelTimeout, ModelUnavailable
+from pipeline.llm.client import LlmItem, LlmRequest
+from pipeline.llm.failures import Target, timed_out
+from pipeline.llm.litellm_client import LitellmClient
+from pipeline.llm.local_process import ChildFailed, ChildProcess, ChildSettings
+
+_WINDOW_S = 60.0
+_LOAD_TIMEOUT_S = 180.0
+_FIRST_BACKOFF_S = 0.25
+_MAX_BACKOFF_S = 8.0
+
+
+class LocalModel:
+    """Answers with the model file of `settings`. `warm_up` or the first call starts the child.
+
+    A child that ends is started again, with backoff, `restarts_per_minute` times at most; after that
+    requests are refused with the reason until the minute has passed.
+    """
+
+    def __init__(self, settings: ChildSettings, *, clock: Clock, restarts_per_minute: int = 5) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._restarts_per_minute = restarts_per_minute
+        self._target = Target(model=settings.model_path.name)
+        self._slots = asyncio.Semaphore(settings.slots)
+        self._supervisor: asyncio.Task[None] | None = None
+        self._settled = asyncio.Event()
+        self._client: LitellmClient | None = None
+        self._refusal: ModelUnavailable | None = None
+        self._child: ChildProcess | None = None
+        self._closed = False
+
+    @property
+    def context_tokens(self) -> int:
+        """Tokens that a prompt and its answer may have together."""
+        return self._settings.context_tokens
+
+    @property
+    def child_pid(self) -> int | None:
+        """The process id of the child that serves now, for diagnosis."""
+        return self._child.pid if self._child is not None and self._client is not None else None
+
+    async def stream(self, request: LlmRequest) -> AsyncGenerator[LlmItem, None]:
+        """See `LlmClient.stream`. Waits for a model that loads, and for a slot, within the deadline."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + request.timeout_s
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._slots.acquire()
+        except TimeoutError:
+            raise timed_out(request.timeout_s, self._target) from None
+        try:
+            async with asyncio.timeout_at(deadline):
+                client = await self._usable()
+            rest = replace(request, timeout_s=max(deadline - loop.time(), 0.0))
+            async with contextlib.aclosing(client.stream(rest)) as items:
+                async for item in items:
+                    yield item
+        except (TimeoutError, ModelTimeout):
+            raise timed_out(request.timeout_s, self._target) from None
+        finally:
+            self._slots.release()
+
+    async def warm_up(self) -> None:
+        """Start the child and wait until it serves or cannot. Never raises a ModelError: see `status`."""
+        with contextlib.suppress(ModelError):
+            client = await self._usable()
+            await client.warm_up()
+
+    async def close(self) -> None:
+        """End the child. Requests in flight fail with ModelUnavailable."""
+        self._closed = True
+        if self._supervisor is not None:
+            self._supervisor.cancel()
+            await asyncio.wait([self._supervisor])
+        self._settle(ModelUnavailable("The local model is shut down"))
+
+    def status(self) -> str:
+        if self._client is not None:
+            return "ready"
+        missing = self._missing()
+        if missing is not None:
+            return str(missing)
+        return str(self._refusal) if self._refusal is not None else f"loading {self._target.model}"
+
+    async def _usable(self) -> LitellmClient:
+        """The client of the running child; starts it first if need be. Raises what stands against it."""
+        if self._client is None and not self._closed:
+            missing = self._missing()
+            if missing is not None:
+                raise missing
+            if self._supervisor is None:
+                self._supervisor = asyncio.create_task(  # noqa: TID251  # lives until close(), which awaits it
+                    self._supervise(), name="local-model"
+                )
+        while self._client is None:
+            await self._settled.wait()
+            if self._refusal is not None:
+                raise ModelUnavailable(str(self._refusal), retry_after_s=self._refusal.retry_after_s)
+        return self._client
+
+    async def _supervise(self) -> None:
+        """Run the child, again and again, until cancelled."""
+        ends: deque[float] = deque(maxlen=self._restarts_per_minute)
+        while True:
+            await self._live()
+            now = self._clock.monotonic()
+            ends.append(now)
+            recent = sum(1 for end in ends if now - end < _WINDOW_S)
+            delay = min(_MAX_BACKOFF_S, _FIRST_BACKOFF_S * 2 ** (recent - 1))
+            if recent == self._restarts_per_minute:
+                delay = _WINDOW_S - (now - ends[0])
+                self._settle(
+                    ModelUnavailable(
+                        f"The local model {self._target.model} stopped {recent} times within a minute; "
+                        f"trying again in {delay:.0f} seconds. Check the file with `parlour models verify`",
+                        retry_after_s=delay,
+                    )
+                )
+            await self._clock.sleep(delay)
+
+    async def _live(self) -> None:
+        """One life of the child, from its start to its end."""
+        try:
+            self._child = await ChildProcess.start(self._settings)
+        except OSError as error:
+            self._settle(ModelUnavailable(f"The process of the local model cannot be started: {error}"))
+            return
+        try:
+            async with asyncio.timeout(_LOAD_TIMEOUT_S):
+                port = await self._child.ready()
+            self._client = LitellmClient(
+                model="openai/local",
+                label=self._target.model,
+                api_base=f"http://127.0.0.1:{port}/v1",
+                api_key=self._child.key,
+                clock=self._clock,
+                retries=0,
+            )
+            self._refusal = None
+            self._settled.set()
+            await self._child.ended()
+            self._settled.clear()
+        except (ChildFailed, TimeoutError) as error:
+            reason = str(error) or f"it did not load within {_LOAD_TIMEOUT_S:.0f} seconds"
+            self._settle(
+                ModelUnavailable(
+                    f"The local model {self._settings.model_path} cannot be loaded ({reason}): "
+                    "check the file with `parlour models verify`"
+                )
+            )
+        finally:
+            client, self._client = self._client, None
+            await self._child.stop()
+            if client is not None:
+                await client.close()
+
+    def _settle(self, refusal: ModelUnavailable) -> None:
+        """Answer waiting and coming requests with `refusal` until a child serves."""
+        self._refusal = refusal
+        self._settled.set()
+
+    def _missing(self) -> ModelRejected | None:
+        path = self._settings.model_path
+        if path.is_file():
+            return None
+        return ModelRejected(f"The model file {path} is missing: fetch it with `parlour models get`")

@@ -1,0 +1,127 @@
+"""One life of the local model's child process, seen from the parent: start, ready, end.
+
+Restarting belongs to `local_model`; what happens inside the child belongs to `local_child`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import sys
+from asyncio.subprocess import PIPE, STDOUT, Process
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import pipeline
+
+_STOP_S = 3.0
+_LINE_BYTES = 1 << 20
+_IMPORT_ROOT = Path(pipeline.__file__).parent.parent
+"""As the child's working directory this lets `-m` find us, installed or in a checkout."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildSettings:
+    """What the child serves and with how much of the machine."""
+
+    model_path: Path
+    context_tokens: int = 4096
+    """Prompt and answer together, for each of the slots."""
+    slots: int = 2
+    """Answers generated at the same time."""
+    threads: int = 0
+    """Compute threads; 0 chooses for this machine."""
+
+
+class ChildFailed(Exception):
+    """The child ended, or said why it cannot serve; the text is the reason."""
+
+
+class ChildProcess:
+    """A running child. Made by `start`, ended by `stop`, which must be called."""
+
+    def __init__(self, process: Process, key: str) -> None:
+        self._process = process
+        self.key = key
+        """The random key that requests to this child must carry."""
+        self._last_words = ""
+
+    @classmethod
+    async def start(cls, settings: ChildSettings) -> Self:
+        """Start the process; it is not ready yet. Raises OSError when it cannot be started."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "pipeline.llm.local_child",
+            f"--model={settings.model_path.absolute()}",
+            f"--context={settings.context_tokens}",
+            f"--slots={settings.slots}",
+            f"--threads={settings.threads}",
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=STDOUT,
+            cwd=_IMPORT_ROOT,
+            limit=_LINE_BYTES,
+            # Ctrl-C in a terminal goes to the whole group; the turn in flight still needs the model.
+            start_new_session=True,
+        )
+        child = cls(process, secrets.token_hex(16))
+        if process.stdin is not None:
+            # Over the pipe, because command lines are readable by every user of the machine.
+            process.stdin.write(f"{child.key}\n".encode())
+        return child
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    async def ready(self) -> int:
+        """Wait until the child serves; its port on 127.0.0.1. Raises ChildFailed."""
+        while line := await self._line():
+            words = _announcement(line)
+            if "port" in words:
+                return int(words["port"])
+            if "error" in words:
+                raise ChildFailed(words["error"])
+        raise ChildFailed(await self.ended())
+
+    async def ended(self) -> str:
+        """Wait for the end of the process, reading what it prints; how it ended, in words."""
+        while await self._line():
+            pass
+        code = await self._process.wait()
+        how = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+        return f"{how}: {self._last_words}" if self._last_words else how
+
+    async def stop(self) -> None:
+        """End the process: ask by closing its input, then kill. Safe to call more than once."""
+        if self._process.returncode is not None:
+            return
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        try:
+            async with asyncio.timeout(_STOP_S):
+                await self.ended()
+        except TimeoutError:
+            self._process.kill()
+            await self.ended()
+
+    async def _line(self) -> str:
+        """The next line that the child prints; empty at the end."""
+        if self._process.stdout is None:
+            return ""
+        raw = await self._process.stdout.readline()
+        line = raw.decode("utf-8", "replace")
+        self._last_words = line.strip() or self._last_words
+        return line
+
+
+def _announcement(line: str) -> dict[str, str]:
+    """The child's JSON line; nothing for what native code prints."""
+    try:
+        words = json.loads(line)
+    except ValueError:
+        return {}
+    return {key: str(value) for key, value in words.items()} if isinstance(words, dict) else {}
