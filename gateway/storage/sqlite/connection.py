@@ -104,9 +104,7 @@ def _create_private(path: Path) -> None:
         if path.is_dir():
             raise StorageError(f"{path} is a folder; the store needs a file there") from None
         if not path.is_file():
-            raise StorageError(
-                f"{path.parent} is not a folder; the store's file cannot be made in it"
-            ) from None
+            raise StorageError(f"{path} cannot be created: {path.parent} is not a folder") from None
     except OSError as error:
         raise StorageError(
             f"{path} cannot be created ({error.strerror}); "

@@ -23,7 +23,7 @@ CURRENT_SESSION = """
     SELECT session_id FROM log
     WHERE thread = (SELECT id FROM threads WHERE key = ?) AND kind = 'session'
     ORDER BY id DESC LIMIT 1"""
-_COLUMNS = "SELECT id, kind, session_id, message_id, body, at FROM log"
+_COLUMNS = "SELECT id, kind, session_id, message_id, body, at"
 
 
 def append(db: sqlite3.Connection, lease: Lease, records: EncodedRecords) -> tuple[int, ...]:
@@ -86,6 +86,8 @@ def read_statement(
     limit: int | None,
 ) -> tuple[str, list[str | int]]:
     """The query of `read` and its values; newest first when there is a limit."""
+    # Named, because SQLite has no statistics to choose by, and takes the whole thread for one message.
+    index = "log_thread"
     conditions = ["thread = (SELECT id FROM threads WHERE key = ?)", "id > ?"]
     values: list[str | int] = [thread, after]
     if kinds is not None:
@@ -95,12 +97,15 @@ def read_statement(
             # Says nothing new, but lets SQLite prove that the index without steps has every row.
             conditions.append("kind <> 'step'")
     if session_id is not None:
+        if kinds is not None and "step" not in kinds:
+            index = "log_visible"
         conditions.append("session_id = ?")
         values.append(session_id)
     if message_id is not None:
+        index = "log_message"
         conditions.append("message_id = ?")
         values.append(message_id)
-    sql = f"{_COLUMNS} WHERE {' AND '.join(conditions)} ORDER BY id"
+    sql = f"{_COLUMNS} FROM log INDEXED BY {index} WHERE {' AND '.join(conditions)} ORDER BY id"
     if limit is not None:
         sql += " DESC LIMIT ?"
         values.append(max(0, limit))

@@ -16,10 +16,12 @@ _KNOWN = "SELECT id FROM outbox WHERE key = ?"
 _SELECT = """
     SELECT o.id, o.key, t.key, message_id, entry_id, body, state, attempts, not_before, created_at,
         receipt, error
-    FROM outbox AS o JOIN threads AS t ON t.id = o.thread """
-ALL_OPEN = _SELECT + "WHERE state IN ('ready', 'sending') ORDER BY o.id"
-OPEN_OF_THREAD = _SELECT + "WHERE state IN ('ready', 'sending') AND t.key = ? ORDER BY o.id"
-_ONE = _SELECT + "WHERE o.id = ?"
+    FROM outbox AS o """
+# Named, because SQLite, with no statistics to go by, would rather walk through everything ever sent.
+_SELECT_OPEN = _SELECT + "INDEXED BY outbox_open JOIN threads AS t ON t.id = o.thread "
+ALL_OPEN = _SELECT_OPEN + "WHERE state IN ('ready', 'sending') ORDER BY o.id"
+OPEN_OF_THREAD = _SELECT_OPEN + "WHERE state IN ('ready', 'sending') AND t.key = ? ORDER BY o.id"
+_ONE = _SELECT + "JOIN threads AS t ON t.id = o.thread WHERE o.id = ?"
 _SENDING = """
     UPDATE outbox SET state = 'sending', attempts = attempts + 1
     WHERE id = ? AND state IN ('ready', 'sending')"""

@@ -1,0 +1,139 @@
+"""The SQLite file itself: who may read it, whose it is, how it moves to a newer schema."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from gateway.storage.sqlite import SqliteStore
+from gateway.storage.sqlite.connection import open_writer
+from gateway.storage.sqlite.schema import APPLICATION_ID, MIGRATIONS, migrate
+from pipeline.domain.errors import StorageError
+from tests.contracts.store_values import entry
+from tests.gateway.storage.values import look
+
+
+async def _refusal(path: Path) -> str:
+    store = SqliteStore(path)
+    with pytest.raises(StorageError) as refused:
+        await store.open()
+    await store.close()
+    return str(refused.value)
+
+
+async def test_file_and_folder_are_for_their_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "data" / "store.db"
+    store = SqliteStore(path)
+    await store.open()
+    await store.accept(entry("1"))
+    modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
+    await store.close()
+    assert modes == {"store.db": 0o600, "store.db-wal": 0o600, "store.db-shm": 0o600}
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+async def test_a_new_file_is_brought_to_the_newest_schema(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    store = SqliteStore(path)
+    await store.open()
+    await store.close()
+    assert look(path, "PRAGMA user_version") == [(len(MIGRATIONS),)]
+    assert look(path, "PRAGMA application_id") == [(APPLICATION_ID,)]
+    assert look(path, "PRAGMA journal_mode") == [("wal",)]
+    assert look(path, "PRAGMA integrity_check") == [("ok",)]
+
+
+def test_each_later_step_runs_once_and_keeps_the_rows(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with closing(open_writer(path, synchronous="FULL")) as db:
+        db.execute("INSERT INTO threads (key) VALUES ('t:a:1')")
+        steps = (*MIGRATIONS, ("ALTER TABLE threads ADD COLUMN note TEXT NOT NULL DEFAULT 'none'",))
+        assert migrate(db, path, steps) == len(steps)
+        assert migrate(db, path, steps) == len(steps)
+        assert db.execute("SELECT key, note FROM threads").fetchall() == [("t:a:1", "none")]
+
+
+def test_a_step_that_fails_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with closing(open_writer(path, synchronous="FULL")) as db:
+        steps = (*MIGRATIONS, ("CREATE TABLE extra (n INTEGER)", "CREATE TABLE threads (n INTEGER)"))
+        with pytest.raises(sqlite3.OperationalError, match="already exists"):
+            migrate(db, path, steps)
+        assert db.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
+        assert db.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'extra'").fetchone() == (0,)
+
+
+async def test_a_newer_schema_is_refused_with_advice(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with closing(open_writer(path, synchronous="FULL")) as db:
+        db.execute("PRAGMA user_version = 99")
+    words = await _refusal(path)
+    assert str(path) in words
+    assert "version 99" in words
+    assert "newer release" in words
+    assert look(path, "PRAGMA user_version") == [(99,)]
+
+
+async def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    content = b"Dear diary, today I was mistaken for a database. " * 50
+    path.write_bytes(content)
+    words = await _refusal(path)
+    assert str(path) in words
+    assert "not a SQLite database" in words
+    assert path.read_bytes() == content
+
+
+async def test_the_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE recipes (name TEXT)")
+    content = path.read_bytes()
+    words = await _refusal(path)
+    assert str(path) in words
+    assert "another program" in words
+    assert path.read_bytes() == content
+
+
+async def test_a_damaged_file_is_refused_in_words(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    store = SqliteStore(path)
+    await store.open()
+    await store.close()
+    content = bytearray(path.read_bytes())
+    content[100:1024] = b"\xff" * 924  # the schema's first page, after the file's header
+    path.write_bytes(content)
+    words = await _refusal(path)
+    assert str(path) in words
+    assert "damaged" in words
+
+
+@pytest.mark.parametrize("place", ["/sys/kernel/store.db", "/proc/parlour/store.db"])
+async def test_a_folder_where_nothing_can_be_written_is_refused_by_name(place: str) -> None:
+    words = await _refusal(Path(place))
+    assert place in words
+    assert "cannot be created" in words
+
+
+async def test_a_folder_in_the_files_place_is_refused(tmp_path: Path) -> None:
+    assert "is a folder" in await _refusal(tmp_path)
+
+
+async def test_a_file_in_the_folders_place_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("not a folder")
+    assert str(tmp_path / "data" / "store.db") in await _refusal(tmp_path / "data" / "store.db")
+
+
+async def test_a_store_can_be_opened_again_after_a_refusal(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    path.write_bytes(b"nonsense" * 200)
+    store = SqliteStore(path)
+    with pytest.raises(StorageError):
+        await store.open()
+    path.unlink()
+    await store.open()
+    assert not (await store.accept(entry("1"))).duplicate
+    await store.close()

@@ -1,0 +1,41 @@
+"""What the SQLite tests share: looking into a file from outside, and holding the writer back."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from gateway.storage.sqlite import SqliteStore
+from gateway.storage.sqlite.lane import Work
+
+
+def look(path: Path, sql: str) -> list[tuple[Any, ...]]:
+    """The rows of `sql` on a connection of its own."""
+    with closing(sqlite3.connect(path)) as db:
+        return db.execute(sql).fetchall()
+
+
+def submit(store: SqliteStore, work: Work[Any]) -> Any:
+    """A future for `work`, run by the store's writer like any of its own calls."""
+    return store._writer.submit(work)
+
+
+@contextmanager
+def writer_held_back(store: SqliteStore) -> Iterator[None]:
+    """Calls made inside form one batch: the writer is busy until the block ends."""
+    entered, release = threading.Event(), threading.Event()
+
+    def wait(_: sqlite3.Connection) -> None:
+        entered.set()
+        release.wait(10)
+
+    submit(store, wait)
+    assert entered.wait(10)
+    try:
+        yield
+    finally:
+        release.set()
