@@ -34,7 +34,7 @@ from adapters.web.security import (
     security_headers,
 )
 from adapters.web.settings import ACCOUNT, CHANNEL, WebSettings
-from adapters.web.shared import GOING_AWAY, Shared
+from adapters.web.shared import CLOSE_TIMEOUT_S, GOING_AWAY, Shared
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput, StorageError
 from pipeline.domain.ids import ThreadKey
@@ -195,8 +195,9 @@ class WebAdapter:
         )
         if not socket.can_prepare(request):
             return _no_handshake_response()
+        # Every slot is free again after its holder's hello and close had their time.
         try:
-            async with asyncio.timeout(settings.hello_timeout_s):
+            async with asyncio.timeout(settings.hello_timeout_s + 2 * CLOSE_TIMEOUT_S):
                 await self._handshakes.acquire()
         except TimeoutError:
             return _busy_response()

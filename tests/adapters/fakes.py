@@ -1,0 +1,88 @@
+"""The gateway's side of an adapter, in memory: an inbox that dedupes, a timeline, one of every event."""
+
+from __future__ import annotations
+
+from adapters.channel import Acceptance
+from pipeline.domain import events
+from pipeline.domain.events import PipelineEvent, Thought
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import Inbound
+from pipeline.domain.timeline import TimelineEntry
+
+
+class MemoryTimeline:
+    """A Timeline over lists. `error` is raised instead of answering; `gate` runs before answering."""
+
+    def __init__(self) -> None:
+        self.lines: dict[ThreadKey, list[TimelineEntry]] = {}
+        self.error: Exception | None = None
+        self.calls: list[tuple[ThreadKey, int, int]] = []
+
+    def add(self, thread: ThreadKey, entry: TimelineEntry) -> None:
+        self.lines.setdefault(thread, []).append(entry)
+
+    async def entries(self, thread: ThreadKey, *, after: int, limit: int) -> tuple[TimelineEntry, ...]:
+        self.calls.append((thread, after, limit))
+        if self.error is not None:
+            raise self.error
+        lines = self.lines.get(thread, [])
+        durable = [line for line in lines if line.entry_id > after][-limit:]
+        return (*durable, *(line for line in lines if line.entry_id == 0))
+
+
+class MemoryInbox:
+    """An OnInbound that accepts each native id once. `refuse` gives the reason, `error` is raised."""
+
+    def __init__(self) -> None:
+        self.items: list[Inbound] = []
+        self.offered = 0
+        self.refuse: str | None = None
+        self.error: Exception | None = None
+
+    async def __call__(self, item: Inbound) -> Acceptance:
+        self.offered += 1
+        if self.error is not None:
+            raise self.error
+        if self.refuse is not None:
+            return Acceptance(status="refused", message_id=item.message_id, reason=self.refuse)
+        if any(known.native_id == item.native_id for known in self.items):
+            return Acceptance(status="duplicate", message_id=item.message_id)
+        self.items.append(item)
+        return Acceptance(status="accepted", message_id=item.message_id)
+
+
+def every_event(message_id: str) -> tuple[PipelineEvent, ...]:
+    """One event of each kind; tokens that add up to the final answer, and the terminal events last."""
+    ids = {"session_id": "ses_1", "message_id": message_id}
+    return (
+        events.TurnStarted(**ids),
+        events.TranscriptReady(**ids, text="hello", language="en", confidence=float("nan")),
+        events.NodeStarted(**ids, node="agent"),
+        events.NodeCompleted(**ids, node="agent", decision="end"),
+        events.LlmToken(**ids, text="Hel", offset=0),
+        events.LlmToken(**ids, text="lo \ud800\x1b[2J", offset=3),
+        events.ActionStarted(**ids, tool_name="shell", summary="ls"),
+        events.ShieldVerdict(
+            **ids, tool_name="shell", decision="ALLOW", tier=1, confidence=0.9, reasoning="read only"
+        ),
+        events.ActionCompleted(**ids, tool_name="shell", success=True, summary="done"),
+        events.ApprovalRequired(
+            **ids,
+            interaction_id="int_1",
+            tool_name="shell",
+            reasoning="it writes",
+            options=("allow", "deny"),
+            timeout_s=60.0,
+        ),
+        events.ApprovalResolved(**ids, interaction_id="int_1", choice="allow"),
+        events.OtrBlocked(**ids, reason="off the record"),
+        events.SubAgentSpawned(**ids, name="helper", task="look"),
+        events.SubAgentProgress(**ids, name="helper", status="looking"),
+        events.SubAgentCompleted(**ids, name="helper", result="found"),
+        events.SubAgentFailed(**ids, name="helper", reason="lost"),
+        events.SubAgentCancelled(**ids, name="helper"),
+        events.ResponseComplete(
+            **ids, content="Hello", thoughts=(Thought(stage="plan", summary="greet"),), entry_id=2
+        ),
+        events.ErrorEvent(**ids, code="model", message="no answer", recoverable=True, entry_id=3),
+    )

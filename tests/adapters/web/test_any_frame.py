@@ -1,0 +1,120 @@
+"""Property: whatever a client sends, it gets exactly one answer and the connection lives on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import WSMsgType
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from adapters.web.protocol import Limits, Problem, parse_frame
+from tests.adapters.web.harness import Browser, Page, WebHarness, serving
+
+LIMITS = Limits(text_chars=200, voice_bytes=1000, voice_seconds=60)
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    max_leaves=10,
+)
+_plausible = st.fixed_dictionaries(
+    {
+        "type": st.sampled_from(["hello", "message", "voice", "command", "approval", "ping", "event"])
+        | _json,
+    },
+    optional={
+        "client_id": st.from_regex(r"[A-Za-z0-9_-]{1,100}", fullmatch=True) | _json,
+        "text": st.text(max_size=300) | _json,
+        "name": st.sampled_from(["stop", "new", "help"]) | _json,
+        "mime": st.sampled_from(["audio/webm", ""]) | _json,
+        "size": st.integers() | _json,
+        "interaction": st.text() | _json,
+        "choice": st.text() | _json,
+        "token": st.text() | _json,
+        "chat": st.text() | _json,
+        "after": _json,
+        "protocol": st.sampled_from([1, 2]) | _json,
+    },
+)
+FRAMES = st.one_of(
+    st.text(),
+    st.binary(max_size=2000),
+    _json.map(json.dumps),
+    _plausible.map(json.dumps),
+)
+TEXT_FRAMES = st.one_of(st.text(), _json.map(json.dumps), _plausible.map(json.dumps))
+
+
+@given(raw=TEXT_FRAMES)
+def test_parsing_never_raises_and_a_problem_always_has_words(raw: str) -> None:
+    parsed = parse_frame(raw, LIMITS)
+    if isinstance(parsed, Problem):
+        assert parsed.code in {
+            "bad_frame",
+            "unknown_type",
+            "text_too_long",
+            "empty_message",
+            "voice_too_large",
+            "wrong_protocol",
+            "bad_chat",
+        }
+        assert ": " in parsed.message
+
+
+def test_any_sequence_of_frames_is_answered_and_leaves_the_connection_open(tmp_path: Path) -> None:
+    harness = WebHarness(tmp_path)
+    with asyncio.Runner() as runner:
+        context = serving(harness)
+        browser: Browser = runner.run(context.__aenter__())
+        page, _ = runner.run(browser.open())
+
+        @settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
+        @given(frames=st.lists(FRAMES, max_size=5))
+        def check(frames: list[str | bytes]) -> None:
+            runner.run(_send_and_check(page, frames))
+
+        try:
+            check()
+        finally:
+            runner.run(context.__aexit__(None, None, None))
+
+
+async def _send_and_check(page: Page, frames: list[str | bytes]) -> None:
+    for frame in frames:
+        if isinstance(frame, bytes):
+            await page.socket.send_bytes(frame)
+        else:
+            await page.socket.send_str(frame.encode("utf-8", "replace").decode())
+        answers = await page.ping()
+        assert {answer["type"] for answer in answers} <= {"problem", "accepted", "pong"}
+        assert len(answers) <= 2
+    assert not page.socket.closed
+
+
+@settings(deadline=None, max_examples=60)
+@given(data=st.data())
+def test_any_first_frame_gives_a_problem_and_no_state(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    frame: Any = data.draw(FRAMES)
+
+    async def check() -> None:
+        harness = WebHarness(tmp_path_factory.mktemp("web"))
+        async with serving(harness) as browser:
+            page = await browser.connect()
+            if isinstance(frame, bytes):
+                await page.socket.send_bytes(frame)
+            else:
+                await page.socket.send_str(frame.encode("utf-8", "replace").decode())
+            problem = await page.hear()
+            assert problem["type"] == "problem"
+            assert (await page.socket.receive()).type is WSMsgType.CLOSE
+        assert harness.inbox.offered == 0
+        assert harness.timeline.calls == []
+
+    asyncio.run(check())
