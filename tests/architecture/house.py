@@ -1,0 +1,74 @@
+"""What the architecture tests look at: the sources as syntax trees, and the documents as text."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("adapters", "gateway", "pipeline", "voice")
+_UNCHECKED = {".git", ".venv", "__pycache__", "data", "models", "build", "dist", "node_modules"}
+
+
+def python_files(*folders: str) -> Iterator[Path]:
+    """Every Python file below the named folders of the project, in order."""
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if "__pycache__" not in path.parts:
+                yield path
+
+
+def documents() -> list[Path]:
+    """Every Markdown file of the project."""
+    return [
+        path
+        for path in sorted(ROOT.rglob("*.md"))
+        if not any(part in _UNCHECKED or part.startswith(".") for part in path.relative_to(ROOT).parts[:-1])
+    ]
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    """The file's syntax tree."""
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def module_name(path: Path) -> str:
+    """`gateway.storage.ports` for the file of that module; a package's name for its `__init__`."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported_names(path: Path) -> set[str]:
+    """The dotted names that a file imports anywhere in it; `from a import b` gives `a` and `a.b`.
+
+    A call of `importlib.import_module` with a fixed name counts: late is not secret.
+    """
+    names: set[str] = set()
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module)
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Call) and _called(node) in ("import_module", "__import__"):
+            names |= {arg.value for arg in node.args if isinstance(arg, ast.Constant) and _is_name(arg.value)}
+    return names
+
+
+def _called(call: ast.Call) -> str:
+    function = call.func
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and all(part.isidentifier() for part in value.split("."))
+
+
+def relative(path: Path) -> str:
+    """The path from the project's root, for messages."""
+    return path.relative_to(ROOT).as_posix()

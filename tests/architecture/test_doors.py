@@ -1,0 +1,62 @@
+"""Other people's code: declared, behind its door, and out of the vocabulary. Complements .importlinter."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+
+from tests.architecture.house import PACKAGES, ROOT, imported_names, module_name, python_files
+
+IMPORT_NAMES = {"faster-whisper": "faster_whisper", "prometheus-client": "prometheus_client"}
+"""Where the name to import is not the name to install."""
+COMES_WITH = {"pydantic_core": "pydantic", "annotated_types": "pydantic", "openai": "litellm"}
+"""Parts of a declared package that are imported under a name of their own."""
+
+
+def third_party(*folders: str) -> dict[str, set[str]]:
+    """Imported top-level names that are neither ours nor the standard library's, and who imports them."""
+    found: dict[str, set[str]] = {}
+    for path in python_files(*folders):
+        for name in imported_names(path):
+            top = name.partition(".")[0]
+            if top not in PACKAGES and top not in sys.stdlib_module_names:
+                found.setdefault(top, set()).add(module_name(path))
+    return found
+
+
+def declared() -> set[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    requirements = [re.split(r"[\[<>=~! ]", text, maxsplit=1)[0] for text in project["dependencies"]]
+    return {IMPORT_NAMES.get(name, name) for name in requirements}
+
+
+def test_the_packages_import_only_what_the_project_declares() -> None:
+    used = {COMES_WITH.get(name, name) for name in third_party(*PACKAGES)}
+
+    assert used - declared() == set()
+
+
+def test_every_declared_dependency_is_used() -> None:
+    used = {COMES_WITH.get(name, name) for name in third_party(*PACKAGES)}
+
+    assert declared() - used == set()
+
+
+def test_the_vocabulary_needs_the_standard_library_only() -> None:
+    assert third_party("pipeline/domain") == {}
+
+
+def test_voice_needs_nothing_but_its_decoder_and_its_recogniser() -> None:
+    assert set(third_party("voice")) == {"av", "faster_whisper", "numpy"}
+
+
+def test_litellm_is_imported_at_its_door_and_nowhere_else() -> None:
+    assert third_party(*PACKAGES)["litellm"] == {"pipeline.llm.litellm_client"}
+
+
+def test_the_agent_names_neither_tools_nor_security() -> None:
+    reached = {name for path in python_files("pipeline/agent") for name in imported_names(path)}
+
+    assert reached
+    assert [name for name in reached if name.startswith(("pipeline.tools", "pipeline.security"))] == []
