@@ -21,6 +21,7 @@ from pipeline.llm.local_process import ChildFailed, ChildProcess, ChildSettings
 
 _WINDOW_S = 60.0
 _LOAD_TIMEOUT_S = 180.0
+_NOTICE_S = 0.5
 _FIRST_BACKOFF_S = 0.25
 _MAX_BACKOFF_S = 8.0
 
@@ -40,9 +41,8 @@ class LocalModel:
         self._slots = asyncio.Semaphore(settings.slots)
         self._supervisor: asyncio.Task[None] | None = None
         self._settled = asyncio.Event()
-        self._client: LitellmClient | None = None
+        self._life: _Life | None = None
         self._refusal: ModelUnavailable | None = None
-        self._child: ChildProcess | None = None
         self._closed = False
 
     @property
@@ -53,7 +53,7 @@ class LocalModel:
     @property
     def child_pid(self) -> int | None:
         """The process id of the child that serves now, for diagnosis."""
-        return self._child.pid if self._child is not None and self._client is not None else None
+        return self._life.child.pid if self._life is not None else None
 
     async def stream(self, request: LlmRequest) -> AsyncGenerator[LlmItem, None]:
         """See `LlmClient.stream`. Waits for a model that loads, and for a slot, within the deadline."""
@@ -65,10 +65,7 @@ class LocalModel:
         except TimeoutError:
             raise timed_out(request.timeout_s, self._target) from None
         try:
-            async with asyncio.timeout_at(deadline):
-                client = await self._usable()
-            rest = replace(request, timeout_s=max(deadline - loop.time(), 0.0))
-            async with contextlib.aclosing(client.stream(rest)) as items:
+            async with contextlib.aclosing(self._answer(request, deadline)) as items:
                 async for item in items:
                     yield item
         except (TimeoutError, ModelTimeout):
@@ -79,8 +76,8 @@ class LocalModel:
     async def warm_up(self) -> None:
         """Start the child and wait until it serves or cannot. Never raises a ModelError: see `status`."""
         with contextlib.suppress(ModelError):
-            client = await self._usable()
-            await client.warm_up()
+            life = await self._usable()
+            await life.client.warm_up()
 
     async def close(self) -> None:
         """End the child. Requests in flight fail with ModelUnavailable."""
@@ -91,16 +88,35 @@ class LocalModel:
         self._settle(ModelUnavailable("The local model is shut down"))
 
     def status(self) -> str:
-        if self._client is not None:
+        if self._life is not None:
             return "ready"
         missing = self._missing()
         if missing is not None:
             return str(missing)
         return str(self._refusal) if self._refusal is not None else f"loading {self._target.model}"
 
-    async def _usable(self) -> LitellmClient:
-        """The client of the running child; starts it first if need be. Raises what stands against it."""
-        if self._client is None and not self._closed:
+    async def _answer(self, request: LlmRequest, deadline: float) -> AsyncGenerator[LlmItem, None]:
+        """The answer of the child that serves, or of the next one if this one dies before the first word."""
+        loop = asyncio.get_running_loop()
+        for last_try in (False, True):
+            heard = False
+            async with asyncio.timeout_at(deadline):
+                life = await self._usable()
+            try:
+                rest = replace(request, timeout_s=max(deadline - loop.time(), 0.0))
+                async with contextlib.aclosing(life.client.stream(rest)) as items:
+                    async for item in items:
+                        heard = True
+                        yield item
+            except ModelUnavailable:
+                if heard or last_try or not await life.is_over():
+                    raise
+            else:
+                return
+
+    async def _usable(self) -> _Life:
+        """The child that serves; starts it first if need be. Raises what stands against it."""
+        if self._life is None and not self._closed:
             missing = self._missing()
             if missing is not None:
                 raise missing
@@ -108,17 +124,17 @@ class LocalModel:
                 self._supervisor = asyncio.create_task(  # noqa: TID251  # lives until close(), which awaits it
                     self._supervise(), name="local-model"
                 )
-        while self._client is None:
+        while self._life is None:
             await self._settled.wait()
             if self._refusal is not None:
                 raise ModelUnavailable(str(self._refusal), retry_after_s=self._refusal.retry_after_s)
-        return self._client
+        return self._life
 
     async def _supervise(self) -> None:
         """Run the child, again and again, until cancelled."""
         ends: deque[float] = deque(maxlen=self._restarts_per_minute)
         while True:
-            await self._live()
+            await self._live_once()
             now = self._clock.monotonic()
             ends.append(now)
             recent = sum(1 for end in ends if now - end < _WINDOW_S)
@@ -134,27 +150,20 @@ class LocalModel:
                 )
             await self._clock.sleep(delay)
 
-    async def _live(self) -> None:
+    async def _live_once(self) -> None:
         """One life of the child, from its start to its end."""
         try:
-            self._child = await ChildProcess.start(self._settings)
+            child = await ChildProcess.start(self._settings)
         except OSError as error:
             self._settle(ModelUnavailable(f"The process of the local model cannot be started: {error}"))
             return
         try:
             async with asyncio.timeout(_LOAD_TIMEOUT_S):
-                port = await self._child.ready()
-            self._client = LitellmClient(
-                model="openai/local",
-                label=self._target.model,
-                api_base=f"http://127.0.0.1:{port}/v1",
-                api_key=self._child.key,
-                clock=self._clock,
-                retries=0,
-            )
+                port = await child.ready()
+            self._life = _Life(child, self._client_of(child, port))
             self._refusal = None
             self._settled.set()
-            await self._child.ended()
+            await child.ended()
             self._settled.clear()
         except (ChildFailed, TimeoutError) as error:
             reason = str(error) or f"it did not load within {_LOAD_TIMEOUT_S:.0f} seconds"
@@ -165,10 +174,22 @@ class LocalModel:
                 )
             )
         finally:
-            client, self._client = self._client, None
-            await self._child.stop()
-            if client is not None:
-                await client.close()
+            life, self._life = self._life, None
+            if life is not None:
+                life.over.set()
+            await child.stop()
+            if life is not None:
+                await life.client.close()
+
+    def _client_of(self, child: ChildProcess, port: int) -> LitellmClient:
+        return LitellmClient(
+            model="openai/local",
+            label=self._target.model,
+            api_base=f"http://127.0.0.1:{port}/v1",
+            api_key=child.key,
+            clock=self._clock,
+            retries=0,
+        )
 
     def _settle(self, refusal: ModelUnavailable) -> None:
         """Answer waiting and coming requests with `refusal` until a child serves."""
@@ -180,3 +201,19 @@ class LocalModel:
         if path.is_file():
             return None
         return ModelRejected(f"The model file {path} is missing: fetch it with `parlour models get`")
+
+
+class _Life:
+    """A child that serves, until it is over."""
+
+    def __init__(self, child: ChildProcess, client: LitellmClient) -> None:
+        self.child = child
+        self.client = client
+        self.over = asyncio.Event()
+
+    async def is_over(self) -> bool:
+        """Whether the child has ended. A killed one refuses connections a moment before that shows."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_NOTICE_S):
+                await self.over.wait()
+        return self.over.is_set()

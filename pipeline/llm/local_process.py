@@ -6,6 +6,7 @@ Restarting belongs to `local_model`; what happens inside the child belongs to `l
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import secrets
 import sys
@@ -102,11 +103,14 @@ class ChildProcess:
         if self._process.stdin is not None:
             self._process.stdin.close()
         try:
-            async with asyncio.timeout(_STOP_S):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_STOP_S):
+                    await self.ended()
+        finally:
+            # Reached with a living process after the timeout, and when the caller is cancelled.
+            if self._process.returncode is None:
+                self._process.kill()
                 await self.ended()
-        except TimeoutError:
-            self._process.kill()
-            await self.ended()
 
     async def _line(self) -> str:
         """The next line that the child prints; empty at the end."""

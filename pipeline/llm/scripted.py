@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass
 
-from pipeline.domain.chat import estimate_tokens
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.domain.errors import (
     ConfigurationError,
@@ -124,7 +123,7 @@ class ScriptedLlm:
                 self.cancelled += 1
         yield LlmFinished(
             finish_reason=answer.finish_reason,
-            prompt_tokens=sum(estimate_tokens(m.content) for m in request.messages),
+            prompt_tokens=sum(len(words_of(m.content)) for m in request.messages),
             completion_tokens=len(answer.chunks),
         )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -54,6 +56,12 @@ async def collect(client: LlmClient, request: LlmRequest, into: list[LlmItem]) -
     """Put every item of the answer into `into`, which keeps them when the stream fails."""
     async for item in client.stream(request):
         into.append(item)  # noqa: PERF401  # extend would lose the items before a failure
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let others run until `condition` holds, which depends on another process."""
+    while not condition():  # noqa: ASYNC110  # a process's death sets no event here
+        await asyncio.sleep(0)
 
 
 def model_file() -> Path:

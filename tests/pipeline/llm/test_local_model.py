@@ -1,0 +1,143 @@
+"""The local model with the real file and a real child process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from pipeline.domain.clock import SystemClock
+from pipeline.domain.errors import ModelRejected, ModelTimeout, ModelUnavailable
+from pipeline.llm.client import LlmItem, TextDelta
+from pipeline.llm.local_model import LocalModel
+from pipeline.llm.local_process import ChildSettings
+from tests.pipeline.llm.asking import answer_of, ask, collect, model_file, until
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[LocalModel]:
+    local = LocalModel(ChildSettings(model_path=model_file()), clock=SystemClock())
+    yield local
+    await local.close()
+
+
+@pytest.mark.models
+async def test_a_question_that_arrives_while_the_model_loads_is_answered(model: LocalModel) -> None:
+    text, finished = await answer_of(model, ask("What is the capital of France?"))
+
+    assert "Paris" in text
+    assert finished.finish_reason == "stop"
+    assert finished.prompt_tokens > 10
+    assert finished.completion_tokens > 1
+    assert model.status() == "ready"
+    assert model.context_tokens == 4096
+
+
+@pytest.mark.models
+async def test_a_cancelled_answer_stops_at_once_and_frees_the_model(model: LocalModel) -> None:
+    loop = asyncio.get_running_loop()
+    await model.warm_up()
+    long_answers = [model.stream(ask("Count from 1 to 500.", max_tokens=2000)) for _ in range(2)]
+    for stream in long_answers:
+        assert isinstance(await anext(stream), TextDelta)
+    for stream in long_answers:
+        await stream.aclose()
+
+    started = loop.time()
+    text, _ = await answer_of(model, ask("What is the capital of Italy?"))
+    assert "Rome" in text
+    assert loop.time() - started < 15, "both slots still generate what nobody waits for"
+
+
+@pytest.mark.models
+@pytest.mark.crash
+async def test_a_killed_child_fails_its_answer_and_the_next_question_finds_a_new_one(
+    model: LocalModel,
+) -> None:
+    await model.warm_up()
+    first = model.child_pid
+    assert first is not None
+    heard: list[LlmItem] = []
+
+    async def kill_after_the_first_word() -> None:
+        await until(lambda: bool(heard))
+        os.kill(first, signal.SIGKILL)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(kill_after_the_first_word())
+        with pytest.raises(ModelUnavailable):
+            await collect(model, ask("Count from 1 to 500.", max_tokens=2000), heard)
+
+    text, _ = await answer_of(model, ask("What is the capital of France?"))
+    assert "Paris" in text
+    assert model.child_pid != first
+
+
+@pytest.mark.models
+@pytest.mark.crash
+async def test_close_ends_the_child_and_refuses_in_words(model: LocalModel) -> None:
+    await model.warm_up()
+    pid = model.child_pid
+    assert pid is not None
+    await model.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    with pytest.raises(ModelUnavailable, match="shut down"):
+        await answer_of(model, ask())
+
+
+@pytest.mark.models
+async def test_a_deadline_shorter_than_the_loading_is_kept(model: LocalModel) -> None:
+    with pytest.raises(ModelTimeout, match=r"within 0\.1 seconds"):
+        await answer_of(model, ask(timeout_s=0.1))
+
+
+@pytest.mark.models
+async def test_a_conversation_beyond_the_context_is_told_as_such(model: LocalModel) -> None:
+    with pytest.raises(ModelRejected, match="does not fit"):
+        await answer_of(model, ask("word " * 6000))
+
+
+async def test_a_missing_file_is_named_with_the_command_that_fetches_it(tmp_path: Path) -> None:
+    missing = tmp_path / "absent.gguf"
+    model = LocalModel(ChildSettings(model_path=missing), clock=SystemClock())
+    await model.warm_up()
+    for words in (model.status(), await _refusal(model)):
+        assert str(missing) in words
+        assert "parlour models get" in words
+    await model.close()
+
+
+async def test_a_file_that_is_no_model_is_refused_in_words(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(b"not a model")
+    model = LocalModel(ChildSettings(model_path=broken), clock=SystemClock())
+    with pytest.raises(ModelUnavailable, match="parlour models verify") as caught:
+        await answer_of(model, ask())
+    assert str(broken) in str(caught.value)
+    assert "cannot be loaded" in model.status()
+    await model.close()
+
+
+async def test_restarts_are_limited_within_a_minute(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(b"not a model")
+    model = LocalModel(ChildSettings(model_path=broken), clock=SystemClock(), restarts_per_minute=1)
+    await model.warm_up()
+    async with asyncio.timeout(20):
+        await until(lambda: "stopped 1 times" in model.status())
+    with pytest.raises(ModelUnavailable, match="trying again in") as caught:
+        await answer_of(model, ask())
+    assert caught.value.retry_after_s is not None
+    assert 50 < caught.value.retry_after_s <= 60
+    await model.close()
+
+
+async def _refusal(model: LocalModel) -> str:
+    with pytest.raises(ModelRejected) as caught:
+        await answer_of(model, ask())
+    return str(caught.value)
