@@ -111,7 +111,7 @@ class Gateway:
         self._parts.inbox.close()
         finished = await self._parts.worker.drain(drain_s)
         try:
-            async with asyncio.timeout(_DELIVERY_S):
+            async with asyncio.timeout(min(drain_s, _DELIVERY_S)):
                 await self._parts.deliveries.wait_idle()
         except TimeoutError:
             _log.warning("replies are left for the next start")

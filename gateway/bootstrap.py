@@ -295,6 +295,6 @@ def _discard_media(web: WebAdapter | None) -> Callable[[InboundMessage], Awaitab
         try:
             await web.discard(message.voice)
         except ParlourError:
-            _log.warning("a voice note's file could not be removed", extra={"message": message.message_id})
+            _log.warning("a voice note's file could not be removed", extra={"message_id": message.message_id})
 
     return discard

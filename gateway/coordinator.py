@@ -53,9 +53,9 @@ class ProcessingCoordinator:
         try:
             await self._store.renew_lease(lease, ttl_s=self._lease_s, now=self._clock.now())
         except FenceLost:
-            _log.warning("lease lost", extra={"thread": thread})
+            _log.warning("lease lost", extra={"thread_key": thread})
             self._held.pop(thread, None)
             on_lost()
         except StorageError:
             # The store may be back before the lease ends; the fence protects the record if not.
-            _log.exception("lease not renewed", extra={"thread": thread})
+            _log.exception("lease not renewed", extra={"thread_key": thread})

@@ -77,7 +77,7 @@ class Delivery:
     def _add(self, job: _Job) -> None:
         thread = job.reply.thread
         if (thread.channel, thread.account) not in self._channels:
-            _log.warning("reply kept: its channel is not running", extra={"thread": thread.encode()})
+            _log.warning("reply kept: its channel is not running", extra={"thread_key": thread.encode()})
             return
         lane = (thread.channel, thread.account, thread.chat)
         waiting = self._lanes.get(lane)

@@ -80,7 +80,7 @@ class Inbox:
             raise StorageError("the gateway is shutting down; send it again in a moment")
         verdict = self._access.authorise(item)
         if isinstance(verdict, Denied):
-            _log.warning("refused", extra={"thread": item.thread.encode(), "reason": verdict.reason})
+            _log.warning("refused", extra={"thread_key": item.thread.encode(), "reason": verdict.reason})
             self._telemetry.refused(item.thread.channel)
             return Acceptance(status="refused", message_id=item.message_id, reason=_NOT_ALLOWED)
         if isinstance(item, ApprovalReply):

@@ -96,7 +96,7 @@ class TurnRunner:
         )
         sender = self._telemetry.watch(self._hooks.sender_for(thread), entry.received_at)
         self._telemetry.turn_started(entry.received_at)
-        structlog.contextvars.bind_contextvars(thread=entry.thread, message_id=entry.message_id)
+        structlog.contextvars.bind_contextvars(thread_key=entry.thread, message_id=entry.message_id)
         try:
             if entry.cancelled:
                 stop.request()
@@ -111,7 +111,7 @@ class TurnRunner:
             raise
         finally:
             self._telemetry.turn_ended(journal.outcome or "interrupted")
-            structlog.contextvars.unbind_contextvars("thread", "message_id")
+            structlog.contextvars.unbind_contextvars("thread_key", "message_id")
 
     async def _dispatch(
         self, entry: InboxEntry, journal: StoreJournal, sender: EventSender, stop: StopSignal

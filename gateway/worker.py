@@ -122,9 +122,9 @@ class Worker:
                     if not await self._own(thread, live):
                         return
                 except FenceLost:
-                    _log.warning("thread taken over", extra={"thread": thread})
+                    _log.warning("thread taken over", extra={"thread_key": thread})
                 except StorageError:
-                    _log.exception("thread waits for the store", extra={"thread": thread})
+                    _log.exception("thread waits for the store", extra={"thread_key": thread})
                     await self._clock.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])
                     failures += 1
         finally:

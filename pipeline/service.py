@@ -68,6 +68,10 @@ class Pipeline:
         turn = _Turn(message=message, sender=TerminalGuard(sender), journal=journal)
         stop = stop or StopSignal()
         try:
+            await turn.send(TurnStarted(**turn.ids))
+            if message.voice is None and message.text.strip():
+                # Before the guard: what was said is on record even if it was stopped while it waited.
+                await journal.record_user(message.text, spoken=False)
             with stop.guard():
                 async with asyncio.timeout(self._settings.turn_timeout_s):
                     answer = await self._answer(turn)
@@ -88,9 +92,9 @@ class Pipeline:
             await turn.complete(answer)
 
     async def _answer(self, turn: _Turn) -> str:
-        await turn.send(TurnStarted(**turn.ids))
         text, spoken = await self._words(turn)
-        await turn.journal.record_user(text, spoken=spoken)
+        if spoken:
+            await turn.journal.record_user(text, spoken=True)
         context = RunContext(
             text=text,
             spoken=spoken,

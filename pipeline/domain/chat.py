@@ -14,8 +14,3 @@ class ChatMessage:
 
     role: Role
     content: str
-
-
-def estimate_tokens(text: str) -> int:
-    """Tokens of `text`, rounded up, at four characters each (the seeds' rule for budgets)."""
-    return -(-len(text) // 4)

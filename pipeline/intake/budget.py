@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.domain.chat import ChatMessage, estimate_tokens
+from pipeline.domain.chat import ChatMessage
 
 MAX_BUDGET_TOKENS = 96_000
 """Ceiling whatever the model's window (seed 0: MAX_TOKEN_BUDGET)."""
@@ -29,5 +29,10 @@ def fit_history(history: Sequence[ChatMessage], budget_tokens: int) -> tuple[Cha
 
 
 def message_tokens(message: ChatMessage) -> int:
-    """Estimated tokens of one message with its role."""
-    return estimate_tokens(message.content) + _TOKENS_PER_MESSAGE
+    """Estimated tokens of one message with its role, on the high side.
+
+    Three ASCII characters a token, and one token for any other character: small models' vocabularies
+    are poor outside English, and a prompt that overflows the window is refused as a whole.
+    """
+    ascii_chars = sum(map(str.isascii, message.content))
+    return -(-ascii_chars // 3) + len(message.content) - ascii_chars + _TOKENS_PER_MESSAGE

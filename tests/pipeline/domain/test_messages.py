@@ -1,0 +1,83 @@
+"""Inbound values: what cannot be a message is refused; commands are whole words."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.domain.errors import InvalidInput
+from pipeline.domain.events import (
+    ErrorEvent,
+    LlmToken,
+    PipelineEvent,
+    ResponseComplete,
+    Thought,
+    event_to_wire,
+    is_terminal,
+)
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import Author, InboundMessage, MediaRef, parse_command
+
+THREAD = ThreadKey(channel="web", account="local", chat="c1")
+
+
+def _message(text: str = "", voice: MediaRef | None = None) -> InboundMessage:
+    return InboundMessage(
+        message_id="m1",
+        native_id="n1",
+        thread=THREAD,
+        author=Author(id="owner"),
+        received_at=0.0,
+        text=text,
+        voice=voice,
+    )
+
+
+@pytest.mark.parametrize("text", ["", "   ", "\n\t"])
+def test_a_message_without_any_content_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="no text, no voice note"):
+        _message(text)
+
+
+def test_a_voice_note_without_a_caption_is_a_message() -> None:
+    assert _message(voice=MediaRef(channel="web", handle="h")).text == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("/stop", "stop"),
+        (" /STOP \n", "stop"),
+        ("/new@parlour_bot", "new"),
+        ("/help", "help"),
+        ("/stop it", None),
+        ("please /stop", None),
+        ("stop", None),
+        ("/unknown", None),
+        ("", None),
+    ],
+)
+def test_a_command_is_the_whole_text(text: str, command: str | None) -> None:
+    assert parse_command(text) == command
+
+
+def test_an_event_on_the_wire_is_its_fields_beside_its_type() -> None:
+    event = ResponseComplete(
+        session_id="s", message_id="m", content="hi", thoughts=(Thought(stage="reasoning", summary="x"),)
+    )
+    assert event_to_wire(event) == {
+        "type": "response_complete",
+        "session_id": "s",
+        "message_id": "m",
+        "content": "hi",
+        "thoughts": [{"stage": "reasoning", "summary": "x"}],
+        "entry_id": 0,
+    }
+
+
+def test_only_the_two_documented_events_are_terminal() -> None:
+    token: PipelineEvent = LlmToken(session_id="s", message_id="m", text="a", offset=0)
+    error: PipelineEvent = ErrorEvent(
+        session_id="s", message_id="m", code="timeout", message="x", recoverable=True
+    )
+    assert not is_terminal(token)
+    assert is_terminal(error)

@@ -1,0 +1,68 @@
+"""A whole gateway in the test's own process: real store, real pipeline, memory channel, scripted model."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway.app import Gateway
+from gateway.bootstrap import Extras, build
+from gateway.config import Secrets, load
+from gateway.storage.ports import Record, Store
+from gateway.storage.sqlite import SqliteStore
+from pipeline.domain.clock import Clock, SystemClock
+from pipeline.llm.scripted import ScriptedLlm
+from tests.support.channel import MemoryChannel
+from voice.scripted import ScriptedTranscriber
+
+THREAD = "console:local:c1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class House:
+    """A running gateway and what a test looks at."""
+
+    gateway: Gateway
+    channel: MemoryChannel
+    llm: ScriptedLlm
+    store: Store
+    transcriber: ScriptedTranscriber
+
+    async def records(self, *kinds: str, thread: str = THREAD) -> list[Record]:
+        """The thread's log, optionally of some kinds only."""
+        records = await self.store.read_log(thread)
+        return [record for record in records if not kinds or record.kind in kinds]
+
+
+@asynccontextmanager
+async def open_house(
+    data: Path,
+    *overrides: str,
+    llm: ScriptedLlm | None = None,
+    channel: MemoryChannel | None = None,
+    store: Store | None = None,
+    transcriber: ScriptedTranscriber | None = None,
+    clock: Clock | None = None,
+    drain_s: float = 5.0,
+) -> AsyncIterator[House]:
+    """Run a gateway on the folder `data`; the web channel is off unless an override turns it on."""
+    settings = load(None, {}, ["channels.web.enabled=false", f'data.dir="{data}"', *overrides])
+    llm = llm or ScriptedLlm.echo()
+    channel = channel or MemoryChannel()
+    store = store or SqliteStore(data / "parlour.sqlite3", synchronous="NORMAL")
+    transcriber = transcriber or ScriptedTranscriber()
+    extras = Extras(
+        channels=(lambda _timeline: channel,),
+        clock=clock or SystemClock(),
+        llm=llm,
+        transcriber=transcriber,
+        store=store,
+    )
+    gateway = build(settings, Secrets(()), extras)
+    await gateway.start()
+    try:
+        yield House(gateway=gateway, channel=channel, llm=llm, store=store, transcriber=transcriber)
+    finally:
+        await gateway.stop(drain_s)

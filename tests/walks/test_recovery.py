@@ -1,0 +1,168 @@
+"""After an interruption: everything accepted is finished, once, from where it stood."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from adapters.channel import Failure
+from gateway.delivery import REPEAT_LABEL
+from gateway.storage.ports import NewRecord, TurnCommit
+from pipeline.domain.errors import FenceLost
+from pipeline.domain.events import ErrorEvent
+from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
+from tests.support.channel import MemoryChannel, types_of
+from tests.support.house import THREAD, open_house
+
+
+def _never() -> ScriptedAnswer:
+    return ScriptedAnswer(chunks=("never",), gate=asyncio.Event())
+
+
+async def test_an_interrupted_turn_is_answered_after_the_restart_without_running_intake_again(
+    tmp_path: Path,
+) -> None:
+    llm = ScriptedLlm([_never()])
+    async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+        accepted = await house.channel.say("hi")
+        await house.channel.until(lambda: llm.requests)
+    async with open_house(tmp_path) as house:
+        reply = await house.channel.reply(accepted.message_id)
+        assert reply.text == "You said: hi"
+        started = [e for e in types_of(house.channel.events_of(accepted.message_id)) if e == "node_started"]
+        assert len(started) == 1
+        kinds = [record.kind for record in await house.records()]
+        assert kinds == ["session", "user", "step", "assistant"]
+
+
+async def test_everything_queued_is_answered_in_order_after_the_restart(tmp_path: Path) -> None:
+    llm = ScriptedLlm([_never()])
+    async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+        accepted = [await house.channel.say(f"m{number}") for number in range(4)]
+        await house.channel.until(lambda: llm.requests)
+    async with open_house(tmp_path) as house:
+        for one in accepted:
+            await house.channel.reply(one.message_id)
+        assert [reply.text for reply in house.channel.sent] == [f"You said: m{n}" for n in range(4)]
+
+
+async def test_a_drain_lets_the_running_turn_finish_and_refuses_new_ones(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    llm = ScriptedLlm([ScriptedAnswer(chunks=("done",), gate=gate)])
+    async with open_house(tmp_path, llm=llm) as house:
+        accepted = await house.channel.say("hi")
+        await house.channel.until(lambda: llm.requests)
+        async with asyncio.TaskGroup() as group:
+            stopping = group.create_task(house.gateway.stop(10))
+            await asyncio.sleep(0)
+            try:
+                await house.channel.say("too late")
+            except Exception as error:  # noqa: BLE001 - its words are asserted below
+                refusal = str(error)
+            gate.set()
+        assert stopping.result() is True
+        assert "shutting down" in refusal
+        assert [reply.message_id for reply in house.channel.sent] == [accepted.message_id]
+
+
+async def test_a_message_that_was_begun_three_times_is_set_aside_and_the_next_is_answered(
+    tmp_path: Path,
+) -> None:
+    llm = ScriptedLlm([_never()])
+    async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+        poison = await house.channel.say("poison")
+        await house.channel.until(lambda: llm.requests)
+    for _ in range(2):
+        llm = ScriptedLlm([_never()])
+        async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+            await house.channel.until(lambda seen=llm: seen.requests)
+    async with open_house(tmp_path) as house:
+        event = await house.channel.terminal(poison.message_id)
+        assert isinstance(event, ErrorEvent)
+        assert event.code == "gave_up"
+        assert "3 times" in event.message
+        fine = await house.channel.say("fine")
+        assert (await house.channel.reply(fine.message_id)).text == "You said: fine"
+
+
+async def test_an_owner_that_lost_its_lease_writes_nothing_and_the_new_owner_answers(
+    tmp_path: Path,
+) -> None:
+    gate = asyncio.Event()
+    llm = ScriptedLlm([ScriptedAnswer(chunks=("stale",), gate=gate), ScriptedAnswer.of("fresh")])
+    async with open_house(tmp_path, llm=llm) as house:
+        accepted = await house.channel.say("hi")
+        await house.channel.until(lambda: llm.requests)
+        await house.store.break_leases()
+        stolen = await house.store.acquire_lease(THREAD, "somebody else", ttl_s=0.2, now=0.0)
+        assert stolen is not None
+        gate.set()
+        reply = await house.channel.reply(accepted.message_id)
+        assert reply.text == "fresh"
+        assert [r.body["text"] for r in await house.records("assistant")] == ["fresh"]
+
+
+async def test_a_commit_with_a_stale_fence_leaves_no_trace(tmp_path: Path) -> None:
+    llm = ScriptedLlm([_never()])
+    async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+        await house.channel.say("hi")
+        await house.channel.until(lambda: llm.requests)
+        entry = await house.store.next_entry(THREAD)
+        assert entry is not None
+        await house.store.break_leases()
+        first = await house.store.acquire_lease(THREAD, "one", ttl_s=10, now=0.0)
+        await house.store.break_leases()
+        second = await house.store.acquire_lease(THREAD, "two", ttl_s=10, now=0.0)
+        assert first is not None
+        assert second is not None
+        record = NewRecord(kind="assistant", session_id="s", message_id="m", body={"text": "x"}, at=0.0)
+        before = await house.records()
+        try:
+            await house.store.commit_turn(
+                first, TurnCommit(seq=entry.seq, outcome="answered", records=(record,))
+            )
+        except FenceLost:
+            refused = True
+        else:
+            refused = False
+        assert refused
+        assert await house.records() == before
+
+
+async def test_a_reply_that_could_not_be_sent_is_delivered_after_the_restart(tmp_path: Path) -> None:
+    channel = MemoryChannel()
+    channel.failures.append(Failure(kind="rate_limit", message="slow down", retry_after_s=3600))
+    async with open_house(tmp_path, channel=channel, drain_s=0.1) as house:
+        accepted = await house.channel.say("hi")
+        await house.channel.terminal(accepted.message_id)
+        assert channel.sent == []
+    async with open_house(tmp_path) as house:
+        assert (await house.channel.reply(accepted.message_id)).text == "You said: hi"
+        assert house.llm.requests == []
+
+
+async def test_a_send_whose_outcome_is_unknown_is_repeated_with_a_label_where_it_may_show_twice(
+    tmp_path: Path,
+) -> None:
+    unknown = Failure(kind="transient", message="connection lost", maybe_delivered=True, retry_after_s=0.01)
+    for idempotent, expected in ((True, "You said: hi"), (False, REPEAT_LABEL + "You said: hi")):
+        channel = MemoryChannel(idempotent=idempotent)
+        channel.failures.append(unknown)
+        async with open_house(tmp_path / str(idempotent), channel=channel) as house:
+            accepted = await house.channel.say("hi")
+            assert (await house.channel.reply(accepted.message_id)).text == expected
+
+
+async def test_a_reply_that_the_platform_refuses_for_good_is_given_up_and_the_lane_goes_on(
+    tmp_path: Path,
+) -> None:
+    channel = MemoryChannel()
+    channel.failures.append(Failure(kind="permission", message="the bot was removed"))
+    async with open_house(tmp_path, channel=channel) as house:
+        await house.channel.say("first")
+        second = await house.channel.say("second")
+        await house.channel.reply(second.message_id)
+        assert [reply.text for reply in channel.sent] == ["You said: second"]
+        row = await house.store.outbox_row(1)
+        assert row is not None
+        assert (row.state, row.error) == ("failed", "the bot was removed")
