@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from adapters.channel import Failure
 from gateway.delivery import REPEAT_LABEL
 from gateway.storage.ports import NewRecord, TurnCommit
-from pipeline.domain.errors import FenceLost
+from pipeline.domain.errors import FenceLost, StorageError
 from pipeline.domain.events import ErrorEvent
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.channel import MemoryChannel, types_of
@@ -55,13 +57,10 @@ async def test_a_drain_lets_the_running_turn_finish_and_refuses_new_ones(tmp_pat
         async with asyncio.TaskGroup() as group:
             stopping = group.create_task(house.gateway.stop(10))
             await asyncio.sleep(0)
-            try:
+            with pytest.raises(StorageError, match="shutting down"):
                 await house.channel.say("too late")
-            except Exception as error:  # noqa: BLE001 - its words are asserted below
-                refusal = str(error)
             gate.set()
         assert stopping.result() is True
-        assert "shutting down" in refusal
         assert [reply.message_id for reply in house.channel.sent] == [accepted.message_id]
 
 
@@ -117,15 +116,9 @@ async def test_a_commit_with_a_stale_fence_leaves_no_trace(tmp_path: Path) -> No
         assert second is not None
         record = NewRecord(kind="assistant", session_id="s", message_id="m", body={"text": "x"}, at=0.0)
         before = await house.records()
-        try:
-            await house.store.commit_turn(
-                first, TurnCommit(seq=entry.seq, outcome="answered", records=(record,))
-            )
-        except FenceLost:
-            refused = True
-        else:
-            refused = False
-        assert refused
+        commit = TurnCommit(seq=entry.seq, outcome="answered", records=(record,))
+        with pytest.raises(FenceLost):
+            await house.store.commit_turn(first, commit)
         assert await house.records() == before
 
 

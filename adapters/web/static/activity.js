@@ -1,0 +1,30 @@
+/**
+ * Words for what the bot does between the question and the answer. One line each; events that a
+ * reader has no use for (graph nodes) give none.
+ *
+ * @module activity
+ */
+
+/** @type {Record<string, (event: Record<string, any>) => string>} */
+const WORDS = {
+  action_started: (event) => event.summary || `Using ${event.tool_name}…`,
+  action_completed: (event) => event.summary || `${event.tool_name} ${event.success ? 'is done' : 'did not work'}`,
+  shield_verdict: (event) => `${event.tool_name}: ${VERDICTS[event.decision] ?? 'checked'}`,
+  otr_blocked: (event) => `Off the record: ${event.reason}`,
+  sub_agent_spawned: (event) => `${event.name} starts: ${event.task}`,
+  sub_agent_progress: (event) => `${event.name}: ${event.status}`,
+  sub_agent_completed: (event) => `${event.name} is done`,
+  sub_agent_failed: (event) => `${event.name} could not finish: ${event.reason}`,
+  sub_agent_cancelled: (event) => `${event.name} was stopped`,
+};
+
+/** @type {Record<string, string>} */
+const VERDICTS = { ALLOW: 'allowed', BLOCK: 'not allowed', ESCALATE: 'needs your word' };
+
+/**
+ * @param {Record<string, any>} event
+ * @returns {string} empty when there is nothing to say
+ */
+export function activityOf(event) {
+  return WORDS[event.type]?.(event) ?? '';
+}

@@ -1,0 +1,283 @@
+/**
+ * Puts the page together: connection, conversation, outbox and the parts on the screen. Every
+ * decision that involves two of them is here; each part alone is in its own module.
+ *
+ * @module app
+ */
+
+import { Composer } from './composer.js';
+import { Connection } from './connection.js';
+import { byId } from './dom.js';
+import { Outbox, newClientId } from './outbox.js';
+import { read, wireTheme, write } from './settings.js';
+import { SignIn } from './signin.js';
+import { StatusLine } from './status.js';
+import { ConversationStore } from './store.js';
+import { clock } from './times.js';
+import { LogView } from './view.js';
+import { VoiceButton } from './voice.js';
+
+/** @typedef {import('./connection.js').Frame} Frame */
+/** @typedef {import('./items.js').Item} Item */
+
+const COMMANDS = new Set(['/stop', '/new', '/help']);
+const RESEND_MS = 4000;
+const LOCKED_MS = 20_000;
+
+/** What the gateway allows; the values before its first `welcome` are the protocol's own. */
+let limits = { text_chars: 8000, voice_bytes: 20_971_520, voice_seconds: 300 };
+let botName = 'Parlour';
+let resendTimer = 0;
+/** The last `problem` of this connection: it tells why the gateway closes it. */
+let lastProblem = { code: '', message: '' };
+
+const outbox = new Outbox();
+let lostVoices = outbox.takeLostVoices();
+const status = new StatusLine();
+const store = new ConversationStore((item, change) => {
+  view.touch(item);
+  if (change === 'changed' && item.role === 'assistant' && !item.streaming && connection.state === 'ready') status.answered();
+  refreshRunning();
+});
+const view = new LogView(store, { retry, discard, choose, botName: () => botName });
+const connection = new Connection({
+  hello: () => ({ token: signIn.token, chat: read('chat'), after: store.highest }),
+  onFrame: receive,
+  onState: (state) => status.link(state, signIn.proven),
+  onClose: closed,
+});
+const signIn = new SignIn(() => connection.connect());
+const composer = new Composer({ limit: () => limits.text_chars, onSend: say });
+const voice = new VoiceButton({
+  limits: () => limits,
+  onRecording: sendRecording,
+  onTrouble: (words) => status.tell(words),
+  onStatus: (words) => status.announce(words),
+});
+
+start();
+
+function start() {
+  wireTheme(byId('theme'));
+  wireButtons();
+  wireKeys();
+  for (const { clientId, text, at } of outbox.texts()) {
+    store.add({ role: 'user', clientId, text, at, state: 'sending' });
+  }
+  if (signIn.token) {
+    byId('app').hidden = false;
+    connection.connect();
+  } else {
+    signIn.show();
+  }
+}
+
+/** @param {Frame} frame */
+function receive(frame) {
+  switch (frame.type) {
+    case 'welcome':
+      welcome(frame);
+      return;
+    case 'entry':
+      store.entry(frame);
+      return;
+    case 'snapshot':
+      store.snapshot(frame);
+      return;
+    case 'ready':
+      store.endHistory();
+      view.endHistory();
+      tellLostVoices();
+      // The connection counts as ready only after this frame.
+      queueMicrotask(sendWaiting);
+      return;
+    case 'accepted':
+      outbox.remove(frame.client_id);
+      store.accepted(frame);
+      return;
+    case 'event':
+      store.event(frame.event);
+      return;
+    case 'problem':
+      problem(frame);
+  }
+}
+
+/** @param {Frame} frame */
+function welcome(frame) {
+  limits = { ...limits, ...frame.limits };
+  botName = frame.bot || botName;
+  byId('bot-name').textContent = botName;
+  status.name(botName);
+  byId('mic').hidden = frame.voice === false;
+  const opening = signIn.open;
+  signIn.accept();
+  if (read('chat') !== frame.chat) store.reset();
+  write('chat', frame.chat);
+  view.beginHistory();
+  store.beginHistory();
+  composer.refresh();
+  if (opening) composer.focus();
+}
+
+/** @param {Frame} frame */
+function problem({ code, message, client_id: clientId }) {
+  lastProblem = { code, message };
+  if (code === 'bad_chat') {
+    // The gateway's store was replaced: the conversation kept here is not its own any more.
+    write('chat', null);
+    store.reset();
+    return;
+  }
+  const item = clientId ? store.byClient.get(clientId) : undefined;
+  if (item && code === 'unavailable') {
+    store.update(item, { problem: `${message} Trying again…` });
+    clearTimeout(resendTimer);
+    resendTimer = setTimeout(sendWaiting, RESEND_MS);
+  } else if (item) {
+    if (!item.audio) outbox.remove(clientId);
+    store.update(item, { state: 'failed', problem: message, place: store.highest + 0.5 });
+    status.announce(`Not sent: ${message}`);
+  } else if (!['wrong_token', 'too_many_attempts', 'hello_timeout'].includes(code)) {
+    status.tell(message);
+  }
+}
+
+/** @param {number} code @returns {'retry' | 'stop' | number} */
+function closed(code) {
+  const why = lastProblem;
+  lastProblem = { code: '', message: '' };
+  if (why.code === 'bad_chat') return 0;
+  if (code === 4401) {
+    const stale = signIn.proven;
+    signIn.forget();
+    signIn.show(stale ? 'The access token has changed. Enter the one that the gateway printed when it started.' : 'This token is not right. Check it against the line that the gateway printed when it started.');
+    return 'stop';
+  }
+  if (code === 4429) {
+    if (signIn.proven) return LOCKED_MS;
+    signIn.show('Too many wrong tokens. Wait a minute, then try again.');
+    return 'stop';
+  }
+  if (signIn.proven) return 'retry';
+  signIn.show(why.message || 'The gateway cannot be reached. Is it running? Try again in a moment.');
+  return 'stop';
+}
+
+function tellLostVoices() {
+  for (const { seconds } of lostVoices) {
+    store.addLocal('notice', `A voice note (${clock(seconds)}) was not confirmed before the page was closed, and its sound is gone. If it is missing above, please record it again.`);
+  }
+  lostVoices = [];
+}
+
+/** Everything not accepted yet, oldest first; each carries its own key, so twice counts once. */
+function sendWaiting() {
+  const texts = outbox.texts().map((item) => ({ at: item.at, clientId: item.clientId, text: item.text }));
+  for (const item of [...texts, ...outbox.voices.values()].sort((a, b) => a.at - b.at)) {
+    if (store.byClient.get(item.clientId)?.state === 'failed') continue;
+    if ('text' in item) {
+      connection.send({ type: 'message', client_id: item.clientId, text: item.text });
+    } else {
+      const header = { type: 'voice', client_id: item.clientId, mime: item.mime, size: item.blob.size };
+      connection.sendVoice(header, item.blob);
+    }
+  }
+}
+
+/** @param {string} text */
+function say(text) {
+  status.tell('');
+  if (COMMANDS.has(text.toLowerCase())) {
+    command(text.slice(1).toLowerCase());
+    return;
+  }
+  const item = { clientId: newClientId(), text, at: Date.now() / 1000 };
+  outbox.addText(item);
+  store.add({ role: 'user', state: 'sending', ...item });
+  view.toEnd();
+  connection.send({ type: 'message', client_id: item.clientId, text });
+}
+
+/** @param {import('./recorder.js').Recording} recording */
+function sendRecording({ blob, mime, seconds }) {
+  const item = { clientId: newClientId(), blob, mime, seconds, at: Date.now() / 1000 };
+  outbox.addVoice(item);
+  store.add({ role: 'user', state: 'sending', spoken: true, clientId: item.clientId, at: item.at, seconds, audio: blob });
+  view.toEnd();
+  status.announce('Voice note sent.');
+  connection.sendVoice({ type: 'voice', client_id: item.clientId, mime, size: blob.size }, blob);
+}
+
+/** @param {string} name */
+function command(name) {
+  if (connection.send({ type: 'command', client_id: newClientId(), name })) return;
+  status.tell('Not connected just now. Try again when the connection is back.');
+}
+
+/** @param {Item} item a failed message, or the error that a message ended with */
+function retry(item) {
+  const source = item.role === 'error' ? store.find(item.messageId, 'user') : item;
+  if (item.role !== 'error') discard(item);
+  if (source?.audio) sendRecording({ blob: source.audio, mime: source.audio.type, seconds: source.seconds });
+  else if (source?.text) say(source.text);
+}
+
+/** @param {Item} item */
+function discard(item) {
+  outbox.remove(item.clientId);
+  store.remove(item);
+  composer.focus();
+}
+
+/** @param {Item} item @param {string} choice */
+function choose(item, choice) {
+  const interaction = item.approval?.interaction ?? '';
+  if (connection.send({ type: 'approval', client_id: newClientId(), interaction, choice })) return;
+  status.tell('Not connected just now. Answer again when the connection is back.');
+}
+
+function refreshRunning() {
+  const running = store.active.size > 0;
+  byId('stop').hidden = !running;
+  status.running(running);
+}
+
+function wireButtons() {
+  byId('stop').addEventListener('click', () => {
+    command('stop');
+    composer.focus();
+  });
+  byId('new-chat').addEventListener('click', () => {
+    command('new');
+    composer.focus();
+  });
+  byId('sign-out').addEventListener('click', () => {
+    signIn.forget();
+    connection.drop();
+    location.replace(location.pathname);
+  });
+  for (const chip of document.querySelectorAll('#empty .chip')) {
+    chip.addEventListener('click', () => say(chip.textContent?.trim() ?? ''));
+  }
+  window.addEventListener('storage', (event) => {
+    if (event.key === 'parlour.token' && event.newValue === null && signIn.proven) location.reload();
+  });
+  window.addEventListener('beforeunload', (event) => {
+    if (outbox.voices.size > 0 || voice.recording) event.preventDefault();
+  });
+}
+
+function wireKeys() {
+  document.addEventListener('keydown', (event) => {
+    if (signIn.open || event.isComposing) return;
+    const target = /** @type {HTMLElement} */ (event.target);
+    if (event.key === 'Escape') {
+      if (voice.recording || voice.starting) voice.cancel();
+      else if (store.active.size > 0) command('stop');
+    } else if (event.key === '/' && !target.closest('input, textarea') && !event.ctrlKey && !event.metaKey && !event.altKey) {
+      event.preventDefault();
+      composer.focus();
+    }
+  });
+}

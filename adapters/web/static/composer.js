@@ -1,0 +1,85 @@
+/**
+ * The field where a message is written: it grows with the text, keeps a draft, sends with Enter.
+ * What is written goes to `onSend`; composer.js does not know how it travels.
+ *
+ * @module composer
+ */
+
+import { byId } from './dom.js';
+import { read, write } from './settings.js';
+
+/** From this share of the longest text on, the characters left are shown. */
+const COUNT_FROM = 0.8;
+
+export class Composer {
+  /**
+   * @param {{ limit: () => number, onSend: (text: string) => void }} options `limit` in characters
+   */
+  constructor({ limit, onSend }) {
+    this.limit = limit;
+    this.onSend = onSend;
+    /** @type {HTMLTextAreaElement} */
+    this.input = byId('input');
+    this.counter = byId('counter');
+    /** @type {HTMLButtonElement} */
+    this.button = byId('send');
+    this.input.value = read('draft', sessionStorage) ?? '';
+    byId('composer').addEventListener('submit', (/** @type {Event} */ event) => {
+      event.preventDefault();
+      this.#submit();
+    });
+    this.input.addEventListener('input', () => this.#changed());
+    this.input.addEventListener('keydown', (event) => {
+      // While an input method composes a word, Enter belongs to the word.
+      if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      this.#submit();
+    });
+    // A press on the card around the field is meant for the field.
+    byId('composer-card').addEventListener('click', (/** @type {MouseEvent} */ event) => {
+      if (event.target === event.currentTarget) this.input.focus();
+    });
+    this.#changed();
+  }
+
+  focus() {
+    this.input.focus();
+  }
+
+  /** @param {string} text shown for the author to change or send */
+  fill(text) {
+    this.input.value = text;
+    this.#changed();
+    this.input.focus();
+  }
+
+  /** The limit may have changed. */
+  refresh() {
+    this.#changed();
+  }
+
+  #submit() {
+    const text = this.input.value.trim();
+    if (!text || this.#left() < 0) return;
+    this.fill('');
+    this.onSend(text);
+  }
+
+  /** Characters left; the gateway counts code points, so a smile is one. */
+  #left() {
+    return this.limit() - [...this.input.value.trim()].length;
+  }
+
+  #changed() {
+    const { input, counter, button } = this;
+    write('draft', input.value || null, sessionStorage);
+    input.style.height = 'auto';
+    input.style.height = `${input.scrollHeight}px`;
+    const left = this.#left();
+    counter.hidden = left > this.limit() * (1 - COUNT_FROM);
+    counter.textContent = left < 0 ? `${-left} characters too many` : `${left} characters left`;
+    counter.classList.toggle('over', left < 0);
+    input.setAttribute('aria-invalid', String(left < 0));
+    button.disabled = left < 0 || !input.value.trim();
+  }
+}

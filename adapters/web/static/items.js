@@ -1,0 +1,62 @@
+/**
+ * One row of the conversation, as plain data. Not its drawing; that is rows.js.
+ *
+ * @module items
+ */
+
+/**
+ * @typedef {'user' | 'assistant' | 'notice' | 'error' | 'session' | 'approval'} Role
+ * @typedef {'' | 'sending' | 'queued' | 'answering' | 'answered' | 'failed'} Delivery
+ *
+ * @typedef {object} Item one row of the conversation
+ * @property {number} uid the page's own identity of the row
+ * @property {Role} role
+ * @property {string} messageId empty until the gateway has accepted it
+ * @property {string} clientId empty unless this page sent it
+ * @property {number} entryId 0 until it is a durable line
+ * @property {string} text
+ * @property {number} at Unix seconds
+ * @property {boolean} spoken
+ * @property {string} code
+ * @property {Delivery} state how far a user's message is
+ * @property {boolean} streaming the answer is still being written
+ * @property {number} length code points received of a streaming answer, gaps included
+ * @property {string} activity what the bot is doing meanwhile, in words
+ * @property {string} problem why it was not sent, in words
+ * @property {boolean} recoverable sending it again may help
+ * @property {number} seconds length of a voice note
+ * @property {Blob | null} audio the voice note, while this page still has it
+ * @property {number} place where a row without `entryId` stands; 0 is at the end
+ * @property {{ interaction: string, tool: string, options: string[], choice: string, open: boolean } | null} approval
+ */
+
+let made = 0;
+
+/**
+ * @param {Partial<Item> & { role: Role }} fields what is known of it
+ * @returns {Item}
+ */
+export function newItem(fields) {
+  made += 1;
+  return {
+    uid: made,
+    messageId: '',
+    clientId: '',
+    entryId: 0,
+    text: '',
+    at: Date.now() / 1000,
+    spoken: false,
+    code: '',
+    state: '',
+    streaming: false,
+    length: 0,
+    activity: '',
+    problem: '',
+    recoverable: false,
+    seconds: 0,
+    audio: null,
+    place: 0,
+    approval: null,
+    ...fields,
+  };
+}

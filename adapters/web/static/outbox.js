@@ -1,0 +1,84 @@
+/**
+ * Messages that the gateway has not yet accepted. Texts survive a reload (localStorage); voice
+ * notes live in memory only, and a marker in the tab's session storage tells when one was lost.
+ * It does not send: app.js asks for what is waiting and sends it.
+ *
+ * @module outbox
+ */
+
+import { readJson, write } from './settings.js';
+
+/**
+ * @typedef {{ clientId: string, text: string, at: number }} TextItem
+ * @typedef {{ clientId: string, blob: Blob, mime: string, seconds: number, at: number }} VoiceItem
+ * @typedef {{ clientId: string, seconds: number, at: number }} VoiceMarker
+ */
+
+/** @returns {string} a new dedupe key of the alphabet that the protocol allows */
+export function newClientId() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return `w_${Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')}`;
+}
+
+export class Outbox {
+  constructor() {
+    /** @type {Map<string, VoiceItem>} */
+    this.voices = new Map();
+  }
+
+  /** @returns {TextItem[]} oldest first */
+  texts() {
+    return readJson('outbox', /** @type {TextItem[]} */ ([])).filter(
+      (item) => typeof item?.clientId === 'string' && typeof item.text === 'string',
+    );
+  }
+
+  /** @param {TextItem} item */
+  addText(item) {
+    this.#keepTexts([...this.texts().filter((kept) => kept.clientId !== item.clientId), item]);
+  }
+
+  /** @param {VoiceItem} item */
+  addVoice(item) {
+    this.voices.set(item.clientId, item);
+    this.#keepMarkers();
+  }
+
+  /**
+   * Forgets an item: it was accepted, refused for good, or discarded by its author.
+   *
+   * @param {string} clientId
+   */
+  remove(clientId) {
+    const texts = this.texts();
+    const left = texts.filter((item) => item.clientId !== clientId);
+    if (left.length !== texts.length) this.#keepTexts(left);
+    if (this.voices.delete(clientId)) this.#keepMarkers();
+  }
+
+  /** @param {string} clientId */
+  has(clientId) {
+    return this.voices.has(clientId) || this.texts().some((item) => item.clientId === clientId);
+  }
+
+  /**
+   * Voice notes that an earlier life of this tab had not got accepted. Each is reported once.
+   *
+   * @returns {VoiceMarker[]}
+   */
+  takeLostVoices() {
+    const lost = readJson('voices', /** @type {VoiceMarker[]} */ ([]), sessionStorage);
+    write('voices', null, sessionStorage);
+    return lost.filter((marker) => typeof marker?.seconds === 'number');
+  }
+
+  /** @param {TextItem[]} items */
+  #keepTexts(items) {
+    write('outbox', items.length ? JSON.stringify(items) : null);
+  }
+
+  #keepMarkers() {
+    const markers = [...this.voices.values()].map(({ clientId, seconds, at }) => ({ clientId, seconds, at }));
+    write('voices', markers.length ? JSON.stringify(markers) : null, sessionStorage);
+  }
+}

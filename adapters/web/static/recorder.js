@@ -1,0 +1,141 @@
+/**
+ * The microphone: one recording at a time, with its level and its length. It knows no button and
+ * sends nothing; voice.js does the first, app.js the second.
+ *
+ * @module recorder
+ */
+
+/**
+ * @typedef {{ blob: Blob, mime: string, seconds: number }} Recording
+ * @typedef {'unsupported' | 'insecure' | 'denied' | 'missing' | 'busy' | 'failed'} Trouble
+ */
+
+const PREFERRED = ['audio/webm;codecs=opus', 'audio/mp4', 'audio/ogg;codecs=opus', 'audio/webm'];
+
+/** @type {Record<Trouble, string>} */
+const TROUBLE_WORDS = {
+  unsupported: 'This browser cannot record sound. Please type instead.',
+  insecure: 'Browsers allow the microphone only over https or on this very computer (localhost).',
+  denied: 'The microphone is blocked. Allow it for this page in the browser’s site settings, then try again.',
+  missing: 'No microphone was found. Plug one in, or type instead.',
+  busy: 'Another program is using the microphone. Close it there and try again.',
+  failed: 'The recording could not be started. Try again, or type instead.',
+};
+
+/** Why there is no recording; `message` is fit to show. */
+export class RecorderError extends Error {
+  /** @param {Trouble} trouble */
+  constructor(trouble) {
+    super(TROUBLE_WORDS[trouble]);
+    this.trouble = trouble;
+  }
+}
+
+export class Recorder {
+  /** @param {MediaStream} stream @param {() => void} onEnd the microphone went away by itself */
+  constructor(stream, onEnd) {
+    this.stream = stream;
+    this.startedAt = performance.now();
+    this.bytes = 0;
+    /** @type {Blob[]} */
+    this.parts = [];
+    this.media = new MediaRecorder(stream, { mimeType: bestType(), audioBitsPerSecond: 32_000 });
+    this.media.addEventListener('dataavailable', (event) => {
+      this.parts.push(event.data);
+      this.bytes += event.data.size;
+    });
+    stream.getAudioTracks()[0]?.addEventListener('ended', onEnd);
+    this.sound = new AudioContext();
+    this.analyser = this.sound.createAnalyser();
+    this.analyser.fftSize = 1024;
+    this.sound.createMediaStreamSource(stream).connect(this.analyser);
+    this.samples = new Float32Array(this.analyser.fftSize);
+    this.media.start(250);
+  }
+
+  /**
+   * Asks for the microphone and starts.
+   *
+   * @param {MediaTrackConstraints} constraints
+   * @param {() => void} onEnd
+   * @returns {Promise<Recorder>}
+   * @throws {RecorderError}
+   */
+  static async start(constraints, onEnd) {
+    if (!navigator.mediaDevices?.getUserMedia) throw new RecorderError(isSecureContext ? 'unsupported' : 'insecure');
+    if (typeof MediaRecorder === 'undefined' || !bestType()) throw new RecorderError('unsupported');
+    /** @type {MediaStream} */
+    let stream;
+    try {
+      stream = await navigator.mediaDevices.getUserMedia({ audio: constraints });
+    } catch (error) {
+      throw new RecorderError(troubleOf(error));
+    }
+    try {
+      return new Recorder(stream, onEnd);
+    } catch {
+      for (const track of stream.getTracks()) track.stop();
+      throw new RecorderError('failed');
+    }
+  }
+
+  /** Seconds since the start. */
+  get seconds() {
+    return (performance.now() - this.startedAt) / 1000;
+  }
+
+  /** @returns {number} loudness now, 0 to 1, on a scale that follows the ear */
+  level() {
+    this.analyser.getFloatTimeDomainData(this.samples);
+    let sum = 0;
+    for (const sample of this.samples) sum += sample * sample;
+    const decibels = 20 * Math.log10(Math.sqrt(sum / this.samples.length) + 1e-6);
+    return Math.min(1, Math.max(0, (decibels + 60) / 54));
+  }
+
+  /** @returns {Promise<Recording>} what was recorded; the microphone is free again */
+  async stop() {
+    const seconds = this.seconds;
+    await new Promise((resolve) => {
+      this.media.addEventListener('stop', resolve, { once: true });
+      if (this.media.state === 'inactive') resolve(undefined);
+      else this.media.stop();
+    });
+    this.#free();
+    const mime = this.media.mimeType.split(';')[0];
+    return { blob: new Blob(this.parts, { type: mime }), mime, seconds };
+  }
+
+  /** Throws the recording away. */
+  cancel() {
+    if (this.media.state !== 'inactive') this.media.stop();
+    this.#free();
+  }
+
+  #free() {
+    for (const track of this.stream.getTracks()) track.stop();
+    if (this.sound.state !== 'closed') void this.sound.close();
+  }
+}
+
+/** @returns {string} empty when the browser can record none of them */
+function bestType() {
+  return PREFERRED.find((type) => MediaRecorder.isTypeSupported(type)) ?? '';
+}
+
+/** @param {unknown} error of getUserMedia @returns {Trouble} */
+function troubleOf(error) {
+  switch (error instanceof DOMException ? error.name : '') {
+    case 'NotAllowedError':
+    case 'SecurityError':
+      return 'denied';
+    case 'NotFoundError':
+    case 'OverconstrainedError':
+      return 'missing';
+    case 'NotReadableError':
+    case 'AbortError':
+      return 'busy';
+    default:
+      return 'failed';
+  }
+}

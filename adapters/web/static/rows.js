@@ -1,0 +1,184 @@
+/**
+ * How one item of the conversation looks. A row is built from an item and updated in place; where
+ * it stands is view.js's matter.
+ *
+ * @module rows
+ */
+
+import { copyButton, el, icon } from './dom.js';
+import { renderMarkdown } from './markdown.js';
+import { clock, timeOf } from './times.js';
+
+/**
+ * @typedef {import('./items.js').Item} Item
+ *
+ * @typedef {object} RowActions
+ * @property {(item: Item) => void} retry send a failed or unanswered message again
+ * @property {(item: Item) => void} discard forget a message that could not be sent
+ * @property {(item: Item, choice: string) => void} choose answer an approval
+ * @property {() => string} botName
+ */
+
+/** @type {Record<string, string>} */
+const STATE_WORDS = { sending: 'Sending…', queued: 'Waiting its turn', answering: '', answered: '', failed: 'Not sent', '': '' };
+
+/** Errors that are somebody's wish rather than a failure. */
+const QUIET_CODES = new Set(['stopped', 'cancelled', 'canceled']);
+
+/**
+ * @param {Item} item
+ * @param {RowActions} actions
+ * @returns {HTMLElement}
+ */
+export function buildRow(item, actions) {
+  const row = el('article', { 'data-testid': 'entry', 'data-role': item.role, class: `row ${item.role}` });
+  updateRow(row, item, actions);
+  return row;
+}
+
+/**
+ * Brings a row up to its item. Rows of the same role and streaming state only.
+ *
+ * @param {HTMLElement} row @param {Item} item @param {RowActions} actions
+ */
+export function updateRow(row, item, actions) {
+  row.dataset.messageId = item.messageId;
+  if (item.clientId) row.dataset.clientId = item.clientId;
+  if (item.role === 'assistant') updateAnswer(row, item, actions);
+  else row.replaceChildren(...CONTENT[item.role](item, actions, row));
+}
+
+/** @type {Record<Exclude<Item['role'], 'assistant'>, (item: Item, actions: RowActions, row: HTMLElement) => Node[]>} */
+const CONTENT = {
+  user: userContent,
+  notice: noticeContent,
+  error: errorContent,
+  session: sessionContent,
+  approval: approvalContent,
+};
+
+/** @param {HTMLElement} row @param {Item} item @param {RowActions} actions */
+function updateAnswer(row, item, actions) {
+  if (!row.firstChild) {
+    const prose = el('div', { class: 'prose', dir: 'auto' });
+    const speaker = el('span', { class: 'visually-hidden' }, `${actions.botName()}: `);
+    const foot = el('div', { class: 'meta' });
+    row.append(el('span', { class: 'mark', 'aria-hidden': 'true' }, icon('mark')), el('div', { class: 'body' }, speaker, prose, foot));
+  }
+  const prose = /** @type {HTMLElement} */ (row.querySelector('.prose'));
+  const foot = /** @type {HTMLElement} */ (row.querySelector('.body > .meta'));
+  renderMarkdown(prose, item.text);
+  row.classList.toggle('streaming', item.streaming);
+  row.classList.toggle('waiting', item.streaming && !item.text);
+  if (item.streaming) {
+    row.dataset.streaming = 'true';
+    row.setAttribute('aria-live', 'off');
+    row.setAttribute('aria-busy', 'true');
+    foot.replaceChildren(...(item.activity ? [activityLine(item.activity)] : item.text ? [] : [dots()]));
+  } else {
+    foot.replaceChildren(timeOf(item.at), copyButton('Copy answer', () => item.text));
+  }
+}
+
+/** @param {Item} item @param {RowActions} actions @param {HTMLElement} row */
+function userContent(item, actions, row) {
+  row.dataset.state = item.state;
+  const bubble = el('div', { class: 'bubble' }, el('span', { class: 'visually-hidden' }, 'You: '));
+  if (item.spoken) {
+    const length = item.seconds ? `Voice note, ${clock(item.seconds)}` : 'Voice note';
+    bubble.append(el('div', { class: 'spoken' }, icon('mic'), el('span', {}, length), item.audio && playButton(item.audio)));
+  }
+  const listening = item.spoken && !item.text && item.state !== 'answered' && item.state !== 'failed';
+  if (item.text) {
+    bubble.append(el('p', { class: 'text', dir: 'auto', 'data-testid': item.spoken ? 'transcript' : undefined }, item.text));
+  } else if (listening) {
+    bubble.append(el('p', { class: 'listening' }, 'Listening to your note…'));
+  }
+  const foot = el('div', { class: 'meta' }, timeOf(item.at));
+  const words = item.problem || (listening && item.state === 'queued' ? '' : STATE_WORDS[item.state]);
+  if (words) foot.append(el('span', { class: 'state' }, words));
+  if (item.state === 'failed') {
+    foot.append(textButton('Try again', () => actions.retry(item)), textButton('Discard', () => actions.discard(item)));
+  }
+  return [bubble, foot];
+}
+
+/** @param {Item} item */
+function noticeContent(item) {
+  const prose = el('div', { class: 'prose', dir: 'auto' });
+  renderMarkdown(prose, item.text);
+  return [icon('info'), prose];
+}
+
+/** @param {Item} item @param {RowActions} actions @param {HTMLElement} row */
+function errorContent(item, actions, row) {
+  row.dataset.code = item.code;
+  const quiet = QUIET_CODES.has(item.code);
+  row.classList.toggle('quietly', quiet);
+  const words = el('p', { dir: 'auto' }, item.text || 'Something went wrong, and the gateway did not say what.');
+  const foot = el('div', { class: 'meta' }, timeOf(item.at));
+  if (item.recoverable && !quiet) foot.append(textButton('Ask again', () => actions.retry(item)));
+  return [icon(quiet ? 'stop' : 'alert'), el('div', { class: 'body' }, words, foot)];
+}
+
+/** @param {Item} item */
+function sessionContent(item) {
+  return [el('span', { dir: 'auto' }, item.text || 'New conversation')];
+}
+
+/** @param {Item} item @param {RowActions} actions */
+function approvalContent(item, actions) {
+  const { tool, options, choice, open } = /** @type {NonNullable<Item['approval']>} */ (item.approval);
+  const title = el('p', { class: 'title' }, `May I use ${tool}?`);
+  const reason = item.text && el('p', { dir: 'auto' }, item.text);
+  const buttons = options.map((option) => {
+    const button = el('button', { type: 'button', class: 'choice', 'data-choice': option }, option);
+    button.addEventListener('click', () => actions.choose(item, option));
+    return button;
+  });
+  const ended = el('p', { class: 'meta' }, choice ? `Answered: ${choice}` : 'No longer open');
+  const foot = open ? el('div', { class: 'choices', role: 'group', 'aria-label': `Answer for ${tool}` }, ...buttons) : ended;
+  return [icon('shield'), el('div', { class: 'body' }, title, reason, foot)];
+}
+
+/** @param {string} words */
+function activityLine(words) {
+  return el('span', { class: 'activity', dir: 'auto' }, words);
+}
+
+function dots() {
+  return el('span', { class: 'dots' }, el('span'), el('span'), el('span'), el('span', { class: 'visually-hidden' }, 'Writing an answer'));
+}
+
+/** @param {string} words @param {() => void} act */
+function textButton(words, act) {
+  const button = el('button', { type: 'button', class: 'quiet' }, words);
+  button.addEventListener('click', act);
+  return button;
+}
+
+/** @param {Blob} audio */
+function playButton(audio) {
+  const button = el('button', { type: 'button', class: 'quiet play', 'aria-label': 'Play your voice note' }, icon('play'));
+  /** @type {HTMLAudioElement | null} */
+  let sound = null;
+  const ended = () => {
+    if (sound) URL.revokeObjectURL(sound.src);
+    sound = null;
+    button.replaceChildren(icon('play'));
+    button.setAttribute('aria-label', 'Play your voice note');
+  };
+  button.addEventListener('click', () => {
+    if (sound) {
+      sound.pause();
+      ended();
+      return;
+    }
+    sound = new Audio(URL.createObjectURL(audio));
+    sound.addEventListener('ended', ended);
+    sound.play().catch(ended);
+    button.replaceChildren(icon('stop'));
+    button.setAttribute('aria-label', 'Stop playing');
+  });
+  return button;
+}

@@ -1,0 +1,109 @@
+/**
+ * What the page remembers in the browser: token, chat id, theme, draft. Nothing here ever comes
+ * from the address bar. Not the messages waiting to be sent; those are in outbox.js.
+ *
+ * @module settings
+ */
+
+const PREFIX = 'parlour.';
+
+/** Stands in for a storage that the browser refuses (private mode, blocked, full). */
+const fallback = new Map();
+
+/**
+ * @param {string} key without the prefix
+ * @param {Storage} [storage]
+ * @returns {string | null}
+ */
+export function read(key, storage = localStorage) {
+  if (fallback.has(key)) return fallback.get(key);
+  try {
+    return storage.getItem(PREFIX + key);
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * @param {string} key without the prefix
+ * @param {string | null} value null removes it
+ * @param {Storage} [storage]
+ */
+export function write(key, value, storage = localStorage) {
+  fallback.delete(key);
+  try {
+    if (value === null) storage.removeItem(PREFIX + key);
+    else storage.setItem(PREFIX + key, value);
+  } catch {
+    fallback.set(key, value);
+  }
+}
+
+/**
+ * @template T
+ * @param {string} key
+ * @param {T} otherwise
+ * @param {Storage} [storage]
+ * @returns {T}
+ */
+export function readJson(key, otherwise, storage = localStorage) {
+  try {
+    return JSON.parse(read(key, storage) ?? 'null') ?? otherwise;
+  } catch {
+    return otherwise;
+  }
+}
+
+/**
+ * The sound processing asked of the browser; all on unless `parlour.audio` says otherwise
+ * (a JSON object such as `{"echoCancellation": false}`).
+ *
+ * @returns {MediaTrackConstraints}
+ */
+export function audioConstraints() {
+  const kept = readJson('audio', /** @type {Record<string, unknown>} */ ({}));
+  const on = (/** @type {string} */ name) => kept[name] !== false;
+  return {
+    echoCancellation: on('echoCancellation'),
+    noiseSuppression: on('noiseSuppression'),
+    autoGainControl: on('autoGainControl'),
+  };
+}
+
+/** @returns {'light' | 'dark'} the theme shown now */
+export function currentTheme() {
+  const chosen = document.documentElement.dataset.theme;
+  if (chosen === 'light' || chosen === 'dark') return chosen;
+  return matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
+}
+
+/**
+ * Wires the theme button and keeps its label and the browser's own colours right.
+ *
+ * @param {HTMLButtonElement} button
+ */
+export function wireTheme(button) {
+  const show = () => {
+    const theme = currentTheme();
+    const label = theme === 'dark' ? 'Switch to light theme' : 'Switch to dark theme';
+    button.setAttribute('aria-label', label);
+    button.title = label;
+    button.dataset.shown = theme;
+    for (const meta of document.querySelectorAll('meta[name="theme-color"]')) {
+      meta.setAttribute('content', theme === 'dark' ? '#111514' : '#f7f8f7');
+    }
+  };
+  button.addEventListener('click', () => {
+    const next = currentTheme() === 'dark' ? 'light' : 'dark';
+    document.documentElement.dataset.theme = next;
+    write('theme', next);
+    show();
+  });
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', show);
+  window.addEventListener('storage', (event) => {
+    if (event.key !== `${PREFIX}theme` || !event.newValue) return;
+    document.documentElement.dataset.theme = event.newValue;
+    show();
+  });
+  show();
+}

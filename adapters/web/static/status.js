@@ -1,0 +1,87 @@
+/**
+ * What the page says about itself: the connection's state, short words above the composer, the
+ * tab's title, and announcements that only a screen reader hears.
+ *
+ * @module status
+ */
+
+import { byId } from './dom.js';
+
+/** @typedef {import('./connection.js').LinkState} LinkState */
+
+/** @type {Record<LinkState, string>} */
+const LINK_WORDS = {
+  offline: 'Offline',
+  connecting: 'Connecting…',
+  loading: 'Loading…',
+  ready: 'Connected',
+  waiting: 'Reconnecting…',
+};
+
+export class StatusLine {
+  constructor() {
+    this.indicator = byId('status');
+    this.words = byId('status-words');
+    this.banner = byId('banner');
+    this.note = byId('note');
+    this.voice = byId('announcer');
+    this.bot = 'Parlour';
+    this.answering = false;
+    this.unread = 0;
+    /** Whether a connection was lost and is not back yet. */
+    this.lost = false;
+    byId('note-close').addEventListener('click', () => this.tell(''));
+    document.addEventListener('visibilitychange', () => {
+      if (!document.hidden) this.unread = 0;
+      this.#title();
+    });
+  }
+
+  /** @param {string} bot */
+  name(bot) {
+    this.bot = bot;
+    this.#title();
+  }
+
+  /**
+   * @param {LinkState} state
+   * @param {boolean} known whether this browser has been signed in
+   */
+  link(state, known) {
+    if (state === 'waiting') this.lost = true;
+    if (state === 'ready') this.lost = false;
+    const trying = this.lost && (state === 'connecting' || state === 'loading');
+    this.indicator.dataset.state = state;
+    this.words.textContent = trying ? LINK_WORDS.waiting : LINK_WORDS[state];
+    this.banner.hidden = !(known && this.lost);
+  }
+
+  /** @param {string} words for everyone; empty takes them away */
+  tell(words) {
+    byId('note-words').textContent = words;
+    this.note.hidden = !words;
+  }
+
+  /** @param {string} words for a screen reader only */
+  announce(words) {
+    this.voice.textContent = words;
+  }
+
+  /** @param {boolean} running whether an answer is being written */
+  running(running) {
+    if (running === this.answering) return;
+    this.answering = running;
+    this.#title();
+  }
+
+  /** An answer is complete. */
+  answered() {
+    if (document.hidden) this.unread = 1;
+    this.#title();
+  }
+
+  #title() {
+    const sign = this.unread && document.hidden ? '● New answer – ' : this.answering ? '… ' : '';
+    document.title = `${sign}${this.bot}`;
+  }
+}

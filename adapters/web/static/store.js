@@ -1,0 +1,280 @@
+/**
+ * The conversation as the page knows it: durable entries, the answer being written, and messages
+ * on their way. Frames go in, changed items come out. It draws nothing and sends nothing.
+ *
+ * @module store
+ */
+
+import { activityOf } from './activity.js';
+import { newItem } from './items.js';
+
+/** @typedef {import('./items.js').Item} Item */
+/** @typedef {import('./items.js').Role} Role */
+
+/** @type {ReadonlySet<string>} */
+const ROLES = new Set(['user', 'assistant', 'notice', 'error', 'session']);
+
+export class ConversationStore {
+  /** @param {(item: Item, change: 'changed' | 'removed') => void} onChange */
+  constructor(onChange) {
+    this.onChange = onChange;
+    /** @type {Map<number, Item>} */
+    this.items = new Map();
+    /** @type {Map<string, Item>} */
+    this.byIdentity = new Map();
+    /** @type {Map<string, Item>} */
+    this.byClient = new Map();
+    /** @type {Set<string>} ids of the messages being answered now */
+    this.active = new Set();
+    /** Highest durable line, the `after` of the next hello. */
+    this.highest = 0;
+  }
+
+  /** Empties the conversation (another chat begins). Rows that were not accepted yet stay. */
+  reset() {
+    this.highest = 0;
+    this.active.clear();
+    for (const item of [...this.items.values()]) if (item.messageId) this.remove(item);
+  }
+
+  /** @returns {Item[]} in the order of the conversation */
+  ordered() {
+    const keyed = [...this.items.values()].map((item) => ({ item, key: this.#sortKey(item) }));
+    keyed.sort((a, b) => a.key[0] - b.key[0] || a.key[1] - b.key[1] || a.key[2] - b.key[2] || a.item.uid - b.item.uid);
+    return keyed.map(({ item }) => item);
+  }
+
+  /** @param {string} messageId @param {Role} role */
+  find(messageId, role) {
+    return this.byIdentity.get(`${messageId}|${role}`);
+  }
+
+  /**
+   * A row that this page made: a message on its way, or a line of the page's own.
+   *
+   * @param {Partial<Item> & { role: Role }} fields
+   * @returns {Item}
+   */
+  add(fields) {
+    const item = newItem(fields);
+    this.#index(item);
+    this.onChange(item, 'changed');
+    return item;
+  }
+
+  /** @param {Role} role @param {string} text @param {string} [code] */
+  addLocal(role, text, code = 'page') {
+    return this.add({ role, text, code, place: this.highest + 0.5 });
+  }
+
+  /** @param {Item} item @param {Partial<Item>} fields */
+  update(item, fields) {
+    Object.assign(item, fields);
+    this.#index(item);
+    this.onChange(item, 'changed');
+  }
+
+  /** @param {Item} item */
+  remove(item) {
+    this.items.delete(item.uid);
+    const identity = `${item.messageId}|${item.role}`;
+    if (this.byIdentity.get(identity) === item) this.byIdentity.delete(identity);
+    if (this.byClient.get(item.clientId) === item) this.byClient.delete(item.clientId);
+    this.onChange(item, 'removed');
+  }
+
+  /** A connection opens: whatever was half written is shown again only if the gateway says so. */
+  beginHistory() {
+    this.active.clear();
+  }
+
+  /** The history is complete: half-written answers that the gateway did not mention are over. */
+  endHistory() {
+    let ended = 0;
+    for (const item of this.items.values()) {
+      if (item.role !== 'user' && item.role !== 'approval' && item.entryId > ended) ended = item.entryId;
+    }
+    for (const item of [...this.items.values()]) {
+      if (this.active.has(item.messageId)) continue;
+      if (item.streaming) this.remove(item);
+      else if (item.role === 'approval') this.#closeApproval(item, '');
+      else if (item.role === 'user' && item.messageId && item.state !== 'answered') {
+        // Turns run one after the other: a line before the last answer has had its turn.
+        this.update(item, { state: item.entryId > 0 && item.entryId < ended ? 'answered' : 'queued' });
+      }
+    }
+  }
+
+  /** @param {import('./connection.js').Frame} frame `accepted` */
+  accepted({ client_id: clientId, message_id: messageId }) {
+    const local = this.byClient.get(clientId);
+    if (!local || local.messageId === messageId) return;
+    const known = this.find(messageId, 'user');
+    const state = this.active.has(messageId) ? 'answering' : (known?.state ?? 'queued');
+    const fields = known ? { entryId: known.entryId, at: known.at, text: known.text || local.text, spoken: known.spoken } : {};
+    if (known) this.remove(known);
+    this.update(local, { ...fields, messageId, state, problem: '', place: 0 });
+  }
+
+  /** @param {import('./connection.js').Frame} frame `entry` */
+  entry(frame) {
+    const { entry_id: entryId, message_id: messageId, role, text, at, spoken, code } = frame;
+    if (!ROLES.has(role)) return;
+    this.highest = Math.max(this.highest, entryId);
+    const known = this.find(messageId, role);
+    const fields = { entryId: entryId || known?.entryId || 0, text: text || known?.text || '', at, spoken, code, streaming: false };
+    const item = known ?? this.add({ role, messageId, ...fields, state: role === 'user' ? 'queued' : '' });
+    if (known) this.update(known, fields);
+    if (role === 'user') this.#refreshUser(item);
+    else this.#finish(messageId, role);
+  }
+
+  /** @param {import('./connection.js').Frame} frame `snapshot` */
+  snapshot({ message_id: messageId, text }) {
+    if (this.#hasAnswer(messageId)) return;
+    this.#begin(messageId);
+    this.update(this.#stream(messageId), { text, length: [...text].length });
+  }
+
+  /** @param {Record<string, any>} event a live event of the pipeline */
+  event(event) {
+    const messageId = event.message_id;
+    const user = this.find(messageId, 'user');
+    switch (event.type) {
+      case 'turn_started':
+        this.#begin(messageId);
+        return;
+      case 'transcript_ready':
+        if (user) this.update(user, { text: event.text, spoken: true });
+        return;
+      case 'llm_token':
+        this.#token(event);
+        return;
+      case 'response_complete':
+        this.#complete(messageId, event.content, event.entry_id ?? 0);
+        return;
+      case 'error':
+        this.#fail(event);
+        return;
+      case 'approval_required':
+        this.#ask(event);
+        return;
+      case 'approval_resolved':
+        for (const item of this.items.values()) {
+          if (item.approval?.interaction === event.interaction_id) this.#closeApproval(item, event.choice);
+        }
+        return;
+      default: {
+        const words = activityOf(event);
+        if (words) this.update(this.#stream(messageId), { activity: words });
+      }
+    }
+  }
+
+  /** @param {string} messageId */
+  #begin(messageId) {
+    this.active.add(messageId);
+    const user = this.find(messageId, 'user');
+    if (user) this.update(user, { state: 'answering' });
+    this.#stream(messageId);
+  }
+
+  /** @param {Record<string, any>} event `llm_token` */
+  #token({ message_id: messageId, text, offset }) {
+    if (this.#hasAnswer(messageId)) return;
+    if (!this.active.has(messageId)) this.#begin(messageId);
+    const item = this.#stream(messageId);
+    // Offsets count code points; an earlier offset means that the answer was begun again from there.
+    let before = item.text;
+    if (offset < item.length) before = [...before].slice(0, offset).join('');
+    else if (offset > item.length) before += ' … ';
+    this.update(item, { text: before + text, length: offset + [...text].length, activity: '' });
+  }
+
+  /** @param {string} messageId @param {string} text @param {number} entryId */
+  #complete(messageId, text, entryId) {
+    this.highest = Math.max(this.highest, entryId);
+    const shown = this.find(messageId, 'notice') ?? this.find(messageId, 'session');
+    if (!shown && text) {
+      const item = this.find(messageId, 'assistant') ?? newItem({ role: 'assistant', messageId });
+      const at = item.entryId ? item.at : Date.now() / 1000;
+      this.update(item, { text, at, entryId: entryId || item.entryId, streaming: false, activity: '' });
+    }
+    this.#finish(messageId, text ? 'assistant' : 'notice');
+  }
+
+  /** @param {Record<string, any>} event `error` */
+  #fail({ message_id: messageId, code, message, recoverable, entry_id: entryId = 0 }) {
+    this.highest = Math.max(this.highest, entryId);
+    const item = this.find(messageId, 'error') ?? newItem({ role: 'error', messageId });
+    this.update(item, { text: message, code, recoverable, entryId: entryId || item.entryId });
+    this.#finish(messageId, 'error');
+  }
+
+  /** @param {Record<string, any>} event `approval_required` */
+  #ask(event) {
+    this.add({
+      role: 'approval',
+      messageId: event.message_id,
+      text: event.reasoning,
+      approval: { interaction: event.interaction_id, tool: event.tool_name, options: event.options, choice: '', open: true },
+    });
+  }
+
+  /** @param {Item} item @param {string} choice */
+  #closeApproval(item, choice) {
+    if (item.approval?.open) this.update(item, { approval: { ...item.approval, choice, open: false } });
+  }
+
+  /** The message has its outcome. @param {string} messageId @param {Role} role */
+  #finish(messageId, role) {
+    this.active.delete(messageId);
+    const stream = this.find(messageId, 'assistant');
+    if (stream?.streaming && role !== 'assistant') this.remove(stream);
+    const user = this.find(messageId, 'user');
+    if (user) this.update(user, { state: 'answered' });
+    for (const item of this.items.values()) {
+      if (item.role === 'approval' && item.messageId === messageId) this.#closeApproval(item, '');
+    }
+  }
+
+  /** @param {Item} user */
+  #refreshUser(user) {
+    const ended = ['assistant', 'error', 'notice'].some((role) => {
+      const other = this.find(user.messageId, /** @type {Role} */ (role));
+      return other && !other.streaming;
+    });
+    if (ended) this.update(user, { state: 'answered' });
+    else if (this.active.has(user.messageId)) this.update(user, { state: 'answering' });
+    else if (user.state === 'sending') this.update(user, { state: 'queued' });
+  }
+
+  /** @param {string} messageId @returns {boolean} whether its final answer is already shown */
+  #hasAnswer(messageId) {
+    const item = this.find(messageId, 'assistant');
+    return item !== undefined && !item.streaming;
+  }
+
+  /** @param {string} messageId @returns {Item} the answer being written */
+  #stream(messageId) {
+    return this.find(messageId, 'assistant') ?? this.add({ role: 'assistant', messageId, streaming: true });
+  }
+
+  /** @param {Item} item */
+  #index(item) {
+    this.items.set(item.uid, item);
+    // Several questions may belong to one message, so they have no identity of that kind.
+    if (item.messageId && item.role !== 'approval') this.byIdentity.set(`${item.messageId}|${item.role}`, item);
+    if (item.clientId) this.byClient.set(item.clientId, item);
+  }
+
+  /** @param {Item} item @returns {[number, number, number]} */
+  #sortKey(item) {
+    if (item.entryId > 0) return [item.entryId, 0, 0];
+    if (item.place > 0) return [item.place, 0, 0];
+    const user = item.role === 'user' ? undefined : this.find(item.messageId, 'user');
+    if (!user || !item.messageId) return [Infinity, item.uid, 0];
+    const [first, second] = this.#sortKey(user);
+    return [first, second, item.role === 'approval' ? 1 : 2];
+  }
+}

@@ -1,0 +1,15 @@
+/*
+ * Sets the colour theme before the first paint, so the page never flashes.
+ * A classic script on purpose: a module would run after the first paint. It is not the toggle;
+ * that is settings.js.
+ */
+(function applyTheme() {
+  'use strict';
+  let choice = null;
+  try {
+    choice = localStorage.getItem('parlour.theme');
+  } catch {
+    // Storage may be switched off; the system's theme is then the theme.
+  }
+  if (choice === 'light' || choice === 'dark') document.documentElement.dataset.theme = choice;
+})();

@@ -1,0 +1,30 @@
+/**
+ * Times and lengths as a person reads them, in the browser's language.
+ *
+ * @module times
+ */
+
+import { el } from './dom.js';
+
+/** @param {number} seconds @returns {string} `m:ss` */
+export function clock(seconds) {
+  const whole = Math.floor(seconds);
+  return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, '0')}`;
+}
+
+/** @param {number} at Unix seconds @returns {HTMLTimeElement} */
+export function timeOf(at) {
+  const date = new Date(at * 1000);
+  const short = date.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' });
+  return el('time', { datetime: date.toISOString(), title: date.toLocaleString() }, short);
+}
+
+/** @param {number} at Unix seconds @returns {string} the day, as a person names it */
+export function dayWords(at) {
+  const date = new Date(at * 1000);
+  const days = Math.round((new Date().setHours(0, 0, 0, 0) - new Date(date).setHours(0, 0, 0, 0)) / 86_400_000);
+  if (days === 0) return 'Today';
+  if (days === 1) return 'Yesterday';
+  const year = date.getFullYear() === new Date().getFullYear() ? undefined : 'numeric';
+  return date.toLocaleDateString([], { weekday: 'long', day: 'numeric', month: 'long', year });
+}

@@ -1,0 +1,29 @@
+"""Fixtures for every test folder, and the closing lines that tell what did not run and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import PurePosixPath
+
+import pytest
+
+pytest_plugins = ["tests.support.browser_fixture"]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Lists each group of skipped tests with its reason, so that a green run hides nothing."""
+    groups: Counter[tuple[str, str]] = Counter()
+    for report in terminalreporter.stats.get("skipped", ()):
+        folder = PurePosixPath(report.nodeid.split("::", 1)[0]).parent
+        groups[str(folder), _reason(report)] += 1
+    if not groups:
+        return
+    terminalreporter.section("not run here")
+    for (folder, reason), count in sorted(groups.items()):
+        terminalreporter.write_line(f"{folder}: {count} {'test' if count == 1 else 'tests'} ({reason})")
+
+
+def _reason(report: pytest.TestReport) -> str:
+    where = report.longrepr
+    words = where[2] if isinstance(where, tuple) else str(where)
+    return words.removeprefix("Skipped: ")

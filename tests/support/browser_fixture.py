@@ -1,0 +1,113 @@
+"""A real Chromium for tests: one browser per session, a fresh context and page per test.
+
+Tests that use `page` run on the session's event loop
+(`pytest.mark.asyncio(loop_scope="session")`), because that is where the browser lives. A folder
+gives its browser a voice by overriding the `microphone` fixture with the path of a WAV file
+(48 kHz, mono, 16 bit), which then plays once for each recording.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Error,
+    Page,
+    Request,
+    async_playwright,
+)
+
+from tests.support.browser import find_chromium, why_no_chromium
+
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--use-fake-ui-for-media-stream",
+    "--use-fake-device-for-media-stream",
+    "--autoplay-policy=no-user-gesture-required",
+)
+
+
+@dataclass(kw_only=True)
+class Watch:
+    """What a page did that a test may want to know: complaints and requests.
+
+    Without slots, because Playwright keeps a note on the object that a handler belongs to.
+    """
+
+    complaints: list[str] = field(default_factory=list)
+    """Console errors and warnings, uncaught exceptions, violations of the content policy."""
+    requests: list[str] = field(default_factory=list)
+
+    def follow(self, context: BrowserContext) -> None:
+        """Listens to every page of `context`."""
+        context.on("console", self._console)
+        context.on("weberror", lambda error: self.complaints.append(f"uncaught: {error.error}"))
+        context.on("request", self._request)
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.complaints.append(message.text)
+
+    def _request(self, request: Request) -> None:
+        self.requests.append(request.url)
+
+
+@pytest.fixture(scope="session")
+def microphone() -> Path | None:
+    """The file that the fake microphone plays; None gives Chromium's own beeps."""
+    return None
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser(microphone: Path | None) -> AsyncIterator[Browser]:
+    """One Chromium for the whole session."""
+    path = find_chromium()
+    if path is None:
+        pytest.skip(why_no_chromium())
+    flags = list(FLAGS)
+    if microphone is not None:
+        flags.append(f"--use-file-for-fake-audio-capture={microphone.absolute()}%noloop")
+    async with async_playwright() as playwright:
+        try:
+            running = await playwright.chromium.launch(executable_path=path, headless=True, args=flags)
+        except Error as error:
+            pytest.skip(f"Chromium at {path} does not start: {error.message.splitlines()[0]}")
+        yield running
+        await running.close()
+
+
+@pytest.fixture
+def watch() -> Watch:
+    """Complaints and requests of this test's pages."""
+    return Watch()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def context(browser: Browser, watch: Watch) -> AsyncIterator[BrowserContext]:
+    """A fresh browser profile; two pages of it are two tabs."""
+    fresh = await browser.new_context(
+        viewport={"width": 1100, "height": 800}, locale="en-GB", timezone_id="UTC", color_scheme="light"
+    )
+    fresh.set_default_timeout(10_000)
+    watch.follow(fresh)
+    yield fresh
+    await fresh.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def page(context: BrowserContext) -> Page:
+    """One empty tab."""
+    return await context.new_page()
