@@ -19,7 +19,7 @@ _MIN_SECRET_CHARS = 6
 
 _PATTERNS = re.compile(
     r"""
-    \b\d{6,12}:[A-Za-z0-9_-]{30,}              # Telegram bot tokens, also inside URLs
+    (?<!\d)\d{6,12}:[A-Za-z0-9_-]{30,}         # Telegram bot tokens, also inside URLs
     | \bxox[a-z]-[A-Za-z0-9-]{10,}             # Slack tokens
     | \bxapp-[A-Za-z0-9-]{10,}
     | \bsk-[A-Za-z0-9_-]{16,}                  # model provider keys

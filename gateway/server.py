@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from urllib.parse import urlsplit
 
@@ -9,6 +10,8 @@ from aiohttp import web
 
 from adapters.web.security import foreign_address_response, host_allowed, security_headers
 from pipeline.domain.errors import ConfigurationError
+
+_log = logging.getLogger(__name__)
 
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 _MAX_BODY_BYTES = 1_048_576
@@ -102,6 +105,9 @@ class Server:
             response = await handler(request)
         except web.HTTPException as error:
             response = web.Response(status=error.status, text=f"{error.status}: {error.reason}\n")
+        except Exception:  # noqa: BLE001 - the reason belongs into the log, not into the answer
+            _log.exception("a request failed", extra={"path": request.path})
+            response = web.Response(status=500, text="500: the gateway's log says more\n")
         if not response.prepared:
             for name, value in security_headers().items():
                 response.headers.setdefault(name, value)

@@ -56,7 +56,8 @@ class Limits:
     """Executions of the same node in a row (seed 0: MAX_CONSECUTIVE_LOOP)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# No slots: on Python 3.11 a frozen generic with slots cannot be built as `GraphSpec[Context](…)`.
+@dataclass(frozen=True, kw_only=True)
 class GraphSpec(Generic[ContextT]):
     """A graph that can run. Building one raises GraphError with all its mistakes."""
 

@@ -48,11 +48,6 @@ class StopSignal:
             if self.requested and task is not None and task.uncancel() == 0:
                 raise _stopped() from None
             raise
-        else:
-            if self.requested and task is not None and task.cancelling():
-                # The request came too late to interrupt anything: the cancellation it left behind
-                # must not strike whatever the task does next.
-                task.uncancel()
         finally:
             self._task = None
 

@@ -1,0 +1,88 @@
+"""A stop that was asked for ends the turn; a shutdown stays a cancellation."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pipeline.domain.errors import GraphError, TurnFailed
+from pipeline.domain.events import ErrorEvent, PipelineEvent, TurnStarted
+from pipeline.runtime.stopping import StopSignal
+from pipeline.runtime.terminal import TerminalGuard
+
+
+async def _guarded(stop: StopSignal, begun: asyncio.Event) -> str:
+    try:
+        with stop.guard():
+            begun.set()
+            await asyncio.Event().wait()
+    except TurnFailed as failed:
+        # The turn goes on to write its ending: the cancellation must not strike again here.
+        await asyncio.sleep(0)
+        return failed.reason
+    return "finished"
+
+
+async def test_a_request_interrupts_the_guarded_part_and_nothing_after_it() -> None:
+    stop, begun = StopSignal(), asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        turn = group.create_task(_guarded(stop, begun))
+        await begun.wait()
+        stop.request()
+        stop.request()
+    assert turn.result() == "stopped"
+
+
+async def test_a_request_before_the_guard_stops_at_its_door() -> None:
+    stop = StopSignal()
+    stop.request()
+    assert await _guarded(stop, asyncio.Event()) == "stopped"
+
+
+async def test_a_request_after_the_guard_changes_nothing() -> None:
+    stop = StopSignal()
+    with stop.guard():
+        pass
+    stop.request()
+    await asyncio.sleep(0)
+    assert stop.requested
+
+
+async def test_a_shutdown_stays_a_cancellation() -> None:
+    stop, begun = StopSignal(), asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        turn = group.create_task(_guarded(stop, begun))
+        await begun.wait()
+        turn.cancel()
+    assert turn.cancelled()
+
+
+async def test_a_shutdown_that_meets_a_stop_stays_a_cancellation() -> None:
+    stop, begun = StopSignal(), asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        turn = group.create_task(_guarded(stop, begun))
+        await begun.wait()
+        stop.request()
+        turn.cancel()
+    assert turn.cancelled()
+
+
+class _Sink:
+    def __init__(self) -> None:
+        self.events: list[PipelineEvent] = []
+
+    async def send_event(self, event: PipelineEvent) -> None:
+        self.events.append(event)
+
+
+async def test_nothing_passes_the_guard_after_the_terminal_event() -> None:
+    sink = _Sink()
+    guard = TerminalGuard(sink)
+    await guard.send_event(TurnStarted(session_id="s", message_id="m"))
+    end = ErrorEvent(session_id="s", message_id="m", code="x", message="x", recoverable=False)
+    await guard.send_event(end)
+    for late in (end, TurnStarted(session_id="s", message_id="m")):
+        with pytest.raises(GraphError, match="after the terminal event"):
+            await guard.send_event(late)
+    assert [event.type for event in sink.events] == ["turn_started", "error"]
