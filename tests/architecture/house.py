@@ -54,7 +54,8 @@ def imported_names(path: Path) -> set[str]:
             names.add(node.module)
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Call) and _called(node) in ("import_module", "__import__"):
-            names |= {arg.value for arg in node.args if isinstance(arg, ast.Constant) and _is_name(arg.value)}
+            values = [arg.value for arg in node.args if isinstance(arg, ast.Constant)]
+            names |= {value for value in values if isinstance(value, str)}
     return names
 
 
@@ -63,10 +64,6 @@ def _called(call: ast.Call) -> str:
     if isinstance(function, ast.Attribute):
         return function.attr
     return function.id if isinstance(function, ast.Name) else ""
-
-
-def _is_name(value: object) -> bool:
-    return isinstance(value, str) and all(part.isidentifier() for part in value.split("."))
 
 
 def relative(path: Path) -> str:

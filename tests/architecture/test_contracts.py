@@ -53,7 +53,11 @@ def contract_ids() -> set[str]:
 
 def lint(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [LINT_IMPORTS, "--no-cache", "--no-logo", *arguments], cwd=folder, capture_output=True, text=True, check=False
+        [LINT_IMPORTS, "--no-cache", "--no-logo", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -74,7 +78,9 @@ def planted(copied: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
     """The copy with one contract broken, and mended again afterwards."""
     contract = str(request.param)
     lines = [VIOLATIONS[contract], *([ALSO[contract]] if contract in ALSO else [])]
-    before = {path: path.read_text(encoding="utf-8") if path.exists() else None for path in _paths(copied, lines)}
+    before = {
+        path: path.read_text(encoding="utf-8") if path.exists() else None for path in _paths(copied, lines)
+    }
     for name, line in lines:
         path = copied / name
         path.parent.mkdir(exist_ok=True)

@@ -1,0 +1,141 @@
+"""The documents speak of things that exist."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from gateway import __version__
+from tests.architecture.house import PACKAGES, ROOT, documents, module_name, python_files, relative, tree
+
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_PATH = re.compile(r"`((?:adapters|gateway|pipeline|voice|tests|docs|deploy|examples|tools|bench)/[^`\s*]+)`")
+_CLASS_NAME = re.compile(r"`([A-Z][a-z]+(?:[A-Z][a-z]*)*)`")
+_ROW = re.compile(r"^\| *(\d+\.\d+) *\| *(.*?) *\| *(.*?) *\| *(.*?) *\|$", re.MULTILINE)
+_STEP = re.compile(r"not yet \((step [B-E]|later)[^)]*\)")
+ADR_PARTS = ("## Context", "## Decision", "## Consequences")
+_MAX_ADR_WORDS = 700
+
+
+def anchor(heading: str) -> str:
+    """A heading's anchor, as code hosts make it."""
+    kept = re.sub(r"[^\w\- ]", "", heading.strip().lower())
+    return kept.replace(" ", "-")
+
+
+def test_every_relative_link_leads_somewhere() -> None:
+    broken = []
+    for path in documents():
+        for target in _LINK.findall(path.read_text(encoding="utf-8")):
+            file, _, fragment = target.partition("#")
+            if "://" in target or target.startswith("mailto:"):
+                continue
+            there = (path.parent / file).resolve() if file else path
+            headings = (
+                re.findall(r"^#+ (.*)$", there.read_text("utf-8"), re.MULTILINE) if there.is_file() else []
+            )
+            if not there.exists() or (fragment and fragment not in map(anchor, headings)):
+                broken.append(f"{relative(path)}: {target}")
+
+    assert broken == []
+
+
+def test_every_path_in_the_documents_exists() -> None:
+    missing = {
+        f"{relative(path)}: {name}"
+        for path in documents()
+        for name in _PATH.findall(path.read_text(encoding="utf-8"))
+        if not (ROOT / name.split("::")[0]).exists()
+    }
+
+    assert missing == set()
+
+
+def class_names() -> set[str]:
+    return {
+        node.name
+        for path in python_files(*PACKAGES)
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.ClassDef)
+    }
+
+
+def type_aliases() -> set[str]:
+    return {
+        target.id
+        for path in python_files(*PACKAGES)
+        for node in tree(path).body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+
+
+def test_every_type_in_the_glossary_exists() -> None:
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    named = set(_CLASS_NAME.findall(text))
+
+    assert len(named) > 20
+    assert named - class_names() - type_aliases() == set()
+
+
+def test_the_glossary_is_in_order_and_has_no_word_twice() -> None:
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    words = [word.lower() for word in re.findall(r"^\| \*\*(.+?)\*\*", text, re.MULTILINE)]
+
+    assert len(words) > 40
+    assert words == sorted(words)
+    assert len(set(words)) == len(words)
+
+
+def seed_rows() -> list[tuple[str, str, str, str]]:
+    text = (ROOT / "docs" / "seeds.md").read_text(encoding="utf-8")
+    return _ROW.findall(text)
+
+
+def test_every_seed_row_names_a_module_and_a_test_or_the_step_that_brings_them() -> None:
+    rows = seed_rows()
+
+    assert len(rows) >= 100
+    for number, _, module, test in rows:
+        if _STEP.search(module):
+            continue
+        assert _PATH.findall(module), f"{number}: which module?"
+        assert _PATH.findall(test) or _STEP.search(test), f"{number}: which test?"
+
+
+def test_the_seed_rows_are_numbered_without_a_gap() -> None:
+    numbers = [tuple(int(part) for part in row[0].split(".")) for row in seed_rows()]
+
+    assert sorted(numbers) == numbers
+    for seed in range(5):
+        assert [item for section, item in numbers if section == seed] == list(
+            range(1, sum(section == seed for section, _ in numbers) + 1)
+        )
+
+
+def test_every_decision_is_one_page_with_its_parts() -> None:
+    pages = sorted((ROOT / "docs" / "adr").glob("[0-9]*.md"))
+
+    assert [page.name[:4] for page in pages] == [f"{number:04}" for number in range(1, len(pages) + 1)]
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        assert [part for part in ADR_PARTS if part not in text] == [], page.name
+        assert len(text.split()) <= _MAX_ADR_WORDS, page.name
+
+
+def test_the_decisions_are_listed() -> None:
+    index = (ROOT / "docs" / "adr" / "README.md").read_text(encoding="utf-8")
+
+    assert [page.name for page in (ROOT / "docs" / "adr").glob("[0-9]*.md") if page.name not in index] == []
+
+
+def test_the_changelog_speaks_of_this_version() -> None:
+    assert __version__ in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_tree_in_the_architecture_names_every_module() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    modules = [module_name(path) for path in python_files(*PACKAGES) if path.name != "__init__.py"]
+
+    assert [name for name in modules if f"`{name.rpartition('.')[2]}`" not in text] == []
