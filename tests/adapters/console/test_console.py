@@ -136,6 +136,18 @@ async def test_the_final_text_is_printed_when_the_stream_was_another() -> None:
     assert terminal.text == "draft\nfinal\n"
 
 
+async def test_a_piece_after_a_gap_waits_for_the_final_text() -> None:
+    async def turn(bot: Bot, item: Inbound) -> None:
+        await bot.stream(item.message_id, "one ")
+        late = LlmToken(session_id="s", message_id=item.message_id, text="three", offset=8)
+        await bot.adapter.sender_for(THREAD).send_event(late)
+        await bot.finish(item.message_id, "one two three")
+
+    terminal = Terminal("hi")
+    await Bot(terminal, turn).chat()
+    assert terminal.text == "one \none two three\n"
+
+
 async def test_an_answer_without_events_is_printed_from_the_reply() -> None:
     async def turn(bot: Bot, item: Inbound) -> None:
         await bot.reply(item.message_id, "from the log")

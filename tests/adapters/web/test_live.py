@@ -106,6 +106,17 @@ async def test_an_answer_in_progress_is_given_to_a_newcomer_with_its_open_questi
     assert [frame["type"] for frame in later] == ["welcome", "ready"]
 
 
+async def test_an_answer_that_is_in_the_history_has_no_snapshot_although_its_event_is_late(
+    tmp_path: Path,
+) -> None:
+    harness = WebHarness(tmp_path)
+    async with serving(harness) as browser:
+        await harness.adapter.sender_for(THREAD).send_event(token("m_1", "The ans", 0))
+        harness.timeline.add(THREAD, line(2, "m_1", "assistant", "The answer"))
+        _, frames = await browser.open()
+    assert [frame["type"] for frame in frames] == ["welcome", "entry", "ready"]
+
+
 class _SlowTimeline(MemoryTimeline):
     """Reads the log, then keeps its reader waiting, while the world goes on."""
 

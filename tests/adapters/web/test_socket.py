@@ -378,11 +378,15 @@ async def test_the_shutdown_flushes_and_closes_every_socket_with_1001(tmp_path: 
     harness = WebHarness(tmp_path)
     async with serving(harness) as browser:
         pages = [(await browser.open())[0] for _ in range(3)]
-        entry = TimelineEntry(entry_id=1, message_id="m_1", role="assistant", text="last words", at=1.0)
-        harness.adapter.entry_recorded(thread_of(CHAT), entry)
+        # More than is written in one go, so that some of it is still queued at the shutdown.
+        for number in range(1, 61):
+            entry = TimelineEntry(
+                entry_id=number, message_id=f"m_{number}", role="assistant", text="x" * 20_000, at=1.0
+            )
+            harness.adapter.entry_recorded(thread_of(CHAT), entry)
         browser.stop()
         for page in pages:
-            assert (await page.hear())["text"] == "last words"
+            assert [(await page.hear())["entry_id"] for _ in range(60)] == list(range(1, 61))
             assert await page.hear_close() == 1001
     assert harness.adapter.health().state == "down"
 
