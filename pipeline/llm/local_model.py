@@ -200,7 +200,10 @@ class LocalModel:
         path = self._settings.model_path
         if path.is_file():
             return None
-        return ModelRejected(f"The model file {path} is missing: fetch it with `parlour models get`")
+        return ModelRejected(
+            f"The model file {path} is missing: fetch it with `parlour models get`, "
+            "or name another file in `llm.local.model_path`"
+        )
 
 
 class _Life:

@@ -1,0 +1,93 @@
+"""`parlour models list|get|verify`: what the commands print and the exit codes they end with."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from gateway.models import fetch
+from gateway.models.manifest import MODELS, Model, find
+from gateway.models.progress import Progress, megabytes, progress_on
+from pipeline.domain.errors import ParlourError
+
+
+def models_list(models_dir: Path, models: tuple[Model, ...] = MODELS) -> int:
+    """Print each model with its state on this machine. Exit code 0."""
+    _write(f"models in {models_dir}:")
+    for model in models:
+        _write(
+            f"  {model.id:<20} {fetch.state(model, models_dir):<13} {megabytes(model.size):>9}  "
+            f"{model.licence:<11} {model.purpose}"
+        )
+    return 0
+
+
+def models_present(models_dir: Path, models: tuple[Model, ...] = MODELS) -> tuple[str, ...]:
+    """For each model what is wrong with it, in words; an empty string for one that is there."""
+    states = ((model, fetch.state(model, models_dir)) for model in models)
+    return tuple(
+        f"{model.id} is {state} in {models_dir}: run `parlour models get {model.id}`"
+        if state in ("missing", "incomplete")
+        else ""
+        for model, state in states
+    )
+
+
+def models_get(models_dir: Path, ids: Sequence[str] = (), models: tuple[Model, ...] = MODELS) -> int:
+    """Fetch the models called `ids`, all without ids. Exit code 0, or 1 when one could not be had."""
+    return _each(ids, models, lambda chosen: asyncio.run(_get_all(chosen, models_dir)))
+
+
+def models_verify(models_dir: Path, ids: Sequence[str] = (), models: tuple[Model, ...] = MODELS) -> int:
+    """Hash the files of the models called `ids`, all without ids. Exit code 1 when one is not whole."""
+    return _each(ids, models, lambda chosen: _verify_all(chosen, models_dir))
+
+
+def _each(ids: Sequence[str], models: tuple[Model, ...], act: Callable[[tuple[Model, ...]], int]) -> int:
+    """Run `act` on the chosen models; errors become words and exit codes."""
+    try:
+        return act(tuple(find(model_id, models) for model_id in ids) or models)
+    except ParlourError as error:
+        _write(f"error: {error}")
+        return 2
+    except KeyboardInterrupt:
+        _write("\ninterrupted; the same command continues where this one stopped")
+        return 130
+
+
+async def _get_all(models: tuple[Model, ...], models_dir: Path) -> int:
+    """Fetch one after the other; a failure does not keep the others from coming."""
+    progress = progress_on(sys.stdout)
+    results = [await _get_one(model, models_dir, progress) for model in models]
+    return 0 if all(results) else 1
+
+
+async def _get_one(model: Model, models_dir: Path, progress: Progress) -> bool:
+    try:
+        fetched = await fetch.get(model, models_dir, progress)
+    except ParlourError as error:
+        progress.note(f"error: {error}")
+        return False
+    path = model.path(models_dir)
+    progress.note(f"{model.id}: {'fetched and verified' if fetched else 'already there'}: {path}")
+    return True
+
+
+def _verify_all(models: tuple[Model, ...], models_dir: Path) -> int:
+    checks = [check for model in models for check in fetch.verify(model, models_dir)]
+    for check in checks:
+        _write(f"{'ok ' if not check.problem else 'BAD'} {check.path}{_because(check.problem)}")
+    if all(not check.problem for check in checks):
+        return 0
+    _write("run `parlour models get` to fetch what is missing or damaged")
+    return 1
+
+
+def _because(problem: str) -> str:
+    return f": {problem}" if problem else ""
+
+
+def _write(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
