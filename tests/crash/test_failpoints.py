@@ -1,0 +1,172 @@
+"""Death at each labelled place between a message's arrival and its receipt, as the client sees it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from gateway.failpoints import LABELS, Label
+from tests.support.gateway_process import GatewayProcess, slow_echo
+from tests.support.store_file import StoredMessage, integrity, stored_messages
+from tests.support.web_client import WebChat
+
+pytestmark = pytest.mark.crash
+
+_CRASHED = 137
+_TEXT = "one two three"
+_ANSWER = "You said: one two three"
+
+
+@pytest.fixture
+async def gateway(tmp_path: Path) -> AsyncIterator[GatewayProcess]:
+    async with GatewayProcess(tmp_path, overrides=slow_echo(0.01)) as gateway:
+        yield gateway
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What is true at the moment of death."""
+
+    durable: bool = True
+    """The message is in the inbox."""
+    acknowledged: bool = True
+    """The client has seen `accepted`."""
+    answered: bool = False
+    """The answer is in the log."""
+    outbox: tuple[tuple[str, int], ...] = ()
+    """(state, attempts) of the reply."""
+
+
+_PLACES: dict[Label, Place] = {
+    "inbox-commit-before": Place(durable=False, acknowledged=False),
+    "inbox-commit-after": Place(acknowledged=False),
+    "turn-commit-before": Place(),
+    "turn-commit-after": Place(answered=True, outbox=(("ready", 0),)),
+    "send-before": Place(answered=True, outbox=(("sending", 1),)),
+    "send-after": Place(answered=True, outbox=(("sending", 1),)),
+    "receipt-before": Place(answered=True, outbox=(("sending", 1),)),
+    "receipt-after": Place(answered=True, outbox=(("sent", 1),)),
+}
+
+
+def test_every_label_has_its_place() -> None:
+    assert set(_PLACES) == set(LABELS)
+
+
+@pytest.mark.parametrize("label", LABELS)
+async def test_death_at_a_label_and_a_resend_give_one_answer(gateway: GatewayProcess, label: Label) -> None:
+    place = _PLACES[label]
+    async with WebChat() as chat:
+        await gateway.start(crash_at=f"{label}:1")
+        await chat.connect(gateway.url, gateway.token)
+        await chat.send_text("c1", _TEXT)
+        await chat.read_to_the_end()
+        assert await gateway.wait_exit() == _CRASHED
+
+        assert ("c1" in chat.seen.accepted) == place.acknowledged
+        if not place.answered:
+            assert chat.seen.terminals == []
+        _check_file(gateway, place)
+
+        await gateway.start()
+        await chat.connect(gateway.url, gateway.token)
+        await chat.send_text("c1", _TEXT)
+        message_id = await chat.accepted("c1")
+        answer = await chat.answer(message_id)
+        await chat.ping()
+
+        assert answer.text == _ANSWER
+        assert chat.seen.duplicates == (1 if place.durable else 0)
+        assert len(chat.seen.terminals_of(message_id)) <= 1
+        await _check_settled(gateway, chat, message_id)
+
+
+@pytest.mark.parametrize("label", [label for label in LABELS if _PLACES[label].durable])
+async def test_what_was_durable_is_answered_without_a_resend(gateway: GatewayProcess, label: Label) -> None:
+    async with WebChat() as chat:
+        await gateway.start(crash_at=f"{label}:1")
+        await chat.connect(gateway.url, gateway.token)
+        await chat.send_text("c1", _TEXT)
+        await chat.read_to_the_end()
+        assert await gateway.wait_exit() == _CRASHED
+
+        await gateway.start()
+        await chat.connect(gateway.url, gateway.token, after=0)
+        (message_id,) = {line.message_id for line in chat.seen.lines}
+        assert (await chat.answer(message_id)).text == _ANSWER
+        await _check_settled(gateway, chat, message_id)
+
+
+async def test_a_committed_answer_is_not_thought_up_again(gateway: GatewayProcess) -> None:
+    async with WebChat() as chat:
+        await gateway.start(crash_at="turn-commit-after:1")
+        await chat.connect(gateway.url, gateway.token)
+        await chat.send_text("c1", _TEXT)
+        await chat.read_to_the_end()
+        await gateway.wait_exit()
+        await gateway.start()
+        await chat.connect(gateway.url, gateway.token)
+        message_id = chat.seen.accepted["c1"]
+        await chat.answer(message_id)
+        assert await gateway.stop() == 0
+        assert stored_messages(gateway.store_path)[message_id].attempts == 1
+
+
+async def test_a_message_that_kills_the_process_three_times_is_set_aside_in_words(
+    gateway: GatewayProcess,
+) -> None:
+    async with WebChat() as chat:
+        await gateway.start(crash_at="turn-commit-before:1")
+        await chat.connect(gateway.url, gateway.token)
+        await chat.send_text("poison", "boom")
+        await chat.read_to_the_end()
+        assert await gateway.wait_exit() == _CRASHED
+        for _ in range(2):
+            await gateway.spawn(crash_at="turn-commit-before:1")
+            assert await gateway.wait_exit() == _CRASHED
+
+        await gateway.start()
+        await chat.connect(gateway.url, gateway.token, after=0)
+        message_id = chat.seen.accepted["poison"]
+        while not (errors := chat.seen.lines_of(message_id, "error")):
+            await chat.receive()
+        assert errors[0].code == "gave_up"
+        assert "3 times" in errors[0].text
+        assert chat.seen.lines_of(message_id, "assistant") == []
+
+        await chat.send_text("next", "and now?")
+        following = await chat.accepted("next")
+        assert (await chat.terminal(following)).text == "You said: and now?"
+        assert await gateway.stop() == 0
+        stored = stored_messages(gateway.store_path)
+        assert (stored[message_id].outcome, stored[message_id].attempts) == ("error", 4)
+        assert stored[following].outcome == "answered"
+
+
+def _check_file(gateway: GatewayProcess, place: Place) -> None:
+    assert integrity(gateway.store_path) == "ok"
+    stored = tuple(stored_messages(gateway.store_path).values())
+    assert len(stored) == place.durable
+    for message in stored:
+        assert message.outcome == ("answered" if place.answered else None)
+        assert message.assistant_records == place.answered
+        assert message.outbox == place.outbox
+
+
+async def _check_settled(gateway: GatewayProcess, chat: WebChat, message_id: str) -> None:
+    """After an orderly end: one answer, sent once or resolved, and a fresh client is shown it once."""
+    async with WebChat(chat=chat.chat) as fresh:
+        await fresh.connect(gateway.url, gateway.token)
+        assert [(line.role, line.text) for line in fresh.seen.lines] == [
+            ("user", _TEXT),
+            ("assistant", _ANSWER),
+        ]
+    assert await gateway.stop() == 0
+    stored: dict[str, StoredMessage] = stored_messages(gateway.store_path)
+    assert set(stored) == {message_id}
+    assert stored[message_id].outcome == "answered"
+    assert (stored[message_id].user_records, stored[message_id].assistant_records) == (1, 1)
+    assert [state for state, _ in stored[message_id].outbox] == ["sent"]

@@ -1,0 +1,37 @@
+"""kill -9 at random moments while eight chats talk: nothing is lost, answered twice or out of order."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.kill_run import KillPlan, run_kills
+
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(150)]
+
+
+async def test_twenty_kills_lose_nothing_and_answer_nothing_twice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = KillPlan(kills=24, seed=20)
+    found = await run_kills(tmp_path, plan)
+    line = json.dumps(found.figures())
+    with capsys.disabled():
+        sys.stdout.write(f"\n  kill run: {line}\n")
+
+    assert found.verdict.broken == {}, f"seed {plan.seed}: {line}"
+    assert found.verdict.accepted > 10 * plan.kills, "the chats hardly talked: the run proves nothing"
+    assert found.turns_begun_again >= plan.kills / 2, "the kills missed the answers: the run proves nothing"
+    assert found.duplicates_recognised >= found.duplicates_sent / 2 > 0
+    assert found.exit_code == 0
+
+    assert found.integrity == "ok"
+    assert len(found.stored) == found.verdict.accepted
+    for message_id, message in found.stored.items():
+        assert message.outcome == "answered", message_id
+        assert message.user_records == 1, message_id
+        assert message.assistant_records == 1, message_id
+        assert [state for state, _ in message.outbox] == ["sent"], message_id

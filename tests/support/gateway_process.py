@@ -1,0 +1,212 @@
+"""A real gateway in a process of its own: started, asked whether it is ready, killed, always cleaned up.
+
+It knows the command line and the health check, not the channels: talking is `web_client`'s.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import sys
+from asyncio import timeout
+from asyncio.subprocess import DEVNULL, Process, create_subprocess_exec
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import aiohttp
+
+from gateway.config import environment
+from gateway.data_dir import STORE_FILE
+from pipeline.domain.clock import SystemClock
+
+ROOT = Path(__file__).parents[2]
+SCRIPTED = ('llm.model="scripted:echo"', 'voice.transcriber="scripted:hello"')
+"""Settings of a gateway without models, which answers at once."""
+KILLED = -signal.SIGKILL
+
+_PAGE = re.compile(r"^ +page +(http://\S+)$", re.MULTILINE)
+_POLL_S = 0.005
+_START_S = 30.0
+_EXIT_S = 60.0
+_SHOWN_CHARS = 4_000
+_CLOCK = SystemClock()
+
+
+class GatewayDied(AssertionError):
+    """The process ended, or did not come up in time; its log is part of the message."""
+
+
+def slow_echo(delay_s: float) -> tuple[str, ...]:
+    """Settings of a gateway without models, which takes `delay_s` for each word of its answer."""
+    return (f'llm.model="scripted:echo:delay={delay_s}"', SCRIPTED[1])
+
+
+def free_port() -> int:
+    """A port that nobody listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class GatewayProcess:
+    """One data folder's gateway, which can be started again and again. Leaving the block kills it.
+
+    `overrides` are `SECTION.KEY=VALUE` settings. When the block is left by an exception, the end of
+    the log is added to it.
+    """
+
+    def __init__(self, folder: Path, *, overrides: Sequence[str] = SCRIPTED, port: int = 0) -> None:
+        self.folder = folder
+        self.data_dir = folder / "data"
+        self.log_path = folder / "gateway.log"
+        self.url = ""
+        self._overrides = tuple(overrides)
+        self._port = port
+        self._process: Process | None = None
+        self._log_offset = 0
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        await self._end_group()
+        if error is not None and not isinstance(error, GatewayDied):
+            error.add_note(self._log_words())
+
+    @property
+    def pid(self) -> int:
+        """The process id of the running gateway."""
+        return self._running().pid
+
+    @property
+    def returncode(self) -> int | None:
+        """How the process ended; None while it lives."""
+        return self._running().returncode
+
+    @property
+    def token(self) -> str:
+        """The access token of the web channel."""
+        return (self.data_dir / "web-token").read_text(encoding="ascii").strip()
+
+    @property
+    def store_path(self) -> Path:
+        """The SQLite file."""
+        return self.data_dir / STORE_FILE
+
+    def log(self) -> str:
+        """What the process of the last start has printed and logged."""
+        if not self.log_path.exists():
+            return ""
+        with self.log_path.open("rb") as file:
+            file.seek(self._log_offset)
+            return file.read().decode(errors="replace")
+
+    async def spawn(self, *, crash_at: str | None = None) -> None:
+        """Start the process and return at once. `crash_at` is a failpoint, `label:n`."""
+        await self._end_group()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.url = f"http://127.0.0.1:{self._port}" if self._port else ""
+        # The developer's own settings must not leak into a test: neither variables nor ./parlour.toml.
+        env = {name: value for name, value in environment().items() if not name.startswith("PARLOUR")}
+        env["PYTHONPATH"] = str(ROOT)
+        if crash_at is not None:
+            env["PARLOUR_CRASH_AT"] = crash_at
+        settings = (f"data.dir={self.data_dir}", f"server.port={self._port}", *self._overrides)
+        arguments = [part for setting in settings for part in ("--set", setting)]
+        with self.log_path.open("ab") as log:
+            self._log_offset = log.tell()
+            self._process = await create_subprocess_exec(
+                *(sys.executable, "-m", "gateway.cli", "serve", *arguments),
+                stdin=DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=env,
+                cwd=self.folder,
+                start_new_session=True,
+            )
+
+    async def start(self, *, crash_at: str | None = None) -> None:
+        """Start the process and wait until it says that it accepts messages. Raises GatewayDied."""
+        await self.spawn(crash_at=crash_at)
+        try:
+            async with timeout(_START_S):
+                await self._wait_announced()
+                await self.wait_ready()
+        except TimeoutError:
+            raise GatewayDied(f"not ready within {_START_S:g} s\n{self._log_words()}") from None
+
+    async def wait_ready(self) -> None:
+        """Return when /readyz answers 200; needs a known `url`. Raises GatewayDied."""
+        async with aiohttp.ClientSession() as session:
+            while True:
+                self._require_alive()
+                try:
+                    async with session.get(f"{self.url}/readyz") as response:
+                        if response.status == 200:
+                            return
+                except aiohttp.ClientError:
+                    pass  # it does not listen yet
+                await _CLOCK.sleep(_POLL_S)
+
+    async def kill(self) -> None:
+        """End the process as a power cut would: no handler runs. Returns when it is gone."""
+        process = self._running()
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+    def terminate(self) -> None:
+        """Ask the process to end (SIGTERM)."""
+        self._running().terminate()
+
+    async def wait_exit(self) -> int:
+        """The exit code, once the process has ended. Raises GatewayDied when it takes too long."""
+        try:
+            async with timeout(_EXIT_S):
+                return await self._running().wait()
+        except TimeoutError:
+            raise GatewayDied(f"still running after {_EXIT_S:g} s\n{self._log_words()}") from None
+
+    async def stop(self) -> int:
+        """SIGTERM and wait; the exit code."""
+        self.terminate()
+        return await self.wait_exit()
+
+    async def _wait_announced(self) -> None:
+        while not self.url:
+            found = _PAGE.search(self.log())
+            if found:
+                self.url = found.group(1)
+                return
+            self._require_alive()
+            await _CLOCK.sleep(_POLL_S)
+
+    def _running(self) -> Process:
+        if self._process is None:
+            raise GatewayDied("the gateway was not started")
+        return self._process
+
+    def _require_alive(self) -> None:
+        code = self._running().returncode
+        if code is not None:
+            raise GatewayDied(f"ended with exit code {code}\n{self._log_words()}")
+
+    def _log_words(self) -> str:
+        return f"--- {self.log_path} ---\n{self.log()[-_SHOWN_CHARS:]}"
+
+    async def _end_group(self) -> None:
+        """Kill whatever is left of the last start, its children included."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        with suppress(ProcessLookupError):  # all of them ended by themselves
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()

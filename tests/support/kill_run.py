@@ -1,0 +1,216 @@
+"""The driver of a kill run: chats that never stop talking, and a gateway that is killed again and again.
+
+Clients behave as a careful one does: what was not acknowledged is sent again after the next connection,
+under the same client_id and in the same order. Judging is `kill_ledger`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from pipeline.domain.clock import SystemClock
+from tests.support.gateway_process import GatewayProcess, slow_echo
+from tests.support.kill_ledger import ChatHistory, Verdict, judge
+from tests.support.store_file import StoredMessage, integrity, stored_messages
+from tests.support.web_client import Disconnected, Line, WebChat
+
+WORD_DELAY_S = 0.01
+SHORTEST_LIFE_S, LONGEST_LIFE_S = 0.1, 1.2
+_WINDOW = 3
+_MOST_PER_CHAT = 240  # a history shows 500 lines, two for each message
+_SETTLE_S = 45.0
+_RETRY_S = 0.02
+_CLOCK = SystemClock()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KillPlan:
+    """How hard to try."""
+
+    kills: int = 20
+    chats: int = 8
+    seed: int = 1
+    duplicate_share: float = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KillFigures:
+    """What a run found. `verdict` comes from the clients, the rest of the judgement from the file."""
+
+    plan: KillPlan
+    verdict: Verdict
+    duplicates_sent: int
+    duplicates_recognised: int
+    turns_begun_again: int
+    """Turns that a kill cut off and the next process began again, model call included."""
+    exit_code: int
+    integrity: str
+    stored: dict[str, StoredMessage]
+    seconds: float
+
+    def figures(self) -> dict[str, object]:
+        """The numbers, for one line of JSON."""
+        return {
+            "kills": self.plan.kills,
+            "seed": self.plan.seed,
+            **asdict(self.verdict),
+            "duplicates_sent": self.duplicates_sent,
+            "turns_begun_again": self.turns_begun_again,
+            "integrity": self.integrity,
+            "seconds": round(self.seconds, 1),
+        }
+
+
+async def run_kills(folder: Path, plan: KillPlan) -> KillFigures:
+    """Run `plan` with everything under `folder`; takes about 1.5 s for each kill."""
+    began = _CLOCK.monotonic()
+    # A message may be hit more often than a poison message is allowed to be.
+    overrides = (*slow_echo(WORD_DELAY_S), "turn.max_attempts=20", 'log.level="warning"')
+    async with GatewayProcess(folder, overrides=overrides) as gateway:
+        stage = _Stage()
+        chats: list[_Talker] = []
+        try:
+            async with asyncio.timeout(None) as patience, asyncio.TaskGroup() as group:
+                for number in range(plan.chats):
+                    group.create_task(_talk_on(number, plan, stage, chats))
+                await _kill_again_and_again(gateway, stage, plan)
+                stage.stopping = True
+                patience.reschedule(asyncio.get_running_loop().time() + _SETTLE_S)
+        except TimeoutError:
+            pass  # whoever still waits for something has lost it, and the judge counts that
+        histories = [await chat.history(gateway) for chat in chats]
+        exit_code = await gateway.stop()
+        stored = stored_messages(gateway.store_path)
+        return KillFigures(
+            plan=plan,
+            verdict=judge(histories),
+            duplicates_sent=sum(chat.duplicates_sent for chat in chats),
+            duplicates_recognised=sum(history.seen.duplicates for history in histories),
+            turns_begun_again=sum(message.attempts - 1 for message in stored.values()),
+            exit_code=exit_code,
+            integrity=integrity(gateway.store_path),
+            stored=stored,
+            seconds=_CLOCK.monotonic() - began,
+        )
+
+
+class _Stage:
+    """Where the gateway can be reached, for everybody who talks."""
+
+    def __init__(self) -> None:
+        self.up = asyncio.Event()
+        self.url = ""
+        self.token = ""
+        self.stopping = False
+
+
+async def _kill_again_and_again(gateway: GatewayProcess, stage: _Stage, plan: KillPlan) -> None:
+    chance = random.Random(plan.seed)
+    for _ in range(plan.kills):
+        await _raise_curtain(gateway, stage)
+        await _CLOCK.sleep(chance.uniform(SHORTEST_LIFE_S, LONGEST_LIFE_S))
+        stage.up.clear()
+        await gateway.kill()
+    await _raise_curtain(gateway, stage)
+
+
+async def _raise_curtain(gateway: GatewayProcess, stage: _Stage) -> None:
+    await gateway.start()
+    stage.url, stage.token = gateway.url, gateway.token
+    stage.up.set()
+
+
+async def _talk_on(number: int, plan: KillPlan, stage: _Stage, chats: list[_Talker]) -> None:
+    """Talk in one chat after the other: a full one makes place for a new one."""
+    while not stage.stopping:
+        talker = _Talker(f"{number}-{len(chats)}", plan, stage)
+        chats.append(talker)
+        await talker.run()
+
+
+class _Talker:
+    """One chat: keeps a few messages in flight, repeats some, and starts over when the socket breaks."""
+
+    def __init__(self, name: str, plan: KillPlan, stage: _Stage) -> None:
+        self._name = name
+        self._plan = plan
+        self._stage = stage
+        self._chance = random.Random(f"{plan.seed}/{name}")
+        self._chat = WebChat()
+        self._texts: dict[str, str] = {}
+        self._open: list[str] = []
+        self.duplicates_sent = 0
+
+    async def run(self) -> None:
+        """Talk until the stage is cleared or the chat is full, and everything sent is answered."""
+        async with self._chat as chat:
+            while True:
+                await self._stage.up.wait()
+                try:
+                    await chat.connect(self._stage.url, self._stage.token)
+                    await self._repeat_unacknowledged()
+                    if await self._talk():
+                        return
+                except Disconnected:
+                    await _CLOCK.sleep(_RETRY_S)
+
+    async def history(self, gateway: GatewayProcess) -> ChatHistory:
+        """What this chat's client was told, and what a fresh one is shown."""
+        final: list[Line] = []
+        if self._chat.chat is not None:
+            async with WebChat(chat=self._chat.chat) as fresh:
+                await fresh.connect(gateway.url, gateway.token, after=0)
+                final = fresh.seen.lines
+        return ChatHistory(
+            sent=self._texts,
+            expected={client_id: f"You said: {text}" for client_id, text in self._texts.items()},
+            seen=self._chat.seen,
+            final=final,
+        )
+
+    async def _talk(self) -> bool:
+        """Send and read on one socket; True when there is nothing left to say or to wait for."""
+        while True:
+            self._open = [client_id for client_id in self._open if not self._is_answered(client_id)]
+            finished = self._stage.stopping or len(self._texts) >= _MOST_PER_CHAT
+            if finished and not self._open:
+                return True
+            while not finished and len(self._open) < _WINDOW:
+                await self._say_something_new()
+            frame = await self._chat.receive()
+            if frame["type"] == "problem":
+                raise Disconnected(None, frame["code"])
+
+    async def _say_something_new(self) -> None:
+        client_id = f"k{self._name}-{len(self._texts)}"
+        words = " ".join("word" for _ in range(self._chance.randint(1, 12)))
+        self._texts[client_id] = f"{client_id} {words}"
+        self._open.append(client_id)
+        await self._chat.send_text(client_id, self._texts[client_id])
+        if self._by_chance():
+            await self._repeat(client_id)
+
+    async def _repeat_unacknowledged(self) -> None:
+        accepted = self._chat.seen.accepted
+        for client_id in self._open:
+            if client_id not in accepted:
+                await self._chat.send_text(client_id, self._texts[client_id])
+            elif self._by_chance():
+                await self._repeat(client_id)
+
+    async def _repeat(self, client_id: str) -> None:
+        self.duplicates_sent += 1
+        await self._chat.send_text(client_id, self._texts[client_id])
+
+    def _by_chance(self) -> bool:
+        return self._chance.random() < self._plan.duplicate_share
+
+    def _is_answered(self, client_id: str) -> bool:
+        message_id = self._chat.seen.accepted.get(client_id)
+        if message_id is None:
+            return False
+        seen = self._chat.seen
+        return bool(seen.lines_of(message_id, "assistant") or seen.terminals_of(message_id))
