@@ -19,8 +19,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if not groups:
         return
     terminalreporter.section("not run here")
-    for (folder, reason), count in sorted(groups.items()):
-        terminalreporter.write_line(f"{folder}: {count} {'test' if count == 1 else 'tests'} ({reason})")
+    for (where, reason), count in sorted(groups.items()):
+        terminalreporter.write_line(f"{where}: {count} {'test' if count == 1 else 'tests'} ({reason})")
 
 
 def _reason(report: pytest.TestReport) -> str:

@@ -2,8 +2,8 @@
 
 Tests that use `page` run on the session's event loop
 (`pytest.mark.asyncio(loop_scope="session")`), because that is where the browser lives. A folder
-gives its browser a voice by overriding the `microphone` fixture with the path of a WAV file
-(48 kHz, mono, 16 bit), which then plays once for each recording.
+gives its browser a voice by overriding the `microphone` fixture with the absolute path of a WAV
+file (48 kHz, mono, 16 bit), which then plays once for each recording.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ async def browser(microphone: Path | None) -> AsyncIterator[Browser]:
         pytest.skip(why_no_chromium())
     flags = list(FLAGS)
     if microphone is not None:
-        flags.append(f"--use-file-for-fake-audio-capture={microphone.absolute()}%noloop")
+        flags.append(f"--use-file-for-fake-audio-capture={microphone}%noloop")
     async with async_playwright() as playwright:
         try:
             running = await playwright.chromium.launch(executable_path=path, headless=True, args=flags)

@@ -131,6 +131,9 @@ function marks(text, at) {
   const after = text[end] ?? ' ';
   const left = flanks(after, before);
   const right = flanks(before, after);
+  // `2*3*4` is arithmetic; standard Markdown would slant the 3.
+  const between = mark === '*' && count === 1 && /[A-Za-z0-9]/.test(before) && /[A-Za-z0-9]/.test(after);
+  if (between) return { end, text: mark };
   const inWord = mark === '_' && left && right;
   const opens = left && (!inWord || PUNCTUATION.test(before));
   const closes = right && (!inWord || PUNCTUATION.test(after));

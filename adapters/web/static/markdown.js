@@ -182,7 +182,7 @@ function itemEnd(lines, at, indent) {
       while (next < lines.length && !lines[next].trim()) next += 1;
       if (next >= lines.length || indentOf(lines[next]) < indent + 2) return end;
       end = next;
-    } else if (indentOf(line) >= indent + 2 || !startsBlock(line)) {
+    } else if (indentOf(line) >= indent + 2 || !(startsBlock(line) || ITEM.test(line))) {
       end += 1;
     } else {
       return end;

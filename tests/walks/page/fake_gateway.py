@@ -65,6 +65,7 @@ class FakeGateway:
         """A `problem` for a frame, or None to take it."""
         self.down = False
         self.locked = False
+        self.unknown_chats: set[str] = set()
         self._changed = asyncio.Condition()
 
     @property
@@ -188,6 +189,8 @@ class FakeGateway:
             return await _refuse(socket, "too_many_attempts", 4429)
         if hello["token"] != TOKEN:
             return await _refuse(socket, "wrong_token", 4401)
+        if hello.get("chat") in self.unknown_chats:
+            return await _refuse(socket, "bad_chat", 4400)
         assert isinstance(request.transport, asyncio.Transport)
         name = hello.get("chat") or f"c_{len(self.chats) + 1}"
         client = Client(socket=socket, transport=request.transport, chat=name, after=hello.get("after") or 0)

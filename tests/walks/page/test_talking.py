@@ -61,7 +61,8 @@ async def test_a_finished_answer_is_one_new_node_and_tokens_are_not_announced(
         """() => {
           window.added = [];
           new MutationObserver((records) => records.forEach((record) => record.addedNodes.forEach((node) => {
-            if (node.dataset?.role === 'assistant') window.added.push(node.getAttribute('aria-live') ?? 'announced');
+            if (node.dataset?.role !== 'assistant') return;
+            window.added.push(node.getAttribute('aria-live') ?? 'announced');
           }))).observe(document.getElementById('log'), { childList: true });
         }"""
     )
