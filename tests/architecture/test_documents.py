@@ -6,6 +6,8 @@ import ast
 import re
 
 from gateway import __version__
+from gateway.telemetry import Telemetry
+from pipeline.domain.clock import ManualClock
 from tests.architecture.house import PACKAGES, ROOT, documents, python_files, relative, tree
 
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -113,6 +115,23 @@ def test_the_seed_rows_are_numbered_without_a_gap() -> None:
         assert [item for section, item in numbers if section == seed] == list(
             range(1, sum(section == seed for section, _ in numbers) + 1)
         )
+
+
+def test_the_seeds_are_counted_right() -> None:
+    text = (ROOT / "docs" / "seeds.md").read_text(encoding="utf-8")
+    rows = seed_rows()
+    built = sum(not _STEP.search(module) for _, _, module, _ in rows)
+
+    assert f"Of the {len(rows)} statements, {built} are built." in " ".join(text.split())
+
+
+def test_every_metric_is_explained_and_no_other() -> None:
+    text = (ROOT / "docs" / "guides" / "operate.md").read_text(encoding="utf-8")
+    explained = set(re.findall(r"^\| `(parlour_\w+)` \|", text, re.MULTILINE))
+    families = Telemetry(ManualClock()).registry.collect()
+    exposed = {f"{family.name}_total" if family.type == "counter" else family.name for family in families}
+
+    assert explained == exposed
 
 
 def test_every_decision_is_one_page_with_its_parts() -> None:
