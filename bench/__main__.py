@@ -1,0 +1,64 @@
+"""`python -m bench [NAME …]`: run the named benches, or all of them."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+
+from bench import crash, startup, store, turn, voice
+from bench.report import Report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """One entry of the list."""
+
+    summary: str
+    run: Callable[[], Coroutine[None, None, Report]]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run benches one after the other; the exit code is 0, or 2 for a name that is not known."""
+    options = _parser().parse_args(arguments)
+    benches = _benches(options)
+    if options.list:
+        for name, bench in benches.items():
+            print(f"{name:8} {bench.summary}")
+        return 0
+    unknown = [name for name in options.names if name not in benches]
+    if unknown:
+        known = ", ".join(benches)
+        print(f"bench: there is no bench called {', '.join(unknown)}; known are: {known}", file=sys.stderr)
+        return 2
+    for name in options.names or benches:
+        print(asyncio.run(benches[name].run()).text(), end="\n\n", flush=True)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure the gateway.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="which benches (default: all)")
+    parser.add_argument("--list", action="store_true", help="name the benches and run none")
+    parser.add_argument("--kills", type=int, default=20, metavar="N", help="crash: how many kills")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="crash: the seed of its chance")
+    return parser
+
+
+def _benches(options: argparse.Namespace) -> dict[str, Bench]:
+    return {
+        "startup": Bench(summary="from the start to the first answer, with the models", run=startup.run),
+        "turn": Bench(summary="what the gateway adds to a turn, beside the floor", run=turn.run),
+        "crash": Bench(
+            summary="kill -9 under load: lost, doubled, out of order",
+            run=lambda: crash.run(kills=options.kills, seed=options.seed),
+        ),
+        "store": Bench(summary="the SQLite store alone", run=store.run),
+        "voice": Bench(summary="hearing, beside the bare recogniser", run=voice.run),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,192 @@
+"""What the gateway adds to a turn: a scripted model answers at once, so everything measured is ours."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from asyncio.subprocess import PIPE, create_subprocess_exec
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+
+from bench.report import ROOT, Report, median, percentile, scratch_folder
+from bench.written import Written, measure_written
+from gateway.config import environment
+from pipeline.domain.clock import SystemClock
+from tests.support.gateway_process import GatewayProcess, free_port
+from tests.support.web_client import WebChat
+
+_ROUNDS = 8
+_TURNS_A_ROUND = 100
+_CHATS = 32
+_CROWD_S = 6.0
+_HISTORIES = (10, 100, 1000)
+_TEXT = "hi"
+_CLOCK = SystemClock()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Crowd:
+    turns: int
+    seconds: float
+    cpu_s: float
+
+
+async def run() -> Report:
+    """Measure latency beside the floor, throughput with many chats, and bytes written."""
+    with scratch_folder() as folder:
+        async with GatewayProcess(folder / "gateway") as gateway, _floor(folder / "floor.sqlite3") as floor:
+            await gateway.start()
+            turns, floors = await _latencies(gateway, floor)
+            crowd = await _crowd(gateway)
+            await gateway.stop()
+        async with GatewayProcess(folder / "written") as gateway:
+            await gateway.start()
+            written = await measure_written(gateway, _HISTORIES)
+            await gateway.stop()
+    return _report(turns, floors, crowd, written)
+
+
+async def _latencies(
+    gateway: GatewayProcess, floor: aiohttp.ClientWebSocketResponse
+) -> tuple[list[float], list[float]]:
+    """Milliseconds from the message to its terminal event, and of the floor's echo, in alternation."""
+    turns: list[float] = []
+    floors: list[float] = []
+    for round_ in range(_ROUNDS + 1):
+        echoes = [await _echo(floor) for _ in range(_TURNS_A_ROUND)]
+        async with WebChat() as chat:
+            await chat.connect(gateway.url, gateway.token)
+            answers = [await _turn(chat, f"t{number}") for number in range(_TURNS_A_ROUND)]
+        if round_:  # the first round warms both up
+            floors += echoes
+            turns += answers
+    return turns, floors
+
+
+async def _turn(chat: WebChat, client_id: str) -> float:
+    began = _CLOCK.monotonic()
+    await chat.send_text(client_id, _TEXT)
+    await chat.wait_for(lambda frame: frame["type"] == "event" and _is_end(frame["event"]["type"]))
+    return (_CLOCK.monotonic() - began) * 1e3
+
+
+def _is_end(event_type: str) -> bool:
+    return event_type in ("response_complete", "error")
+
+
+async def _echo(floor: aiohttp.ClientWebSocketResponse) -> float:
+    began = _CLOCK.monotonic()
+    await floor.send_json({"type": "message", "client_id": "c", "text": _TEXT})
+    await floor.receive_json()
+    return (_CLOCK.monotonic() - began) * 1e3
+
+
+async def _crowd(gateway: GatewayProcess) -> _Crowd:
+    """Many chats, each sending its next message when the last one is answered."""
+    until = _CLOCK.monotonic() + _CROWD_S
+
+    async def talk() -> int:
+        count = 0
+        async with WebChat() as chat:
+            await chat.connect(gateway.url, gateway.token)
+            while _CLOCK.monotonic() < until:
+                await _turn(chat, f"c{count}")
+                count += 1
+        return count
+
+    cpu_before, began = _cpu_s(gateway.pid), _CLOCK.monotonic()
+    async with asyncio.TaskGroup() as group:
+        talkers = [group.create_task(talk()) for _ in range(_CHATS)]
+    return _Crowd(
+        turns=sum(talker.result() for talker in talkers),
+        seconds=_CLOCK.monotonic() - began,
+        cpu_s=_cpu_s(gateway.pid) - cpu_before,
+    )
+
+
+def _cpu_s(pid: int) -> float:
+    """Processor seconds of a process, user and system, all threads. Linux."""
+    after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@asynccontextmanager
+async def _floor(path: Path) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+    """A socket to the floor's own process."""
+    port = free_port()
+    process = await create_subprocess_exec(
+        *(sys.executable, "-m", "bench.floor", str(path), str(port)),
+        stdout=PIPE,
+        cwd=ROOT,
+        env=dict(environment()),
+    )
+    try:
+        assert process.stdout is not None
+        await process.stdout.readline()
+        async with aiohttp.ClientSession() as session:
+            yield await _connect(session, f"http://127.0.0.1:{port}/ws")
+    finally:
+        process.kill()
+        await process.wait()
+
+
+async def _connect(session: aiohttp.ClientSession, url: str) -> aiohttp.ClientWebSocketResponse:
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                return await session.ws_connect(url)
+            except aiohttp.ClientConnectionError:
+                await _CLOCK.sleep(0.01)
+
+
+def _report(turns: list[float], floors: list[float], crowd: _Crowd, written: list[Written]) -> Report:
+    p50, p99 = median(turns), percentile(turns, 0.99)
+    floor_p50, floor_p99 = median(floors), percentile(floors, 0.99)
+    per_core = crowd.turns / crowd.cpu_s
+    rows = [
+        ("one chat: message to terminal event, p50", f"{p50:.2f} ms"),
+        ("one chat: message to terminal event, p99", f"{p99:.2f} ms"),
+        ("floor: WebSocket echo + one commit, p50", f"{floor_p50:.2f} ms"),
+        ("floor: WebSocket echo + one commit, p99", f"{floor_p99:.2f} ms"),
+        ("ratio of the medians", f"{p50 / floor_p50:.1f}"),
+        (f"{_CHATS} chats: turns for each processor second", f"{per_core:.0f}"),
+        (f"{_CHATS} chats: turns a second, client on the same machine", f"{crowd.turns / crowd.seconds:.0f}"),
+    ]
+    rows += [
+        (f"one chat after {found.history} messages, p50", f"{found.turn_ms:.2f} ms") for found in written
+    ]
+    rows += [
+        (f"rows added by a turn, after {found.history} messages", f"{found.rows:.0f} bytes")
+        for found in written
+    ]
+    rows += [
+        (f"write-ahead log of a turn, after {found.history} messages", f"{found.wal:.0f} bytes")
+        for found in written
+    ]
+    return Report(
+        bench="turn",
+        title="turn: the gateway's own share of a text turn, scripted model, SQLite with synchronous = FULL",
+        head=("", "figure"),
+        rows=rows,
+        notes=(
+            f"{len(turns)} turns and {len(floors)} echoes in alternation, {_TURNS_A_ROUND} turns a chat",
+            "rows: the values in the rows of inbox, log and outbox that the turn added (bytes_N)",
+            "write-ahead log: the 1 KiB pages that SQLite wrote for them, some several times (wal_bytes_N)",
+        ),
+        figures={
+            "p50_ms": round(p50, 3),
+            "p99_ms": round(p99, 3),
+            "turns_per_s": round(per_core, 1),
+            "turns_per_s_wall": round(crowd.turns / crowd.seconds, 1),
+            "floor_p50_ms": round(floor_p50, 3),
+            "floor_ratio": round(p50 / floor_p50, 2),
+            **{f"p50_ms_{found.history}": round(found.turn_ms, 3) for found in written},
+            **{f"bytes_{found.history}": round(found.rows) for found in written},
+            **{f"wal_bytes_{found.history}": round(found.wal) for found in written},
+        },
+    )

@@ -1,0 +1,91 @@
+"""What a turn costs as a chat grows: time, and bytes on the disk, read from outside the gateway."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.report import median
+from gateway.storage.sqlite.wal import WalMeter
+from pipeline.domain.clock import SystemClock
+from tests.support.gateway_process import GatewayProcess
+from tests.support.web_client import WebChat
+
+_TURNS = 20
+_RECEIPT_S = 0.003
+_CLOCK = SystemClock()
+_TABLES = {"inbox": "seq", "log": "id", "outbox": "id"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """One turn after `history` messages: the median time and the mean bytes of twenty."""
+
+    history: int
+    turn_ms: float
+    """From the message to its terminal event."""
+    rows: float
+    """The values in the rows that the turn added: text as UTF-8, a number as 8 bytes."""
+    wal: float
+    """What SQLite wrote to its write-ahead log for them: whole pages, with frame headers."""
+
+
+async def measure_written(gateway: GatewayProcess, histories: tuple[int, ...]) -> list[Written]:
+    """Talk in one chat until each length of history is reached, and measure the turns after it."""
+    found: list[Written] = []
+    meter = WalMeter(gateway.store_path)
+    meter.start()
+    async with WebChat() as chat:
+        await chat.connect(gateway.url, gateway.token)
+        turns = 0
+        for history in histories:
+            while 2 * turns < history:
+                await _turn(chat, turns)
+                meter.note()
+                turns += 1
+            wal, rows = meter.total(), _row_bytes(gateway.store_path)
+            times: list[float] = []
+            for _ in range(_TURNS):
+                times.append(await _turn(chat, turns))
+                meter.note()
+                turns += 1
+            found.append(
+                Written(
+                    history=history,
+                    turn_ms=median(times),
+                    rows=(_row_bytes(gateway.store_path) - rows) / _TURNS,
+                    wal=(meter.total() - wal) / _TURNS,
+                )
+            )
+    return found
+
+
+async def _turn(chat: WebChat, number: int) -> float:
+    """One turn, and what belongs to it afterwards; milliseconds to the terminal event."""
+    client_id = f"w{number:06}"
+    began = _CLOCK.monotonic()
+    await chat.send_text(client_id, "What is the weather like in Vienna?")
+    message_id = await chat.accepted(client_id)
+    await chat.terminal(message_id)
+    took = (_CLOCK.monotonic() - began) * 1e3
+    # Until the reply's receipt is written, so that its pages count for this turn.
+    await _CLOCK.sleep(_RECEIPT_S)
+    return took
+
+
+def _row_bytes(path: Path) -> int:
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+        return sum(
+            _size(value)
+            for table, key in _TABLES.items()
+            for row in db.execute(f"SELECT * FROM {table} ORDER BY {key}")
+            for value in row
+        )
+
+
+def _size(value: object) -> int:
+    if value is None:
+        return 0
+    return len(value.encode()) if isinstance(value, str) else 8

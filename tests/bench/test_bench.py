@@ -1,0 +1,75 @@
+"""The benches can be listed and named, and end in one line of JSON. No figure is judged here."""
+
+from __future__ import annotations
+
+import json
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, create_subprocess_exec
+
+from bench.report import Report, percentile, table
+from tests.support.gateway_process import ROOT
+
+_NAMES = ("startup", "turn", "crash", "store", "voice")
+
+
+async def _bench(*arguments: str) -> tuple[int | None, str, str]:
+    process = await create_subprocess_exec(
+        *(sys.executable, "-m", "bench", *arguments), stdin=DEVNULL, stdout=PIPE, stderr=PIPE, cwd=ROOT
+    )
+    out, errors = await process.communicate()
+    return process.returncode, out.decode(), errors.decode()
+
+
+async def test_the_list_names_every_bench() -> None:
+    code, out, _ = await _bench("--list")
+    assert code == 0
+    assert tuple(line.split()[0] for line in out.splitlines()) == _NAMES
+
+
+async def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
+    code, out, errors = await _bench("store", "startupp")
+    assert code == 2
+    assert out == ""
+    assert "no bench called startupp" in errors
+    assert all(name in errors for name in _NAMES)
+
+
+async def test_a_bench_ends_in_one_line_of_json() -> None:
+    code, out, errors = await _bench("store")
+    assert code == 0, errors
+    figures = json.loads(out.strip().splitlines()[-1])
+    assert figures["bench"] == "store"
+    assert figures["accept_p50_us"] > 0
+    assert out.startswith("store: ")
+
+
+def test_a_report_is_a_table_notes_and_the_figures() -> None:
+    report = Report(
+        bench="b",
+        title="b: a title",
+        head=("", "ms"),
+        rows=[("long name", "1")],
+        notes=("a note",),
+        figures={"x": 1},
+    )
+    assert report.text().splitlines() == [
+        "b: a title",
+        "",
+        "           ms",
+        "---------  --",
+        "long name   1",
+        "",
+        "* a note",
+        '{"bench": "b", "x": 1}',
+    ]
+
+
+def test_columns_are_as_wide_as_their_widest_cell() -> None:
+    assert table(("a", "bb"), [("ccc", "d")]) == ["a    bb", "---  --", "ccc   d"]
+
+
+def test_a_percentile_is_one_of_the_values() -> None:
+    values = [float(number) for number in range(100, 0, -1)]
+    assert percentile(values, 0.5) == 50.0
+    assert percentile(values, 0.99) == 99.0
+    assert percentile([7.0], 0.99) == 7.0
