@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from urllib.parse import urlsplit
 
@@ -85,7 +86,7 @@ class Server:
             await runner.cleanup()
             raise ConfigurationError(
                 f"server.port: cannot listen on {self._addresses.host}:{self._addresses.port} "
-                f"({error.strerror or error}); stop the program that uses it or set another server.port"
+                f"({os.strerror(error.errno or 0)}); stop the program that uses it or set another server.port"
             ) from error
         self._runner = runner
         self._addresses.port = runner.addresses[0][1]

@@ -28,7 +28,7 @@ from pipeline.domain.timeline import EntryRole, TimelineEntry
 from pipeline.runtime.ports import ResumePoint, TurnAnswer
 
 OnRecorded = Callable[[TimelineEntry], None]
-"""Told of every visible entry that is not a reply, once it is durable."""
+"""Told of every visible entry that no terminal event tells of, once it is durable, in order."""
 OnReply = Callable[[int, OutboundReply], None]
 """Given the outbox row's id and the reply, once they are durable."""
 
@@ -124,6 +124,7 @@ class StoreJournal:
         """End a session command with a line for the user; the entry's id."""
         record = self._record("notice", {"text": text})
         committed = await self._finish("command", [record], role="notice", text=text)
+        self._tell("notice", text, committed.record_ids[-1])
         return committed.record_ids[-1]
 
     async def commit_new_session(self, text: str) -> int:
@@ -133,6 +134,7 @@ class StoreJournal:
         record = session_record(session_id, self._entry.message_id, at, text=text)
         committed = await self._finish("command", [record], role="session", text=text)
         self._session.restart(session_id)
+        self._tell("session", text, committed.record_ids[-1])
         return committed.record_ids[-1]
 
     async def _finish(

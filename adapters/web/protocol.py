@@ -236,7 +236,7 @@ def _json_object(raw: str) -> Mapping[str, Any]:
     try:
         value = json.loads(raw, parse_constant=_no_constant)
     except (ValueError, RecursionError):
-        raise _Refused("bad_frame", "frame: not JSON") from None
+        raise _Refused("bad_frame", "frame: not JSON; send one JSON object as text") from None
     if not isinstance(value, dict):
         raise _Refused("bad_frame", "frame: expected a JSON object")
     return value

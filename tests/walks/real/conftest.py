@@ -1,0 +1,41 @@
+"""A real gateway process with the embedded models, and a browser whose microphone plays real speech."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import pytest_asyncio
+
+from tests.support.gateway_process import GatewayProcess, free_port
+from tests.support.models import require_models
+from tests.voice.clips import CLIPS, samples_of, wav
+
+CLIP = CLIPS["lv_0880"]
+_CLIP_HZ, _MICROPHONE_HZ = 16_000, 48_000
+_BEFORE_S, _AFTER_S = 0.5, 3.0
+
+
+@pytest.fixture(scope="session")
+def microphone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The clip at the rate that Chromium's fake microphone wants, with silence around it."""
+    samples = np.frombuffer(samples_of(CLIP), np.int16)
+    places = np.arange(len(samples) * _MICROPHONE_HZ // _CLIP_HZ) * _CLIP_HZ / _MICROPHONE_HZ
+    speech = np.interp(places, np.arange(len(samples)), samples).astype(np.int16)
+    quiet = [np.zeros(int(seconds * _MICROPHONE_HZ), np.int16) for seconds in (_BEFORE_S, _AFTER_S)]
+    path = tmp_path_factory.mktemp("microphone") / "speech.wav"
+    path.write_bytes(wav(np.concatenate([quiet[0], speech, quiet[1]]).tobytes(), rate=_MICROPHONE_HZ))
+    return path
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def gateway(tmp_path: Path) -> AsyncIterator[GatewayProcess]:
+    """A gateway with the real local model and the real Whisper."""
+    models = require_models()
+    overrides = (f"models.dir={json.dumps(str(models))}", "llm.max_tokens=60")
+    async with GatewayProcess(tmp_path, overrides=overrides, port=free_port()) as process:
+        await process.start()
+        yield process
