@@ -34,9 +34,7 @@ def test_every_relative_link_leads_somewhere() -> None:
             if "://" in target or target.startswith("mailto:"):
                 continue
             there = (path.parent / file).resolve() if file else path
-            headings = (
-                re.findall(r"^#+ (.*)$", there.read_text("utf-8"), re.MULTILINE) if there.is_file() else []
-            )
+            headings = re.findall(r"^#+ (.*)$", there.read_text("utf-8"), re.MULTILINE) if fragment else []
             if not there.exists() or (fragment and fragment not in map(anchor, headings)):
                 broken.append(f"{relative(path)}: {target}")
 
