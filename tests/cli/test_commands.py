@@ -1,0 +1,163 @@
+"""The `parlour` command as its user meets it: in a process, by exit code and printed words."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gateway.data_dir import DataDir
+from tests.support.models import require_models
+from tests.voice.clips import CLIPS, NOTES
+from voice.wer import word_error_rate
+
+SCRIPTED = ("--set", 'llm.model="scripted:echo"', "--set", 'voice.transcriber="scripted:spoken words"')
+
+
+def parlour(
+    folder: Path, *arguments: str, typed: str = "", limit_s: float = 120
+) -> subprocess.CompletedProcess[str]:
+    """Run one command in `folder`."""
+    return subprocess.run(
+        [sys.executable, "-m", "gateway.cli", *arguments],
+        cwd=folder,
+        env={"PYTHONPATH": str(Path(__file__).parents[2]), "PATH": "/usr/bin:/bin"},
+        input=typed,
+        capture_output=True,
+        text=True,
+        timeout=limit_s,
+        check=False,
+    )
+
+
+def test_help_lists_every_command(tmp_path: Path) -> None:
+    done = parlour(tmp_path, "--help")
+    assert done.returncode == 0
+    for command in ("serve", "chat", "doctor", "check-config", "models"):
+        assert command in done.stdout
+
+
+def test_help_is_quick_because_it_loads_nothing_heavy(tmp_path: Path) -> None:
+    heavy = ("aiohttp", "pydantic", "litellm")
+    code = f"import sys; import gateway.cli; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("arguments", [(), ("dance",), ("models",), ("serve", "--unknown")])
+def test_a_wrong_command_line_says_how_it_goes(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    done = parlour(tmp_path, *arguments)
+    assert done.returncode == 2
+    assert "usage: parlour" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["serve", "chat", "doctor", "check-config"])
+def test_every_command_reports_all_problems_of_a_configuration_in_lines(tmp_path: Path, command: str) -> None:
+    (tmp_path / "parlour.toml").write_text('[server]\nport = "high"\n[llm]\nmodle = "x"\n')
+    done = parlour(tmp_path, command)
+    assert done.returncode == 2
+    printed = done.stdout + done.stderr
+    assert "server.port: " in printed
+    assert "llm.modle: " in printed
+    assert "llm.model" in printed
+    assert "Traceback" not in printed
+
+
+def test_check_config_explains_each_setting_and_masks_secrets(tmp_path: Path) -> None:
+    secret = tmp_path / "key"
+    secret.write_text("very-secret-value\n")
+    secret.chmod(0o600)
+    (tmp_path / "parlour.toml").write_text('[llm]\nmodel = "openai/x"\napi_key = "file:key"\n')
+    done = parlour(tmp_path, "check-config", "--set", "server.port=9000")
+    assert done.returncode == 0
+    assert "very-secret-value" not in done.stdout
+    assert "file:key" in done.stdout
+    assert "9000" in done.stdout
+
+
+def test_chat_answers_piped_lines_in_order_and_ends_with_its_input(tmp_path: Path) -> None:
+    done = parlour(tmp_path, "chat", *SCRIPTED, typed="one\ntwo\n/help\n")
+    assert done.returncode == 0, done.stderr
+    assert (
+        done.stdout.index("You said: one") < done.stdout.index("You said: two") < done.stdout.index("/stop")
+    )
+    assert done.stdout.count("You said: one") == 1
+    assert done.stdout.count("`/stop`") == 1
+
+
+def test_chat_sends_a_voice_file_and_shows_what_was_heard(tmp_path: Path) -> None:
+    note = tmp_path / "note.ogg"
+    note.write_bytes(NOTES["oga"])
+    done = parlour(tmp_path, "chat", *SCRIPTED, "--voice", str(note))
+    assert done.returncode == 0, done.stderr
+    assert 'heard: "spoken words"' in done.stdout
+    assert "You said: spoken words" in done.stdout
+
+
+def test_chat_with_a_missing_voice_file_says_so_and_fails(tmp_path: Path) -> None:
+    done = parlour(tmp_path, "chat", *SCRIPTED, "--voice", str(tmp_path / "nothing.ogg"))
+    assert done.returncode == 1
+    assert "cannot be read" in done.stdout
+
+
+def test_chat_beside_a_running_gateway_says_what_to_do(tmp_path: Path) -> None:
+    data = DataDir.claim(tmp_path / "data")
+    try:
+        done = parlour(tmp_path, "chat", *SCRIPTED)
+    finally:
+        data.release()
+    assert done.returncode == 2
+    assert "data.dir" in done.stderr
+    assert "its page" in done.stderr
+
+
+def test_a_missing_model_is_told_as_an_answer_and_by_the_doctor(tmp_path: Path) -> None:
+    done = parlour(tmp_path, "chat", "--set", "voice.enabled=false", typed="hello\n")
+    assert done.returncode == 1
+    assert "parlour models get" in done.stdout
+    doctor = parlour(tmp_path, "doctor", "--set", "server.port=0")
+    assert doctor.returncode == 1
+    assert "BAD  model files" in doctor.stdout
+    assert "BAD  voice" in doctor.stdout
+    assert "ok   store" in doctor.stdout
+
+
+def test_models_list_and_verify_name_what_is_missing(tmp_path: Path) -> None:
+    listed = parlour(tmp_path, "models", "list")
+    assert listed.returncode == 0
+    assert "whisper-base" in listed.stdout
+    assert "missing" in listed.stdout
+    assert parlour(tmp_path, "models", "verify").returncode == 1
+    unknown = parlour(tmp_path, "models", "get", "gpt-17")
+    assert unknown.returncode == 2
+    assert "whisper-base" in unknown.stdout + unknown.stderr
+
+
+def _real(folder: Path) -> tuple[str, ...]:
+    models = json.dumps(str(require_models()))
+    return ("--set", f"models.dir={models}", "--set", "llm.max_tokens=40")
+
+
+@pytest.mark.models
+def test_the_doctor_is_green_on_a_whole_installation(tmp_path: Path) -> None:
+    done = parlour(tmp_path, "doctor", *_real(tmp_path), "--set", "server.port=0")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "BAD" not in done.stdout
+    assert "word error rate 0.0" in done.stdout
+    assert "delivery on web" in done.stdout
+    assert done.stdout.endswith("All is well.\n")
+
+
+@pytest.mark.models
+def test_the_embedded_models_hear_a_real_note_and_answer_in_the_terminal(tmp_path: Path) -> None:
+    clip = CLIPS["jfk"]
+    note = tmp_path / "jfk.wav"
+    note.write_bytes(clip.data)
+    done = parlour(tmp_path, "chat", *_real(tmp_path), "--voice", str(note), typed="What is two plus two?\n")
+    assert done.returncode == 0, done.stdout + done.stderr
+    heard = done.stdout.split('heard: "', 1)[1].split('"', 1)[0]
+    assert word_error_rate(clip.transcript, heard) < 0.2
+    assert len(done.stdout.splitlines()) >= 3
