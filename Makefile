@@ -39,9 +39,13 @@ $(STAMP): requirements.lock pyproject.toml tools/setup.sh
 format: setup ## rewrite the sources in the house's format
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
 
+COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--custom-compile-command "make lock"
+
 lock: setup ## resolve the dependencies anew
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-		--all-extras --group dev --custom-compile-command "make lock" pyproject.toml -o requirements.lock
+	@$(COMPILE) --all-extras --group dev pyproject.toml -o requirements.lock
+	@$(COMPILE) --constraint requirements.lock pyproject.toml -o deploy/runtime.lock
+	@grep -A2 '^hatchling==' requirements.lock | grep -oE '^hatchling==[0-9.]+' | $(COMPILE) --constraint requirements.lock - -o deploy/build.lock
 
 clean: ## remove the environment and every cache, keep data and models
 	@rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -42,7 +42,6 @@ class Parts:
     worker: Worker
     coordinator: ProcessingCoordinator
     delivery: Delivery
-    server: Server | None
     addresses: Addresses
     llm: LlmClient
     transcriber: Transcriber | None
@@ -59,6 +58,8 @@ class Gateway:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self.server: Server | None = None
+        """Set before `start` by whoever wants one; it asks this gateway whether it is ready."""
         self._ready = False
         self._channels: list[asyncio.Task[None]] = []
 
@@ -82,8 +83,8 @@ class Gateway:
             await parts.store.open()
             # The lock on the data folder proves that whoever held these leases is dead.
             await parts.store.break_leases()
-            if parts.server is not None:
-                await parts.server.start()
+            if self.server is not None:
+                await self.server.start()
             for adapter in parts.channels.values():
                 run = self._run_channel(adapter)
                 self._channels.append(parts.background.spawn(run, name=f"channel {adapter.name}"))
@@ -135,8 +136,8 @@ class Gateway:
         await parts.turns.close()
         await parts.deliveries.close()
         await parts.background.close()
-        if parts.server is not None:
-            await parts.server.close()
+        if self.server is not None:
+            await self.server.close()
         await parts.llm.close()
         if parts.transcriber is not None:
             await parts.transcriber.close()

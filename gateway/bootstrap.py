@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -66,120 +66,140 @@ class Extras:
     transcriber: Transcriber | None = None
     store: Store | None = None
     crash_at: str | None = None
+    http: bool = True
+    """Whether to serve health, metrics and the page."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Base:
+    """What most parts are made with."""
+
+    settings: Settings
+    clock: Clock
+    telemetry: Telemetry
+    failpoints: Failpoints
+    store: Store
+    web: WebAdapter | None
+    channels: Mapping[tuple[str, str], ChannelAdapter]
 
 
 def build(settings: Settings, secrets: Secrets, extras: Extras | None = None) -> Gateway:
     """Put a gateway together. Claims the data folder; starts nothing else.
 
-    Raises ConfigurationError in words.
+    Raises ConfigurationError in words; the folder is free again then.
     """
-    extras = extras or Extras()
-    clock = extras.clock
-    failpoints = Failpoints(extras.crash_at)
-    telemetry = Telemetry(clock)
     data = DataDir.claim(settings.data.dir)
-    background, turns_tasks, deliveries = Supervisor(), Supervisor(), Supervisor()
+    try:
+        return _build(settings, secrets, extras or Extras(), data)
+    except BaseException:
+        data.release()
+        raise
+
+
+def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) -> Gateway:
+    clock = extras.clock
+    telemetry = Telemetry(clock)
+    failpoints = Failpoints(extras.crash_at)
+    background, threads, deliveries = Supervisor(), Supervisor(), Supervisor()
     store = extras.store or _store(settings, data)
     timeline = StoreTimeline(store)
     addresses = Addresses(settings.server.host, settings.server.port, settings.server.public_origins)
     token_check = _token_check(settings, secrets)
-    web = (
-        WebAdapter(_web_settings(settings, data.media_path, addresses, token_check), timeline, clock)
-        if settings.channels.web.enabled
-        else None
-    )
+    web = None
+    if settings.channels.web.enabled:
+        web_settings = _web_settings(settings, data.media_path, addresses, token_check)
+        web = WebAdapter(web_settings, timeline, clock)
     adapters = [*([web] if web else []), *(make(timeline) for make in extras.channels)]
-    channels = {(adapter.name, adapter.account): adapter for adapter in adapters}
-    llm = extras.llm or _llm(settings, clock)
-    transcriber = extras.transcriber or _transcriber(settings)
-    voice = _voice_settings(settings)
+    base = _Base(
+        settings=settings,
+        clock=clock,
+        telemetry=telemetry,
+        failpoints=failpoints,
+        store=store,
+        web=web,
+        channels={(adapter.name, adapter.account): adapter for adapter in adapters},
+    )
+    llm = extras.llm or build_llm(settings, clock)
+    transcriber = extras.transcriber or build_transcriber(settings)
     delivery = Delivery(
         store=store,
-        channels=channels,
+        channels=base.channels,
         clock=clock,
         telemetry=telemetry,
         failpoints=failpoints,
         supervisor=deliveries,
     )
-    pipeline = Pipeline(
-        graph=conversation_graph(),
-        llm=llm,
-        ears=ChannelEars(
-            channels=channels,
-            intake=VoiceIntake(transcriber, voice) if transcriber is not None else None,
-            max_bytes=settings.voice.max_bytes,
-            clock=clock,
-            telemetry=telemetry,
-        ),
-        settings=_pipeline_settings(settings),
-    )
-    turns = TurnRunner(
-        store=store,
-        pipeline=pipeline,
-        hooks=TurnHooks(
-            sender_for=EventBroadcaster(channels).sender_for,
-            on_recorded=_show_recorded(web),
-            on_reply=delivery.enqueue,
-            discard_media=_discard_media(web),
-        ),
-        clock=clock,
-        telemetry=telemetry,
-        failpoints=failpoints,
-        max_attempts=settings.turn.max_attempts,
-    )
     coordinator = ProcessingCoordinator(store, clock, lease_s=settings.turn.lease_s)
-    worker = Worker(store=store, coordinator=coordinator, turns=turns, clock=clock, supervisor=turns_tasks)
-    inbox = Inbox(
-        store=store,
-        access=AccessPolicy(),
-        turns=worker,
-        clock=clock,
-        telemetry=telemetry,
-        failpoints=failpoints,
-        max_queue_per_thread=settings.turn.max_queue_per_thread,
-    )
-    gateway: Gateway
-    server = (
-        Server(
-            addresses=addresses,
-            routes=web.routes(),
-            ready=lambda: gateway.ready,
-            metrics=telemetry.exposition,
-            token_check=token_check,
-        )
-        if web is not None
-        else None
-    )
+    turns = _turns(base, _pipeline(base, llm, transcriber), delivery)
+    worker = Worker(store=store, coordinator=coordinator, turns=turns, clock=clock, supervisor=threads)
     gateway = Gateway(
         Parts(
             data=data,
             store=store,
-            channels=channels,
-            inbox=inbox,
+            channels=base.channels,
+            inbox=_inbox(base, worker),
             worker=worker,
             coordinator=coordinator,
             delivery=delivery,
-            server=server,
             addresses=addresses,
             llm=llm,
             transcriber=transcriber,
             clock=clock,
             background=background,
-            turns=turns_tasks,
+            turns=threads,
             deliveries=deliveries,
         )
     )
+    if extras.http:
+        gateway.server = Server(
+            addresses=addresses,
+            routes=web.routes() if web is not None else (),
+            ready=lambda: gateway.ready,
+            metrics=telemetry.exposition,
+            token_check=token_check,
+        )
     return gateway
 
 
-def build_llm(settings: Settings, clock: Clock) -> LlmClient:
-    """The configured model alone, for `parlour doctor`."""
-    return _llm(settings, clock)
+def _pipeline(base: _Base, llm: LlmClient, transcriber: Transcriber | None) -> Pipeline:
+    settings = base.settings
+    ears = ChannelEars(
+        channels=base.channels,
+        intake=VoiceIntake(transcriber, _voice_settings(settings)) if transcriber is not None else None,
+        max_bytes=settings.voice.max_bytes,
+        clock=base.clock,
+        telemetry=base.telemetry,
+    )
+    return Pipeline(graph=conversation_graph(), llm=llm, ears=ears, settings=_pipeline_settings(settings))
 
 
-def build_transcriber(settings: Settings) -> Transcriber | None:
-    """The configured recogniser alone, for `parlour doctor`; None when voice is off."""
-    return _transcriber(settings)
+def _turns(base: _Base, pipeline: Pipeline, delivery: Delivery) -> TurnRunner:
+    return TurnRunner(
+        store=base.store,
+        pipeline=pipeline,
+        hooks=TurnHooks(
+            sender_for=EventBroadcaster(base.channels).sender_for,
+            on_recorded=_show_recorded(base.web),
+            on_reply=delivery.enqueue,
+            discard_media=_discard_media(base.web),
+        ),
+        clock=base.clock,
+        telemetry=base.telemetry,
+        failpoints=base.failpoints,
+        max_attempts=base.settings.turn.max_attempts,
+    )
+
+
+def _inbox(base: _Base, worker: Worker) -> Inbox:
+    return Inbox(
+        store=base.store,
+        access=AccessPolicy(),
+        turns=worker,
+        clock=base.clock,
+        telemetry=base.telemetry,
+        failpoints=base.failpoints,
+        max_queue_per_thread=base.settings.turn.max_queue_per_thread,
+    )
 
 
 def delivery_guarantees(settings: Settings) -> list[tuple[str, str]]:
@@ -206,7 +226,8 @@ def _store(settings: Settings, data: DataDir) -> Store:
     return SqliteStore(data.store_path, synchronous="FULL" if full else "NORMAL")
 
 
-def _llm(settings: Settings, clock: Clock) -> LlmClient:
+def build_llm(settings: Settings, clock: Clock) -> LlmClient:
+    """The configured model."""
     llm = settings.llm
     if llm.model.startswith(_SCRIPTED):
         return ScriptedLlm.from_spec(llm.model.removeprefix(_SCRIPTED), clock=clock)
@@ -223,7 +244,8 @@ def _llm(settings: Settings, clock: Clock) -> LlmClient:
     )
 
 
-def _transcriber(settings: Settings) -> Transcriber | None:
+def build_transcriber(settings: Settings) -> Transcriber | None:
+    """The configured recogniser; None when voice is off."""
     if not settings.voice.enabled:
         return None
     if settings.voice.transcriber.startswith(_SCRIPTED):

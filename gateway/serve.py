@@ -68,14 +68,13 @@ def _on_signal(stopping: asyncio.Event) -> None:
 
 
 def _announce(gateway: Gateway, settings: Settings) -> None:
-    web = settings.channels.web
-    if web.enabled:
-        _say(f"{settings.bot.name} is ready.")
+    _say(f"{settings.bot.name} is ready.")
+    if settings.channels.web.enabled:
         _say(f"  page   {gateway.url}")
-        _say(f"  token  {_token_words(settings)}")
-        _say("The models load in the background; messages are accepted meanwhile. Ctrl-C stops.")
     else:
-        _say(f"{settings.bot.name} is ready; no channel is enabled.")
+        _say(f"  health and metrics at {gateway.url}; no channel is enabled")
+    _say(f"  token  {_token_words(settings)}")
+    _say("The models load in the background; messages are accepted meanwhile. Ctrl-C stops.")
 
 
 def _token_words(settings: Settings) -> str:

@@ -50,7 +50,8 @@ async def _chat(settings: Settings, secrets: Secrets, crash: str | None, voice: 
         return console
 
     try:
-        gateway = build(settings, secrets, Extras(channels=(make,), crash_at=crash))
+        extras = Extras(channels=(make,), crash_at=crash, http=settings.channels.web.enabled)
+        gateway = build(settings, secrets, extras)
     except DataDirBusy as busy:
         raise ConfigurationError(
             f"{busy}. To chat beside a running gateway, open its page, or give the terminal a folder of "

@@ -7,7 +7,9 @@ from pipeline.intake.cleaning import clean_text
 from pipeline.intake.node import window
 from pipeline.runtime.context import RunContext
 
-_SPOKEN_NOTE = "The user's last message was spoken and transcribed; it may contain recognition errors."
+# In a bracket behind the instructions: as a sentence of its own, the embedded model answers by
+# repeating it.
+_SPOKEN_NOTE = "(Voice input: words may be misheard.)"
 
 
 def build_messages(context: RunContext) -> tuple[ChatMessage, ...]:
@@ -15,7 +17,7 @@ def build_messages(context: RunContext) -> tuple[ChatMessage, ...]:
     text = clean_text(context.text)
     system = context.settings.system_prompt
     if context.spoken:
-        system = f"{system}\n\n{_SPOKEN_NOTE}"
+        system = f"{system} {_SPOKEN_NOTE}"
     return (
         ChatMessage(role="system", content=system),
         *window(context, text),

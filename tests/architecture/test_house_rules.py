@@ -48,13 +48,7 @@ def test_no_function_is_longer_than_a_screen() -> None:
         if (node.end_lineno or node.lineno) - node.lineno + 1 > MAX_FUNCTION_LINES
     }
 
-    assert {name: lines for name, lines in long.items() if name not in LONG_FOR_A_REASON} == {}
-    assert set(LONG_FOR_A_REASON) <= set(long), "an exception that is no longer needed goes"
-
-
-LONG_FOR_A_REASON = {
-    "gateway/bootstrap.py: build": "the whole wiring of a gateway, read top-down on one page",
-}
+    assert long == {}
 
 
 def test_no_module_is_named_for_a_kind_of_code() -> None:

@@ -59,6 +59,7 @@ async def open_house(
         llm=llm,
         transcriber=transcriber,
         store=store,
+        http=settings.channels.web.enabled,
     )
     gateway = build(settings, Secrets(()), extras)
     await gateway.start()

@@ -18,11 +18,13 @@ from tests.support.store_file import StoredMessage, integrity, stored_messages
 from tests.support.web_client import Disconnected, Line, WebChat
 
 WORD_DELAY_S = 0.01
+HEARD = "hello"
 SHORTEST_LIFE_S, LONGEST_LIFE_S = 0.1, 1.2
 _WINDOW = 3
 _MOST_PER_CHAT = 240  # a history shows 500 lines, two for each message
 _SETTLE_S = 45.0
 _RETRY_S = 0.02
+_VOICE_NOTE = bytes(2_000)  # the scripted transcriber hears the same words in anything
 _CLOCK = SystemClock()
 
 
@@ -34,6 +36,7 @@ class KillPlan:
     chats: int = 8
     seed: int = 1
     duplicate_share: float = 0.05
+    voice_share: float = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +52,8 @@ class KillFigures:
     exit_code: int
     integrity: str
     stored: dict[str, StoredMessage]
+    left_voice_files: int
+    """Voice notes whose turns are done and whose files were not removed."""
     seconds: float
 
     def figures(self) -> dict[str, object]:
@@ -59,6 +64,7 @@ class KillFigures:
             **asdict(self.verdict),
             "duplicates_sent": self.duplicates_sent,
             "turns_begun_again": self.turns_begun_again,
+            "left_voice_files": self.left_voice_files,
             "integrity": self.integrity,
             "seconds": round(self.seconds, 1),
         }
@@ -93,6 +99,7 @@ async def run_kills(folder: Path, plan: KillPlan) -> KillFigures:
             exit_code=exit_code,
             integrity=integrity(gateway.store_path),
             stored=stored,
+            left_voice_files=sum(path.is_file() for path in (gateway.data_dir / "media").glob("*")),
             seconds=_CLOCK.monotonic() - began,
         )
 
@@ -141,6 +148,7 @@ class _Talker:
         self._chance = random.Random(f"{plan.seed}/{name}")
         self._chat = WebChat()
         self._texts: dict[str, str] = {}
+        """client_id -> text; empty for a voice note."""
         self._open: list[str] = []
         self.duplicates_sent = 0
 
@@ -166,7 +174,7 @@ class _Talker:
                 final = fresh.seen.lines
         return ChatHistory(
             sent=self._texts,
-            expected={client_id: f"You said: {text}" for client_id, text in self._texts.items()},
+            expected={client_id: f"You said: {text or HEARD}" for client_id, text in self._texts.items()},
             seen=self._chat.seen,
             final=final,
         )
@@ -186,10 +194,11 @@ class _Talker:
 
     async def _say_something_new(self) -> None:
         client_id = f"k{self._name}-{len(self._texts)}"
+        spoken = self._chance.random() < self._plan.voice_share
         words = " ".join("word" for _ in range(self._chance.randint(1, 12)))
-        self._texts[client_id] = f"{client_id} {words}"
+        self._texts[client_id] = "" if spoken else f"{client_id} {words}"
         self._open.append(client_id)
-        await self._chat.send_text(client_id, self._texts[client_id])
+        await self._send(client_id)
         if self._by_chance():
             await self._repeat(client_id)
 
@@ -197,13 +206,20 @@ class _Talker:
         accepted = self._chat.seen.accepted
         for client_id in self._open:
             if client_id not in accepted:
-                await self._chat.send_text(client_id, self._texts[client_id])
+                await self._send(client_id)
             elif self._by_chance():
                 await self._repeat(client_id)
 
     async def _repeat(self, client_id: str) -> None:
         self.duplicates_sent += 1
-        await self._chat.send_text(client_id, self._texts[client_id])
+        await self._send(client_id)
+
+    async def _send(self, client_id: str) -> None:
+        text = self._texts[client_id]
+        if text:
+            await self._chat.send_text(client_id, text)
+        else:
+            await self._chat.send_voice(client_id, _VOICE_NOTE, mime="audio/ogg")
 
     def _by_chance(self) -> bool:
         return self._chance.random() < self._plan.duplicate_share

@@ -25,7 +25,7 @@ async def test_the_user_sees_what_was_heard_and_then_the_answer(tmp_path: Path) 
         assert reply.text == "You said: what is the time"
         user = await house.records("user")
         assert [record.body for record in user] == [{"text": "what is the time", "spoken": True}]
-        assert "transcribed" in house.llm.requests[0].messages[0].content
+        assert "Voice input" in house.llm.requests[0].messages[0].content
 
 
 async def test_a_caption_goes_with_the_words(tmp_path: Path) -> None:

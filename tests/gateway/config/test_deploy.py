@@ -43,7 +43,7 @@ def test_everything_that_the_dockerfile_copies_exists() -> None:
     ]
 
     sources = [source for copy in copies for source in copy]
-    assert {"gateway", "adapters", "pipeline", "voice", "requirements.lock"} <= set(sources)
+    assert {"gateway", "adapters", "pipeline", "voice", "deploy/runtime.lock"} <= set(sources)
     assert [source for source in sources if not (ROOT / source).exists()] == []
     ignore = (ROOT / "deploy" / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
     assert {line.removeprefix("!") for line in ignore if line.startswith("!")} == set(sources)
@@ -58,10 +58,21 @@ def test_the_dockerfile_copies_every_package_of_the_distribution() -> None:
 
 
 def test_the_image_installs_by_hash_and_runs_as_a_user_without_rights() -> None:
-    assert any("--require-hashes -r /src/requirements.lock" in line for line in instructions())
-    assert any("--no-deps /src" in line for line in instructions())
+    installs = [part for line in instructions() for part in line.split("&&") if "pip install" in part]
+    assert len(installs) == 3
+    assert all("--require-hashes" in part or "--no-deps" in part for part in installs)
     assert "USER parlour" in instructions()
     assert all(line.startswith("FROM python:3.11-slim") for line in instructions() if line.startswith("FROM"))
+
+
+@pytest.mark.parametrize("name", ["runtime.lock", "build.lock"])
+def test_the_images_locks_are_a_part_of_the_one_that_is_tested(name: str) -> None:
+    def pins(path: Path) -> set[str]:
+        return set(re.findall(r"^[A-Za-z0-9._-]+==\S+", path.read_text(encoding="utf-8"), re.MULTILINE))
+
+    shipped = pins(ROOT / "deploy" / name)
+    assert shipped
+    assert shipped <= pins(ROOT / "requirements.lock")
 
 
 def test_the_images_settings_load() -> None:

@@ -151,7 +151,7 @@ async def test_an_error_in_a_node_still_gives_one_completion_with_the_state_so_f
     async def broken(_state: State, _context: None) -> NodeResult:
         raise ValueError("boom")
 
-    graph = GraphSpec(
+    graph = GraphSpec[None](
         name="g",
         entry="a",
         nodes={"a": _adds("x"), "b": broken},
