@@ -42,11 +42,8 @@ async def run() -> Report:
         async with GatewayProcess(folder / "gateway") as gateway, _floor(folder / "floor.sqlite3") as floor:
             await gateway.start()
             turns, floors = await _latencies(gateway, floor)
-            crowd = await _crowd(gateway)
-            await gateway.stop()
-        async with GatewayProcess(folder / "written") as gateway:
-            await gateway.start()
             written = await measure_written(gateway, _HISTORIES)
+            crowd = await _crowd(gateway)
             await gateway.stop()
     return _report(turns, floors, crowd, written)
 
