@@ -1,8 +1,8 @@
 """Replies on their way out: one lane per chat, receipts, retries, and honesty about the unknown.
 
-Rows go ready -> sending -> sent. A row found `sending` after a restart may or may not have arrived:
-where the channel shows a repeated send once, it is simply sent again; elsewhere it is sent again with
-a label, because a reply twice is better than none.
+Rows go ready -> sending -> sent. A row found `sending` after a restart may or may not have arrived, and
+is sent again with a label, because a reply twice is better than none. Where the channel shows a repeated
+send once, the question does not arise: the row goes from ready to sent, and one write is saved.
 """
 
 from __future__ import annotations
@@ -121,9 +121,10 @@ class Delivery:
 
     async def _attempt(self, adapter: ChannelAdapter, job: _Job) -> Failure | None:
         reply = job.reply
-        if job.ambiguous and not adapter.capabilities.idempotent_send:
-            reply = replace(reply, text=REPEAT_LABEL + reply.text)
-        await self._store.mark_sending(job.row_id)
+        if not adapter.capabilities.idempotent_send:
+            if job.ambiguous:
+                reply = replace(reply, text=REPEAT_LABEL + reply.text)
+            await self._store.mark_sending(job.row_id)
         self._failpoints.reach("send-before")
         try:
             receipt = await adapter.send(reply)

@@ -58,6 +58,7 @@ class StoreJournal:
         self._on_reply = on_reply
         self._queued: list[asyncio.Future[tuple[int, ...]]] = []
         self._user_text: str | None = None
+        self._attempt_counted = False
         self.outcome: Outcome | None = None
         """Set once the turn is final."""
 
@@ -74,13 +75,24 @@ class StoreJournal:
         records = await self._own_records("user")
         return str(records[-1].body["text"]) if records else None
 
+    async def count_attempt(self) -> None:
+        """Count this attempt durably, before work that could take the process down.
+
+        A typed message's is counted by `record_user`, in the same transaction as its words.
+        """
+        if not self._attempt_counted:
+            self._attempt_counted = True
+            await self._store.start_attempt(self._lease, self._entry.seq)
+
     async def record_user(self, text: str, *, spoken: bool) -> None:
         records: list[NewRecord] = []
         if not self._session.stored:
             records.append(session_record(self.session_id, self._entry.message_id, self._clock.now()))
         body: dict[str, Any] = {"text": text, "spoken": True} if spoken else {"text": text}
         records.append(self._record("user", body))
-        ids = await self._store.append(self._lease, records)
+        attempt = None if self._attempt_counted else self._entry.seq
+        ids = await self._store.append(self._lease, records, attempt=attempt)
+        self._attempt_counted = True
         self._session.stored = True
         self._user_text = text
         self._tell("user", text, ids[-1], spoken=spoken)

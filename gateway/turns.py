@@ -100,7 +100,6 @@ class TurnRunner:
         try:
             if entry.cancelled:
                 stop.request()
-            await self._store.start_attempt(lease, entry.seq)
             if entry.attempts >= self._max_attempts:
                 words = _GAVE_UP.format(attempts=entry.attempts)
                 await self._set_aside(entry, journal, sender, "gave_up", words)
@@ -123,6 +122,8 @@ class TurnRunner:
             _log.exception("inbox entry set aside")
             await self._set_aside(entry, journal, sender, "unreadable", _UNREADABLE)
             return
+        if isinstance(item, SessionCommand) or item.voice is not None:
+            await journal.count_attempt()
         if isinstance(item, SessionCommand):
             await self._command(entry, item, journal)
             return

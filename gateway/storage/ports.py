@@ -228,9 +228,13 @@ class Store(Protocol):
         ...
 
     # -- log ----------------------------------------------------------------------------------
-    def append(self, lease: Lease, records: Sequence[NewRecord]) -> asyncio.Future[tuple[int, ...]]:
+    def append(
+        self, lease: Lease, records: Sequence[NewRecord], *, attempt: int | None = None
+    ) -> asyncio.Future[tuple[int, ...]]:
         """Queue records for the thread's log, in order with every other write of this store.
 
+        With `attempt`, an unfinished entry's seq, one attempt at it is counted in the same
+        transaction, as by `start_attempt`.
         Returns at once; the future gives the ids, or FenceLost, or StorageError. A `user` record for
         a (thread, message_id) that already has one is not added again: its id is returned.
         """

@@ -15,7 +15,7 @@ from pipeline.runtime.context import RunContext
 CUT_NOTICE = "\n\n[The answer reached its length limit.]"
 
 
-async def agent(_state: State, context: RunContext) -> NodeResult:
+async def agent(state: State, context: RunContext) -> NodeResult:
     """Stream the answer.
 
     Updates `agent`: `status` (`done`), `answer` (the whole visible text), `finish_reason` and the
@@ -23,7 +23,7 @@ async def agent(_state: State, context: RunContext) -> NodeResult:
     """
     settings = context.settings
     request = LlmRequest(
-        messages=build_messages(context),
+        messages=build_messages(context, state["intake"]["messages_kept"]),
         max_tokens=settings.max_answer_tokens,
         temperature=settings.temperature,
         timeout_s=settings.llm_timeout_s,

@@ -34,5 +34,6 @@ def message_tokens(message: ChatMessage) -> int:
     Three ASCII characters a token, and one token for any other character: small models' vocabularies
     are poor outside English, and a prompt that overflows the window is refused as a whole.
     """
-    ascii_chars = sum(map(str.isascii, message.content))
-    return -(-ascii_chars // 3) + len(message.content) - ascii_chars + _TOKENS_PER_MESSAGE
+    chars = len(message.content)
+    ascii_chars = chars if message.content.isascii() else sum(map(str.isascii, message.content))
+    return -(-ascii_chars // 3) + chars - ascii_chars + _TOKENS_PER_MESSAGE

@@ -10,7 +10,16 @@ import pytest
 from gateway.storage.ports import Store
 from pipeline.domain.errors import StorageError
 from tests.contracts.conftest import Reopen
-from tests.contracts.store_values import NOW, OTHER, THREAD, accepted_with_lease, entry, lease_on, turn
+from tests.contracts.store_values import (
+    NOW,
+    OTHER,
+    THREAD,
+    accepted_with_lease,
+    entry,
+    lease_on,
+    record,
+    turn,
+)
 
 AWKWARD: dict[str, Any] = {
     "text": "naïve 🙂 \u0000 \ud800 \u2028",
@@ -90,6 +99,24 @@ async def test_attempts_are_counted_one_by_one(store: Store) -> None:
     waiting = await store.next_entry(THREAD)
     assert waiting is not None
     assert waiting.attempts == 3
+
+
+async def test_an_attempt_can_be_counted_together_with_its_first_records(store: Store) -> None:
+    accepted, lease = await accepted_with_lease(store)
+    await store.append(lease, [record("user")], attempt=accepted.seq)
+    await store.append(lease, [record("step")])
+    waiting = await store.next_entry(THREAD)
+    assert waiting is not None
+    assert waiting.attempts == 1
+
+
+async def test_records_with_an_attempt_that_cannot_be_counted_are_not_written(store: Store) -> None:
+    accepted, lease = await accepted_with_lease(store)
+    await store.commit_turn(lease, turn(accepted.seq))
+    before = await store.read_log(THREAD)
+    with pytest.raises(StorageError, match=str(accepted.seq)):
+        await store.append(lease, [record("step")], attempt=accepted.seq)
+    assert await store.read_log(THREAD) == before
 
 
 async def test_a_finished_foreign_or_unknown_entry_cannot_be_attempted(store: Store) -> None:

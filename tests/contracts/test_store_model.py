@@ -95,11 +95,13 @@ class Stores(RuleBasedStateMachine):
         lease = self._lease(back)
         self._both(lambda store: store.start_attempt(lease, seq))
 
-    @rule(back=small, kind=kinds, message=small, body=bodies)
-    def append(self, back: int, kind: RecordKind, message: int, body: dict[str, Any]) -> None:
+    @rule(back=small, kind=kinds, message=small, body=bodies, attempt=st.none() | small)
+    def append(
+        self, back: int, kind: RecordKind, message: int, body: dict[str, Any], attempt: int | None
+    ) -> None:
         lease = self._lease(back)
         records = [record(kind, message=f"msg-{message}", n=body), record("step", message=f"msg-{message}")]
-        self._both(lambda store: store.append(lease, records))
+        self._both(lambda store: store.append(lease, records, attempt=attempt))
 
     @rule(back=small, seq=small, key=small)
     def commit(self, back: int, seq: int, key: int) -> None:

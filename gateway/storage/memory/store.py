@@ -142,12 +142,17 @@ class MemoryStore:
         return len(held)
 
     # -- log ----------------------------------------------------------------------------------
-    def append(self, lease: Lease, records: Sequence[NewRecord]) -> asyncio.Future[tuple[int, ...]]:
+    def append(
+        self, lease: Lease, records: Sequence[NewRecord], *, attempt: int | None = None
+    ) -> asyncio.Future[tuple[int, ...]]:
         future: asyncio.Future[tuple[int, ...]] = asyncio.get_running_loop().create_future()
         try:
             self._require_open()
             thread = self._fenced(lease)
-            future.set_result(self._add_records(thread, _encoded(records)))
+            encoded = _encoded(records)
+            if attempt is not None:
+                self._unfinished(thread, attempt).attempts += 1
+            future.set_result(self._add_records(thread, encoded))
         except StorageError as error:
             future.set_exception(error)
             report_if_failed(future, lease)

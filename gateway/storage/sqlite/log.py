@@ -26,8 +26,15 @@ CURRENT_SESSION = """
 _COLUMNS = "SELECT id, kind, session_id, message_id, body, at"
 
 
-def append(db: sqlite3.Connection, lease: Lease, records: EncodedRecords) -> tuple[int, ...]:
-    """Add the records; their ids. Raises FenceLost."""
+def append(
+    db: sqlite3.Connection, lease: Lease, records: EncodedRecords, attempt: int | None
+) -> tuple[int, ...]:
+    """Add the records, and count an attempt at the entry `attempt`; their ids.
+
+    Raises FenceLost, or StorageError for a finished entry.
+    """
+    if attempt is not None:
+        inbox.start_attempt(db, lease, attempt)
     return _add(db, threads.require_fence(db, lease), records)
 
 

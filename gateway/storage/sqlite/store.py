@@ -123,10 +123,12 @@ class SqliteStore:
         return await self._writer.submit(threads.break_all)
 
     # -- log ----------------------------------------------------------------------------------
-    def append(self, lease: Lease, records: Sequence[NewRecord]) -> asyncio.Future[tuple[int, ...]]:
+    def append(
+        self, lease: Lease, records: Sequence[NewRecord], *, attempt: int | None = None
+    ) -> asyncio.Future[tuple[int, ...]]:
         try:
             encoded = [(record, encode_body(record.body)) for record in records]
-            future = self._writer.submit(lambda db: log.append(db, lease, encoded))
+            future = self._writer.submit(lambda db: log.append(db, lease, encoded, attempt))
         except StorageError as error:
             future = asyncio.get_running_loop().create_future()
             future.set_exception(error)
