@@ -46,7 +46,7 @@ async def run() -> Report:
         head=("", "full", "normal"),
         rows=rows,
         notes=(
-            "a turn: accept, attempt, user record, commit of the answer and its outbox row, sending, sent",
+            "a turn: accept, attempt and question, answer with its outbox row, sent; four commits",
             "full waits for the disk at each commit; on a virtual disk that may be a cheap promise",
         ),
         figures={
@@ -117,8 +117,7 @@ async def _accept_together(store: SqliteStore) -> float:
 async def _turn(store: SqliteStore, lease: Lease, number: int) -> None:
     accepted = await store.accept(_entry(f"t{number}", _THREAD))
     message_id = accepted.message_id
-    await store.start_attempt(lease, accepted.seq)
-    await store.append(lease, [_record("user", message_id, _QUESTION)])
+    await store.append(lease, [_record("user", message_id, _QUESTION)], attempt=accepted.seq)
     row = NewOutboxRow(key=message_id, message_id=message_id, body={"role": "assistant"}, created_at=_AT)
     commit = TurnCommit(
         seq=accepted.seq,
@@ -128,7 +127,6 @@ async def _turn(store: SqliteStore, lease: Lease, number: int) -> None:
         at=_AT,
     )
     committed = await store.commit_turn(lease, commit)
-    await store.mark_sending(committed.outbox_ids[0])
     await store.mark_sent(committed.outbox_ids[0], "1", _AT)
 
 

@@ -8,8 +8,6 @@ from pipeline.domain.chat import ChatMessage
 
 MAX_BUDGET_TOKENS = 96_000
 """Ceiling whatever the model's window (seed 0: MAX_TOKEN_BUDGET)."""
-_TOKENS_PER_MESSAGE = 4
-"""Role and separators of one chat message in common templates."""
 
 
 def fit_history(history: Sequence[ChatMessage], budget_tokens: int) -> tuple[ChatMessage, ...]:
@@ -18,7 +16,7 @@ def fit_history(history: Sequence[ChatMessage], budget_tokens: int) -> tuple[Cha
     remaining = min(budget_tokens, MAX_BUDGET_TOKENS)
     first_kept = len(history)
     for index in range(len(history) - 1, -1, -1):
-        remaining -= message_tokens(history[index])
+        remaining -= history[index].tokens
         if remaining < 0:
             break
         first_kept = index
@@ -26,14 +24,3 @@ def fit_history(history: Sequence[ChatMessage], budget_tokens: int) -> tuple[Cha
         while first_kept < len(history) and history[first_kept].role != "user":
             first_kept += 1
     return tuple(history[first_kept:])
-
-
-def message_tokens(message: ChatMessage) -> int:
-    """Estimated tokens of one message with its role, on the high side.
-
-    Three ASCII characters a token, and one token for any other character: small models' vocabularies
-    are poor outside English, and a prompt that overflows the window is refused as a whole.
-    """
-    chars = len(message.content)
-    ascii_chars = chars if message.content.isascii() else sum(map(str.isascii, message.content))
-    return -(-ascii_chars // 3) + chars - ascii_chars + _TOKENS_PER_MESSAGE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeline.domain.chat import ChatMessage
 from pipeline.graph.decisions import Next, NodeResult, State
-from pipeline.intake.budget import fit_history, message_tokens
+from pipeline.intake.budget import fit_history
 from pipeline.intake.cleaning import clean_text
 from pipeline.runtime.context import RunContext
 
@@ -16,26 +16,25 @@ async def intake(_state: State, context: RunContext) -> NodeResult:
     `tokens_after`. The history itself stays out of the state, so a record does not grow with it.
     """
     text = clean_text(context.text)
-    kept = window(context, text)
-    before = sum(map(message_tokens, context.history))
+    kept = _window(context, text)
     return NodeResult(
         update={
             "intake": {
                 "sanitized": text != context.text,
                 "messages_kept": len(kept),
                 "messages_evicted": len(context.history) - len(kept),
-                "tokens_before": before,
-                "tokens_after": sum(map(message_tokens, kept)),
+                "tokens_before": sum(message.tokens for message in context.history),
+                "tokens_after": sum(message.tokens for message in kept),
             }
         },
         decision=Next(),
     )
 
 
-def window(context: RunContext, text: str) -> tuple[ChatMessage, ...]:
+def _window(context: RunContext, text: str) -> tuple[ChatMessage, ...]:
     """The part of the history that fits beside the system prompt, `text` and room for the answer."""
     settings = context.settings
     reserved = settings.max_answer_tokens
-    reserved += message_tokens(ChatMessage(role="system", content=settings.system_prompt))
-    reserved += message_tokens(ChatMessage(role="user", content=text))
+    reserved += ChatMessage(role="system", content=settings.system_prompt).tokens
+    reserved += ChatMessage(role="user", content=text).tokens
     return fit_history(context.history, settings.context_tokens - reserved)

@@ -123,7 +123,7 @@ class ScriptedLlm:
                 self.cancelled += 1
         yield LlmFinished(
             finish_reason=answer.finish_reason,
-            prompt_tokens=sum(len(words_of(m.content)) for m in request.messages),
+            prompt_tokens=sum(message.tokens for message in request.messages),
             completion_tokens=len(answer.chunks),
         )
 

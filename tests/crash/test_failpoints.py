@@ -45,10 +45,11 @@ _PLACES: dict[Label, Place] = {
     "inbox-commit-after": Place(acknowledged=False),
     "turn-commit-before": Place(),
     "turn-commit-after": Place(answered=True, outbox=(("ready", 0),)),
-    "send-before": Place(answered=True, outbox=(("sending", 1),)),
-    "send-after": Place(answered=True, outbox=(("sending", 1),)),
-    "receipt-before": Place(answered=True, outbox=(("sending", 1),)),
-    "receipt-after": Place(answered=True, outbox=(("sent", 1),)),
+    # The web channel shows a repeated send once, so its rows are never marked as under way.
+    "send-before": Place(answered=True, outbox=(("ready", 0),)),
+    "send-after": Place(answered=True, outbox=(("ready", 0),)),
+    "receipt-before": Place(answered=True, outbox=(("ready", 0),)),
+    "receipt-after": Place(answered=True, outbox=(("sent", 0),)),
 }
 
 
@@ -142,7 +143,7 @@ async def test_a_message_that_kills_the_process_three_times_is_set_aside_in_word
         assert (await chat.terminal(following)).text == "You said: and now?"
         assert await gateway.stop() == 0
         stored = stored_messages(gateway.store_path)
-        assert (stored[message_id].outcome, stored[message_id].attempts) == ("error", 4)
+        assert (stored[message_id].outcome, stored[message_id].attempts) == ("error", 3)
         assert stored[following].outcome == "answered"
 
 
