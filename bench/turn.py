@@ -155,9 +155,6 @@ def _report(turns: list[float], floors: list[float], crowd: _Crowd, written: lis
         (f"{_CHATS} chats: turns a second, client on the same machine", f"{crowd.turns / crowd.seconds:.0f}"),
     ]
     rows += [
-        (f"one chat after {found.history} messages, p50", f"{found.turn_ms:.2f} ms") for found in written
-    ]
-    rows += [
         (f"rows added by a turn, after {found.history} messages", f"{found.rows:.0f} bytes")
         for found in written
     ]
@@ -182,7 +179,6 @@ def _report(turns: list[float], floors: list[float], crowd: _Crowd, written: lis
             "turns_per_s_wall": round(crowd.turns / crowd.seconds, 1),
             "floor_p50_ms": round(floor_p50, 3),
             "floor_ratio": round(p50 / floor_p50, 2),
-            **{f"p50_ms_{found.history}": round(found.turn_ms, 3) for found in written},
             **{f"bytes_{found.history}": round(found.rows) for found in written},
             **{f"wal_bytes_{found.history}": round(found.wal) for found in written},
         },
