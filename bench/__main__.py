@@ -33,8 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         known = ", ".join(benches)
         print(f"bench: there is no bench called {', '.join(unknown)}; known are: {known}", file=sys.stderr)
         return 2
-    for name in options.names or benches:
-        print(asyncio.run(benches[name].run()).text(), end="\n\n", flush=True)
+    for number, name in enumerate(options.names or benches):
+        gap = "\n" if number else ""
+        print(gap + asyncio.run(benches[name].run()).text(), flush=True)
     return 0
 
 

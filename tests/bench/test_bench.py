@@ -37,7 +37,7 @@ async def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
 async def test_a_bench_ends_in_one_line_of_json() -> None:
     code, out, errors = await _bench("store")
     assert code == 0, errors
-    figures = json.loads(out.strip().splitlines()[-1])
+    figures = json.loads(out.splitlines()[-1])
     assert figures["bench"] == "store"
     assert figures["accept_p50_us"] > 0
     assert out.startswith("store: ")
