@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from adapters.channel import ChannelAdapter
@@ -46,6 +46,8 @@ class Parts:
     llm: LlmClient
     transcriber: Transcriber | None
     clock: Clock
+    sweep_media: Callable[[], Awaitable[int]]
+    """Removes the voice notes that no unfinished message refers to."""
     background: Supervisor
     """Channels, renewals and warm-ups: cancelled at once when the gateway stops."""
     turns: Supervisor
@@ -83,6 +85,7 @@ class Gateway:
             await parts.store.open()
             # The lock on the data folder proves that whoever held these leases is dead.
             await parts.store.break_leases()
+            orphans = await parts.sweep_media()
             if self.server is not None:
                 await self.server.start()
             for adapter in parts.channels.values():
@@ -97,8 +100,9 @@ class Gateway:
             await self._close()
             raise
         self._ready = True
-        if waiting or unsent:
-            _log.info("taken up again", extra={"messages": waiting, "replies": unsent})
+        if waiting or unsent or orphans:
+            left = {"messages": waiting, "replies": unsent, "orphaned_voice_notes": orphans}
+            _log.info("taken up again", extra=left)
         parts.background.spawn(parts.llm.warm_up(), name="model warm-up")
         if parts.transcriber is not None:
             parts.background.spawn(self._warm_transcriber(parts.transcriber), name="transcriber warm-up")

@@ -145,6 +145,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             llm=llm,
             transcriber=transcriber,
             clock=clock,
+            sweep_media=_sweep_media(base),
             background=background,
             turns=threads,
             deliveries=deliveries,
@@ -320,3 +321,17 @@ def _discard_media(web: WebAdapter | None) -> Callable[[InboundMessage], Awaitab
             _log.warning("a voice note's file could not be removed", extra={"message_id": message.message_id})
 
     return discard
+
+
+def _sweep_media(base: _Base) -> Callable[[], Awaitable[int]]:
+    async def sweep() -> int:
+        if base.web is None:
+            return 0
+        entries = [
+            entry
+            for thread in await base.store.open_threads()
+            for entry in await base.store.open_entries(thread)
+        ]
+        return await base.web.sweep_media({e.body["voice"]["handle"] for e in entries if "voice" in e.body})
+
+    return sweep

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Collection
 
 from aiohttp import web
 
@@ -52,7 +53,7 @@ class WebAdapter:
     def __init__(self, settings: WebSettings, timeline: Timeline, clock: Clock) -> None:
         self._settings = settings
         self._pages = PageFiles(settings.static_dir)
-        self._media = MediaInbox(settings.media_dir, clock)
+        self._media = MediaInbox(settings.media_dir)
         self._hub = Hub(max_per_chat=settings.max_sockets_per_chat)
         self._clock = clock
         self._open_sockets = 0
@@ -152,9 +153,9 @@ class WebAdapter:
         """Remove a voice note whose turn is done. Raises MediaUnavailable, StorageError."""
         await self._media.discard(ref)
 
-    async def sweep_media(self, older_than_s: float) -> int:
-        """Remove voice notes that a crash orphaned; how many. See MediaInbox.sweep for the age."""
-        return await self._media.sweep(older_than_s, self._clock.now())
+    async def sweep_media(self, keep: Collection[str]) -> int:
+        """Remove the voice notes that a crash orphaned; how many. See MediaInbox.sweep."""
+        return await self._media.sweep(keep)
 
     # -- routes -----------------------------------------------------------------------------------
 

@@ -11,10 +11,10 @@ import os
 import re
 import secrets
 import stat
+from collections.abc import Collection
 from pathlib import Path
 
 from adapters.web.settings import CHANNEL
-from pipeline.domain.clock import Clock
 from pipeline.domain.errors import MediaUnavailable, StorageError
 from pipeline.domain.messages import MediaRef
 
@@ -28,9 +28,8 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 class MediaInbox:
     """Voice notes under one directory (mode 0700), one file each (mode 0600)."""
 
-    def __init__(self, directory: Path, clock: Clock) -> None:
+    def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._clock = clock
 
     async def store(self, content: bytes, *, mime: str) -> MediaRef:
         """Keep `content` durably: file and directory are flushed to disk when this returns.
@@ -39,7 +38,7 @@ class MediaInbox:
         """
         handle = f"v_{secrets.token_hex(16)}"
         try:
-            await asyncio.to_thread(self._write, handle, content, self._clock.now())
+            await asyncio.to_thread(self._write, handle, content)
         except OSError as error:
             reason = error.strerror or "I/O error"
             raise StorageError(f"the voice note could not be stored: {reason}") from error
@@ -62,20 +61,20 @@ class MediaInbox:
             reason = error.strerror or "I/O error"
             raise StorageError(f"a voice note could not be removed: {reason}") from error
 
-    async def sweep(self, older_than_s: float, now: float) -> int:
-        """Remove files stored more than `older_than_s` seconds before `now` (Unix); how many.
+    async def sweep(self, keep: Collection[str]) -> int:
+        """Remove every file but those whose handle is in `keep`; how many.
 
-        For orphans that a crash left. `older_than_s` has to exceed the longest time that an accepted
-        message may wait for its turn: this does not know the queue.
+        For the orphans of a crash: at a start, before anything new is stored, `keep` is what the
+        accepted and unfinished messages refer to.
         """
-        return await asyncio.to_thread(self._sweep, now - older_than_s)
+        return await asyncio.to_thread(self._sweep, frozenset(keep))
 
     def _checked(self, ref: MediaRef) -> str:
         if ref.channel != CHANNEL or not _HANDLE.fullmatch(ref.handle):
             raise MediaUnavailable("this is not a voice note of the web channel")
         return ref.handle
 
-    def _write(self, handle: str, content: bytes, now: float) -> None:
+    def _write(self, handle: str, content: bytes) -> None:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         partial = self._directory / (handle + _PARTIAL_SUFFIX)
         descriptor = os.open(partial, _CREATE, 0o600)
@@ -83,8 +82,6 @@ class MediaInbox:
             with open(descriptor, "wb") as file:  # noqa: PTH123 - Path.open takes no descriptor
                 file.write(content)
                 file.flush()
-                # The file's age is counted by the injected clock, as `sweep` is.
-                os.utime(file.fileno(), (now, now))
                 os.fsync(file.fileno())
             partial.replace(self._directory / handle)
         except BaseException:
@@ -110,14 +107,14 @@ class MediaInbox:
             raise MediaUnavailable(f"the voice note is larger than {max_bytes} bytes")
         return content
 
-    def _sweep(self, stored_before: float) -> int:
+    def _sweep(self, keep: frozenset[str]) -> int:
         removed = 0
         if not self._directory.is_dir():
             return removed
         with os.scandir(self._directory) as files:
             for file in files:
                 ours = _HANDLE.fullmatch(file.name.removesuffix(_PARTIAL_SUFFIX))
-                if ours and file.stat(follow_symlinks=False).st_mtime < stored_before:
+                if ours and file.name not in keep:
                     Path(file.path).unlink(missing_ok=True)
                     removed += 1
         return removed

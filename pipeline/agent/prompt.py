@@ -20,6 +20,6 @@ def build_messages(context: RunContext, messages_kept: int) -> tuple[ChatMessage
         system = f"{system} {_SPOKEN_NOTE}"
     return (
         ChatMessage(role="system", content=system),
-        *context.history[len(context.history) - messages_kept :],
+        *context.history[max(0, len(context.history) - messages_kept) :],
         ChatMessage(role="user", content=text),
     )

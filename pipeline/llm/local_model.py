@@ -74,10 +74,13 @@ class LocalModel:
             self._slots.release()
 
     async def warm_up(self) -> None:
-        """Start the child and wait until it serves or cannot. Never raises a ModelError: see `status`."""
+        """Start the child and wait until it serves or cannot. Never raises a ModelError: see `status`.
+
+        The model's library is imported while the child loads: neither has to wait for the other.
+        """
         with contextlib.suppress(ModelError):
-            life = await self._usable()
-            await life.client.warm_up()
+            if self._missing() is None:
+                await asyncio.gather(self._usable(), LitellmClient.preload())
 
     async def close(self) -> None:
         """End the child. Requests in flight fail with ModelUnavailable."""

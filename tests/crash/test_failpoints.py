@@ -171,3 +171,28 @@ async def _check_settled(gateway: GatewayProcess, chat: WebChat, message_id: str
     assert stored[message_id].outcome == "answered"
     assert (stored[message_id].user_records, stored[message_id].assistant_records) == (1, 1)
     assert [state for state, _ in stored[message_id].outbox] == ["sent"]
+
+
+@pytest.mark.parametrize("label", ["inbox-commit-before", "turn-commit-before", "turn-commit-after"])
+async def test_the_audio_of_a_note_outlives_a_crash_only_as_long_as_it_is_needed(
+    gateway: GatewayProcess, label: Label
+) -> None:
+    media = gateway.data_dir / "media"
+    async with WebChat() as chat:
+        await gateway.start(crash_at=f"{label}:1")
+        await chat.connect(gateway.url, gateway.token)
+        await chat.send_voice("v1", b"\x1aE\xdf\xa3 some audio", mime="audio/webm")
+        await chat.read_to_the_end()
+        assert await gateway.wait_exit() == _CRASHED
+        assert len(list(media.iterdir())) == 1
+
+        await gateway.start()
+        await chat.connect(gateway.url, gateway.token)
+        if label == "inbox-commit-before":
+            assert list(media.iterdir()) == []
+        await chat.send_voice("v1", b"\x1aE\xdf\xa3 some audio", mime="audio/webm")
+        answer = await chat.answer(await chat.accepted("v1"))
+        assert answer.text == "You said: hello"
+    assert await gateway.stop() == 0
+    await gateway.start()
+    assert list(media.iterdir()) == []

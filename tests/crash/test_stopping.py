@@ -34,6 +34,12 @@ async def _in_the_middle_of_an_answer(gateway: GatewayProcess, chat: WebChat) ->
     return message_id
 
 
+async def _until_it_stops(gateway: GatewayProcess, chat: WebChat) -> None:
+    """The first signal has been taken in; the answer's words go on coming meanwhile."""
+    while "Once more to stop at once" not in gateway.log():
+        await chat.receive()
+
+
 async def test_a_stop_lets_the_answer_finish_and_the_client_sees_it(gateway: GatewayProcess) -> None:
     async with WebChat() as chat:
         message_id = await _in_the_middle_of_an_answer(gateway, chat)
@@ -50,6 +56,7 @@ async def test_while_it_stops_a_new_message_is_refused_and_counts_after_the_next
     async with WebChat() as chat:
         await _in_the_middle_of_an_answer(gateway, chat)
         gateway.terminate()
+        await _until_it_stops(gateway, chat)
         await chat.send_text("late", "are you there?")
         refusal = await chat.wait_for(
             lambda frame: frame["type"] == "problem" or frame.get("client_id") == "late"
@@ -70,8 +77,7 @@ async def test_a_second_stop_ends_at_once_and_the_answer_comes_after_the_next_st
     async with WebChat() as chat:
         message_id = await _in_the_middle_of_an_answer(gateway, chat)
         gateway.terminate()
-        while "Once more to stop at once" not in gateway.log():
-            await chat.receive()
+        await _until_it_stops(gateway, chat)
         gateway.terminate()
         await chat.read_to_the_end()
         assert await gateway.wait_exit() == _STOPPED_AT_ONCE

@@ -1,14 +1,15 @@
-"""A real Chromium for tests: one browser per session, a fresh context and page per test.
+"""A real Chromium for tests: one browser per folder of tests, a fresh context and page per test.
 
 Tests that use `page` run on the session's event loop
 (`pytest.mark.asyncio(loop_scope="session")`), because that is where the browser lives. A folder
-gives its browser a voice by overriding the `microphone` fixture with the absolute path of a WAV
-file (48 kHz, mono, 16 bit), which then plays once for each recording.
+makes its `browser` in its own conftest with `open_chromium`, because a browser's microphone is chosen
+when it starts: a WAV file (48 kHz, mono, 16 bit) by its absolute path.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -65,15 +66,12 @@ class Watch:
         self.requests.append(request.url)
 
 
-@pytest.fixture(scope="session")
-def microphone() -> Path | None:
-    """The file that the fake microphone plays; None gives Chromium's own beeps."""
-    return None
+@asynccontextmanager
+async def open_chromium(microphone: Path | None = None) -> AsyncIterator[Browser]:
+    """A running Chromium whose fake microphone plays `microphone` once for each recording, or beeps.
 
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def browser(microphone: Path | None) -> AsyncIterator[Browser]:
-    """One Chromium for the whole session."""
+    Skips the test where there is no Chromium.
+    """
     path = find_chromium()
     if path is None:
         pytest.skip(why_no_chromium())

@@ -8,15 +8,13 @@ from pathlib import Path
 import pytest
 
 from adapters.web.media import MediaInbox
-from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import MediaUnavailable
 from pipeline.domain.messages import MediaRef
 
 
-def _inbox(tmp_path: Path) -> tuple[MediaInbox, ManualClock, Path]:
-    clock = ManualClock()
+def _inbox(tmp_path: Path) -> tuple[MediaInbox, Path]:
     directory = tmp_path / "deep" / "media"
-    return MediaInbox(directory, clock), clock, directory
+    return MediaInbox(directory), directory
 
 
 def _names(directory: Path) -> list[str]:
@@ -24,7 +22,7 @@ def _names(directory: Path) -> list[str]:
 
 
 async def test_stored_bytes_come_back_and_only_the_owner_may_read_them(tmp_path: Path) -> None:
-    inbox, _, directory = _inbox(tmp_path)
+    inbox, directory = _inbox(tmp_path)
     ref = await inbox.store(b"sound", mime="audio/ogg")
     assert (ref.channel, ref.mime, ref.size) == ("web", "audio/ogg", 5)
     assert await inbox.download(ref, max_bytes=5) == b"sound"
@@ -34,14 +32,14 @@ async def test_stored_bytes_come_back_and_only_the_owner_may_read_them(tmp_path:
 
 
 async def test_a_note_over_the_limit_is_refused_in_words(tmp_path: Path) -> None:
-    inbox, _, _ = _inbox(tmp_path)
+    inbox, _ = _inbox(tmp_path)
     ref = await inbox.store(b"sound", mime="")
     with pytest.raises(MediaUnavailable, match="larger than 4 bytes"):
         await inbox.download(ref, max_bytes=4)
 
 
 async def test_a_discarded_note_is_gone_and_discarding_again_is_harmless(tmp_path: Path) -> None:
-    inbox, _, directory = _inbox(tmp_path)
+    inbox, directory = _inbox(tmp_path)
     ref = await inbox.store(b"sound", mime="")
     await inbox.discard(ref)
     await inbox.discard(ref)
@@ -69,7 +67,7 @@ async def test_a_discarded_note_is_gone_and_discarding_again_is_harmless(tmp_pat
     ],
 )
 async def test_a_handle_that_is_not_ours_is_refused(tmp_path: Path, handle: str) -> None:
-    inbox, _, directory = _inbox(tmp_path)
+    inbox, directory = _inbox(tmp_path)
     await inbox.store(b"sound", mime="")
     (directory.parent / "secret").write_text("secret")
     ref = MediaRef(channel="web", handle=handle)
@@ -81,14 +79,14 @@ async def test_a_handle_that_is_not_ours_is_refused(tmp_path: Path, handle: str)
 
 
 async def test_another_channels_reference_is_refused(tmp_path: Path) -> None:
-    inbox, _, _ = _inbox(tmp_path)
+    inbox, _ = _inbox(tmp_path)
     ref = await inbox.store(b"sound", mime="")
     with pytest.raises(MediaUnavailable, match="not a voice note"):
         await inbox.download(MediaRef(channel="console", handle=ref.handle), max_bytes=5)
 
 
 async def test_links_directories_and_pipes_in_a_notes_place_are_not_followed(tmp_path: Path) -> None:
-    inbox, _, directory = _inbox(tmp_path)
+    inbox, directory = _inbox(tmp_path)
     await inbox.store(b"sound", mime="")
     (tmp_path / "secret").write_text("secret")
     link, folder, pipe = (f"v_{digit * 32}" for digit in "abc")
@@ -100,23 +98,20 @@ async def test_links_directories_and_pipes_in_a_notes_place_are_not_followed(tmp
             await inbox.download(MediaRef(channel="web", handle=handle), max_bytes=1000)
 
 
-async def test_the_sweep_removes_old_orphans_and_half_written_files_only(tmp_path: Path) -> None:
-    inbox, clock, directory = _inbox(tmp_path)
-    old = await inbox.store(b"old", mime="")
-    half = directory / (old.handle[:-1] + ("0" if old.handle[-1] != "0" else "1") + ".part")
+async def test_the_sweep_removes_everything_but_what_is_referred_to(tmp_path: Path) -> None:
+    inbox, directory = _inbox(tmp_path)
+    orphan = await inbox.store(b"orphan", mime="")
+    half = directory / (orphan.handle[:-1] + ("0" if orphan.handle[-1] != "0" else "1") + ".part")
     half.write_bytes(b"half")
-    os.utime(half, (clock.now(), clock.now()))
     foreign = directory / "notes"
     foreign.write_text("keep")
-    os.utime(foreign, (0, 0))
-    await clock.advance(3600)
-    young = await inbox.store(b"young", mime="")
-    assert await inbox.sweep(1800, clock.now()) == 2
-    assert _names(directory) == sorted([young.handle, "notes"])
-    assert await inbox.sweep(0, clock.now() - 1) == 0
+    waiting = await inbox.store(b"waiting", mime="")
+    assert await inbox.sweep({waiting.handle}) == 2
+    assert _names(directory) == sorted([waiting.handle, "notes"])
+    assert await inbox.sweep({waiting.handle}) == 0
 
 
 async def test_sweeping_before_anything_was_stored_finds_nothing(tmp_path: Path) -> None:
-    inbox, clock, directory = _inbox(tmp_path)
-    assert await inbox.sweep(0, clock.now()) == 0
+    inbox, directory = _inbox(tmp_path)
+    assert await inbox.sweep(()) == 0
     assert not directory.exists()

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Page
+from playwright.async_api import Browser, Page
 
-from tests.support.browser_fixture import Watch
+from tests.support.browser_fixture import Watch, open_chromium
 from tests.walks.page.acts import sign_in
 from tests.walks.page.fake_gateway import FakeGateway, running_gateway
 
@@ -34,6 +34,13 @@ def microphone(tmp_path_factory: pytest.TempPathFactory) -> Path:
         file.setframerate(_RATE)
         file.writeframes(samples.tobytes())
     return path
+
+
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
+async def browser(microphone: Path) -> AsyncIterator[Browser]:
+    """This folder's Chromium, with this folder's microphone."""
+    async with open_chromium(microphone) as running:
+        yield running
 
 
 @pytest_asyncio.fixture(loop_scope="session")

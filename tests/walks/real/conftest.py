@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import pytest_asyncio
+from playwright.async_api import Browser
 
+from tests.support.browser_fixture import open_chromium
 from tests.support.gateway_process import GatewayProcess, free_port
 from tests.support.models import require_models
 from tests.voice.clips import CLIPS, samples_of, wav
@@ -29,6 +31,13 @@ def microphone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("microphone") / "speech.wav"
     path.write_bytes(wav(np.concatenate([quiet[0], speech, quiet[1]]).tobytes(), rate=_MICROPHONE_HZ))
     return path
+
+
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
+async def browser(microphone: Path) -> AsyncIterator[Browser]:
+    """This folder's Chromium, with this folder's microphone."""
+    async with open_chromium(microphone) as running:
+        yield running
 
 
 @pytest_asyncio.fixture(loop_scope="session")
