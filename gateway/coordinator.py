@@ -39,7 +39,8 @@ class ProcessingCoordinator:
 
     async def release(self, lease: Lease) -> None:
         """Give a lease back."""
-        self._held.pop(lease.thread, None)
+        if self._holds(lease):
+            del self._held[lease.thread]
         await self._store.release_lease(lease)
 
     async def keep_renewing(self) -> None:
@@ -47,15 +48,23 @@ class ProcessingCoordinator:
         while True:
             await self._clock.sleep(self._lease_s / 3)
             for thread, (lease, on_lost) in tuple(self._held.items()):
-                await self._renew(thread, lease, on_lost)
+                if self._holds(lease):
+                    await self._renew(thread, lease, on_lost)
 
     async def _renew(self, thread: str, lease: Lease, on_lost: Callable[[], None]) -> None:
         try:
             await self._store.renew_lease(lease, ttl_s=self._lease_s, now=self._clock.now())
         except FenceLost:
+            if not self._holds(lease):
+                # Given back while the renewal was under way.
+                return
             _log.warning("lease lost", extra={"thread_key": thread})
             self._held.pop(thread, None)
             on_lost()
         except StorageError:
             # The store may be back before the lease ends; the fence protects the record if not.
             _log.exception("lease not renewed", extra={"thread_key": thread})
+
+    def _holds(self, lease: Lease) -> bool:
+        held = self._held.get(lease.thread)
+        return held is not None and held[0] is lease

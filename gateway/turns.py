@@ -98,8 +98,6 @@ class TurnRunner:
         self._telemetry.turn_started(entry.received_at)
         structlog.contextvars.bind_contextvars(thread_key=entry.thread, message_id=entry.message_id)
         try:
-            if entry.cancelled:
-                stop.request()
             if entry.attempts >= self._max_attempts:
                 words = _GAVE_UP.format(attempts=entry.attempts)
                 await self._set_aside(entry, journal, sender, "gave_up", words)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gateway.coordinator import ProcessingCoordinator
-from gateway.storage.ports import Store
+from gateway.storage.ports import InboxEntry, Store
 from gateway.tasks import Supervisor
 from gateway.turns import TurnRunner
 from pipeline.domain.clock import Clock
@@ -33,6 +33,16 @@ class _Thread:
     task: asyncio.Task[object] | None = None
     running_seq: int = 0
     stop: StopSignal | None = None
+    stopped_before: int = 0
+    """Entries with a smaller seq are to be stopped, also one that was read just before it was marked."""
+
+    def begin(self, entry: InboxEntry) -> StopSignal:
+        """The stop button of the turn that starts now, pressed already if its stop came first."""
+        self.stop = StopSignal()
+        self.running_seq = entry.seq
+        if entry.cancelled or entry.seq < self.stopped_before:
+            self.stop.request()
+        return self.stop
 
 
 class Worker:
@@ -86,7 +96,10 @@ class Worker:
         """Stop the turn that runs in `thread` if its entry is older than `seq`."""
         self._turns.note_stop(seq, cancelled)
         live = self._threads.get(thread)
-        if live is not None and live.stop is not None and live.running_seq < seq:
+        if live is None:
+            return
+        live.stopped_before = max(live.stopped_before, seq)
+        if live.stop is not None and live.running_seq < seq:
             live.stop.request()
 
     def waiting(self, thread: str) -> int:
@@ -152,9 +165,7 @@ class Worker:
                 live.work.clear()
                 entry = await self._store.next_entry(thread)
                 if entry is not None:
-                    live.stop = StopSignal()
-                    live.running_seq = entry.seq
-                    await self._turns.run(lease, entry, session, live.stop)
+                    await self._turns.run(lease, entry, session, live.begin(entry))
                     live.stop = None
                     self._finished(thread)
                 elif not await self._more_work(thread, live):

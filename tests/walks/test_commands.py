@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from gateway.storage.ports import NewEntry
+from gateway.storage.ports import InboxEntry, NewEntry
+from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.events import ErrorEvent, LlmToken
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.house import open_house
@@ -119,3 +120,32 @@ async def test_help_is_answered_once_without_the_model(tmp_path: Path) -> None:
         assert "/stop" in reply.text
         assert house.llm.requests == []
         assert len(house.channel.sent) == 1
+
+
+class _SlowToHand(SqliteStore):
+    """Reads an entry and hands it over only when the test says so, as a busy machine may."""
+
+    held: asyncio.Event
+    reading: asyncio.Event
+
+    async def next_entry(self, thread: str) -> InboxEntry | None:
+        entry = await super().next_entry(thread)
+        if entry is not None:
+            self.reading.set()
+            await self.held.wait()
+        return entry
+
+
+async def test_a_stop_between_the_reading_of_a_message_and_its_start_is_not_lost(tmp_path: Path) -> None:
+    store = _SlowToHand(tmp_path / "parlour.sqlite3", synchronous="NORMAL")
+    store.held, store.reading = asyncio.Event(), asyncio.Event()
+    llm = ScriptedLlm([_stuck("x", gate=asyncio.Event())])
+    async with open_house(tmp_path, llm=llm, store=store) as house:
+        doomed = await house.channel.say("doomed")
+        await store.reading.wait()
+        await house.channel.say("/stop")
+        store.held.set()
+        event = await house.channel.terminal(doomed.message_id)
+        assert isinstance(event, ErrorEvent)
+        assert event.code == "stopped"
+        assert llm.requests == []
