@@ -19,7 +19,7 @@ chat: models ## the same bot in this terminal
 	@$(BIN)/parlour chat $(ARGS)
 
 test: models ## set everything up and run every test
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadscope $(ARGS)
 
 check: setup ## format, lint, types, import contracts, docs (the tests are `make test`)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh tools/check.sh

@@ -11,7 +11,25 @@ pytest_plugins = ["tests.support.browser_fixture"]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Lists each group of skipped tests with its reason, so that a green run hides nothing."""
+    """What a green run would hide: the figures that tests recorded, and what was skipped and why."""
+    _show_figures(terminalreporter)
+    _show_skipped(terminalreporter)
+
+
+def _show_figures(terminalreporter: pytest.TerminalReporter) -> None:
+    figures = [
+        f"{name}: {value}"
+        for outcome in ("passed", "failed")
+        for report in terminalreporter.stats.get(outcome, ())
+        for name, value in report.user_properties
+    ]
+    if figures:
+        terminalreporter.section("figures")
+        for line in figures:
+            terminalreporter.write_line(line)
+
+
+def _show_skipped(terminalreporter: pytest.TerminalReporter) -> None:
     groups: Counter[tuple[str, str]] = Counter()
     for report in terminalreporter.stats.get("skipped", ()):
         folder = PurePosixPath(report.nodeid.split("::", 1)[0]).parent

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,13 +14,12 @@ pytestmark = [pytest.mark.crash, pytest.mark.timeout(150)]
 
 
 async def test_twenty_kills_lose_nothing_and_answer_nothing_twice(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     plan = KillPlan(kills=24, seed=20)
     found = await run_kills(tmp_path, plan)
     line = json.dumps(found.figures())
-    with capsys.disabled():
-        sys.stdout.write(f"\n  kill run: {line}\n")
+    record_property("kill run", line)
 
     assert found.verdict.broken == {}, f"seed {plan.seed}: {line}"
     assert found.verdict.accepted > 10 * plan.kills, "the chats hardly talked: the run proves nothing"
