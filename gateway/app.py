@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from adapters.channel import ChannelAdapter
@@ -26,8 +26,9 @@ from voice.transcriber import Transcriber
 
 _log = logging.getLogger(__name__)
 
-DRAIN_S = 25.0
-_DELIVERY_S = 5.0
+DRAIN_S = 18.0
+"""With the steps after it, within the 30 seconds that service managers commonly grant."""
+_DELIVERY_S = 3.0
 _RESTART_CHANNEL_S = 5.0
 
 
@@ -67,8 +68,10 @@ class Gateway:
 
     @property
     def ready(self) -> bool:
-        """Whether messages are accepted."""
-        return self._ready
+        """Whether messages are accepted: started, and no channel is down."""
+        return self._ready and all(
+            adapter.health().state != "down" for adapter in self._parts.channels.values()
+        )
 
     @property
     def url(self) -> str:
@@ -88,12 +91,14 @@ class Gateway:
             orphans = await parts.sweep_media()
             if self.server is not None:
                 await self.server.start()
+            parts.background.spawn(parts.coordinator.keep_renewing(), name="lease renewal")
+            # What was left comes before anything new: first the unsent replies, which are older than
+            # what the unfinished turns will say, then those turns, then the channels' new messages.
+            unsent = await parts.delivery.recover()
+            waiting = await parts.worker.recover()
             for adapter in parts.channels.values():
                 run = self._run_channel(adapter)
                 self._channels.append(parts.background.spawn(run, name=f"channel {adapter.name}"))
-            parts.background.spawn(parts.coordinator.keep_renewing(), name="lease renewal")
-            waiting = await parts.worker.recover()
-            unsent = await parts.delivery.recover()
             # One turn of the loop, so that every channel's own start has run.
             await asyncio.sleep(0)
         except BaseException:
@@ -127,13 +132,6 @@ class Gateway:
         """Return when every channel has ended by itself, as the terminal does at the end of its input."""
         if self._channels:
             await asyncio.wait(self._channels)
-
-    def status_lines(self) -> Sequence[tuple[str, str]]:
-        """How the slow parts are: (part, words)."""
-        lines = [("model", self._parts.llm.status())]
-        if self._parts.transcriber is not None:
-            lines.append(("voice", self._parts.transcriber.status()))
-        return lines
 
     async def _close(self) -> None:
         parts = self._parts

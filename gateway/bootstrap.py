@@ -5,17 +5,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from adapters.channel import ChannelAdapter, Timeline
 from adapters.console.adapter import ConsoleAdapter, ConsoleSettings
 from adapters.web.adapter import WebAdapter
-from adapters.web.security import token_matches
+from adapters.web.security import AttemptLimit, token_matches
 from adapters.web.settings import WebSettings
 from gateway.access import AccessPolicy
 from gateway.app import Gateway, Parts
 from gateway.broadcaster import EventBroadcaster
-from gateway.config import Secrets, Settings
+from gateway.config import SecretRef, Secrets, SecretUnavailable, Settings
 from gateway.coordinator import ProcessingCoordinator
 from gateway.data_dir import DataDir, own_web_token
 from gateway.delivery import Delivery
@@ -158,6 +159,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             ready=lambda: gateway.ready,
             metrics=telemetry.exposition,
             token_check=token_check,
+            attempts=AttemptLimit(clock),
         )
     return gateway
 
@@ -188,7 +190,13 @@ def _turns(base: _Base, pipeline: Pipeline, delivery: Delivery) -> TurnRunner:
         telemetry=base.telemetry,
         failpoints=base.failpoints,
         max_attempts=base.settings.turn.max_attempts,
+        max_running=base.settings.turn.max_running or _room(base.settings),
     )
+
+
+def _room(settings: Settings) -> int:
+    """Turns at a time: what the embedded model answers side by side, or what a hosted one bears."""
+    return ChildSettings(model_path=settings.local_model_path).slots if settings.llm.model == "local" else 64
 
 
 def _inbox(base: _Base, worker: Worker) -> Inbox:
@@ -279,10 +287,19 @@ def _token_check(settings: Settings, secrets: Secrets) -> Callable[[str], bool]:
     """A configured token is read at every check, so that a rotated one counts at once."""
     reference = settings.channels.web.token
     if reference is not None:
-        return lambda presented: token_matches(presented, reference.resolve())
+        return partial(_matches, reference)
     token = own_web_token(settings.web_token_path)
     secrets.add(token)
     return lambda presented: token_matches(presented, token)
+
+
+def _matches(reference: SecretRef, presented: str) -> bool:
+    try:
+        return token_matches(presented, reference.resolve())
+    except SecretUnavailable as error:
+        # While the file is being replaced nobody gets in; the next try reads it again.
+        _log.error("the web token cannot be read", extra={"reason": str(error)})
+        return False
 
 
 def _web_settings(

@@ -6,6 +6,7 @@ that lost it without noticing (a pause longer than the lease) writes nothing.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 
@@ -41,15 +42,20 @@ class ProcessingCoordinator:
         """Give a lease back."""
         if self._holds(lease):
             del self._held[lease.thread]
-        await self._store.release_lease(lease)
+        try:
+            await self._store.release_lease(lease)
+        except StorageError:
+            # It ends by itself; until then the same process may take it again.
+            _log.exception("lease not given back", extra={"thread_key": lease.thread})
 
     async def keep_renewing(self) -> None:
         """Renew everything held, three times per lease time, until cancelled."""
         while True:
             await self._clock.sleep(self._lease_s / 3)
-            for thread, (lease, on_lost) in tuple(self._held.items()):
-                if self._holds(lease):
-                    await self._renew(thread, lease, on_lost)
+            # Side by side, so that one commit serves them all.
+            await asyncio.gather(
+                *(self._renew(thread, lease, on_lost) for thread, (lease, on_lost) in self._held.items())
+            )
 
     async def _renew(self, thread: str, lease: Lease, on_lost: Callable[[], None]) -> None:
         try:

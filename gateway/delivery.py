@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from adapters.channel import ChannelAdapter, Failure, OutboundReply
 from gateway.failpoints import Failpoints
@@ -18,7 +19,7 @@ from gateway.storage.ports import OutboxRow, Record, Store
 from gateway.tasks import Supervisor
 from gateway.telemetry import Telemetry
 from pipeline.domain.clock import Clock
-from pipeline.domain.errors import StorageError
+from pipeline.domain.errors import AlreadyDone, StorageError
 from pipeline.domain.ids import ThreadKey
 
 _log = logging.getLogger(__name__)
@@ -27,6 +28,7 @@ MAX_ATTEMPTS = 8
 MAX_AGE_S = 24 * 3600.0
 _BACKOFF_S = (1.0, 2.0, 5.0, 15.0, 60.0, 300.0)
 _FINAL_KINDS = frozenset({"auth", "permission", "not_found", "invalid"})
+_STORE_BACKOFF_S = 2.0
 REPEAT_LABEL = "(This may be a repeat.)\n"
 
 Lane = tuple[str, str, str]
@@ -38,6 +40,7 @@ class _Job:
     reply: OutboundReply
     attempts: int
     ambiguous: bool
+    not_before: float = 0.0
 
 
 class Delivery:
@@ -92,30 +95,31 @@ class Delivery:
         waiting = self._lanes[lane]
         try:
             while waiting:
-                await self._deliver(adapter, waiting[0])
+                try:
+                    await self._deliver(adapter, waiting[0])
+                except Exception:  # noqa: BLE001 - whatever is wrong with this reply, those behind it leave
+                    _log.exception("reply left for the next start", extra={"row": waiting[0].row_id})
                 waiting.popleft()
         finally:
             del self._lanes[lane]
 
     async def _deliver(self, adapter: ChannelAdapter, job: _Job) -> None:
+        await self._clock.sleep(min(job.not_before - self._clock.now(), _BACKOFF_S[-1]))
         while True:
-            try:
-                failure = await self._attempt(adapter, job)
-            except StorageError:
-                _log.exception("delivery waits for the store", extra={"row": job.row_id})
-                await self._clock.sleep(_BACKOFF_S[1])
-                continue
+            failure = await self._attempt(adapter, job)
             if failure is None:
                 return
-            job = replace(job, attempts=job.attempts + 1, ambiguous=job.ambiguous or failure.maybe_delivered)
+            attempts, ambiguous = job.attempts + 1, job.ambiguous or failure.maybe_delivered
+            job = replace(job, attempts=attempts, ambiguous=ambiguous)
             age = self._clock.now() - job.reply.created_at
-            if failure.kind in _FINAL_KINDS or job.attempts >= MAX_ATTEMPTS or age > MAX_AGE_S:
+            if failure.kind in _FINAL_KINDS or attempts >= MAX_ATTEMPTS or age > MAX_AGE_S:
                 _log.error("reply given up", extra={"row": job.row_id, "reason": failure.message})
-                await self._store.mark_failed(job.row_id, failure.message)
+                await self._record(partial(self._store.mark_failed, job.row_id, failure.message))
                 self._telemetry.delivered("failed")
                 return
-            wait = failure.retry_after_s or _BACKOFF_S[min(job.attempts - 1, len(_BACKOFF_S) - 1)]
-            await self._store.mark_retry(job.row_id, failure.message, self._clock.now() + wait)
+            wait = failure.retry_after_s or _BACKOFF_S[min(attempts - 1, len(_BACKOFF_S) - 1)]
+            again = self._clock.now() + wait
+            await self._record(partial(self._store.mark_retry, job.row_id, failure.message, again))
             self._telemetry.delivered("retried")
             await self._clock.sleep(wait)
 
@@ -124,18 +128,33 @@ class Delivery:
         if not adapter.capabilities.idempotent_send:
             if job.ambiguous:
                 reply = replace(reply, text=REPEAT_LABEL + reply.text)
-            await self._store.mark_sending(job.row_id)
+            await self._record(partial(self._store.mark_sending, job.row_id))
         self._failpoints.reach("send-before")
         try:
             receipt = await adapter.send(reply)
         except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
-            return adapter.classify(error)
+            return _understood(adapter, error)
         self._failpoints.reach("send-after")
         self._failpoints.reach("receipt-before")
-        await self._store.mark_sent(job.row_id, receipt.native_id, self._clock.now())
+        now = self._clock.now()
+        await self._record(partial(self._store.mark_sent, job.row_id, receipt.native_id, now))
         self._failpoints.reach("receipt-after")
         self._telemetry.delivered("sent")
         return None
+
+    async def _record(self, write: Callable[[], Awaitable[None]]) -> None:
+        """Write until the store takes it: sending again because of a store that is full for a minute
+        would show the reply twice."""
+        while True:
+            try:
+                await write()
+            except AlreadyDone:
+                return
+            except StorageError:
+                _log.exception("delivery waits for the store")
+                await self._clock.sleep(_STORE_BACKOFF_S)
+            else:
+                return
 
     async def _job(self, row: OutboxRow) -> _Job | None:
         records = await self._store.read_log(row.thread, after=row.entry_id - 1, message_id=row.message_id)
@@ -144,6 +163,14 @@ class Delivery:
             await self._store.mark_failed(row.id, "its log record is missing")
             return None
         return _Job(row.id, _reply(row, record), attempts=row.attempts, ambiguous=row.state == "sending")
+
+
+def _understood(adapter: ChannelAdapter, error: Exception) -> Failure:
+    try:
+        return adapter.classify(error)
+    except Exception:  # noqa: BLE001 - a bug in an adapter must not stop its lane
+        _log.exception("a failure could not be classified")
+        return Failure(kind="unknown", message=type(error).__name__, maybe_delivered=True)
 
 
 def _reply(row: OutboxRow, record: Record) -> OutboundReply:

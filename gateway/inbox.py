@@ -17,6 +17,7 @@ from pipeline.domain.messages import ApprovalReply, Inbound, SessionCommand
 
 _log = logging.getLogger(__name__)
 
+_ROOM_FOR_COMMANDS = 20
 _NOT_ALLOWED = "You are not allowed to use this bot."
 _QUEUE_FULL = "Too many of your messages are still waiting. Send this one again when some are answered."
 _ANSWER_REFUSED: dict[AnswerStatus, str] = {
@@ -32,15 +33,11 @@ class Turns(Protocol):
     """What the inbox asks of the worker."""
 
     def wake(self, thread: str) -> None:
-        """There is something to do in `thread`."""
+        """There may be something to do in `thread`."""
         ...
 
     def stop_before(self, thread: str, seq: int, cancelled: int) -> None:
         """Stop the running turn of `thread` if its entry came before `seq`."""
-        ...
-
-    def waiting(self, thread: str) -> int:
-        """Accepted and unfinished entries of `thread`, as far as this process knows."""
         ...
 
 
@@ -86,9 +83,8 @@ class Inbox:
         if isinstance(item, ApprovalReply):
             return await self._answer(item)
         thread = item.thread.encode()
-        if not isinstance(item, SessionCommand) and self._turns.waiting(thread) >= self._max_queue:
-            self._telemetry.refused(item.thread.channel)
-            return Acceptance(status="refused", message_id=item.message_id, reason=_QUEUE_FULL)
+        # Commands may use the room above the limit, or a full queue could not be stopped.
+        limit = self._max_queue + (_ROOM_FOR_COMMANDS if isinstance(item, SessionCommand) else 0)
         entry = NewEntry(
             dedupe_key=f"{item.thread.channel}:{item.thread.account}:{item.native_id}",
             thread=thread,
@@ -98,14 +94,20 @@ class Inbox:
             received_at=item.received_at,
         )
         self._failpoints.reach("inbox-commit-before")
-        accepted = await self._store.accept(entry)
+        accepted = await self._store.accept(entry, limit=limit)
         self._failpoints.reach("inbox-commit-after")
+        if accepted.full:
+            self._telemetry.refused(item.thread.channel)
+            return Acceptance(status="refused", message_id=item.message_id, reason=_QUEUE_FULL)
+        try:
+            if isinstance(item, SessionCommand) and item.name == "stop":
+                # Also for a redelivery: the first delivery may have got no further than the inbox.
+                await self._stop(thread, accepted.seq)
+        finally:
+            self._turns.wake(thread)
         if accepted.duplicate:
             self._telemetry.duplicate(item.thread.channel)
             return Acceptance(status="duplicate", message_id=accepted.message_id)
-        if isinstance(item, SessionCommand) and item.name == "stop":
-            await self._stop(thread, accepted.seq)
-        self._turns.wake(thread)
         self._telemetry.accepted(item.thread.channel, self._clock.now() - item.received_at)
         return Acceptance(status="accepted", message_id=accepted.message_id)
 

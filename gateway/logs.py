@@ -6,6 +6,7 @@ exception, a library or a URL carries gets around it.
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import sys
@@ -39,8 +40,14 @@ class Redactor:
         """`text` with every known secret and everything that looks like one masked."""
         for secret in sorted(self._known(), key=len, reverse=True):
             if len(secret) >= _MIN_SECRET_CHARS:
-                text = text.replace(secret, MASK)
+                for form in _forms(secret):
+                    text = text.replace(form, MASK)
         return _PATTERNS.sub(MASK, text)
+
+
+def _forms(secret: str) -> set[str]:
+    """The secret as it is, and as a JSON line spells it."""
+    return {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
 
 
 class _RedactingFormatter(structlog.stdlib.ProcessorFormatter):
@@ -72,7 +79,10 @@ def configure_logging(
     renderer: structlog.typing.Processor = (
         structlog.processors.JSONRenderer()
         if as_json
-        else structlog.dev.ConsoleRenderer(colors=out.isatty(), pad_event_to=24)
+        # Plain: the pretty tracebacks print local variables, which hold what users wrote and keys.
+        else structlog.dev.ConsoleRenderer(
+            colors=out.isatty(), pad_event_to=24, exception_formatter=structlog.dev.plain_traceback
+        )
     )
     exceptions = [structlog.processors.format_exc_info] if as_json else []
     formatter = _RedactingFormatter(

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from adapters.web.security import foreign_address_response, host_allowed, security_headers
+from adapters.web.security import AttemptLimit, foreign_address_response, host_allowed, security_headers
 from pipeline.domain.errors import ConfigurationError
 
 _log = logging.getLogger(__name__)
@@ -59,11 +59,13 @@ class Server:
         ready: Callable[[], bool],
         metrics: Callable[[], bytes],
         token_check: Callable[[str], bool],
+        attempts: AttemptLimit,
     ) -> None:
         self._addresses = addresses
         self._ready = ready
         self._metrics = metrics
         self._token_check = token_check
+        self._attempts = attempts
         self._app = web.Application(middlewares=[self._guard], client_max_size=_MAX_BODY_BYTES)
         self._app.add_routes(
             [
@@ -77,7 +79,7 @@ class Server:
 
     async def start(self) -> None:
         """Listen. Raises ConfigurationError when the address cannot be had."""
-        runner = web.AppRunner(self._app, access_log=None, shutdown_timeout=5.0)
+        runner = web.AppRunner(self._app, access_log=None, shutdown_timeout=2.0)
         await runner.setup()
         site = web.TCPSite(runner, self._addresses.host, self._addresses.port)
         try:
@@ -122,7 +124,11 @@ class Server:
 
     async def _serve_metrics(self, request: web.Request) -> web.Response:
         scheme, _, presented = request.headers.get("Authorization", "").partition(" ")
+        if self._attempts.locked():
+            return web.Response(status=429, text="Too many wrong tokens; wait a minute.\n")
         if scheme.lower() != "bearer" or not self._token_check(presented.strip()):
+            if presented:
+                self._attempts.note_failure()
             return web.Response(
                 status=401,
                 text="Send the access token as 'Authorization: Bearer …'.\n",

@@ -6,8 +6,9 @@ Not a queue: what runs here is started once and lives until it returns, fails or
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 _log = logging.getLogger(__name__)
@@ -16,17 +17,20 @@ ResultT = TypeVar("ResultT")
 
 
 class Supervisor:
-    """Owns tasks. A task that fails is logged and reported; its siblings go on."""
+    """Owns tasks. A task that fails is logged by name; its siblings go on."""
 
-    def __init__(self, *, on_failure: Callable[[str, BaseException], None] | None = None) -> None:
+    def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._on_failure = on_failure
         self._closed = False
 
     def spawn(self, work: Coroutine[Any, Any, ResultT], *, name: str) -> asyncio.Task[ResultT]:
         """Run `work` in the background. After `close` nothing starts any more: the work is dropped
         and an already cancelled task is returned."""
-        task = asyncio.create_task(work, name=name)  # noqa: TID251 - the one owner of background tasks
+        # Its own context: a lane or a runner outlives the turn that happened to start it, and must not
+        # log under that turn's ids.
+        task = asyncio.create_task(  # noqa: TID251 - the one owner of background tasks
+            work, name=name, context=contextvars.Context()
+        )
         if self._closed:
             task.cancel()
         self._tasks.add(task)
@@ -57,5 +61,3 @@ class Supervisor:
         error = task.exception()
         if error is not None:
             _log.error("background task failed", exc_info=error, extra={"task": task.get_name()})
-            if self._on_failure is not None:
-                self._on_failure(task.get_name(), error)

@@ -32,7 +32,15 @@ class StoreTimeline:
         waiting = await self._store.open_entries(key)
         records = await self._store.read_log(key, after=after, kinds=VISIBLE_KINDS, limit=limit)
         visible = [_from_record(record) for record in records if _shows(record)]
-        return (*visible, *_still_waiting(waiting, records))
+        return (*visible, *_still_waiting(waiting, await self._recorded(key, waiting)))
+
+    async def _recorded(self, key: str, waiting: Sequence[InboxEntry]) -> set[str]:
+        """Those of the waiting messages whose words are in the log already, before `after` or behind.
+        Only the one that is being worked on, the oldest, can be."""
+        if not waiting:
+            return set()
+        first = waiting[0].message_id
+        return {first} if await self._store.read_log(key, kinds=("user",), message_id=first) else set()
 
 
 def _shows(record: Record) -> bool:
@@ -51,8 +59,7 @@ def _from_record(record: Record) -> TimelineEntry:
     )
 
 
-def _still_waiting(waiting: Sequence[InboxEntry], records: Sequence[Record]) -> list[TimelineEntry]:
-    recorded = {record.message_id for record in records}
+def _still_waiting(waiting: Sequence[InboxEntry], recorded: set[str]) -> list[TimelineEntry]:
     return [
         TimelineEntry(
             entry_id=0,

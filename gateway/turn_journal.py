@@ -58,7 +58,8 @@ class StoreJournal:
         self._on_reply = on_reply
         self._queued: list[asyncio.Future[tuple[int, ...]]] = []
         self._user_text: str | None = None
-        self._attempt_counted = False
+        self.attempt_counted = False
+        """Whether this attempt is durable."""
         self.outcome: Outcome | None = None
         """Set once the turn is final."""
 
@@ -80,9 +81,9 @@ class StoreJournal:
 
         A typed message's is counted by `record_user`, in the same transaction as its words.
         """
-        if not self._attempt_counted:
-            self._attempt_counted = True
+        if not self.attempt_counted:
             await self._store.start_attempt(self._lease, self._entry.seq)
+            self.attempt_counted = True
 
     async def record_user(self, text: str, *, spoken: bool) -> None:
         records: list[NewRecord] = []
@@ -90,9 +91,9 @@ class StoreJournal:
             records.append(session_record(self.session_id, self._entry.message_id, self._clock.now()))
         body: dict[str, Any] = {"text": text, "spoken": True} if spoken else {"text": text}
         records.append(self._record("user", body))
-        attempt = None if self._attempt_counted else self._entry.seq
+        attempt = None if self.attempt_counted else self._entry.seq
         ids = await self._store.append(self._lease, records, attempt=attempt)
-        self._attempt_counted = True
+        self.attempt_counted = True
         self._session.stored = True
         self._user_text = text
         self._tell("user", text, ids[-1], spoken=spoken)

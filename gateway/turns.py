@@ -17,7 +17,7 @@ from gateway.telemetry import Telemetry
 from gateway.turn_journal import OnReply, StoreJournal
 from gateway.wire import Kind, from_body
 from pipeline.domain.clock import Clock
-from pipeline.domain.errors import StorageError
+from pipeline.domain.errors import StorageError, TurnFailed
 from pipeline.domain.events import ErrorEvent
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import InboundMessage, SessionCommand
@@ -63,6 +63,7 @@ class TurnRunner:
         telemetry: Telemetry,
         failpoints: Failpoints,
         max_attempts: int,
+        max_running: int,
     ) -> None:
         self._store = store
         self._pipeline = pipeline
@@ -72,6 +73,8 @@ class TurnRunner:
         self._failpoints = failpoints
         self._max_attempts = max_attempts
         self._stopped: dict[int, int] = {}
+        # A turn's clock starts when the model has room for it: behind a backlog, waiting is not failing.
+        self._slots = asyncio.Semaphore(max_running)
 
     async def open_session(self, thread: str) -> SessionState:
         """The conversation that the thread's next turn continues."""
@@ -79,7 +82,8 @@ class TurnRunner:
 
     def note_stop(self, seq: int, cancelled: int) -> None:
         """The /stop with inbox number `seq` cancelled that many entries."""
-        self._stopped[seq] = cancelled
+        if cancelled:
+            self._stopped[seq] = cancelled
 
     async def run(self, lease: Lease, entry: InboxEntry, session: SessionState, stop: StopSignal) -> None:
         """Finish `entry`, whatever it takes. Raises FenceLost and StorageError: it is not finished then."""
@@ -95,20 +99,43 @@ class TurnRunner:
             on_reply=self._hooks.on_reply,
         )
         sender = self._telemetry.watch(self._hooks.sender_for(thread), entry.received_at)
-        self._telemetry.turn_started(entry.received_at)
         structlog.contextvars.bind_contextvars(thread_key=entry.thread, message_id=entry.message_id)
+        held = entry.kind == "message" and await self._slot(stop)
+        self._telemetry.turn_started(entry.received_at)
         try:
-            if entry.attempts >= self._max_attempts:
-                words = _GAVE_UP.format(attempts=entry.attempts)
+            failed = entry.attempts - entry.excused
+            if failed >= self._max_attempts:
+                words = _GAVE_UP.format(attempts=failed)
                 await self._set_aside(entry, journal, sender, "gave_up", words)
             else:
                 await self._dispatch(entry, journal, sender, stop)
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, StorageError):
             _log.info("turn interrupted")
+            await self._excuse(lease, entry, journal)
             raise
         finally:
+            if held:
+                self._slots.release()
             self._telemetry.turn_ended(journal.outcome or "interrupted")
             structlog.contextvars.unbind_contextvars("thread_key", "message_id")
+
+    async def _slot(self, stop: StopSignal) -> bool:
+        """Wait for room. False when the message is stopped before there is any: it needs none then."""
+        try:
+            with stop.guard():
+                return await self._slots.acquire()
+        except TurnFailed:
+            return False
+
+    async def _excuse(self, lease: Lease, entry: InboxEntry, journal: StoreJournal) -> None:
+        """An attempt that a shutdown or the store cut off says nothing about the message: only those
+        that are still open at the next start, because the process died, count toward the limit."""
+        if not journal.attempt_counted or journal.outcome is not None:
+            return
+        try:
+            await self._store.excuse_attempt(lease, entry.seq)
+        except StorageError as error:
+            _log.info("the attempt stays counted", extra={"reason": str(error)})
 
     async def _dispatch(
         self, entry: InboxEntry, journal: StoreJournal, sender: EventSender, stop: StopSignal
@@ -137,7 +164,7 @@ class TurnRunner:
             case "help":
                 await journal.commit_notice(HELP_TEXT)
             case "stop":
-                stopped = self._stopped.pop(entry.seq, 1)
+                stopped = self._stopped.pop(entry.seq, 0)
                 await journal.commit_notice("Stopped." if stopped else "There is nothing to stop.")
             case _:
                 assert_never(command.name)

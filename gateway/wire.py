@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pipeline.domain.errors import StorageError
+from pipeline.domain.errors import InvalidInput, StorageError
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author, InboundMessage, MediaRef, SessionCommand
 
@@ -59,7 +59,7 @@ def from_body(
             addressed=body.get("addressed", True),
             mode=body.get("mode", "normal"),
         )
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError, InvalidInput) as error:
         raise StorageError(f"inbox entry {message_id}: its stored body is not readable ({error})") from error
 
 

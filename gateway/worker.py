@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from gateway.coordinator import ProcessingCoordinator
@@ -57,7 +56,6 @@ class Worker:
         clock: Clock,
         supervisor: Supervisor,
         linger_s: float = LINGER_S,
-        on_finished: Callable[[str], None] | None = None,
     ) -> None:
         self._store = store
         self._coordinator = coordinator
@@ -65,9 +63,7 @@ class Worker:
         self._clock = clock
         self._supervisor = supervisor
         self._linger_s = linger_s
-        self._on_finished = on_finished
         self._threads: dict[str, _Thread] = {}
-        self._waiting: dict[str, int] = {}
         self._draining = False
 
     async def recover(self) -> int:
@@ -78,14 +74,13 @@ class Worker:
             stops = [e.seq for e in entries if e.kind == "command" and e.body.get("command") == "stop"]
             if stops:
                 await self._store.cancel_open(thread, up_to_seq=max(stops) - 1)
-            self._waiting[thread] = len(entries)
+                self._turns.note_stop(max(stops), sum(e.seq < max(stops) for e in entries))
             total += len(entries)
-            self._start(thread)
+            self.wake(thread)
         return total
 
     def wake(self, thread: str) -> None:
-        """One more entry was accepted in `thread`."""
-        self._waiting[thread] = self._waiting.get(thread, 0) + 1
+        """There may be something to do in `thread`."""
         live = self._threads.get(thread)
         if live is not None:
             live.work.set()
@@ -101,15 +96,6 @@ class Worker:
         live.stopped_before = max(live.stopped_before, seq)
         if live.stop is not None and live.running_seq < seq:
             live.stop.request()
-
-    def waiting(self, thread: str) -> int:
-        """Unfinished entries of `thread` that this process knows of."""
-        return self._waiting.get(thread, 0)
-
-    @property
-    def live_threads(self) -> int:
-        """Threads with a runner."""
-        return len(self._threads)
 
     async def drain(self, timeout_s: float) -> bool:
         """Start nothing new and let running turns finish; False when some did not within the time."""
@@ -130,16 +116,22 @@ class Worker:
     async def _run(self, thread: str, live: _Thread) -> None:
         failures = 0
         try:
-            while not self._draining:
+            while not self._draining and self._threads.get(thread) is live:
                 try:
                     if not await self._own(thread, live):
                         return
+                    failures = 0
                 except FenceLost:
                     _log.warning("thread taken over", extra={"thread_key": thread})
+                    failures += 1
                 except StorageError:
                     _log.exception("thread waits for the store", extra={"thread_key": thread})
-                    await self._clock.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])
                     failures += 1
+                except Exception:  # noqa: BLE001 - a thread whose runner dies would wait for ever
+                    _log.exception("thread tries again", extra={"thread_key": thread})
+                    failures += 1
+                if failures:
+                    await self._clock.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S)) - 1])
         finally:
             if self._threads.get(thread) is live:
                 del self._threads[thread]
@@ -147,6 +139,7 @@ class Worker:
     async def _own(self, thread: str, live: _Thread) -> bool:
         """Work under one lease. False when there is nothing left to do here."""
         task = asyncio.current_task()
+        others = task.cancelling() if task is not None else 0
         lost = False
 
         def on_lost() -> None:
@@ -167,11 +160,10 @@ class Worker:
                 if entry is not None:
                     await self._turns.run(lease, entry, session, live.begin(entry))
                     live.stop = None
-                    self._finished(thread)
                 elif not await self._more_work(thread, live):
                     return False
         except asyncio.CancelledError:
-            if lost and task is not None and task.uncancel() == 0:
+            if lost and task is not None and task.uncancel() <= others:
                 return True
             raise
         else:
@@ -188,15 +180,7 @@ class Worker:
                 await live.work.wait()
         except TimeoutError:
             if not live.work.is_set():
-                del self._threads[thread]
+                if self._threads.get(thread) is live:
+                    del self._threads[thread]
                 return False
         return True
-
-    def _finished(self, thread: str) -> None:
-        left = self._waiting.get(thread, 0) - 1
-        if left > 0:
-            self._waiting[thread] = left
-        else:
-            self._waiting.pop(thread, None)
-        if self._on_finished is not None:
-            self._on_finished(thread)

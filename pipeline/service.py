@@ -29,6 +29,7 @@ from pipeline.domain.ports import EventSender
 from pipeline.graph.decisions import NodeDecision, decision_name
 from pipeline.graph.executor import Executor, RunOutcome
 from pipeline.graph.spec import GraphSpec
+from pipeline.intake.cleaning import clean_text
 from pipeline.llm.client import LlmClient
 from pipeline.runtime.context import RunContext
 from pipeline.runtime.ports import Ears, ResumePoint, TurnAnswer, TurnJournal
@@ -69,20 +70,15 @@ class Pipeline:
         stop = stop or StopSignal()
         try:
             await turn.send(TurnStarted(**turn.ids))
-            if message.voice is None and message.text.strip():
+            if message.voice is None and clean_text(message.text):
                 # Before the guard: what was said is on record even if it was stopped while it waited.
                 await journal.record_user(message.text, spoken=False)
             with stop.guard():
-                async with asyncio.timeout(self._settings.turn_timeout_s):
-                    answer = await self._answer(turn)
+                answer = await self._within_deadline(turn)
         except StorageError:
             raise
         except TurnFailed as failed:
             await turn.fail(failed.reason, str(failed), recoverable=failed.recoverable)
-        except TimeoutError:
-            limit = round(self._settings.turn_timeout_s)
-            words = f"The answer took longer than {limit} seconds and was given up. Please try again."
-            await turn.fail("timeout", words, recoverable=True)
         except ModelError as error:
             await turn.fail(error.code, str(error), recoverable=not error.permanent)
         except Exception:  # noqa: BLE001 - whatever a node raises, the user is told and the process lives on
@@ -90,6 +86,18 @@ class Pipeline:
             await turn.fail("internal", _INTERNAL_WORDS, recoverable=True)
         else:
             await turn.complete(answer)
+
+    async def _within_deadline(self, turn: _Turn) -> str:
+        deadline = asyncio.timeout(self._settings.turn_timeout_s)
+        try:
+            async with deadline:
+                return await self._answer(turn)
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            limit = round(self._settings.turn_timeout_s)
+            words = f"The answer took longer than {limit} seconds and was given up. Please try again."
+            raise TurnFailed("timeout", words) from None
 
     async def _answer(self, turn: _Turn) -> str:
         text, spoken = await self._words(turn)
@@ -116,7 +124,7 @@ class Pipeline:
         """The user's words: typed, heard now, or heard before a crash. Also whether they were spoken."""
         message = turn.message
         if message.voice is None:
-            if not message.text.strip():
+            if not clean_text(message.text):
                 raise TurnFailed("unsupported", "I can read text and hear voice notes, nothing else yet.")
             return message.text, False
         recorded = await turn.journal.recorded_user()

@@ -224,6 +224,9 @@ class TurnSettings(Section):
     max_attempts: int = _setting(
         3, "How often a turn is begun, counting those that a crash cut off.", ge=1, le=20
     )
+    max_running: int = _setting(
+        0, "How many turns run at the same time; 0 chooses by the model.", ge=0, le=10_000
+    )
     lease_s: float = _setting(
         30.0, "Seconds for which a process owns a thread without renewing it.", ge=5, le=600
     )

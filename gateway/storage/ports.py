@@ -35,8 +35,11 @@ class Accepted:
     """The answer to `accept`: the entry's place in the queue, and whether it was already there."""
 
     seq: int
+    """0 when the queue was full."""
     message_id: str
     duplicate: bool
+    full: bool = False
+    """The entry is new, and was not taken because its thread's queue had reached the limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +53,9 @@ class InboxEntry:
     body: Mapping[str, Any]
     received_at: float
     attempts: int
+    """How often work on it was begun."""
+    excused: int
+    """Attempts among them that were cut off from outside, by a shutdown or the store."""
     cancelled: bool
 
 
@@ -185,8 +191,12 @@ class Store(Protocol):
     async def counts(self) -> StoreCounts: ...
 
     # -- inbox --------------------------------------------------------------------------------
-    async def accept(self, entry: NewEntry) -> Accepted:
-        """Dedupe and enqueue in one statement; durable when it returns."""
+    async def accept(self, entry: NewEntry, *, limit: int | None = None) -> Accepted:
+        """Dedupe and enqueue in one statement; durable when it returns.
+
+        With `limit`, a new entry is not taken while its thread has that many unfinished ones; a
+        redelivery is recognised all the same.
+        """
         ...
 
     async def open_threads(self) -> tuple[str, ...]:
@@ -203,6 +213,11 @@ class Store(Protocol):
 
     async def start_attempt(self, lease: Lease, seq: int) -> int:
         """Count one attempt at the entry, durably, before any work; the new count. FenceLost if stale."""
+        ...
+
+    async def excuse_attempt(self, lease: Lease, seq: int) -> None:
+        """Note that an attempt was cut off from outside; never more than there were. FenceLost, or
+        AlreadyDone."""
         ...
 
     async def cancel_open(self, thread: str, *, up_to_seq: int | None = None) -> int:
@@ -257,7 +272,7 @@ class Store(Protocol):
     async def commit_turn(self, lease: Lease, commit: TurnCommit) -> Committed:
         """Apply `commit` in one transaction after checking the fence.
 
-        Raises FenceLost, or StorageError when the entry is already finished; then nothing is written.
+        Raises FenceLost, or AlreadyDone when the entry is finished; then nothing is written.
         """
         ...
 
@@ -267,7 +282,10 @@ class Store(Protocol):
         ...
 
     async def mark_sending(self, row_id: int) -> None:
-        """State sending and one attempt more, durably, before the platform is called."""
+        """State sending and one attempt more, durably, before the platform is called.
+
+        This and the three below raise AlreadyDone for a row that is sent, failed or unknown.
+        """
         ...
 
     async def mark_sent(self, row_id: int, receipt: str, at: float) -> None: ...

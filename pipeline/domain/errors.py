@@ -4,7 +4,8 @@
     ├── InvalidInput        bytes or values from outside that cannot be accepted
     ├── ConfigurationError  the operator has to change a setting
     ├── StorageError        the store could not do it
-    │   └── FenceLost       another owner took the thread over; nothing was written
+    │   ├── FenceLost       another owner took the thread over; nothing was written
+    │   └── AlreadyDone     the entry or row is finished already; nothing was written
     ├── GraphError          a graph is built wrongly or cannot go on
     ├── ModelError          the language model gave no usable answer
     │   ├── ModelUnavailable   may work later (not loaded, connection, 5xx, rate limit)
@@ -51,6 +52,13 @@ class FenceLost(StorageError):
     """The lease is no longer ours: a commit was refused and nothing was written."""
 
     code = "fence_lost"
+    permanent = True
+
+
+class AlreadyDone(StorageError):
+    """The entry or row that was to change is finished, or was never there; nothing was written."""
+
+    code = "already_done"
     permanent = True
 
 

@@ -20,7 +20,6 @@ def fit_history(history: Sequence[ChatMessage], budget_tokens: int) -> tuple[Cha
         if remaining < 0:
             break
         first_kept = index
-    if first_kept > 0:
-        while first_kept < len(history) and history[first_kept].role != "user":
-            first_kept += 1
+    while first_kept < len(history) and history[first_kept].role != "user":
+        first_kept += 1
     return tuple(history[first_kept:])

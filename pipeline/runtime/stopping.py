@@ -40,16 +40,24 @@ class StopSignal:
         if self._requested:
             raise _stopped()
         task = asyncio.current_task()
+        others = task.cancelling() if task is not None else 0
         self._task = task
         try:
             yield
-        except asyncio.CancelledError:
-            # Only our own single cancellation is turned into a stop; one more means a shutdown too.
-            if self.requested and task is not None and task.uncancel() == 0:
+        except BaseException:
+            # Also when something inside turned the cancellation into an error of its own.
+            if self._take_back(others):
                 raise _stopped() from None
             raise
+        else:
+            self._take_back(others)
         finally:
             self._task = None
+
+    def _take_back(self, others: int) -> bool:
+        """Undo our cancellation of the task. False when there was none, or when a shutdown came too."""
+        task, self._task = self._task, None
+        return self._requested and task is not None and task.uncancel() <= others
 
 
 def _stopped() -> TurnFailed:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from gateway.storage.ports import Store
-from pipeline.domain.errors import StorageError
+from pipeline.domain.errors import AlreadyDone, FenceLost, StorageError
 from tests.contracts.conftest import Reopen
 from tests.contracts.store_values import (
     NOW,
@@ -99,6 +100,46 @@ async def test_attempts_are_counted_one_by_one(store: Store) -> None:
     waiting = await store.next_entry(THREAD)
     assert waiting is not None
     assert waiting.attempts == 3
+
+
+async def test_a_full_queue_takes_no_new_entry_but_knows_what_it_has(store: Store) -> None:
+    for number in range(3):
+        assert not (await store.accept(entry(str(number)), limit=3)).full
+    refused = await store.accept(entry("3"), limit=3)
+    assert (refused.full, refused.duplicate, refused.seq) == (True, False, 0)
+    again = await store.accept(entry("1"), limit=3)
+    assert (again.full, again.duplicate) == (False, True)
+    assert not (await store.accept(entry("elsewhere", thread=OTHER), limit=3)).full
+    assert not (await store.accept(entry("3"))).full
+    assert len(await store.open_entries(THREAD)) == 4
+
+
+async def test_finished_entries_make_room_in_the_queue(store: Store) -> None:
+    accepted, lease = await accepted_with_lease(store)
+    assert (await store.accept(entry("2"), limit=1)).full
+    await store.commit_turn(lease, turn(accepted.seq))
+    assert not (await store.accept(entry("2"), limit=1)).full
+
+
+async def test_many_at_once_do_not_slip_past_the_limit(store: Store) -> None:
+    taken = await asyncio.gather(*(store.accept(entry(str(number)), limit=5) for number in range(20)))
+    assert sum(not accepted.full for accepted in taken) == 5
+
+
+async def test_attempts_can_be_excused_and_never_more_than_there_were(store: Store) -> None:
+    accepted, lease = await accepted_with_lease(store)
+    for _ in range(2):
+        await store.start_attempt(lease, accepted.seq)
+    for expected in (1, 2, 2):
+        await store.excuse_attempt(lease, accepted.seq)
+        waiting = await store.next_entry(THREAD)
+        assert waiting is not None
+        assert (waiting.attempts, waiting.excused) == (2, expected)
+    await store.commit_turn(lease, turn(accepted.seq))
+    with pytest.raises(AlreadyDone):
+        await store.excuse_attempt(lease, accepted.seq)
+    with pytest.raises(FenceLost):
+        await store.excuse_attempt(replace(lease, fence=lease.fence + 1), accepted.seq)
 
 
 async def test_an_attempt_can_be_counted_together_with_its_first_records(store: Store) -> None:

@@ -64,9 +64,9 @@ class Stores(RuleBasedStateMachine):
         self._folder.cleanup()
 
     # -- what can happen ----------------------------------------------------------------------
-    @rule(key=small, thread=threads, body=bodies)
-    def accept(self, key: int, thread: str, body: dict[str, Any]) -> None:
-        self._both(lambda store: store.accept(entry(str(key), thread=thread, body=body)))
+    @rule(key=small, thread=threads, body=bodies, limit=st.none() | small)
+    def accept(self, key: int, thread: str, body: dict[str, Any], limit: int | None) -> None:
+        self._both(lambda store: store.accept(entry(str(key), thread=thread, body=body), limit=limit))
 
     @rule(thread=threads, up_to=st.none() | small)
     def cancel(self, thread: str, up_to: int | None) -> None:
@@ -94,6 +94,11 @@ class Stores(RuleBasedStateMachine):
     def start_attempt(self, back: int, seq: int) -> None:
         lease = self._lease(back)
         self._both(lambda store: store.start_attempt(lease, seq))
+
+    @rule(back=small, seq=small)
+    def excuse_attempt(self, back: int, seq: int) -> None:
+        lease = self._lease(back)
+        self._both(lambda store: store.excuse_attempt(lease, seq))
 
     @rule(back=small, kind=kinds, message=small, body=bodies, attempt=st.none() | small)
     def append(

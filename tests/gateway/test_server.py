@@ -9,7 +9,9 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from adapters.web.security import AttemptLimit
 from gateway.server import Addresses, Server
+from pipeline.domain.clock import SystemClock
 from pipeline.domain.errors import ConfigurationError
 
 
@@ -39,6 +41,7 @@ async def site() -> AsyncIterator[_Site]:
             ready=lambda: found.ready,
             metrics=lambda: b"parlour_accepted_total 1\n",
             token_check=lambda token: token == "right",
+            attempts=AttemptLimit(SystemClock()),
         )
         await server.start()
         yield found
@@ -98,6 +101,7 @@ async def test_a_port_in_use_is_named_with_what_to_do(site: _Site) -> None:
         ready=lambda: True,
         metrics=lambda: b"",
         token_check=lambda _: False,
+        attempts=AttemptLimit(SystemClock()),
     )
     with pytest.raises(
         ConfigurationError, match=r"server\.port: cannot listen on 127\.0\.0\.1:\d+ .*stop the"

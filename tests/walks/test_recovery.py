@@ -14,7 +14,7 @@ from pipeline.domain.errors import FenceLost, StorageError
 from pipeline.domain.events import ErrorEvent
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.channel import MemoryChannel, types_of
-from tests.support.house import THREAD, open_house
+from tests.support.house import THREAD, House, open_house
 
 
 def _never() -> ScriptedAnswer:
@@ -64,24 +64,60 @@ async def test_a_drain_lets_the_running_turn_finish_and_refuses_new_ones(tmp_pat
         assert [reply.message_id for reply in house.channel.sent] == [accepted.message_id]
 
 
-async def test_a_message_that_was_begun_three_times_is_set_aside_and_the_next_is_answered(
+async def _cut_off_by_a_crash(house: House) -> None:
+    """Leave the attempt open in the store, as a process that dies does."""
+    entry = await house.store.next_entry(THREAD)
+    assert entry is not None
+    await house.store.close()
+
+
+async def test_a_message_that_took_the_process_down_three_times_is_set_aside_and_the_next_is_answered(
     tmp_path: Path,
 ) -> None:
-    llm = ScriptedLlm([_never()])
-    async with open_house(tmp_path, llm=llm, drain_s=0) as house:
-        poison = await house.channel.say("poison")
-        await house.channel.until(lambda: llm.requests)
-    for _ in range(2):
+    poison = ""
+    for _ in range(3):
         llm = ScriptedLlm([_never()])
         async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+            poison = poison or (await house.channel.say("poison")).message_id
             await house.channel.until(lambda seen=llm: seen.requests)
+            await _cut_off_by_a_crash(house)
     async with open_house(tmp_path) as house:
-        event = await house.channel.terminal(poison.message_id)
+        event = await house.channel.terminal(poison)
         assert isinstance(event, ErrorEvent)
         assert event.code == "gave_up"
         assert "3 times" in event.message
         fine = await house.channel.say("fine")
         assert (await house.channel.reply(fine.message_id)).text == "You said: fine"
+
+
+async def test_restarts_in_the_middle_of_an_answer_are_not_the_messages_fault(tmp_path: Path) -> None:
+    patient = ""
+    for _ in range(5):
+        llm = ScriptedLlm([_never()])
+        async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+            patient = patient or (await house.channel.say("be patient")).message_id
+            await house.channel.until(lambda seen=llm: seen.requests)
+    async with open_house(tmp_path) as house:
+        assert (await house.channel.reply(patient)).text == "You said: be patient"
+
+
+async def test_what_was_left_leaves_before_what_is_new(tmp_path: Path) -> None:
+    channel = MemoryChannel()
+    channel.failures.append(Failure(kind="rate_limit", message="slow down", retry_after_s=0.2))
+    llm = ScriptedLlm([ScriptedAnswer.of("older"), _never()])
+    async with open_house(tmp_path, llm=llm, channel=channel, drain_s=0) as house:
+        first = await house.channel.say("first")
+        await house.channel.terminal(first.message_id)
+        await house.channel.say("second")
+        await house.channel.until(lambda: len(llm.requests) == 2)
+    async with open_house(tmp_path) as house:
+        third = await house.channel.say("third")
+        await house.channel.reply(third.message_id)
+        assert [reply.text for reply in house.channel.sent] == [
+            "older",
+            "You said: second",
+            "You said: third",
+        ]
 
 
 async def test_an_owner_that_lost_its_lease_writes_nothing_and_the_new_owner_answers(

@@ -30,6 +30,7 @@ class EntryRow:
     body: str
     received_at: float
     attempts: int = 0
+    excused: int = 0
     cancelled: bool = False
     outcome: Outcome | None = None
 
@@ -55,6 +56,7 @@ class EntryRow:
             body=decode_body(self.body),
             received_at=self.received_at,
             attempts=self.attempts,
+            excused=self.excused,
             cancelled=self.cancelled,
         )
 

@@ -30,7 +30,7 @@ from gateway.storage.ports import (
     StoreCounts,
     TurnCommit,
 )
-from pipeline.domain.errors import FenceLost, StorageError
+from pipeline.domain.errors import AlreadyDone, FenceLost, StorageError
 
 
 class MemoryStore:
@@ -67,11 +67,13 @@ class MemoryStore:
         )
 
     # -- inbox --------------------------------------------------------------------------------
-    async def accept(self, entry: NewEntry) -> Accepted:
+    async def accept(self, entry: NewEntry, *, limit: int | None = None) -> Accepted:
         self._require_open()
         known = self._accepted.get(entry.dedupe_key)
         if known is not None:
             return replace(known, duplicate=True)
+        if limit is not None and len(self._peek(entry.thread).unfinished) >= limit:
+            return Accepted(seq=0, message_id=entry.message_id, duplicate=False, full=True)
         row = EntryRow.new(len(self._entries) + 1, entry)
         self._entries[row.seq] = row
         self._thread(entry.thread).unfinished[row.seq] = row
@@ -99,6 +101,11 @@ class MemoryStore:
         row = self._unfinished(self._fenced(lease), seq)
         row.attempts += 1
         return row.attempts
+
+    async def excuse_attempt(self, lease: Lease, seq: int) -> None:
+        self._require_open()
+        row = self._unfinished(self._fenced(lease), seq)
+        row.excused = min(row.attempts, row.excused + 1)
 
     async def cancel_open(self, thread: str, *, up_to_seq: int | None = None) -> int:
         self._require_open()
@@ -291,7 +298,7 @@ class MemoryStore:
     def _unfinished(self, thread: ThreadRow, seq: int) -> EntryRow:
         row = thread.unfinished.get(seq)
         if row is None:
-            raise StorageError(f"inbox entry {seq} is not an unfinished entry of this thread")
+            raise AlreadyDone(f"inbox entry {seq} is not an unfinished entry of this thread")
         return row
 
     def _add_records(self, thread: ThreadRow, records: list[tuple[NewRecord, str]]) -> tuple[int, ...]:
@@ -321,7 +328,7 @@ class MemoryStore:
         self._require_open()
         row = self._outbox.get(row_id)
         if row is None or not row.is_open:
-            raise StorageError(f"outbox row {row_id} is not waiting to be sent")
+            raise AlreadyDone(f"outbox row {row_id} is not waiting to be sent")
         return row
 
 

@@ -7,10 +7,12 @@ import sqlite3
 from gateway.storage.bodies import decode_body
 from gateway.storage.ports import Accepted, InboxEntry, Lease, NewEntry, Outcome
 from gateway.storage.sqlite import threads
-from pipeline.domain.errors import StorageError
+from pipeline.domain.errors import AlreadyDone
 
 _ACCEPT = """
-    INSERT INTO inbox (dedupe_key, thread, message_id, kind, body, received_at) VALUES (?, ?, ?, ?, ?, ?)
+    INSERT INTO inbox (dedupe_key, thread, message_id, kind, body, received_at)
+    SELECT ?1, ?2, ?3, ?4, ?5, ?6
+    WHERE (SELECT count(*) FROM inbox WHERE thread = ?2 AND outcome IS NULL) < ?7
     ON CONFLICT (dedupe_key) DO NOTHING
     RETURNING seq"""
 _KNOWN = "SELECT seq, message_id FROM inbox WHERE dedupe_key = ?"
@@ -19,12 +21,14 @@ _OPEN_THREADS = """
         (SELECT thread, min(seq) AS first FROM inbox WHERE outcome IS NULL GROUP BY thread) ON thread = id
     ORDER BY first"""
 OPEN_ENTRIES = """
-    SELECT seq, message_id, kind, body, received_at, attempts, cancelled FROM inbox
+    SELECT seq, message_id, kind, body, received_at, attempts, excused, cancelled FROM inbox
     WHERE thread = (SELECT id FROM threads WHERE key = ?) AND outcome IS NULL
     ORDER BY seq LIMIT ?"""
 _START_ATTEMPT = """
     UPDATE inbox SET attempts = attempts + 1 WHERE seq = ? AND thread = ? AND outcome IS NULL
     RETURNING attempts"""
+_EXCUSE_ATTEMPT = """
+    UPDATE inbox SET excused = min(attempts, excused + 1) WHERE seq = ? AND thread = ? AND outcome IS NULL"""
 _CANCEL = """
     UPDATE inbox SET cancelled = 1
     WHERE thread = (SELECT id FROM threads WHERE key = ?)
@@ -34,15 +38,18 @@ _FINISH = """
 _GREATEST_SEQ = 2**63 - 1
 
 
-def accept(db: sqlite3.Connection, entry: NewEntry, body: str) -> Accepted:
+def accept(db: sqlite3.Connection, entry: NewEntry, body: str, limit: int | None) -> Accepted:
     """Enqueue the entry, or say what was enqueued under its dedupe key before."""
     thread = threads.intern(db, entry.thread)
-    values = (entry.dedupe_key, thread, entry.message_id, entry.kind, body, entry.received_at)
+    most = _GREATEST_SEQ if limit is None else limit
+    values = (entry.dedupe_key, thread, entry.message_id, entry.kind, body, entry.received_at, most)
     row = db.execute(_ACCEPT, values).fetchone()
     if row is not None:
         return Accepted(seq=row[0], message_id=entry.message_id, duplicate=False)
-    seq, message_id = db.execute(_KNOWN, (entry.dedupe_key,)).fetchone()
-    return Accepted(seq=seq, message_id=message_id, duplicate=True)
+    known = db.execute(_KNOWN, (entry.dedupe_key,)).fetchone()
+    if known is None:
+        return Accepted(seq=0, message_id=entry.message_id, duplicate=False, full=True)
+    return Accepted(seq=known[0], message_id=known[1], duplicate=True)
 
 
 def open_threads(db: sqlite3.Connection) -> tuple[str, ...]:
@@ -61,21 +68,29 @@ def open_entries(db: sqlite3.Connection, thread: str, *, limit: int = -1) -> tup
             body=decode_body(body),
             received_at=received_at,
             attempts=attempts,
+            excused=excused,
             cancelled=bool(cancelled),
         )
-        for seq, message_id, kind, body, received_at, attempts, cancelled in db.execute(
+        for seq, message_id, kind, body, received_at, attempts, excused, cancelled in db.execute(
             OPEN_ENTRIES, (thread, limit)
         )
     )
 
 
 def start_attempt(db: sqlite3.Connection, lease: Lease, seq: int) -> int:
-    """One attempt more; the new count. Raises FenceLost, or StorageError for a finished entry."""
+    """One attempt more; the new count. Raises FenceLost, or AlreadyDone for a finished entry."""
     thread = threads.require_fence(db, lease)
     row = db.execute(_START_ATTEMPT, (seq, thread)).fetchone()
     if row is None:
         raise _not_unfinished(seq)
     return int(row[0])
+
+
+def excuse_attempt(db: sqlite3.Connection, lease: Lease, seq: int) -> None:
+    """One attempt that does not count against the entry. Raises FenceLost, or AlreadyDone."""
+    thread = threads.require_fence(db, lease)
+    if db.execute(_EXCUSE_ATTEMPT, (seq, thread)).rowcount == 0:
+        raise _not_unfinished(seq)
 
 
 def cancel_open(db: sqlite3.Connection, thread: str, up_to_seq: int | None) -> int:
@@ -85,10 +100,10 @@ def cancel_open(db: sqlite3.Connection, thread: str, up_to_seq: int | None) -> i
 
 
 def finish(db: sqlite3.Connection, thread_id: int, seq: int, outcome: Outcome, at: float) -> None:
-    """Close the entry. Raises StorageError when it is closed already or of another thread."""
+    """Close the entry. Raises AlreadyDone when it is closed already or of another thread."""
     if db.execute(_FINISH, (outcome, at, seq, thread_id)).rowcount == 0:
         raise _not_unfinished(seq)
 
 
-def _not_unfinished(seq: int) -> StorageError:
-    return StorageError(f"inbox entry {seq} is not an unfinished entry of this thread")
+def _not_unfinished(seq: int) -> AlreadyDone:
+    return AlreadyDone(f"inbox entry {seq} is not an unfinished entry of this thread")

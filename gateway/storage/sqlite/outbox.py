@@ -7,7 +7,7 @@ from typing import Any
 
 from gateway.storage.bodies import decode_body, storable_text
 from gateway.storage.ports import NewOutboxRow, OutboxRow
-from pipeline.domain.errors import StorageError
+from pipeline.domain.errors import AlreadyDone
 
 _INSERT = """
     INSERT INTO outbox (key, thread, message_id, entry_id, body, created_at) VALUES (?, ?, ?, ?, ?, ?)
@@ -76,7 +76,7 @@ def mark_failed(db: sqlite3.Connection, row_id: int, error: str) -> None:
 
 def _change(db: sqlite3.Connection, row_id: int, sql: str, values: tuple[str | float, ...]) -> None:
     if db.execute(sql, values).rowcount == 0:
-        raise StorageError(f"outbox row {row_id} is not waiting to be sent")
+        raise AlreadyDone(f"outbox row {row_id} is not waiting to be sent")
 
 
 def _row(columns: tuple[Any, ...]) -> OutboxRow:

@@ -36,6 +36,7 @@ _STEP_1 = (
         body TEXT NOT NULL,
         received_at REAL NOT NULL,
         attempts INTEGER NOT NULL DEFAULT 0,
+        excused INTEGER NOT NULL DEFAULT 0,
         cancelled INTEGER NOT NULL DEFAULT 0,
         outcome TEXT,
         finished_at REAL

@@ -87,9 +87,9 @@ class SqliteStore:
         return self._group_commit.calls
 
     # -- inbox --------------------------------------------------------------------------------
-    async def accept(self, entry: NewEntry) -> Accepted:
+    async def accept(self, entry: NewEntry, *, limit: int | None = None) -> Accepted:
         body = encode_body(entry.body)
-        return await self._writer.submit(lambda db: inbox.accept(db, entry, body))
+        return await self._writer.submit(lambda db: inbox.accept(db, entry, body, limit))
 
     async def open_threads(self) -> tuple[str, ...]:
         return await self._reader.submit(inbox.open_threads)
@@ -103,6 +103,9 @@ class SqliteStore:
 
     async def start_attempt(self, lease: Lease, seq: int) -> int:
         return await self._writer.submit(lambda db: inbox.start_attempt(db, lease, seq))
+
+    async def excuse_attempt(self, lease: Lease, seq: int) -> None:
+        await self._writer.submit(lambda db: inbox.excuse_attempt(db, lease, seq))
 
     async def cancel_open(self, thread: str, *, up_to_seq: int | None = None) -> int:
         return await self._writer.submit(lambda db: inbox.cancel_open(db, thread, up_to_seq))

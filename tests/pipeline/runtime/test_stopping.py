@@ -49,6 +49,30 @@ async def test_a_request_after_the_guard_changes_nothing() -> None:
     assert stop.requested
 
 
+async def test_a_stop_that_an_sdk_turned_into_its_own_error_is_still_a_stop_and_leaves_no_trace() -> None:
+    stop, begun = StopSignal(), asyncio.Event()
+
+    async def wrapped() -> tuple[str, int]:
+        task = asyncio.current_task()
+        assert task is not None
+        try:
+            with stop.guard():
+                try:
+                    begun.set()
+                    await asyncio.Event().wait()
+                except asyncio.CancelledError as error:
+                    raise ConnectionError("closed") from error
+        except TurnFailed as failed:
+            return failed.reason, task.cancelling()
+        return "", task.cancelling()
+
+    async with asyncio.TaskGroup() as group:
+        turn = group.create_task(wrapped())
+        await begun.wait()
+        stop.request()
+    assert turn.result() == ("stopped", 0)
+
+
 async def test_a_shutdown_stays_a_cancellation() -> None:
     stop, begun = StopSignal(), asyncio.Event()
     async with asyncio.TaskGroup() as group:
