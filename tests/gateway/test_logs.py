@@ -62,6 +62,35 @@ def test_what_looks_like_a_secret_is_masked_without_being_known(lines: io.String
     assert leak not in text
 
 
+@pytest.mark.parametrize("secret", ['quo"ted-value', "back\\slash-value", "ünïcödé-value"])
+def test_a_secret_is_masked_in_the_spelling_of_a_json_line(secret: str) -> None:
+    redactor = Redactor(lambda: (secret,))
+    for line in (json.dumps({"event": secret}), json.dumps({"event": secret}, ensure_ascii=False)):
+        assert redactor.redact(line) == json.dumps({"event": MASK})
+
+
+def test_a_traceback_for_people_shows_no_local_variables() -> None:
+    out = io.StringIO()
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        configure_logging(level="info", style="console", redactor=Redactor(tuple), stream=out)
+        _fails_with_a_local("what the user wrote")
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
+    assert "ZeroDivisionError" in out.getvalue()
+    assert "what the user wrote" not in out.getvalue()
+
+
+def _fails_with_a_local(text: str) -> None:
+    length = len(text)
+    try:
+        assert length / 0
+    except ZeroDivisionError:
+        logging.getLogger("any").exception("failed")
+
+
 def test_ordinary_words_are_left_alone(lines: io.StringIO) -> None:
     logging.getLogger("any").warning("the bearer of news asks: risk-free at 12:30?")
     assert MASK not in lines.getvalue()

@@ -65,6 +65,12 @@ async def test_metrics_need_the_token(site: _Site, header: str) -> None:
     assert "parlour_accepted" not in text
 
 
+async def test_guessing_the_token_of_the_metrics_locks_them(site: _Site) -> None:
+    guesses = [(await site.get("/metrics", Authorization=f"Bearer guess-{n}"))[0] for n in range(7)]
+    assert guesses == [401] * 5 + [429] * 2
+    assert (await site.get("/metrics", Authorization="Bearer right"))[0] == 429
+
+
 async def test_metrics_with_the_token(site: _Site) -> None:
     status, text, headers = await site.get("/metrics", Authorization="Bearer right")
     assert (status, text) == (200, "parlour_accepted_total 1\n")

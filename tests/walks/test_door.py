@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway.storage.ports import Interaction
+from gateway.storage.ports import Interaction, NewEntry
+from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.errors import StorageError
+from pipeline.domain.events import ErrorEvent
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import ApprovalReply, Author, InboundMessage
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
@@ -50,6 +52,14 @@ async def test_a_full_queue_refuses_in_words_but_still_takes_a_stop(tmp_path: Pa
         await house.channel.reply(stop.message_id)
 
 
+async def test_a_redelivery_is_recognised_in_a_full_queue(tmp_path: Path) -> None:
+    llm = ScriptedLlm([ScriptedAnswer(chunks=("x",), gate=asyncio.Event())])
+    async with open_house(tmp_path, "turn.max_queue_per_thread=2", llm=llm, drain_s=0) as house:
+        await house.channel.say("one", native_id="n1")
+        await house.channel.say("two", native_id="n2")
+        assert (await house.channel.say("two", native_id="n2")).status == "duplicate"
+
+
 async def test_after_a_restart_the_queue_bound_counts_what_was_left(tmp_path: Path) -> None:
     def stuck() -> ScriptedLlm:
         return ScriptedLlm([ScriptedAnswer(chunks=("x",), gate=asyncio.Event())])
@@ -66,6 +76,59 @@ async def test_a_store_that_cannot_write_raises_so_that_the_channel_does_not_ack
         await house.store.close()
         with pytest.raises(StorageError):
             await house.channel.say("hi")
+
+
+class _StopsOnce(SqliteStore):
+    """Fails the first marking of a stopped queue, as a full disk may."""
+
+    failed = False
+
+    async def cancel_open(self, thread: str, *, up_to_seq: int | None = None) -> int:
+        if not self.failed:
+            self.failed = True
+            raise StorageError("the disk is full")
+        return await super().cancel_open(thread, up_to_seq=up_to_seq)
+
+
+async def test_a_stop_that_got_only_into_the_inbox_counts_when_it_is_delivered_again(tmp_path: Path) -> None:
+    llm = ScriptedLlm([ScriptedAnswer(chunks=("x",), gate=asyncio.Event())])
+    store = _StopsOnce(tmp_path / "parlour.sqlite3", synchronous="NORMAL")
+    async with open_house(tmp_path, llm=llm, store=store) as house:
+        running = await house.channel.say("running")
+        await house.channel.until(lambda: llm.requests)
+        with pytest.raises(StorageError):
+            await house.channel.say("/stop", native_id="stop-1")
+        assert (await house.channel.say("/stop", native_id="stop-1")).status == "duplicate"
+        event = await house.channel.terminal(running.message_id)
+        assert isinstance(event, ErrorEvent)
+        assert event.code == "stopped"
+
+
+async def test_an_entry_that_cannot_be_read_back_is_set_aside_in_words(tmp_path: Path) -> None:
+    async with open_house(tmp_path) as house:
+        await house.store.accept(
+            NewEntry(
+                dedupe_key="broken",
+                thread=THREAD,
+                message_id="m_broken",
+                kind="message",
+                body={"native_id": "n", "author": "owner"},
+                received_at=0.0,
+            )
+        )
+        fine = await house.channel.say("fine")
+        assert (await house.channel.reply(fine.message_id)).text == "You said: fine"
+        event = await house.channel.terminal("m_broken")
+        assert isinstance(event, ErrorEvent)
+        assert event.code == "unreadable"
+
+
+async def test_behind_a_backlog_waiting_is_not_failing(tmp_path: Path) -> None:
+    llm = ScriptedLlm.echo(delay_s=0.2)
+    async with open_house(tmp_path, "turn.max_running=2", "turn.timeout_s=1.5", llm=llm) as house:
+        accepted = [await house.channel.say("hi", chat=f"c{number}") for number in range(12)]
+        for one in accepted:
+            assert (await house.channel.reply(one.message_id)).text == "You said: hi"
 
 
 async def _ask(house: House) -> None:

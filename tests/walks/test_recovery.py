@@ -10,6 +10,7 @@ import pytest
 from adapters.channel import Failure
 from gateway.delivery import REPEAT_LABEL
 from gateway.storage.ports import NewRecord, TurnCommit
+from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.errors import FenceLost, StorageError
 from pipeline.domain.events import ErrorEvent
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
@@ -180,6 +181,53 @@ async def test_a_send_whose_outcome_is_unknown_is_repeated_with_a_label_where_it
         async with open_house(tmp_path / str(idempotent), channel=channel) as house:
             accepted = await house.channel.say("hi")
             assert (await house.channel.reply(accepted.message_id)).text == expected
+
+
+class _ForgetfulStore(SqliteStore):
+    """Fails each kind of receipt once, as a disk that is full for a moment does."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, synchronous="NORMAL")
+        self.failing = {"retry", "sent"}
+
+    async def mark_retry(self, row_id: int, error: str, not_before: float) -> None:
+        self._fail_once("retry")
+        await super().mark_retry(row_id, error, not_before)
+
+    async def mark_sent(self, row_id: int, receipt: str, at: float) -> None:
+        self._fail_once("sent")
+        await super().mark_sent(row_id, receipt, at)
+
+    def _fail_once(self, what: str) -> None:
+        if what in self.failing:
+            self.failing.remove(what)
+            raise StorageError("the disk is full")
+
+
+async def test_a_store_that_fails_for_a_moment_neither_ends_a_lane_nor_repeats_a_reply(
+    tmp_path: Path,
+) -> None:
+    channel = MemoryChannel(idempotent=False)
+    channel.failures.append(Failure(kind="transient", message="try again", retry_after_s=0.01))
+    store = _ForgetfulStore(tmp_path / "parlour.sqlite3")
+    async with open_house(tmp_path, channel=channel, store=store) as house:
+        await house.channel.say("first")
+        second = await house.channel.say("second")
+        await house.channel.reply(second.message_id)
+        assert [reply.text for reply in channel.sent] == ["You said: first", "You said: second"]
+        assert store.failing == set()
+
+
+async def test_an_adapter_that_cannot_classify_its_error_does_not_end_its_lane(tmp_path: Path) -> None:
+    class Clumsy(MemoryChannel):
+        def classify(self, error: Exception) -> Failure:
+            raise KeyError("no such error")
+
+    channel = Clumsy()
+    channel.failures.append(Failure(kind="transient", message="x"))
+    async with open_house(tmp_path, channel=channel) as house:
+        first = await house.channel.say("first")
+        assert (await house.channel.reply(first.message_id)).text == "You said: first"
 
 
 async def test_a_reply_that_the_platform_refuses_for_good_is_given_up_and_the_lane_goes_on(
