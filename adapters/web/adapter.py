@@ -44,7 +44,7 @@ from pipeline.domain.ports import EventSender
 from pipeline.domain.timeline import TimelineEntry
 
 _log = logging.getLogger(__name__)
-_SHUTDOWN_S = 5.0
+_SHUTDOWN_S = 3.0
 
 
 class WebAdapter:
@@ -57,6 +57,8 @@ class WebAdapter:
         self._hub = Hub(max_per_chat=settings.max_sockets_per_chat)
         self._clock = clock
         self._open_sockets = 0
+        self._greeting: dict[int, web.Request] = {}
+        """Sockets whose hello has not been judged yet."""
         self._handshakes = asyncio.Semaphore(settings.max_handshakes)
         self._none_open = asyncio.Event()
         self._none_open.set()
@@ -204,9 +206,11 @@ class WebAdapter:
             return _busy_response()
         # Before its hello a stranger can make the server hold one frame; the slots bound how many do.
         try:
+            self._greeting[id(request)] = request
             await socket.prepare(request)
             greeted = await greet(self._shared, socket, request)
         finally:
+            self._greeting.pop(id(request), None)
             self._handshakes.release()
         if greeted is not None:
             hello, session = greeted
@@ -214,6 +218,10 @@ class WebAdapter:
         return socket
 
     async def _close_sockets(self) -> None:
+        for request in self._greeting.values():
+            # Nothing was accepted from it yet; waiting for its hello would hold up the shutdown.
+            if request.transport is not None:
+                request.transport.abort()
         for session in self._hub.sessions():
             session.end(GOING_AWAY)
         try:

@@ -108,6 +108,14 @@ async def test_the_shutdown_closes_every_socket_with_1001(tmp_path: Path) -> Non
     assert harness.adapter.health().state == "down"
 
 
+async def test_the_shutdown_does_not_wait_for_a_hello_that_may_never_come(tmp_path: Path) -> None:
+    harness = WebHarness(tmp_path, hello_timeout_s=1000.0)
+    async with serving(harness) as browser:
+        silent = await browser.connect()
+        browser.stop()
+        assert await silent.hear_close() == 1006
+
+
 async def test_the_shutdown_lets_a_reading_client_have_what_is_queued(tmp_path: Path) -> None:
     harness = WebHarness(tmp_path)
     async with serving(harness) as browser:
