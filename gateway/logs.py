@@ -15,6 +15,7 @@ from typing import Literal, TextIO
 
 import structlog
 
+_OURS = ("gateway", "adapters", "pipeline", "voice")
 MASK = "[secret]"
 _MIN_SECRET_CHARS = 6
 
@@ -94,7 +95,9 @@ def configure_logging(
     handler.setFormatter(formatter)
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(level.upper())
-    # Their per-request lines say nothing that ours do not, and may carry URLs.
-    for noisy in ("aiohttp.access", "httpx", "httpcore", "LiteLLM", "asyncio"):
-        logging.getLogger(noisy).setLevel("WARNING")
+    chosen = logging.getLevelNamesMapping()[level.upper()]
+    # The libraries only warn, whatever is asked of us: their finer lines carry URLs, headers and whole
+    # conversations.
+    root.setLevel(max(chosen, logging.WARNING))
+    for package in _OURS:
+        logging.getLogger(package).setLevel(chosen)

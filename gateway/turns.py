@@ -102,6 +102,7 @@ class TurnRunner:
         structlog.contextvars.bind_contextvars(thread_key=entry.thread, message_id=entry.message_id)
         held = entry.kind == "message" and await self._slot(stop)
         self._telemetry.turn_started(entry.received_at)
+        started = self._clock.monotonic()
         try:
             failed = entry.attempts - entry.excused
             if failed >= self._max_attempts:
@@ -110,13 +111,15 @@ class TurnRunner:
             else:
                 await self._dispatch(entry, journal, sender, stop)
         except (asyncio.CancelledError, StorageError):
-            _log.info("turn interrupted")
             await self._excuse(lease, entry, journal)
             raise
         finally:
             if held:
                 self._slots.release()
-            self._telemetry.turn_ended(journal.outcome or "interrupted")
+            outcome = journal.outcome or "interrupted"
+            self._telemetry.turn_ended(outcome)
+            seconds = round(self._clock.monotonic() - started, 3)
+            _log.info("turn ended", extra={"outcome": outcome, "seconds": seconds})
             structlog.contextvars.unbind_contextvars("thread_key", "message_id")
 
     async def _slot(self, stop: StopSignal) -> bool:
@@ -165,7 +168,7 @@ class TurnRunner:
                 await journal.commit_notice(HELP_TEXT)
             case "stop":
                 stopped = self._stopped.pop(entry.seq, 0)
-                await journal.commit_notice("Stopped." if stopped else "There is nothing to stop.")
+                await journal.commit_notice(_stop_words(stopped))
             case _:
                 assert_never(command.name)
 
@@ -183,3 +186,9 @@ class TurnRunner:
                 entry_id=entry_id,
             )
         )
+
+
+def _stop_words(messages: int) -> str:
+    if not messages:
+        return "There is nothing to stop."
+    return "Stopped 1 message." if messages == 1 else f"Stopped {messages} messages."

@@ -78,8 +78,10 @@ class Pipeline:
         except StorageError:
             raise
         except TurnFailed as failed:
+            _log.warning("turn ends without an answer", extra={"code": failed.reason, "reason": str(failed)})
             await turn.fail(failed.reason, str(failed), recoverable=failed.recoverable)
         except ModelError as error:
+            _log.warning("the model gave no answer", extra={"code": error.code, "reason": str(error)})
             await turn.fail(error.code, str(error), recoverable=not error.permanent)
         except Exception:  # noqa: BLE001 - whatever a node raises, the user is told and the process lives on
             _log.exception("turn failed", extra={"message_id": message.message_id})
@@ -203,4 +205,5 @@ class _Observer:
         await self._turn.send(NodeCompleted(**self._turn.ids, node=node, decision=decision_name(decision)))
 
     async def run_completed(self, outcome: RunOutcome) -> None:
-        _log.debug("run ended", extra={"run_id": self._run_id, "stop_reason": outcome.stop_reason})
+        ended = {"run_id": self._run_id, "stop_reason": outcome.stop_reason, "steps": len(outcome.path)}
+        _log.info("run ended", extra=ended)

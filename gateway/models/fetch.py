@@ -71,7 +71,8 @@ def state(model: Model, models_dir: Path) -> str:
         known = all(_is_known(file, directory / file.name) for file in model.files)
         return "ready" if known else "not verified"
     started = any(_part(directory / model.largest.name, source).exists() for source in model.sources)
-    return "incomplete" if any(sized) or started else "missing"
+    present = any((directory / file.name).exists() for file in model.files)
+    return "incomplete" if present or started else "missing"
 
 
 async def _from_sources(

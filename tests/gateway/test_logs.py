@@ -24,6 +24,8 @@ def lines() -> Iterator[io.StringIO]:
     yield out
     root.handlers[:] = handlers
     root.setLevel(level)
+    for package in ("gateway", "adapters", "pipeline", "voice"):
+        logging.getLogger(package).setLevel(logging.NOTSET)
     structlog.contextvars.clear_contextvars()
 
 
@@ -103,6 +105,23 @@ def test_a_secret_that_contains_another_is_masked_whole() -> None:
 
 def test_a_short_value_is_not_hunted_through_every_line() -> None:
     assert Redactor(lambda: ("abc",)).redact("abc") == "abc"
+
+
+def test_at_the_debug_level_the_libraries_still_only_warn() -> None:
+    out = io.StringIO()
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        configure_logging(level="debug", style="json", redactor=Redactor(tuple), stream=out)
+        logging.getLogger("openai._base_client").debug("Request options: what the user wrote")
+        logging.getLogger("gateway.worker").debug("ours")
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
+        for package in ("gateway", "adapters", "pipeline", "voice"):
+            logging.getLogger(package).setLevel(logging.NOTSET)
+    assert "what the user wrote" not in out.getvalue()
+    assert "ours" in out.getvalue()
 
 
 def test_lines_below_the_level_are_not_written(lines: io.StringIO) -> None:

@@ -29,7 +29,7 @@ async def test_stop_cancels_the_model_stream_and_keeps_what_was_said(tmp_path: P
         assert isinstance(event, ErrorEvent)
         assert (event.code, event.message) == ("stopped", "Stopped.")
         assert llm.cancelled == 1
-        assert (await house.channel.reply(stop.message_id)).text == "Stopped."
+        assert (await house.channel.reply(stop.message_id)).text == "Stopped 1 message."
         assert [record.body["text"] for record in await house.records("assistant")] == ["half an"]
 
 

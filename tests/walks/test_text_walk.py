@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from pathlib import Path
 
 import pytest
@@ -193,3 +194,23 @@ async def test_a_long_history_is_cut_to_the_window_and_the_newest_survives(tmp_p
         steps = await house.records("step")
         assert steps[-1].body["update"]["intake"]["messages_evicted"] > 0
         assert len(str(steps[-1].body)) < 400
+
+
+def _lines(caplog: pytest.LogCaptureFixture, event: str) -> list[dict[str, object]]:
+    return [vars(record) for record in caplog.records if record.getMessage() == event]
+
+
+async def test_every_turn_leaves_its_run_and_its_outcome_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    llm = ScriptedLlm([ScriptedAnswer.of("fine"), ScriptedAnswer(error=ModelUnavailable("It is away."))])
+    async with open_house(tmp_path, llm=llm) as house:
+        for text in ("one", "two"):
+            await house.channel.terminal((await house.channel.say(text)).message_id)
+    assert [line["outcome"] for line in _lines(caplog, "turn ended")] == ["answered", "error"]
+    runs = [str(line["run_id"]) for line in _lines(caplog, "run ended")]
+    assert len(set(runs)) == 2
+    assert all(run.startswith("run_") for run in runs)
+    (failure,) = _lines(caplog, "the model gave no answer")
+    assert (failure["code"], failure["reason"]) == ("model_unavailable", "It is away.")
