@@ -60,6 +60,8 @@ class StoreJournal:
         self._user_text: str | None = None
         self.attempt_counted = False
         """Whether this attempt is durable."""
+        self.run_id = ""
+        """The graph run, once it has made a step."""
         self.outcome: Outcome | None = None
         """Set once the turn is final."""
 
@@ -99,6 +101,7 @@ class StoreJournal:
         self._tell("user", text, ids[-1], spoken=spoken)
 
     def record_step(self, run_id: str, node: str, update: Mapping[str, Any], following: str) -> None:
+        self.run_id = run_id
         body = {"run": run_id, "node": node, "update": dict(update), "next": following}
         self._queued.append(self._store.append(self._lease, [self._record("step", body)]))
 

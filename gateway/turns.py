@@ -119,7 +119,8 @@ class TurnRunner:
             outcome = journal.outcome or "interrupted"
             self._telemetry.turn_ended(outcome)
             seconds = round(self._clock.monotonic() - started, 3)
-            _log.info("turn ended", extra={"outcome": outcome, "seconds": seconds})
+            ended = {"outcome": outcome, "run_id": journal.run_id, "seconds": seconds}
+            _log.info("turn ended", extra=ended)
             structlog.contextvars.unbind_contextvars("thread_key", "message_id")
 
     async def _slot(self, stop: StopSignal) -> bool:

@@ -206,4 +206,4 @@ class _Observer:
 
     async def run_completed(self, outcome: RunOutcome) -> None:
         ended = {"run_id": self._run_id, "stop_reason": outcome.stop_reason, "steps": len(outcome.path)}
-        _log.info("run ended", extra=ended)
+        _log.debug("run ended", extra=ended)

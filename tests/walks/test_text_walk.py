@@ -208,8 +208,9 @@ async def test_every_turn_leaves_its_run_and_its_outcome_in_the_log(
     async with open_house(tmp_path, llm=llm) as house:
         for text in ("one", "two"):
             await house.channel.terminal((await house.channel.say(text)).message_id)
-    assert [line["outcome"] for line in _lines(caplog, "turn ended")] == ["answered", "error"]
-    runs = [str(line["run_id"]) for line in _lines(caplog, "run ended")]
+    ended = _lines(caplog, "turn ended")
+    assert [line["outcome"] for line in ended] == ["answered", "error"]
+    runs = [str(line["run_id"]) for line in ended]
     assert len(set(runs)) == 2
     assert all(run.startswith("run_") for run in runs)
     (failure,) = _lines(caplog, "the model gave no answer")
