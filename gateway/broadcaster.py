@@ -1,13 +1,13 @@
-"""EventBroadcaster: a thread's live events to its channel, and to whoever else watches.
+"""EventBroadcaster: a turn's live events to the channel that its thread belongs to.
 
-The channel's own sender queues per reader and never blocks (its port says so); here a watcher that
-fails is logged and does not disturb the turn or the others.
+The channel's own sender fans out to its readers and never blocks (its port says so); here a sender
+that fails all the same is logged and does not disturb the turn.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from adapters.channel import ChannelAdapter
 from pipeline.domain.events import PipelineEvent
@@ -18,32 +18,29 @@ _log = logging.getLogger(__name__)
 
 
 class EventBroadcaster:
-    """Fans events out."""
+    """Finds the way from a thread to its readers."""
 
     def __init__(self, channels: Mapping[tuple[str, str], ChannelAdapter]) -> None:
         self._channels = channels
-        self._watchers: list[EventSender] = []
-
-    def watch(self, watcher: EventSender) -> Callable[[], None]:
-        """Also send every thread's events to `watcher`; the returned function ends that."""
-        self._watchers.append(watcher)
-        return lambda: self._watchers.remove(watcher)
 
     def sender_for(self, thread: ThreadKey) -> EventSender:
         """The sender of one turn in `thread`. A thread whose channel is not running still works: its
         answer waits in the outbox."""
         adapter = self._channels.get((thread.channel, thread.account))
-        first = (adapter.sender_for(thread),) if adapter is not None else ()
-        return _FanOut((*first, *self._watchers))
+        return _Shielded(adapter.sender_for(thread)) if adapter is not None else _Nobody()
 
 
-class _FanOut:
-    def __init__(self, senders: tuple[EventSender, ...]) -> None:
-        self._senders = senders
+class _Shielded:
+    def __init__(self, sender: EventSender) -> None:
+        self._sender = sender
 
     async def send_event(self, event: PipelineEvent) -> None:
-        for sender in self._senders:
-            try:
-                await sender.send_event(event)
-            except Exception:  # noqa: BLE001 - a reader's failure is never the turn's
-                _log.exception("a watcher failed", extra={"event": event.type})
+        try:
+            await self._sender.send_event(event)
+        except Exception:  # noqa: BLE001 - a reader's failure is never the turn's
+            _log.exception("a channel failed to show an event", extra={"event_type": event.type})
+
+
+class _Nobody:
+    async def send_event(self, event: PipelineEvent) -> None:  # noqa: ARG002 - nobody is there to read it
+        return None

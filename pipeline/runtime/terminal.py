@@ -14,11 +14,6 @@ class TerminalGuard:
         self._sender = sender
         self._ended = False
 
-    @property
-    def ended(self) -> bool:
-        """Whether the terminal event has been sent."""
-        return self._ended
-
     async def send_event(self, event: PipelineEvent) -> None:
         """Send `event`. Raises GraphError if the message has already ended."""
         if self._ended:

@@ -8,11 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from gateway.storage.ports import Committed, Lease, TurnCommit
+from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.errors import ModelRejected, ModelUnavailable
-from pipeline.domain.events import ErrorEvent, LlmToken, ResponseComplete, is_terminal
+from pipeline.domain.events import ErrorEvent, LlmToken, PipelineEvent, ResponseComplete, is_terminal
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.ports import EventSender
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
-from tests.support.channel import types_of
+from tests.support.channel import MemoryChannel, types_of
 from tests.support.house import open_house
 
 
@@ -215,3 +219,48 @@ async def test_every_turn_leaves_its_run_and_its_outcome_in_the_log(
     assert all(run.startswith("run_") for run in runs)
     (failure,) = _lines(caplog, "the model gave no answer")
     assert (failure["code"], failure["reason"]) == ("model_unavailable", "It is away.")
+
+
+async def test_a_channel_that_cannot_show_events_still_gets_its_answer(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken(MemoryChannel):
+        def sender_for(self, thread: ThreadKey) -> EventSender:
+            return _Throws()
+
+    async with open_house(tmp_path, channel=Broken()) as house:
+        accepted = await house.channel.say("hi")
+        assert (await house.channel.reply(accepted.message_id)).text == "You said: hi"
+    assert "a channel failed to show an event" in caplog.text
+
+
+class _Throws:
+    async def send_event(self, event: PipelineEvent) -> None:
+        raise ConnectionResetError(event.type)
+
+
+class _TellsOfCommits(SqliteStore):
+    committed: asyncio.Event
+
+    async def commit_turn(self, lease: Lease, commit: TurnCommit) -> Committed:
+        done = await super().commit_turn(lease, commit)
+        self.committed.set()
+        return done
+
+
+async def test_an_answer_for_a_channel_that_is_gone_waits_in_the_outbox(tmp_path: Path) -> None:
+    class Elsewhere(MemoryChannel):
+        account = "another"
+
+    llm = ScriptedLlm([ScriptedAnswer(chunks=("x",), gate=asyncio.Event())])
+    async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+        accepted = await house.channel.say("hi")
+        await house.channel.until(lambda: llm.requests)
+    store = _TellsOfCommits(tmp_path / "parlour.sqlite3", synchronous="NORMAL")
+    store.committed = asyncio.Event()
+    async with open_house(tmp_path, channel=Elsewhere(), store=store) as house:
+        await store.committed.wait()
+        assert house.channel.sent == []
+    async with open_house(tmp_path) as house:
+        assert (await house.channel.reply(accepted.message_id)).text == "You said: hi"
+        assert house.llm.requests == []
