@@ -19,6 +19,7 @@ chat: models ## the same bot in this terminal
 	@$(BIN)/parlour chat $(ARGS)
 
 test: models ## set everything up and run every test
+	@$(BIN)/python -m tests.support.browser
 	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadscope $(ARGS)
 
 check: setup ## format, lint, types, import contracts, docs (the tests are `make test`)

@@ -27,7 +27,7 @@ if ! "$VENV/bin/python" -c 'import importlib.metadata as m, sys; sys.exit(m.vers
 fi
 if ! { [ -x "$VENV/bin/uv" ] && "$VENV/bin/uv" pip install --quiet --python "$VENV/bin/python" --compile-bytecode \
         --require-hashes -r requirements.lock; }; then
-    say "      (with pip: this takes a minute)"
+    say "      uv could not do it; pip installs the same files, which takes a minute"
     "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 fi
 

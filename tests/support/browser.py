@@ -1,4 +1,4 @@
-"""Finds a Chromium that starts, or says why there is none.
+"""Finds a Chromium that starts, gets one if asked to, or says why there is none.
 
 Not a fixture (that is `browser_fixture`), and not a promise: where no browser can be had, the
 browser tests are skipped with the reason that `why_no_chromium` gives.
@@ -11,7 +11,6 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _PLAYWRIGHT_PATH = (
@@ -23,43 +22,47 @@ _DOWNLOAD_S = 180
 _APT_S = 300
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Search:
-    path: str | None
-    reason: str
-
-
 def find_chromium() -> str | None:
-    """Path of a Chromium that starts, or None.
-
-    Looked for on PATH, then among Playwright's own downloads, then fetched with Playwright, then
-    with apt where that is allowed. The answer is kept for the life of the process.
-    """
-    return _search().path
+    """Path of a Chromium that starts, or None. Looked for on PATH, then among Playwright's own
+    downloads; nothing is installed. The answer is kept for the life of the process."""
+    return _found()
 
 
 def why_no_chromium() -> str:
-    """Why `find_chromium` gave None, in words; empty when it found one."""
-    return _search().reason
+    """What to do when `find_chromium` gives None."""
+    return "no Chromium that starts: `python -m tests.support.browser` tries to get one and says what failed"
+
+
+def main() -> int:
+    """Find a Chromium or get one; `make test` calls this before the tests. Always exit code 0: tests
+    that have no browser say so themselves."""
+    found = find_chromium() or _fetched_by_playwright() or _installed_by_apt()
+    words = found or "none could be had; the tests that need one will be listed as not run"
+    sys.stdout.write(f"browser: {words}\n")
+    return 0
 
 
 @functools.cache
-def _search() -> _Search:
-    found = _on_path() or _playwrights_own()
-    if found:
-        return _Search(path=found, reason="")
-    tried = ["none on PATH or among Playwright's downloads"]
-    if _works([sys.executable, "-m", "playwright", "install", "chromium"], _DOWNLOAD_S):
-        found = _playwrights_own()
-    tried.append("`playwright install chromium` did not give one that starts")
-    if found is None and _may_use_apt():
-        _works(["apt-get", "update"], _APT_S)
-        _works(["apt-get", "install", "-y", "chromium"], _APT_S)
-        found = _on_path()
-        tried.append("`apt-get install chromium` did not either")
-    if found:
-        return _Search(path=found, reason="")
-    return _Search(path=None, reason="no Chromium could be had: " + "; ".join(tried))
+def _found() -> str | None:
+    return _on_path() or _playwrights_own()
+
+
+def _fetched_by_playwright() -> str | None:
+    sys.stdout.write("browser: none here; asking Playwright for one\n")
+    sys.stdout.flush()
+    if not _works([sys.executable, "-m", "playwright", "install", "chromium"], _DOWNLOAD_S):
+        return None
+    return _playwrights_own()
+
+
+def _installed_by_apt() -> str | None:
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        return None
+    sys.stdout.write("browser: Playwright has none for us; installing the system's package\n")
+    sys.stdout.flush()
+    _works(["apt-get", "update"], _APT_S)
+    _works(["apt-get", "install", "-y", "chromium"], _APT_S)
+    return _on_path()
 
 
 def _on_path() -> str | None:
@@ -77,10 +80,6 @@ def _playwrights_own() -> str | None:
     return path if path and _works([path, "--version"], 30) else None
 
 
-def _may_use_apt() -> bool:
-    return os.geteuid() == 0 and shutil.which("apt-get") is not None
-
-
 def _works(command: list[str], limit_s: float) -> bool:
     return _output(command, limit_s) is not None
 
@@ -91,3 +90,7 @@ def _output(command: list[str], limit_s: float) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
