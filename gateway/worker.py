@@ -121,20 +121,22 @@ class Worker:
                     if not await self._own(thread, live):
                         return
                     failures = 0
+                    continue
                 except FenceLost:
                     _log.warning("thread taken over", extra={"thread_key": thread})
-                    failures += 1
                 except StorageError:
                     _log.exception("thread waits for the store", extra={"thread_key": thread})
-                    failures += 1
                 except Exception:  # noqa: BLE001 - a thread whose runner dies would wait for ever
                     _log.exception("thread tries again", extra={"thread_key": thread})
-                    failures += 1
-                if failures:
-                    await self._clock.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S)) - 1])
+                failures += 1
+                await self._clock.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S)) - 1])
         finally:
-            if self._threads.get(thread) is live:
-                del self._threads[thread]
+            self._forget(thread, live)
+
+    def _forget(self, thread: str, live: _Thread) -> None:
+        """Take a runner out of the table, unless a later one has its place."""
+        if self._threads.get(thread) is live:
+            del self._threads[thread]
 
     async def _own(self, thread: str, live: _Thread) -> bool:
         """Work under one lease. False when there is nothing left to do here."""
@@ -180,7 +182,6 @@ class Worker:
                 await live.work.wait()
         except TimeoutError:
             if not live.work.is_set():
-                if self._threads.get(thread) is live:
-                    del self._threads[thread]
+                self._forget(thread, live)
                 return False
         return True

@@ -223,8 +223,6 @@ PipelineEvent = (
     | ErrorEvent
 )
 
-TerminalEvent = ResponseComplete | ErrorEvent
-
 
 def is_terminal(event: PipelineEvent) -> bool:
     """Whether `event` ends its message."""
