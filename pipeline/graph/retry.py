@@ -1,0 +1,31 @@
+"""How often a node is tried again, and after how long. Pure arithmetic: chance is an argument."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """The executor's retries of one node (seed 2). Permanent errors and cancellation are never retried."""
+
+    max_attempts: int = 3
+    """Executions in all, the first included."""
+    delay_s: float = 1.0
+    """Wait before the second attempt, in seconds."""
+    factor: float = 2.0
+    """Each further wait is so many times the one before."""
+    max_delay_s: float = 60.0
+    jitter: float = 0.1
+    """Up to this share of the wait is added by chance, so that many runs do not come back at once."""
+    retry_on: tuple[type[Exception], ...] = (Exception,)
+    """Only these are worth another attempt; a failed result without an exception always is."""
+
+    def delay(self, attempt: int, chance: float) -> float:
+        """Seconds to wait after the failed `attempt` (1 is the first); `chance` is in [0, 1)."""
+        wait: float = min(self.delay_s * self.factor ** (attempt - 1), self.max_delay_s)
+        return wait * (1.0 + self.jitter * chance)
+
+    def covers(self, error: Exception) -> bool:
+        """Whether `error` is worth another attempt."""
+        return isinstance(error, self.retry_on) and getattr(error, "permanent", False) is not True

@@ -1,0 +1,117 @@
+"""A whole graph as it was written: its nodes with their declarations, and its edges. Unchecked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Generic
+
+from pipeline.graph.decisions import ContextT, Node, StateT
+from pipeline.graph.elements import END, ConversationMode, EdgeSpec, FanOut, Goal, Limits
+from pipeline.graph.reducers import Channel
+from pipeline.graph.regions import Joins
+from pipeline.graph.retry import RetryPolicy
+
+
+# No slots: on Python 3.11 a frozen generic with slots cannot be built as `NodeSpec[Context](…)`.
+@dataclass(frozen=True, kw_only=True)
+class NodeSpec(Generic[ContextT, StateT]):
+    """A node with its declarations. A plain function in `GraphStructure.nodes` is a NodeSpec with defaults."""
+
+    run: Node[StateT, ContextT] | None = None
+    """The function; exactly one of `run` and `subgraph` is given."""
+    subgraph: GraphStructure[ContextT, StateT] | None = None
+    """A whole graph as one node: it gets the keys of `reads`, and gives back those of `writes`."""
+    description: str = ""
+    reads: tuple[str, ...] | None = None
+    """The keys this node may read; None for all, an empty tuple for none."""
+    writes: tuple[str, ...] | None = None
+    """The keys it may write, and must unless they are `nullable`; None for any."""
+    nullable: tuple[str, ...] = ()
+    """Keys of `writes` that may stay unset; a further visit begins without them."""
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    event_loop: bool = False
+    """The node retries inside itself, so the executor runs it once whatever `retry` says (seed 2)."""
+    max_visits: int = 0
+    """After so many visits the node is skipped, which counts as success; 0 is no limit."""
+    timeout_s: float | None = None
+    """Deadline of one attempt."""
+    reviser: str | None = None
+    """Where `Revise` goes."""
+    goes_to: tuple[str, ...] | None = None
+    """The only places `Goto` may name (END: the node may return `End`). They count as ways out; without
+    the declaration a jump may go anywhere and counts as none."""
+    fan_out: FanOut | None = None
+    """For branches that begin behind this node, instead of the graph's policy."""
+
+    @property
+    def attempts(self) -> int:
+        """How often the executor runs the node at most, the first time included."""
+        return 1 if self.event_loop or self.subgraph is not None else self.retry.max_attempts
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphStructure(Generic[ContextT, StateT]):
+    """A graph as written. It may be wrong: `GraphSpec` is one that has been checked."""
+
+    name: str
+    entry: str
+    nodes: Mapping[str, Node[StateT, ContextT] | NodeSpec[ContextT, StateT]]
+    edges: tuple[EdgeSpec, ...]
+    limits: Limits = field(default_factory=Limits)
+    version: str = "1"
+    goal: Goal | None = None
+    entry_points: Mapping[str, str] = field(default_factory=dict)
+    """Further ways in: name -> node."""
+    terminals: tuple[str, ...] = ()
+    """Nodes that end the run. When declared, a run that ends anywhere else has failed."""
+    pause_nodes: tuple[str, ...] = ()
+    """Nodes after which a gate opens (seed 2), as if they had returned `Pause`."""
+    channels: Mapping[str, Channel] = field(default_factory=dict)
+    """How updates of a key combine. A key without a channel is replaced."""
+    fan_out: FanOut = field(default_factory=FanOut)
+    conversation: ConversationMode = "continuous"
+    """Told to the phase hook whenever the run moves on to another node."""
+
+    @cached_property
+    def specs(self) -> Mapping[str, NodeSpec[ContextT, StateT]]:
+        """Every node as a NodeSpec."""
+        return {
+            node: given if isinstance(given, NodeSpec) else NodeSpec(run=given)
+            for node, given in self.nodes.items()
+        }
+
+    @cached_property
+    def outgoing(self) -> Mapping[str, tuple[EdgeSpec, ...]]:
+        """The edges out of each node, in declaration order."""
+        found: dict[str, list[EdgeSpec]] = {node: [] for node in self.nodes}
+        for edge in self.edges:
+            found.setdefault(edge.source, []).append(edge)
+        return {node: tuple(edges) for node, edges in found.items()}
+
+    @cached_property
+    def successors(self) -> Mapping[str, tuple[str, ...]]:
+        """Where a run can go from each node, as far as it is declared: by edges, jumps and revisions.
+
+        A terminal, and a node without a way out, leads to END.
+        """
+        return {node: self._exits(node, spec) for node, spec in self.specs.items()}
+
+    @cached_property
+    def joins(self) -> Joins:
+        """Where parallel branches meet."""
+        return Joins(self.successors, END)
+
+    def edges_from(self, node: str) -> tuple[EdgeSpec, ...]:
+        """The edges out of `node`, in declaration order."""
+        return self.outgoing.get(node, ())
+
+    def _exits(self, node: str, spec: NodeSpec[ContextT, StateT]) -> tuple[str, ...]:
+        if node in self.terminals:
+            return (END,)
+        exits = [target for edge in self.edges_from(node) for target in edge.targets()]
+        exits += spec.goes_to or ()
+        if spec.reviser is not None:
+            exits.append(spec.reviser)
+        return tuple(dict.fromkeys(exits)) or (END,)
