@@ -55,6 +55,8 @@ def equal(left: Any, right: Any, depth: int = 0) -> bool:
         return bool(left == right)
     if left_type not in _KINDS or right_type not in _KINDS:
         raise Mismatch(f"{kind_of(left)} and {kind_of(right)} cannot be compared")
+    if left is right:
+        return True
     if depth >= MAX_NESTING:
         raise Mismatch("values nested so deep cannot be compared")
     if left_type in SEQUENCES and right_type in SEQUENCES:
@@ -65,7 +67,7 @@ def equal(left: Any, right: Any, depth: int = 0) -> bool:
         return len(left) == len(right) and all(
             key in right and equal(value, right[key], depth + 1) for key, value in left.items()
         )
-    return left is None and right is None
+    return False
 
 
 def less(left: Any, right: Any, depth: int = 0) -> bool:
@@ -81,6 +83,11 @@ def less(left: Any, right: Any, depth: int = 0) -> bool:
                 return less(one, other, depth + 1)
         return len(left) < len(right)
     raise Mismatch(f"{kind_of(left)} and {kind_of(right)} have no order")
+
+
+def at_most(left: Any, right: Any) -> bool:
+    """Whether `left` comes before `right` or is the same data."""
+    return less(left, right) or equal(left, right)
 
 
 def contains(whole: Any, item: Any) -> bool:
