@@ -6,8 +6,10 @@ The rest of the project calls no clock of the standard library; a lint rule keep
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import heapq
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -26,6 +28,10 @@ class Clock(Protocol):
         """Return after `seconds`; at once for zero or less."""
         ...
 
+    def timeout(self, seconds: float | None) -> asyncio.Timeout:
+        """As `asyncio.timeout`: `async with` it, and TimeoutError comes after `seconds`; None never."""
+        ...
+
 
 class SystemClock:
     """The machine's clock."""
@@ -39,6 +45,9 @@ class SystemClock:
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(max(0.0, seconds))
 
+    def timeout(self, seconds: float | None) -> asyncio.Timeout:
+        return asyncio.timeout(seconds)
+
 
 class ManualClock:
     """A clock that stands still until `advance` moves it. Ships for tests and simulations."""
@@ -46,7 +55,7 @@ class ManualClock:
     def __init__(self, start: float = 1_700_000_000.0) -> None:
         self._now = start
         self._elapsed = 0.0
-        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._alarms: list[tuple[float, int, Callable[[], None]]] = []
         self._order = 0
 
     def now(self) -> float:
@@ -60,29 +69,44 @@ class ManualClock:
             await asyncio.sleep(0)
             return
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._order += 1
-        heapq.heappush(self._sleepers, (self._elapsed + seconds, self._order, future))
+        self._ring_after(seconds, lambda: None if future.done() else future.set_result(None))
         await future
+
+    def timeout(self, seconds: float | None) -> asyncio.Timeout:
+        if seconds is None or seconds <= 0:
+            return asyncio.timeout(seconds)
+        timeout = asyncio.timeout(None)
+        self._ring_after(seconds, lambda: _expire(timeout))
+        return timeout
 
     def step_wall(self, seconds: float) -> None:
         """Jump the wall clock alone, as a time server or an operator would."""
         self._now += seconds
 
     async def advance(self, seconds: float) -> None:
-        """Move both clocks forward, waking sleepers in order and letting each run."""
+        """Move both clocks forward, waking sleepers and firing timeouts in order, letting each run."""
         target = self._elapsed + seconds
         await _let_others_run()
-        while self._sleepers and self._sleepers[0][0] <= target:
-            due, _, future = heapq.heappop(self._sleepers)
+        while self._alarms and self._alarms[0][0] <= target:
+            due, _, ring = heapq.heappop(self._alarms)
             self._move_to(due)
-            if not future.done():
-                future.set_result(None)
+            ring()
             await _let_others_run()
         self._move_to(target)
+
+    def _ring_after(self, seconds: float, ring: Callable[[], None]) -> None:
+        self._order += 1
+        heapq.heappush(self._alarms, (self._elapsed + seconds, self._order, ring))
 
     def _move_to(self, elapsed: float) -> None:
         self._now += elapsed - self._elapsed
         self._elapsed = elapsed
+
+
+def _expire(timeout: asyncio.Timeout) -> None:
+    # asyncio refuses to move the deadline of a timeout whose block has been left, or is being left.
+    with contextlib.suppress(RuntimeError):
+        timeout.reschedule(asyncio.get_running_loop().time())
 
 
 async def _let_others_run() -> None:

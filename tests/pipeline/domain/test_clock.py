@@ -1,10 +1,13 @@
-"""The manual clock: time moves only when told, and sleepers wake in order."""
+"""The manual clock: time moves only when told, and sleepers wake in order; timeouts obey it."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 
-from pipeline.domain.clock import ManualClock, SystemClock
+import pytest
+
+from pipeline.domain.clock import Clock, ManualClock, SystemClock
 
 
 async def test_sleepers_wake_in_the_order_of_their_time_not_of_their_call() -> None:
@@ -55,3 +58,172 @@ async def test_the_system_clock_does_not_go_backwards() -> None:
     await clock.sleep(-1)
     assert clock.monotonic() >= before
     assert clock.now() > 1_700_000_000
+
+
+async def test_a_timeout_fires_exactly_when_the_clock_reaches_it() -> None:
+    clock = ManualClock()
+
+    async def work() -> None:
+        async with clock.timeout(5):
+            await clock.sleep(60)
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(_outcome(work()))
+        await clock.advance(4.999)
+        assert not task.done()
+        await clock.advance(0.001)
+        assert task.result() == "timeout"
+
+
+async def test_a_step_of_the_wall_clock_fires_no_timeout() -> None:
+    clock = ManualClock()
+
+    async def work() -> None:
+        async with clock.timeout(5):
+            await clock.sleep(2)
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(_outcome(work()))
+        await asyncio.sleep(0)
+        clock.step_wall(3600)
+        await clock.advance(2)
+    assert task.result() == "done"
+
+
+async def test_a_timeout_that_was_left_in_time_does_nothing_later() -> None:
+    clock = ManualClock()
+
+    async def work() -> None:
+        async with clock.timeout(5):
+            await clock.sleep(1)
+        await clock.sleep(60)
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(_outcome(work()))
+        await clock.advance(30)
+        assert not task.done()
+        await clock.advance(31)
+    assert task.result() == "done"
+
+
+async def test_the_inner_of_two_timeouts_fires_alone_when_it_is_due_first() -> None:
+    clock = ManualClock()
+    seen: list[tuple[str, float]] = []
+
+    async def work() -> None:
+        try:
+            async with clock.timeout(10):
+                try:
+                    async with clock.timeout(2):
+                        await clock.sleep(60)
+                except TimeoutError:
+                    seen.append(("inner", clock.monotonic()))
+                await clock.sleep(60)
+        except TimeoutError:
+            seen.append(("outer", clock.monotonic()))
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(work())
+        await clock.advance(20)
+    assert seen == [("inner", 2), ("outer", 10)]
+
+
+async def test_the_outer_of_two_timeouts_passes_through_the_inner_block() -> None:
+    clock = ManualClock()
+    seen: list[str] = []
+
+    async def work() -> None:
+        try:
+            async with clock.timeout(2):
+                try:
+                    async with clock.timeout(10):
+                        await clock.sleep(60)
+                except TimeoutError:
+                    seen.append("inner")
+        except TimeoutError:
+            seen.append("outer")
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(work())
+        await clock.advance(20)
+    assert seen == ["outer"]
+
+
+async def test_timeouts_and_sleepers_keep_the_order_of_their_times() -> None:
+    clock = ManualClock()
+    seen: list[str] = []
+
+    async def nap(seconds: float) -> None:
+        await clock.sleep(seconds)
+        seen.append(f"woken at {clock.monotonic():g}")
+
+    async def limited(seconds: float) -> None:
+        result = await _outcome(_within(clock, seconds))
+        seen.append(f"{result} at {clock.monotonic():g}")
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(nap(3))
+        group.create_task(limited(2))
+        group.create_task(nap(1))
+        group.create_task(limited(4))
+        await clock.advance(5)
+    assert seen == ["woken at 1", "timeout at 2", "woken at 3", "timeout at 4"]
+
+
+async def test_at_the_same_time_the_deadline_comes_before_the_sleep_inside_it() -> None:
+    clock = ManualClock()
+
+    async def work() -> None:
+        async with clock.timeout(5):
+            await clock.sleep(5)
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(_outcome(work()))
+        await clock.advance(5)
+    assert task.result() == "timeout"
+
+
+async def test_a_timeout_of_none_never_fires() -> None:
+    clock = ManualClock()
+
+    async def work() -> None:
+        async with clock.timeout(None):
+            await clock.sleep(1_000_000)
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(_outcome(work()))
+        await clock.advance(999_999)
+        assert not task.done()
+        await clock.advance(1)
+    assert task.result() == "done"
+
+
+@pytest.mark.parametrize("clock", [ManualClock(), SystemClock()], ids=["manual", "system"])
+async def test_a_timeout_of_zero_fires_at_the_first_wait(clock: Clock) -> None:
+    assert await _outcome(_within(clock, 0)) == "timeout"
+
+
+async def test_a_cancellation_inside_a_timeout_stays_a_cancellation() -> None:
+    clock = ManualClock()
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(_within(clock, 5))
+        await clock.advance(1)
+        task.cancel()
+    assert task.cancelled()
+
+
+async def test_the_system_clock_has_real_timeouts() -> None:
+    assert await _outcome(_within(SystemClock(), 0.001)) == "timeout"
+
+
+async def _within(clock: Clock, seconds: float) -> None:
+    async with clock.timeout(seconds):
+        await asyncio.get_running_loop().create_future()
+
+
+async def _outcome(work: Coroutine[None, None, None]) -> str:
+    try:
+        await work
+    except TimeoutError:
+        return "timeout"
+    return "done"
