@@ -1,13 +1,14 @@
 """Plain data: what may stand in the state and in records, made immutable on the way in.
 
 Mappings become read-only, lists become tuples, both all the way down, so that a node can neither change
-the state behind the engine's back nor an update it has already returned.
+the state behind the engine's back nor an update it has already returned. Only the exact types of JSON are
+plain: a subclass (an enum, a named tuple, a defaultdict) would come back from a record as something else.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -15,46 +16,93 @@ from pipeline.domain.errors import GraphError
 
 MAX_DEPTH: Final = 32
 """Nesting beyond this is refused; JSON readers and writers recurse."""
+MAX_INT_BITS: Final = 13_000
+"""Longer whole numbers are refused; JSON readers and writers stop at 4300 digits."""
 
-_SCALARS: Final = frozenset({str, int, bool, type(None)})
+_ATOMS: Final = frozenset({str, bool, type(None)})
 
 
-def freeze(value: Any, where: str = "the value", depth: int = 0) -> Any:
+def freeze(value: Any, where: str = "the value") -> Any:
     """`value` as immutable plain data; frozen values pass through unchanged in content.
 
-    Raises GraphError that names the place (`where`) of anything that is not JSON: other types, keys that
-    are not strings, numbers that are not finite, and nesting over MAX_DEPTH.
+    Raises GraphError that names the place (`where` and the keys below it) of anything that is not JSON:
+    other types, keys that are not strings, numbers that are not finite, and nesting over MAX_DEPTH.
     """
-    kind = type(value)
-    if kind in _SCALARS:
-        return value
-    if kind is float:
-        if not math.isfinite(value):
-            raise GraphError(f"{where} must be plain data, and {value} is not a JSON number")
-        return value
-    if depth >= MAX_DEPTH:
-        raise GraphError(f"{where} is nested deeper than {MAX_DEPTH} levels")
-    if kind is tuple or kind is list:
-        return tuple([freeze(item, where, depth + 1) for item in value])
-    if isinstance(value, Mapping):
-        return MappingProxyType(freeze_update(value, where, depth))
-    raise GraphError(f"{where} must be plain data, and {kind.__name__} is not")
+    try:
+        return _freeze(value, 0)
+    except _NotPlainError as problem:
+        raise problem.at(where) from None
 
 
-def freeze_update(update: Mapping[str, Any], where: str = "the update", depth: int = 0) -> dict[str, Any]:
-    """As `freeze`, for a mapping whose top level the caller keeps to itself."""
-    frozen = {}
-    for key, value in update.items():
-        if type(key) is not str:
-            raise GraphError(f"{where} has the key {key!r}, which is not a string")
-        frozen[key] = value if type(value) in _SCALARS else freeze(value, f"{where}, key {key},", depth + 1)
-    return frozen
+def freeze_update(update: Mapping[str, Any], where: str = "the update") -> dict[str, Any]:
+    """As `freeze`, for a mapping of any type whose top level the caller keeps to itself."""
+    try:
+        return _freeze_items(update, 1)
+    except _NotPlainError as problem:
+        raise problem.at(where) from None
 
 
 def thaw(value: Any) -> Any:
     """A mutable copy, as a JSON reader would give it: dicts and lists."""
-    if isinstance(value, Mapping):
+    kind = type(value)
+    if kind is MappingProxyType or kind is dict:
         return {key: thaw(item) for key, item in value.items()}
-    if isinstance(value, tuple):
+    if kind is tuple or kind is list:
         return [thaw(item) for item in value]
     return value
+
+
+class _NotPlainError(Exception):
+    """What is wrong; `keys` collects the way to it, innermost first, so that the good case builds no text."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.keys: list[str] = []
+
+    def at(self, where: str) -> GraphError:
+        place = ", ".join([where, *(f"key {key}" for key in reversed(self.keys))])
+        return GraphError(f"{place}{',' if self.keys else ''} {self}")
+
+
+def _freeze(value: Any, depth: int) -> Any:
+    kind = type(value)
+    if kind in _ATOMS:
+        return value
+    if kind is int:
+        if value.bit_length() <= MAX_INT_BITS:
+            return value
+        raise _NotPlainError("must be plain data, and a number of so many digits is not")
+    if kind is float:
+        if math.isfinite(value):
+            return value
+        raise _NotPlainError(f"must be plain data, and {value} is not a JSON number")
+    if kind is list or kind is tuple:
+        return _freeze_list(value, depth + 1)
+    if kind is dict or kind is MappingProxyType:
+        return MappingProxyType(_freeze_items(value, depth + 1))
+    raise _NotPlainError(f"must be plain data, and {kind.__name__} is not")
+
+
+def _freeze_list(items: Iterable[Any], depth: int) -> tuple[Any, ...]:
+    if depth > MAX_DEPTH:
+        raise _NotPlainError(f"is nested deeper than {MAX_DEPTH} levels")
+    return tuple([item if type(item) is str else _freeze(item, depth) for item in items])
+
+
+def _freeze_items(items: Mapping[Any, Any], depth: int) -> dict[str, Any]:
+    if depth > MAX_DEPTH:
+        raise _NotPlainError(f"is nested deeper than {MAX_DEPTH} levels")
+    frozen = {}
+    for key, value in items.items():
+        if type(key) is not str:
+            raise _NotPlainError(f"has a key of the type {type(key).__name__}, and keys are strings")
+        kind = type(value)
+        if kind in _ATOMS or (kind is int and value.bit_length() <= MAX_INT_BITS):
+            frozen[key] = value
+            continue
+        try:
+            frozen[key] = _freeze(value, depth)
+        except _NotPlainError as problem:
+            problem.keys.append(key)
+            raise
+    return frozen
