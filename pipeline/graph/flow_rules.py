@@ -27,20 +27,20 @@ def fan_out_problem(graph: GraphStructure[Any, Any], source: str, targets: tuple
     if len(wanted) < 2:
         return ""
     join = graph.joins.of(wanted)
-    where = "the end" if join == END else f"the join {join}"
+    where, remedy = f"the join {join}", "go back only behind the join"
+    if join == END:
+        where = "the end"
+        remedy = "let the branches join first, and give the way behind the join an edge to END"
     owners: dict[str, str] = {}
     for target in wanted:
         branch = graph.joins.branch(target, join)
         if source in branch:
+            return f"fan-out at {source}: branch {target} leads back to {source} before {where}; {remedy}"
+        if overlap := branch & owners.keys():
+            meeting = next(node for node in graph.nodes if node in overlap)
             return (
-                f"fan-out at {source}: branch {target} leads back to {source} before {where}; "
-                "go back only behind the join"
-            )
-        shared = next((node for node in graph.nodes if node in branch and node in owners), None)
-        if shared is not None:
-            return (
-                f"fan-out at {source}: branches {owners[shared]} and {target} meet at {shared} before {where}; "
-                f"give each branch its own nodes up to the join, or let every way of both lead to {shared}"
+                f"fan-out at {source}: branches {owners[meeting]} and {target} meet at {meeting} before "
+                f"{where}; give each its own nodes up to the join, or let every way of both lead to {meeting}"
             )
         owners.update(dict.fromkeys(branch, target))
     return ""
@@ -52,15 +52,16 @@ def _unreachable(graph: GraphStructure[Any, Any]) -> Iterator[str]:
     reached = _reachable(graph, (graph.entry, *graph.entry_points.values()))
     for node in graph.nodes:
         if node not in reached:
-            yield f"node {node}: cannot be reached; lead an edge, a goes_to or an entry point to it, or remove it"
+            yield f"node {node}: cannot be reached; lead an edge, goes_to or entry point to it, or remove it"
 
 
 def _endless(graph: GraphStructure[Any, Any]) -> Iterator[str]:
     """The first rule: declared terminals are the only good ends. The second: END, or no edge that fires."""
-    for name, entry in (("entry", graph.entry), *graph.entry_points.items()):
+    ways_in = [(f"entry {graph.entry}", graph.entry)]
+    ways_in += [(f"entry point {name} -> {node}", node) for name, node in graph.entry_points.items()]
+    for label, entry in ways_in:
         if entry not in graph.nodes:
             continue
-        label = f"entry {entry}" if name == "entry" else f"entry point {name} -> {entry}"
         reached = _reachable(graph, (entry,))
         if graph.terminals:
             if reached.isdisjoint(graph.terminals):

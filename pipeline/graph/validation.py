@@ -13,6 +13,7 @@ from typing import Any, Final, get_args
 
 from pipeline.graph.elements import (
     END,
+    Condition,
     ConflictPolicy,
     ConversationMode,
     EdgeSpec,
@@ -24,12 +25,10 @@ from pipeline.graph.elements import (
 )
 from pipeline.graph.expressions import expression_problem
 from pipeline.graph.flow_rules import fan_out_problem, flow_problems
+from pipeline.graph.merging import RESERVED
 from pipeline.graph.structure import GraphStructure, NodeSpec
 
-__all__ = ["RESERVED_KEYS", "fan_out_problem", "graph_problems"]
-
-RESERVED_KEYS: Final = ("answers", "failure", "fanout")
-"""Keys of the state that the engine itself writes."""
+__all__ = ["fan_out_problem", "graph_problems"]
 
 _FORBIDDEN: Final = frozenset("/.#:")
 """Characters that separate the parts of frame ids and labels; a node id has none of them."""
@@ -190,17 +189,13 @@ def _edges_together(node: str, edges: tuple[EdgeSpec, ...]) -> Iterator[str]:
     fallbacks = sum(edge.fallback for edge in asked)
     if asked and fallbacks != 1:
         yield f"node {node}: exactly one of its LlmDecide edges must have fallback=True, not {fallbacks}"
-    repeated: list[EdgeSpec] = []
-    for position, edge in enumerate(edges):
-        if edge in repeated:
-            continue
-        if any(_same(edge, earlier) for earlier in edges[:position]):
-            repeated.append(edge)
+    conditions: dict[str, list[Condition]] = {}
+    for edge in edges:
+        same_target = conditions.setdefault(edge.target, [])
+        # Compared, not hashed: a route that came from JSON may hold a list.
+        if same_target.count(edge.when) == 1:
             yield f"edge {node} -> {', '.join(edge.targets())}: declared more than once; remove the others"
-
-
-def _same(one: EdgeSpec, other: EdgeSpec) -> bool:
-    return one.target == other.target and one.when == other.when
+        same_target.append(edge.when)
 
 
 def _policies(graph: GraphStructure[Any, Any]) -> Iterator[str]:
@@ -230,7 +225,7 @@ def _choices(given: str, known: tuple[str, ...]) -> str:
 
 def _state_keys(label: str, keys: Iterable[str]) -> Iterator[str]:
     for key in keys:
-        if key in RESERVED_KEYS:
+        if key in RESERVED:
             yield f"{label} {key}: the engine owns this key of the state; use another"
 
 

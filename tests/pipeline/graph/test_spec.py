@@ -7,6 +7,7 @@ import pytest
 from pipeline.domain.errors import GraphError
 from pipeline.graph.decisions import NodeResult, State
 from pipeline.graph.spec import END, EdgeSpec, GraphSpec, Route
+from pipeline.graph.structure import GraphStructure
 
 
 async def _node(_state: State, _context: None) -> NodeResult:
@@ -32,7 +33,6 @@ def test_every_mistake_is_named_in_one_error() -> None:
         "entry nowhere",
         "edge a -> ghost",
         "edge from phantom",
-        "node a: more than one unconditional edge",
     ):
         assert part in words
 
@@ -53,3 +53,29 @@ def test_a_route_tolerates_no_other_edge_beside_it() -> None:
                 EdgeSpec(source="a", target=END),
             ),
         )
+
+
+def test_several_unconditional_edges_fan_out() -> None:
+    graph = GraphSpec[None](
+        name="g",
+        entry="a",
+        nodes={"a": _node, "b": _node, "c": _node},
+        edges=(EdgeSpec(source="a", target="b"), EdgeSpec(source="a", target="c")),
+    )
+    assert graph.joins.of(graph.successors["a"]) == END
+
+
+def test_a_graph_knows_the_join_of_a_fan_out() -> None:
+    graph = GraphSpec[None](
+        name="g",
+        entry="a",
+        nodes=dict.fromkeys("abcj", _node),
+        edges=tuple(EdgeSpec(source=source, target=target) for source, target in ("ab", "ac", "bj", "cj")),
+    )
+    assert graph.joins.of(("b", "c")) == "j"
+
+
+def test_a_wrong_graph_may_be_written_down_unchecked() -> None:
+    graph = GraphStructure[None](name="g", entry="nowhere", nodes={}, edges=())
+    with pytest.raises(GraphError, match="graph g: entry nowhere: no such node"):
+        GraphSpec[None](name=graph.name, entry=graph.entry, nodes=graph.nodes, edges=graph.edges)
