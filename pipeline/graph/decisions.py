@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from typing_extensions import TypeVar
+from typing_extensions import TypeAliasType, TypeVar
 
 State: TypeAlias = Mapping[str, Any]
 """Plain JSON data, read-only all the way down (its lists are tuples); nodes return updates instead."""
@@ -75,7 +75,9 @@ class NodeResult:
     """With `error`: trying again will not help."""
 
 
-Node: TypeAlias = Callable[[StateT, ContextT], Awaitable[NodeResult]]
+Node = TypeAliasType(
+    "Node", Callable[[StateT, ContextT], Awaitable[NodeResult]], type_params=(ContextT, StateT)
+)
 """A node is a plain async function of the state and the run's context."""
 
 

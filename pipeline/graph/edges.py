@@ -1,41 +1,187 @@
-"""Which node comes next: the decision first, then the edges."""
+"""The ways out of a node: which edges are taken after it, in which order they are asked.
+
+After success: the first conditional edge that holds, else the answer to one `LlmDecide` question; with it
+every `OnSuccess` edge; if none of these was taken, every `Always` edge. After failure: every `OnFailure`
+edge, else every `Always` edge. A `Route` stands alone. (docs/adr/0018 says why.)
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pipeline.domain.clock import Clock
 from pipeline.domain.errors import GraphError
-from pipeline.graph.decisions import ContextT, Continue, End, Goto, Next, NodeDecision, State
-from pipeline.graph.spec import END, Always, GraphSpec, Route, When
+from pipeline.graph.decisions import State
+from pipeline.graph.elements import (
+    Always,
+    EdgeSpec,
+    Goal,
+    LlmDecide,
+    OnFailure,
+    OnSuccess,
+    Route,
+    When,
+)
+from pipeline.graph.ports import Candidate, Decider, Question
 
 
-def following(graph: GraphSpec[ContextT], node: str, decision: NodeDecision, state: State) -> str:
-    """The next node's id, or END. Raises GraphError when a jump or a route names no node."""
-    match decision:
-        case End():
-            return END
-        case Continue():
-            return node
-        case Goto(node=target):
-            if target not in graph.nodes:
-                raise GraphError(f"graph {graph.name}: node {node} jumps to {target}, which does not exist")
-            return target
-        case Next():
-            return _along_edges(graph, node, state)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exits:
+    """A node's edges by kind, each group in declaration order."""
+
+    route: Route | None = None
+    conditional: tuple[EdgeSpec, ...] = ()
+    decided: tuple[EdgeSpec, ...] = ()
+    on_success: tuple[EdgeSpec, ...] = ()
+    on_failure: tuple[EdgeSpec, ...] = ()
+    always: tuple[EdgeSpec, ...] = ()
+    plain: tuple[str, ...] | None = None
+    """The targets, when there is nothing but `Always` edges without a mapping."""
+
+    @classmethod
+    def of(cls, edges: tuple[EdgeSpec, ...]) -> Exits:
+        """Sort the edges of one node."""
+
+        def kind(wanted: type) -> tuple[EdgeSpec, ...]:
+            return tuple(edge for edge in edges if isinstance(edge.when, wanted))
+
+        always = kind(Always)
+        return cls(
+            route=next((edge.when for edge in edges if isinstance(edge.when, Route)), None),
+            conditional=kind(When),
+            decided=kind(LlmDecide),
+            on_success=kind(OnSuccess),
+            on_failure=kind(OnFailure),
+            always=always,
+            plain=_plain_targets(edges, always),
+        )
 
 
-def _along_edges(graph: GraphSpec[ContextT], node: str, state: State) -> str:
-    fallback = END
-    for edge in graph.edges_from(node):
-        match edge.when:
-            case Route(choose=choose, targets=targets):
-                target = choose(state)
-                if target not in targets:
-                    raise GraphError(
-                        f"graph {graph.name}: the route after {node} chose {target}, not one of its targets"
-                    )
-                return target
-            case When(holds=holds):
-                if holds(state):
-                    return edge.target
-            case Always():
-                fallback = edge.target
-    return fallback
+def _plain_targets(edges: tuple[EdgeSpec, ...], always: tuple[EdgeSpec, ...]) -> tuple[str, ...] | None:
+    if len(always) < len(edges) or any(edge.mapping for edge in edges):
+        return None
+    return tuple(dict.fromkeys(edge.target for edge in edges))
+
+
+@dataclass(slots=True)
+class Ways:
+    """Where the run goes, and what was noticed on the way."""
+
+    targets: tuple[str, ...] = ()
+    inputs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    problems: list[tuple[str, str]] = field(default_factory=list)
+    """Conditions that could not be evaluated: (target, problem)."""
+    reasoning: str = ""
+
+
+def ways_after_failure(exits: Exits, state: State) -> Ways:
+    """The ways of recovery; no targets when there is none."""
+    return _taken(list(exits.on_failure or exits.always), {}, state, Ways())
+
+
+async def ways_after_success(
+    exits: Exits, node: str, output: State, state: State, goal: Goal | None, asking: Asking
+) -> Ways:
+    """The ways on. Raises GraphError for a route that chose something it had not declared."""
+    if exits.plain is not None:
+        return Ways(targets=exits.plain)
+    if exits.route is not None:
+        return Ways(targets=_routed(exits.route, node, state))
+    ways = Ways()
+    taken: list[EdgeSpec] = []
+    for edge in exits.conditional:
+        if _holds(edge, output, state, ways):
+            taken.append(edge)
+            break
+    if not taken and exits.decided:
+        taken.append(await _decided(exits.decided, node, output, goal, asking, ways))
+    taken += exits.on_success
+    return _taken(taken or list(exits.always), output, state, ways)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """How questions to the decider are asked."""
+
+    decider: Decider | None
+    clock: Clock
+    seconds: float
+
+
+def _routed(route: Route, node: str, state: State) -> tuple[str, ...]:
+    chosen = route.choose(state)
+    targets = (chosen,) if isinstance(chosen, str) else tuple(dict.fromkeys(chosen))
+    for target in targets:
+        if target not in route.targets:
+            raise GraphError(f"the route after {node} chose {target}, not one of its targets")
+    if not targets:
+        raise GraphError(f"the route after {node} chose nothing")
+    return targets
+
+
+def _holds(edge: EdgeSpec, output: State, state: State, ways: Ways) -> bool:
+    condition = edge.when
+    assert isinstance(condition, When)  # noqa: S101 - sorted by kind; for the type checker
+    if condition.expression is not None:
+        held, problem = condition.expression.evaluate(output, state)
+    else:
+        held, problem = _called(condition, state)
+    if problem:
+        ways.problems.append((edge.target, problem))
+    return held
+
+
+def _called(condition: When, state: State) -> tuple[bool, str]:
+    if isinstance(condition.holds, str):
+        return False, "the expression does not parse"
+    try:
+        return bool(condition.holds(state)), ""
+    except Exception as error:  # noqa: BLE001 - a condition is a user's code; an undecided edge is not taken
+        return False, f"{type(error).__name__}: {error}"
+
+
+async def _decided(
+    edges: tuple[EdgeSpec, ...], node: str, output: State, goal: Goal | None, asking: Asking, ways: Ways
+) -> EdgeSpec:
+    fallback = next(edge for edge in edges if edge.fallback)
+    if asking.decider is None:
+        ways.problems.append((fallback.target, "there is no decider"))
+        return fallback
+    candidates = tuple(
+        Candidate(target=edge.target, description=edge.when.description)
+        for edge in edges
+        if isinstance(edge.when, LlmDecide)
+    )
+    question = Question(goal=goal, node=node, output=output, candidates=candidates)
+    try:
+        async with asking.clock.timeout(asking.seconds):
+            choice = await asking.decider.decide(question)
+    except Exception as error:  # noqa: BLE001 - whatever the decider raises, the declared fallback stands
+        ways.problems.append((fallback.target, f"the decider failed: {type(error).__name__}: {error}"))
+        return fallback
+    chosen = next((edge for edge in edges if edge.target == choice.target.strip()), None)
+    if chosen is None:
+        ways.problems.append((fallback.target, "the decider named none of the candidates"))
+        return fallback
+    ways.reasoning = choice.reasoning
+    return chosen
+
+
+def _taken(edges: list[EdgeSpec], output: State, state: State, ways: Ways) -> Ways:
+    ways.targets = tuple(dict.fromkeys(edge.target for edge in edges))
+    for edge in edges:
+        if edge.mapping:
+            ways.inputs.setdefault(edge.target, {}).update(_mapped(edge.mapping, output, state))
+    return ways
+
+
+def _mapped(mapping: Mapping[str, str], output: State, state: State) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for target_key, source_key in mapping.items():
+        if source_key in output:
+            found[target_key] = output[source_key]
+        elif source_key in state:
+            found[target_key] = state[source_key]
+    return found

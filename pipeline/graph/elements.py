@@ -101,6 +101,8 @@ class Limits:
     """Executions of the same node in a row (seed 0: MAX_CONSECUTIVE_LOOP)."""
     max_seconds: float | None = None
     """Wall-clock deadline of one `run` or `resume` call."""
+    decide_seconds: float = 30.0
+    """Deadline of one question to the decider; its edge's fallback is taken afterwards."""
 
 
 FailurePolicy = Literal["fail_all", "continue_others", "wait_all"]
@@ -115,5 +117,6 @@ class FanOut:
     on_conflict: ConflictPolicy = "last_wins"
     """For keys without a channel that several branches wrote, by the order in which they finished."""
     branch_timeout_s: float | None = 300.0
+
 
 ConversationMode = Literal["continuous", "isolated"]

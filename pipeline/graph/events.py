@@ -10,6 +10,11 @@ from pipeline.graph.outcome import Failure, Gate, RunOutcome
 # Named tuples: a step sends several, and they cost a third of a frozen dataclass.
 
 
+CheckpointKind = Literal[
+    "node_start", "node_complete", "retry", "effect", "pause", "answer", "cancel", "snapshot", "end"
+]
+
+
 class NodeStarted(NamedTuple):
     """A node begins its visit (not each attempt)."""
 
@@ -72,12 +77,12 @@ class GateOpened(NamedTuple):
 class Checkpointed(NamedTuple):
     """A record was handed to the log."""
 
-    kind: Literal["node_start", "node_complete", "retry", "effect", "pause", "answer", "cancel", "snapshot", "end"]
+    kind: CheckpointKind
     node: str
 
 
 class RunCompleted(NamedTuple):
-    """The last event of every `run` and `resume` call, exactly once, also after an error or a cancellation."""
+    """The last event of every `run` and `resume` call: exactly once, also after an error or a cancellation."""
 
     outcome: RunOutcome
 

@@ -1,102 +1,279 @@
-"""The loop: run a node, merge its update, record the step, find the next node, until the end.
+"""The engine's door: run a graph, or resume a run from its records.
 
-It imposes no deadline and swallows no cancellation: whoever starts a run owns both.
+The executor owns traversal and state, nothing else (seed 2): it calls no model, runs no tool, judges
+nothing, and knows no session. It swallows no cancellation from outside.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, Protocol
+import random
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final, Generic
 
+from pipeline.domain.clock import Clock, SystemClock
 from pipeline.domain.errors import GraphError
-from pipeline.graph.decisions import ContextT, NodeDecision, State
-from pipeline.graph.edges import following
-from pipeline.graph.spec import END, GraphSpec
+from pipeline.domain.ids import new_id
+from pipeline.graph.control import RunAborted, RunControl
+from pipeline.graph.decisions import ContextT, State, StateT
+from pipeline.graph.edges import Asking, Ways, ways_after_failure
+from pipeline.graph.events import Listener, RunCompleted
+from pipeline.graph.outcome import Answer, Failure, RunOutcome, RunStatus, StopReason
+from pipeline.graph.plain import freeze_update
+from pipeline.graph.ports import Decider, PhaseHook, RunLog
+from pipeline.graph.recorder import RunRecorder
+from pipeline.graph.records import GateRefused, Head, RawRecord, Record, RunEnded
+from pipeline.graph.replaying import replay, seeded
+from pipeline.graph.run_state import Run
+from pipeline.graph.spec import GraphSpec
+from pipeline.graph.walk import RunStopped, Walk
 
-StopReason = Literal["completed", "max_loops", "max_steps", "error", "aborted"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOutcome:
-    """How a run ended, and with what state."""
-
-    stop_reason: StopReason
-    state: State
-    path: tuple[str, ...] = field(default=())
-    """The nodes executed, in order."""
-
-
-class RunObserver(Protocol):
-    """Hears of every step. An exception raised here fails the run."""
-
-    async def node_started(self, node: str) -> None: ...
-
-    async def node_completed(
-        self, node: str, decision: NodeDecision, update: Mapping[str, Any], next_node: str | None
-    ) -> None:
-        """`next_node` is None when the run ends here."""
-        ...
-
-    async def run_completed(self, outcome: RunOutcome) -> None:
-        """Called exactly once per run, also after an error or a cancellation."""
-        ...
+NOTHING: Final[State] = MappingProxyType({})
 
 
-class Executor(Generic[ContextT]):
+class Executor(Generic[ContextT, StateT]):
     """Runs one graph. Keeps nothing between runs, so one executor serves many threads at once."""
 
-    def __init__(self, graph: GraphSpec[ContextT]) -> None:
+    def __init__(
+        self,
+        graph: GraphSpec[ContextT, StateT],
+        *,
+        clock: Clock | None = None,
+        decider: Decider | None = None,
+        phase: PhaseHook[ContextT] | None = None,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
         self._graph = graph
+        self._clock = clock or SystemClock()
+        self._decider = decider
+        self._phase = phase
+        self._chance = chance
 
     async def run(
-        self, state: State, context: ContextT, observer: RunObserver, *, start: str | None = None
+        self,
+        inputs: Mapping[str, Any],
+        context: ContextT,
+        *,
+        base: State = NOTHING,
+        entry: str = "",
+        run_id: str = "",
+        listener: Listener | None = None,
+        log: RunLog | None = None,
+        control: RunControl | None = None,
     ) -> RunOutcome:
-        """Walk the graph from `start` (default: its entry) until it ends.
+        """Walk the graph until it ends, pauses or fails.
 
-        Raises what a node raises, and GraphError for a broken jump or route.
+        `inputs` go into the state and on record. `base` is state from before this run that is not recorded
+        again, as an earlier outcome's `state`; resuming needs the same one. `entry` names an entry point.
+        A node's failure is in the outcome. Raises GraphError for inputs that are not plain data or an
+        unknown entry, and whatever the log or the listener raises.
         """
-        walk = _Walk(state=dict(state))
-        reason: StopReason = "error"
+        graph = self._graph
+        if entry and entry not in graph.entry_points:
+            raise GraphError(f"graph {graph.name} has no entry point {entry}")
+        node = graph.entry_points[entry] if entry else graph.entry
+        frozen = freeze_update(inputs, "the inputs")
+        values = seeded(graph, _trusted(base), frozen)
+        run = Run.begin(run_id or new_id("run"), graph, values, node)
+        head: Head = {
+            "run": run.id,
+            "graph": graph.name,
+            "signature": graph.signature,
+            "entry": node if entry else "",
+            "inputs": frozen,
+        }
+        recorder = RunRecorder(run, head, log, listener)
+        return await self._conduct(run, recorder, context, control or RunControl(), ())
+
+    async def resume(
+        self,
+        records: Sequence[RawRecord],
+        context: ContextT,
+        *,
+        base: State = NOTHING,
+        answers: Sequence[Answer] = (),
+        force: bool = False,
+        listener: Listener | None = None,
+        log: RunLog | None = None,
+        control: RunControl | None = None,
+    ) -> RunOutcome:
+        """Go on with a run where its records end: finished nodes are not run again.
+
+        `answers` answer its open gates. Raises RunUnreadable, GraphChanged (unless `force`), RunEnded, and
+        GateRefused for an answer that is not taken, in which case nothing has happened; and as `run`.
+        """
+        replayed = replay(self._graph, records, _trusted(base), force=force)
+        run = replayed.run
+        if run.ended or run.root.at_rest:
+            raise RunEnded(f"run {run.id} is over and cannot be resumed")
+        _check_answers(run, answers, self._clock.now())
+        recorder = RunRecorder(run, replayed.head, log, listener)
+        if replayed.void:
+            recorder.append_unawaited({"do": "resume", "kept": replayed.kept})
+        return await self._conduct(run, recorder, context, control or RunControl(), answers)
+
+    async def _conduct(
+        self,
+        run: Run,
+        recorder: RunRecorder,
+        context: ContextT,
+        control: RunControl,
+        answers: Sequence[Answer],
+    ) -> RunOutcome:
+        """One call, from the first node to exactly one completion event."""
+        limits = self._graph.limits
+        walk = Walk(
+            run=run,
+            context=context,
+            limits=limits,
+            clock=self._clock,
+            asking=Asking(decider=self._decider, clock=self._clock, seconds=limits.decide_seconds),
+            chance=self._chance,
+            phase=self._phase,
+            recorder=recorder,
+            pause_requested=lambda: control.pause_requested,
+            begun=run.steps,
+        )
         try:
-            reason = await self._walk(walk, context, observer, start or self._graph.entry)
-        except BaseException as error:
-            if not isinstance(error, Exception):
-                reason = "aborted"
-            raise
-        finally:
-            outcome = RunOutcome(stop_reason=reason, state=walk.state, path=tuple(walk.path))
-            await observer.run_completed(outcome)
+            status, reason, error = await self._walked(walk, control, answers)
+            await _close(walk, status, reason)
+        except BaseException as caught:  # noqa: BLE001 - one completion event, then it goes on its way
+            if not isinstance(caught, Exception):
+                recorder.append_unawaited({"do": "cancel", "kept": walk.kept()})
+            cause = _leaf(caught)
+            ended: tuple[RunStatus, StopReason] = (
+                ("failed", "error") if isinstance(caught, Exception) else ("cancelled", "aborted")
+            )
+            outcome = _outcome(walk, *ended, _failure_outside(cause))
+            await recorder.emit(RunCompleted(outcome))
+            raise cause from None
+        outcome = _outcome(walk, status, reason, error)
+        await recorder.emit(RunCompleted(outcome))
         return outcome
 
-    async def _walk(self, walk: _Walk, context: ContextT, observer: RunObserver, node: str) -> StopReason:
-        limits = self._graph.limits
-        consecutive = 0
-        while True:
-            run = self._graph.nodes.get(node)
-            if run is None:
-                raise GraphError(f"graph {self._graph.name}: there is no node {node}")
-            walk.path.append(node)
-            await observer.node_started(node)
-            result = await run(walk.state, context)
-            walk.state = {**walk.state, **result.update}
-            next_node = following(self._graph, node, result.decision, walk.state)
-            await observer.node_completed(
-                node, result.decision, result.update, None if next_node == END else next_node
-            )
-            if next_node == END:
-                return "completed"
-            consecutive = consecutive + 1 if next_node == node else 0
-            if consecutive >= limits.max_consecutive:
-                return "max_loops"
-            if len(walk.path) >= limits.max_steps:
-                return "max_steps"
-            node = next_node
+    async def _walked(
+        self, walk: Walk, control: RunControl, answers: Sequence[Answer]
+    ) -> tuple[RunStatus, StopReason, Failure | None]:
+        run, deadline = walk.run, self._clock.timeout(walk.limits.max_seconds)
+        try:
+            with control.guard():
+                async with deadline:
+                    await _take_answers(walk, answers)
+                    await walk.drive(run.root)
+        except BaseException as caught:  # noqa: BLE001 - sorted out here, and raised again unless it is ours
+            cause = _leaf(caught)
+            if isinstance(cause, RunAborted):
+                return "cancelled", "aborted", None
+            if isinstance(cause, TimeoutError) and deadline.expired():
+                words = f"the run took longer than {walk.limits.max_seconds:g} seconds"
+                return "failed", "timeout", Failure(node="", code="timeout", message=words)
+            if isinstance(cause, RunStopped):
+                return "failed", cause.reason, Failure(node="", code=cause.reason, message=str(cause))
+            raise cause from None
+        return _verdict(walk)
 
 
-@dataclass(slots=True)
-class _Walk:
-    """The moving parts of one run, kept outside the loop so that an error still reports them."""
+def _verdict(walk: Walk) -> tuple[RunStatus, StopReason, Failure | None]:
+    """How a run stands that has come to rest by itself."""
+    root = walk.run.root
+    if root.status == "ended":
+        return "completed", root.end_reason, None
+    if root.status == "failed":
+        failure = root.failure
+        reason: StopReason = (
+            "no_terminal" if failure is not None and failure.code == "no_terminal" else "error"
+        )
+        return "failed", reason, failure if failure is None else walk.raised.get(failure, failure)
+    if walk.run.open_gates() and not walk.pause_requested():
+        return "paused", "waiting_for_user", None
+    return "paused", "pause_requested", None
 
-    state: State
-    path: list[str] = field(default_factory=list)
+
+async def _close(walk: Walk, status: RunStatus, reason: StopReason) -> None:
+    """The records that end the call, made durable."""
+    recorder = walk.recorder
+    if status in ("completed", "failed"):
+        kept = walk.kept()
+        if kept:
+            await recorder.record({"do": "cancel", "kept": kept}, kind="cancel", label="")
+        await recorder.finish({"do": "end", "status": status, "reason": reason})
+        return
+    if status == "cancelled":
+        await recorder.record({"do": "cancel", "kept": walk.kept()}, kind="cancel", label="")
+    else:
+        await recorder.record({"do": "pause", "reason": reason}, kind="pause", label="")
+    await recorder.barrier()
+
+
+def _outcome(walk: Walk, status: RunStatus, reason: StopReason, error: Failure | None) -> RunOutcome:
+    run = walk.run
+    failures = tuple(walk.raised.get(failure, failure) for failure in run.failures)
+    troubled = bool(failures or run.retries)
+    return RunOutcome(
+        run_id=run.id,
+        status=status,
+        stop_reason=reason,
+        quality="failed" if status in ("failed", "cancelled") else "degraded" if troubled else "clean",
+        state=MappingProxyType(run.root.values),
+        path=tuple(run.path),
+        error=error,
+        gates=run.open_gates(),
+        retries=run.retries,
+        failures=failures,
+        nodes=MappingProxyType(run.diagnostics()),
+    )
+
+
+async def _take_answers(walk: Walk, answers: Sequence[Answer]) -> None:
+    """Put the answers on record, and fail the nodes whose gates have expired."""
+    for answer in answers:
+        record: Record = {"do": "answer", "gate": {"id": answer.gate}, "choice": answer.choice}
+        if answer.note:
+            record["note"] = answer.note
+        if answer.by:
+            record["by"] = answer.by
+        await walk.recorder.record(record, kind="answer", label="")
+    now = walk.clock.now()
+    for frame in tuple(walk.run.paused_frames()):
+        gate = frame.gate
+        if gate is not None and gate.expires_at is not None and gate.expires_at <= now:
+            words = f"nobody answered {gate.node} in time"
+            failure = Failure(node=gate.node, code="gate_expired", message=words, permanent=True)
+            ways: Ways = ways_after_failure(frame.graph.exits[frame.node], frame.values)
+            await walk.record_route(frame, ways, failure)
+
+
+def _check_answers(run: Run, answers: Sequence[Answer], now: float) -> None:
+    """Raise GateRefused for the first answer that cannot be taken."""
+    gates = {gate.id: gate for gate in run.open_gates()}
+    for answer in answers:
+        gate = gates.pop(answer.gate, None)
+        if gate is None:
+            known = answer.gate in run.answered or any(other.gate == answer.gate for other in answers)
+            status = "already_answered" if known else "unknown"
+            raise GateRefused(status, f"gate {answer.gate} is not open: {status.replace('_', ' ')}")
+        if gate.expires_at is not None and gate.expires_at <= now:
+            raise GateRefused("expired", f"gate {gate.id} has expired")
+        if gate.options and answer.choice not in gate.options:
+            offered = ", ".join(gate.options)
+            raise GateRefused("invalid_choice", f"gate {gate.id} takes {offered}, not {answer.choice!r}")
+
+
+def _trusted(base: State) -> State:
+    """An outcome's own state as it is; anything else is checked and copied."""
+    return base if isinstance(base, MappingProxyType) else freeze_update(base, "the base state")
+
+
+def _failure_outside(error: BaseException) -> Failure | None:
+    """What went wrong around the graph: the log, the listener, the engine itself."""
+    if not isinstance(error, Exception):
+        return None
+    code = getattr(error, "code", "internal")
+    return Failure(node="", code=str(code), message=str(error), exception=error)
+
+
+def _leaf(error: BaseException) -> BaseException:
+    """The first single error inside the groups that parallel branches make of it."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

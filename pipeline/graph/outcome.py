@@ -44,7 +44,8 @@ class Failure:
 
     def plain(self) -> dict[str, Any]:
         """For records and for the nodes behind an `OnFailure` edge."""
-        return {"node": self.node, "code": self.code, "message": self.message, "attempts": self.attempts}
+        plain = {"node": self.node, "code": self.code, "message": self.message, "attempts": self.attempts}
+        return {**plain, "permanent": True} if self.permanent else plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

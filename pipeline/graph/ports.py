@@ -67,7 +67,8 @@ class PhaseTransition:
 
     mode: ConversationMode
     source: str
-    target: str
+    targets: tuple[str, ...]
+    """Several at a fan-out."""
     completed: tuple[str, ...]
     """Labels of the nodes executed so far."""
     outputs: Mapping[str, Any]

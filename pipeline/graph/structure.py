@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Generic
 
 from pipeline.graph.decisions import ContextT, Node, StateT
+from pipeline.graph.edges import Exits
 from pipeline.graph.elements import END, ConversationMode, EdgeSpec, FanOut, Goal, Limits
 from pipeline.graph.reducers import Channel
 from pipeline.graph.regions import Joins
@@ -17,9 +18,9 @@ from pipeline.graph.retry import RetryPolicy
 # No slots: on Python 3.11 a frozen generic with slots cannot be built as `NodeSpec[Context](…)`.
 @dataclass(frozen=True, kw_only=True)
 class NodeSpec(Generic[ContextT, StateT]):
-    """A node with its declarations. A plain function in `GraphStructure.nodes` is a NodeSpec with defaults."""
+    """A node with its declarations. A plain function among a graph's nodes is one with the defaults."""
 
-    run: Node[StateT, ContextT] | None = None
+    run: Node[ContextT, StateT] | None = None
     """The function; exactly one of `run` and `subgraph` is given."""
     subgraph: GraphStructure[ContextT, StateT] | None = None
     """A whole graph as one node: it gets the keys of `reads`, and gives back those of `writes`."""
@@ -57,7 +58,7 @@ class GraphStructure(Generic[ContextT, StateT]):
 
     name: str
     entry: str
-    nodes: Mapping[str, Node[StateT, ContextT] | NodeSpec[ContextT, StateT]]
+    nodes: Mapping[str, Node[ContextT, StateT] | NodeSpec[ContextT, StateT]]
     edges: tuple[EdgeSpec, ...]
     limits: Limits = field(default_factory=Limits)
     version: str = "1"
@@ -89,6 +90,11 @@ class GraphStructure(Generic[ContextT, StateT]):
         for edge in self.edges:
             found.setdefault(edge.source, []).append(edge)
         return {node: tuple(edges) for node, edges in found.items()}
+
+    @cached_property
+    def exits(self) -> Mapping[str, Exits]:
+        """The edges out of each node, sorted by kind."""
+        return {node: Exits.of(self.edges_from(node)) for node in self.nodes}
 
     @cached_property
     def successors(self) -> Mapping[str, tuple[str, ...]]:

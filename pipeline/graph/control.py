@@ -1,0 +1,93 @@
+"""Reaching a run from outside: ask it to halt at the next node boundary, or abort it at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from pipeline.domain.errors import GraphError
+
+
+class Interruption:
+    """A stop button for a part of a task. `request` may come before, during or after that part.
+
+    It arrives as a cancellation of the task and leaves the part as the error that `make_error` gives, so that
+    it can be told from a cancellation of the task itself, which passes through.
+    """
+
+    def __init__(self, make_error: Callable[[], Exception]) -> None:
+        self._make_error = make_error
+        self._requested = False
+        self._task: asyncio.Task[object] | None = None
+
+    @property
+    def requested(self) -> bool:
+        """Whether somebody pressed it."""
+        return self._requested
+
+    def request(self) -> None:
+        """Interrupt the guarded part now, or as soon as it begins."""
+        if self._requested:
+            return
+        self._requested = True
+        if self._task is not None:
+            self._task.cancel()
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """Run a part that `request` interrupts with the error."""
+        if self._requested:
+            raise self._make_error()
+        task = asyncio.current_task()
+        others = task.cancelling() if task is not None else 0
+        self._task = task
+        try:
+            yield
+        except BaseException:
+            # Also when something inside turned the cancellation into an error of its own.
+            if self._take_back(others):
+                raise self._make_error() from None
+            raise
+        else:
+            self._take_back(others)
+        finally:
+            self._task = None
+
+    def _take_back(self, others: int) -> bool:
+        """Undo our cancellation of the task. False when there was none, or when a foreign one came too."""
+        task, self._task = self._task, None
+        return self._requested and task is not None and task.uncancel() <= others
+
+
+class RunAborted(GraphError):
+    """The run was aborted through its control."""
+
+    code = "aborted"
+
+
+class RunControl:
+    """The handle of one `run` or `resume` call."""
+
+    def __init__(self) -> None:
+        self._abort = Interruption(lambda: RunAborted("the run was aborted"))
+        self._pause = False
+
+    @property
+    def pause_requested(self) -> bool:
+        """Whether the run is to halt at its next node boundary."""
+        return self._pause
+
+    def request_pause(self) -> None:
+        """Finish the nodes in progress, then halt; `resume` goes on with the next ones."""
+        self._pause = True
+
+    def abort(self) -> None:
+        """Cut the nodes in progress off, keep what they had kept, and end as `cancelled`; resumable."""
+        self._abort.request()
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """The part that `abort` interrupts with RunAborted."""
+        with self._abort.guard():
+            yield

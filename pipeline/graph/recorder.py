@@ -1,0 +1,109 @@
+"""Where a run's records and events go: into the run itself, then to the log, then to whoever listens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline.graph.events import BranchesJoined, Checkpointed, CheckpointKind, GraphEvent, Listener
+from pipeline.graph.ports import RunLog
+from pipeline.graph.records import Head, Record
+from pipeline.graph.run_state import Run
+from pipeline.graph.snapshots import dump
+
+FIRST_SNAPSHOT = 64
+"""Records before the first snapshot. Each further one comes after twice as many, so that all of them
+together weigh about as much as the records that they save reading."""
+
+
+class RunRecorder:
+    """One call's way to the outside."""
+
+    def __init__(self, run: Run, head: Head, log: RunLog | None, listener: Listener | None) -> None:
+        self._run = run
+        self._head: Head | None = head if run.records == 0 else None
+        self._log = log
+        self._listener = listener
+        self._last: list[Record] = []
+        self._failure: Exception | None = None
+        self._snapshot_at = FIRST_SNAPSHOT
+        while self._snapshot_at <= run.records:
+            self._snapshot_at *= 2
+
+    async def emit(self, event: GraphEvent) -> None:
+        """Tell the listener."""
+        if self._listener is not None:
+            await self._listener(event)
+
+    async def record(
+        self, record: Record, *, kind: CheckpointKind, label: str, values: Mapping[str, Any] | None = None
+    ) -> None:
+        """Apply the record and hand it to the log.
+
+        The records that bring the run to its end are kept for `finish`, so that a log can make them part
+        of the commit that the outcome leads to.
+        """
+        self._run.apply(record, values)
+        if self._log is None:
+            return
+        if self._head is not None:
+            record["head"], self._head = self._head, None
+        if self._run.root.at_rest:
+            self._last.append(record)
+        else:
+            self._append(record)
+        await self.emit(Checkpointed(kind, label))
+        if self._run.records >= self._snapshot_at and not self._run.root.at_rest:
+            self._snapshot_at *= 2
+            await self.record({"do": "snapshot", "run": dump(self._run)}, kind="snapshot", label="")
+
+    async def barrier(self) -> None:
+        """Return when every record is durable."""
+        if self._log is not None:
+            try:
+                await self._log.barrier()
+            except Exception as error:
+                self._failure = error
+                raise
+
+    async def finish(self, record: Record) -> None:
+        """The run is over: its last records."""
+        self._run.apply(record)
+        if self._log is None:
+            return
+        if self._head is not None:
+            record["head"], self._head = self._head, None
+        try:
+            await self._log.finish([*self._last, record])
+        except Exception as error:
+            self._failure = error
+            raise
+        await self.emit(Checkpointed("end", ""))
+
+    def append_unawaited(self, record: Record) -> None:
+        """For a call that is being cancelled: apply and queue, nothing more."""
+        self._run.apply(record)
+        if self._log is not None and self._failure is None:
+            if self._head is not None:
+                record["head"], self._head = self._head, None
+            self._append(record)
+
+    async def tell_joins(self, run: Run) -> None:
+        """Tell of the fan-outs that the last record brought to their end."""
+        if run.joined:
+            joined, run.joined = run.joined, []
+            for join in joined:
+                await self.emit(BranchesJoined(join.source, join.join, join.finished, join.failed))
+
+    def raise_failure(self) -> None:
+        """Raise what the log raised, so that nobody takes it for a node's own failure."""
+        if self._failure is not None:
+            raise self._failure
+
+    def _append(self, record: Record) -> None:
+        assert self._log is not None  # noqa: S101 - for the type checker
+        try:
+            self._log.append(record)
+        except Exception as error:
+            self._failure = error
+            raise

@@ -1,0 +1,82 @@
+"""From a run's records back to the run: the newest state that can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+from pipeline.domain.errors import GraphError
+from pipeline.graph.merging import channels_of, folded
+from pipeline.graph.plain import freeze_update
+from pipeline.graph.records import GraphChanged, Head, RawRecord, Record, head_of, valid_records
+from pipeline.graph.run_state import Run
+from pipeline.graph.snapshots import load
+from pipeline.graph.spec import GraphSpec
+
+_UNFIT = (KeyError, TypeError, ValueError, AttributeError, GraphError)
+"""What applying a record raises that was damaged, or belongs to another run."""
+
+
+class Replayed(NamedTuple):
+    """A run as it was when it stopped."""
+
+    run: Run
+    head: Head
+    kept: int
+    """How many of the records count."""
+    void: int
+    """How many behind them could not be read, or stand behind one that could not."""
+
+
+def seeded(graph: GraphSpec[Any, Any], base: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """A run's first state: `base`, with `inputs` put through the channels."""
+    return folded(base, channels_of(graph.channels), freeze_update(inputs, "the inputs"))
+
+
+def replay(
+    graph: GraphSpec[Any, Any], records: Sequence[RawRecord], base: Mapping[str, Any], *, force: bool = False
+) -> Replayed:
+    """The run behind `records`, up to the first one that cannot be read.
+
+    Raises RunUnreadable without a readable first record, and GraphChanged when the run belongs to another
+    version of the graph, unless `force`.
+    """
+    valid = valid_records(records)
+    head = head_of(valid)
+    if head["signature"] != graph.signature and not force:
+        raise GraphChanged(
+            f"run {head['run']} was recorded with graph {head['graph']} ({head['signature']}), and this is "
+            f"{graph.name} ({graph.signature}): start it anew, or resume it by force if"
+            " the change does not matter"
+        )
+    readable = next((at for at, record in enumerate(valid) if record is None), len(valid))
+    kept = readable
+    while True:
+        run, reached = _rebuilt(graph, head, cast("Sequence[Record]", valid[:kept]), base)
+        if reached == kept:
+            return Replayed(run, head, kept, len(valid) - kept)
+        kept = reached
+
+
+def _rebuilt(
+    graph: GraphSpec[Any, Any], head: Head, records: Sequence[Record], base: Mapping[str, Any]
+) -> tuple[Run, int]:
+    """The run after as many of `records` as fit, from the newest snapshot on; and how many that are."""
+    for at in range(len(records) - 1, 0, -1):
+        if records[at].get("do") == "snapshot":
+            try:
+                run = load(records[at]["run"], head["run"], graph)
+            except _UNFIT:
+                continue
+            return _applied(run, records, at + 1)
+    run = Run.begin(head["run"], graph, seeded(graph, base, head["inputs"]), head["entry"] or graph.entry)
+    return _applied(run, records, 0)
+
+
+def _applied(run: Run, records: Sequence[Record], start: int) -> tuple[Run, int]:
+    for at in range(start, len(records)):
+        try:
+            run.apply(records[at])
+        except _UNFIT:
+            return run, at
+    return run, len(records)
