@@ -33,7 +33,14 @@ _CONSTANT_NAMES: Final[Mapping[str, bool | None]] = {"true": True, "false": Fals
 
 
 class Refused(Exception):
-    """The text is not an expression of the language; the message says why and where."""
+    """The text is not an expression of the language; the message says why.
+
+    `offset` is where, in bytes of the text as UTF-8 (Python's syntax trees count so), where one is known.
+    """
+
+    def __init__(self, why: str, offset: int | None = None) -> None:
+        super().__init__(why)
+        self.offset = offset
 
 
 class Absent(Exception):
@@ -49,7 +56,7 @@ def compile_tree(node: ast.expr) -> Evaluator:
 
 
 def _refused(node: ast.expr, what: str) -> Refused:
-    return Refused(f"{what} at character {node.col_offset + 1} is not allowed")
+    return Refused(f"{what} is not allowed", node.col_offset)
 
 
 def _constant(node: ast.Constant) -> Evaluator:
@@ -99,7 +106,7 @@ def _attribute(node: ast.Attribute) -> Evaluator:
 
 def _check_key(node: ast.expr, name: str) -> None:
     if name.startswith("_"):
-        raise _refused(node, f"{name}, which begins with an underscore,")
+        raise _refused(node, f"{name}, a name that begins with an underscore,")
 
 
 def _subscript(node: ast.Subscript) -> Evaluator:

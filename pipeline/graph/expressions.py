@@ -43,9 +43,7 @@ class Expression:
         try:
             return cls(text=text, evaluator=compile_tree(_tree(text)))
         except Refused as refused:
-            shown = text.strip()
-            shown = shown if len(shown) <= 80 else shown[:79] + "…"
-            raise GraphError(f"the expression {shown!r} is refused: {refused}") from None
+            raise _refusal(text.strip(), refused) from None
 
     @classmethod
     def parse_or_none(cls, text: str) -> Expression | None:
@@ -80,6 +78,15 @@ def expression_problem(text: str) -> str:
     return ""
 
 
+def _refusal(text: str, refused: Refused) -> GraphError:
+    shown = text if len(text) <= 80 else text[:79] + "…"
+    where = ""
+    if refused.offset is not None:
+        before = text.encode()[: refused.offset].decode()
+        where = f" (character {len(before) + 1})"
+    return GraphError(f"the expression {shown!r} is refused: {refused}{where}")
+
+
 def _root(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
     """The two roots may be any mapping; inside them only the exact plain types are looked at."""
     return mapping if type(mapping) in MAPPINGS else MappingProxyType(mapping)
@@ -93,7 +100,7 @@ def _tree(text: str) -> ast.expr:
             warnings.simplefilter("error")
             tree = ast.parse(text.strip(), mode="eval").body
     except SyntaxError as error:
-        raise Refused(f"{error.msg} at character {error.offset or 1}") from None
+        raise Refused(f"{error.msg} (character {error.offset or 1})") from None
     except (ValueError, RecursionError, MemoryError):
         raise Refused("it cannot be read as an expression") from None
     _check_size(tree)

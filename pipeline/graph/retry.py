@@ -16,6 +16,7 @@ class RetryPolicy:
     factor: float = 2.0
     """Each further wait is so many times the one before."""
     max_delay_s: float = 60.0
+    """No wait is longer, before jitter."""
     jitter: float = 0.1
     """Up to this share of the wait is added by chance, so that many runs do not come back at once."""
     retry_on: tuple[type[Exception], ...] = (Exception,)
@@ -23,7 +24,10 @@ class RetryPolicy:
 
     def delay(self, attempt: int, chance: float) -> float:
         """Seconds to wait after the failed `attempt` (1 is the first); `chance` is in [0, 1)."""
-        wait: float = min(self.delay_s * self.factor ** (attempt - 1), self.max_delay_s)
+        try:
+            wait = min(self.delay_s * float(self.factor) ** (attempt - 1), self.max_delay_s)
+        except OverflowError:
+            wait = self.max_delay_s if self.delay_s > 0 else 0.0
         return wait * (1.0 + self.jitter * chance)
 
     def covers(self, error: Exception) -> bool:
