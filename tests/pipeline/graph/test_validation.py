@@ -89,6 +89,14 @@ def test_several_mistakes_are_told_at_once() -> None:
             graph_of(specs={"a": spec_of(writes=("k", "k"))}),
             "node a: write k: declared more than once; remove the others",
         ),
+        (
+            graph_of(specs={"a": spec_of(writes=("k",), nullable=("k", "k"))}),
+            "node a: nullable k: declared more than once; remove the others",
+        ),
+        (
+            graph_of(specs={"a": spec_of(goes_to=(END, END))}),
+            "node a: goes_to end: declared more than once; remove the others",
+        ),
     ],
 )
 def test_a_duplicate_is_named_once(graph: Graph, line: str) -> None:
