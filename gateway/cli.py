@@ -61,7 +61,17 @@ def _parser() -> argparse.ArgumentParser:
         if name == "get":
             action.add_argument("ids", nargs="*", metavar="MODEL", help="only these (default: all)")
         action.set_defaults(run=_models, action=name)
+
+    _add_graph(commands.add_parser("graph", help="look at the graphs"))
     return parser
+
+
+def _add_graph(graph: argparse.ArgumentParser) -> None:
+    actions = graph.add_subparsers(title="actions", required=True, metavar="ACTION")
+    show = actions.add_parser("show", help="a graph as a mermaid picture; without a name, which there are")
+    show.add_argument("graph", nargs="?", metavar="NAME_OR_FILE", help="a shipped graph, or a JSON file")
+    show.add_argument("--json", action="store_true", help="print the graph document instead of the picture")
+    show.set_defaults(run=_graph_show)
 
 
 def _common() -> argparse.ArgumentParser:
@@ -110,6 +120,12 @@ def _models(options: argparse.Namespace) -> int:
     if options.action == "get":
         return models_get(models_dir, tuple(options.ids))
     return models_list(models_dir) if options.action == "list" else models_verify(models_dir)
+
+
+def _graph_show(options: argparse.Namespace) -> int:
+    from gateway.graphs import graph_list, graph_show
+
+    return graph_list() if options.graph is None else graph_show(options.graph, as_json=options.json)
 
 
 def _complain(line: str) -> None:

@@ -5,10 +5,17 @@ conversation:   intake ──▶ agent ──▶ (done, blocked: end │ else: a
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from pipeline.agent.node import after_agent, agent
 from pipeline.graph.spec import END, EdgeSpec, GraphSpec, Route
 from pipeline.intake.node import intake
 from pipeline.runtime.context import RunContext
+
+
+def shipped_graphs() -> Mapping[str, Callable[[], GraphSpec[RunContext]]]:
+    """Every graph that comes with Parlour, by its name."""
+    return {"conversation": conversation_graph}
 
 
 def conversation_graph() -> GraphSpec[RunContext]:
