@@ -82,7 +82,7 @@ class Checkpointed(NamedTuple):
 
 
 class RunCompleted(NamedTuple):
-    """The last event of every `run` and `resume` call: exactly once, also after an error or a cancellation."""
+    """The last event of every `run` and `resume` call: one, also after an error or a cancellation."""
 
     outcome: RunOutcome
 

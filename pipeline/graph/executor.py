@@ -26,6 +26,7 @@ from pipeline.graph.records import GateRefused, Head, RawRecord, Record, RunEnde
 from pipeline.graph.replaying import replay, seeded
 from pipeline.graph.run_state import Run
 from pipeline.graph.spec import GraphSpec
+from pipeline.graph.surroundings import Surroundings
 from pipeline.graph.walk import RunStopped, Walk
 
 NOTHING: Final[State] = MappingProxyType({})
@@ -122,7 +123,7 @@ class Executor(Generic[ContextT, StateT]):
     ) -> RunOutcome:
         """One call, from the first node to exactly one completion event."""
         limits = self._graph.limits
-        walk = Walk(
+        around = Surroundings(
             run=run,
             context=context,
             limits=limits,
@@ -132,14 +133,14 @@ class Executor(Generic[ContextT, StateT]):
             phase=self._phase,
             recorder=recorder,
             pause_requested=lambda: control.pause_requested,
-            begun=run.steps,
         )
+        walk = Walk(around)
         try:
             status, reason, error = await self._walked(walk, control, answers)
             await _close(walk, status, reason)
         except BaseException as caught:  # noqa: BLE001 - one completion event, then it goes on its way
             if not isinstance(caught, Exception):
-                recorder.append_unawaited({"do": "cancel", "kept": walk.kept()})
+                recorder.append_unawaited({"do": "cancel", "kept": walk.attempts.kept()})
             cause = _leaf(caught)
             ended: tuple[RunStatus, StopReason] = (
                 ("failed", "error") if isinstance(caught, Exception) else ("cancelled", "aborted")
@@ -154,7 +155,7 @@ class Executor(Generic[ContextT, StateT]):
     async def _walked(
         self, walk: Walk, control: RunControl, answers: Sequence[Answer]
     ) -> tuple[RunStatus, StopReason, Failure | None]:
-        run, deadline = walk.run, self._clock.timeout(walk.limits.max_seconds)
+        run, deadline = walk.run, self._clock.timeout(walk.around.limits.max_seconds)
         try:
             with control.guard():
                 async with deadline:
@@ -165,7 +166,7 @@ class Executor(Generic[ContextT, StateT]):
             if isinstance(cause, RunAborted):
                 return "cancelled", "aborted", None
             if isinstance(cause, TimeoutError) and deadline.expired():
-                words = f"the run took longer than {walk.limits.max_seconds:g} seconds"
+                words = f"the run took longer than {walk.around.limits.max_seconds:g} seconds"
                 return "failed", "timeout", Failure(node="", code="timeout", message=words)
             if isinstance(cause, RunStopped):
                 return "failed", cause.reason, Failure(node="", code=cause.reason, message=str(cause))
@@ -184,22 +185,22 @@ def _verdict(walk: Walk) -> tuple[RunStatus, StopReason, Failure | None]:
             "no_terminal" if failure is not None and failure.code == "no_terminal" else "error"
         )
         return "failed", reason, failure if failure is None else walk.raised.get(failure, failure)
-    if walk.run.open_gates() and not walk.pause_requested():
+    if walk.run.open_gates() and not walk.around.pause_requested():
         return "paused", "waiting_for_user", None
     return "paused", "pause_requested", None
 
 
 async def _close(walk: Walk, status: RunStatus, reason: StopReason) -> None:
     """The records that end the call, made durable."""
-    recorder = walk.recorder
+    recorder = walk.around.recorder
     if status in ("completed", "failed"):
-        kept = walk.kept()
+        kept = walk.attempts.kept()
         if kept:
             await recorder.record({"do": "cancel", "kept": kept}, kind="cancel", label="")
         await recorder.finish({"do": "end", "status": status, "reason": reason})
         return
     if status == "cancelled":
-        await recorder.record({"do": "cancel", "kept": walk.kept()}, kind="cancel", label="")
+        await recorder.record({"do": "cancel", "kept": walk.attempts.kept()}, kind="cancel", label="")
     else:
         await recorder.record({"do": "pause", "reason": reason}, kind="pause", label="")
     await recorder.barrier()
@@ -232,8 +233,8 @@ async def _take_answers(walk: Walk, answers: Sequence[Answer]) -> None:
             record["note"] = answer.note
         if answer.by:
             record["by"] = answer.by
-        await walk.recorder.record(record, kind="answer", label="")
-    now = walk.clock.now()
+        await walk.around.recorder.record(record, kind="answer", label="")
+    now = walk.around.clock.now()
     for frame in tuple(walk.run.paused_frames()):
         gate = frame.gate
         if gate is not None and gate.expires_at is not None and gate.expires_at <= now:

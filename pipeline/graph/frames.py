@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pipeline.graph.decisions import EndReason
 from pipeline.graph.elements import END, FanOut
-from pipeline.graph.merging import channels_of
+from pipeline.graph.merging import channels_of, folded, folded_batch
 from pipeline.graph.outcome import Failure, Gate
 from pipeline.graph.reducers import Channel
 from pipeline.graph.structure import GraphStructure
@@ -27,7 +27,7 @@ NO_INPUTS: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(slots=True, kw_only=True)
 class Frame:
-    """One line of execution. Only `Run.apply` changes it."""
+    """One line of execution. Only `applying` changes it."""
 
     id: str
     """Empty for the run's own; else the parent's id, a slash, and the branch or the subgraph's node."""
@@ -83,6 +83,18 @@ class Frame:
     def policy(self) -> FanOut:
         """How the branches behind `node` fail and meet."""
         return self.graph.specs[self.node].fan_out or self.graph.fan_out
+
+    def write(self, update: Mapping[str, Any]) -> None:
+        """Put one frozen update into the state."""
+        self.values = folded(self.values, self.channels, update)
+        if self.parent is not None and update:
+            self.updates.append(update)
+
+    def write_batch(self, updates: list[Mapping[str, Any]]) -> None:
+        """Put several into it, in order."""
+        self.values = folded_batch(self.values, self.channels, updates)
+        if self.parent is not None:
+            self.updates += updates
 
 
 def root_frame(graph: GraphStructure[Any, Any], values: Mapping[str, Any], entry: str) -> Frame:

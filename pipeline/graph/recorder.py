@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pipeline.graph.applying import apply
 from pipeline.graph.events import BranchesJoined, Checkpointed, CheckpointKind, GraphEvent, Listener
 from pipeline.graph.ports import RunLog
 from pipeline.graph.records import Head, Record
@@ -43,7 +44,7 @@ class RunRecorder:
         The records that bring the run to its end are kept for `finish`, so that a log can make them part
         of the commit that the outcome leads to.
         """
-        self._run.apply(record, values)
+        apply(self._run, record, values)
         if self._log is None:
             return
         if self._head is not None:
@@ -68,7 +69,7 @@ class RunRecorder:
 
     async def finish(self, record: Record) -> None:
         """The run is over: its last records."""
-        self._run.apply(record)
+        apply(self._run, record)
         if self._log is None:
             return
         if self._head is not None:
@@ -82,7 +83,7 @@ class RunRecorder:
 
     def append_unawaited(self, record: Record) -> None:
         """For a call that is being cancelled: apply and queue, nothing more."""
-        self._run.apply(record)
+        apply(self._run, record)
         if self._log is not None and self._failure is None:
             if self._head is not None:
                 record["head"], self._head = self._head, None

@@ -146,6 +146,14 @@ def head_of(records: Sequence[RawRecord]) -> Head:
     }
 
 
+def about(frame: str, node: str, record: Record) -> Record:
+    """The record, with the frame and the node that it is about."""
+    record["node"] = node
+    if frame:
+        record["frame"] = frame
+    return record
+
+
 def plain_gate(gate: Gate) -> dict[str, Any]:
     """A gate for a record, without what is empty; its node stands beside it."""
     plain: dict[str, Any] = {"id": gate.id}

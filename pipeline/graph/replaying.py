@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from pipeline.domain.errors import GraphError
+from pipeline.graph.applying import apply
 from pipeline.graph.merging import channels_of, folded
 from pipeline.graph.plain import freeze_update
 from pipeline.graph.records import GraphChanged, Head, RawRecord, Record, head_of, valid_records
@@ -76,7 +77,7 @@ def _rebuilt(
 def _applied(run: Run, records: Sequence[Record], start: int) -> tuple[Run, int]:
     for at in range(start, len(records)):
         try:
-            run.apply(records[at])
+            apply(run, records[at])
         except _UNFIT:
             return run, at
     return run, len(records)

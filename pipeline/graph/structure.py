@@ -106,8 +106,16 @@ class GraphStructure(Generic[ContextT, StateT]):
 
     @cached_property
     def joins(self) -> Joins:
-        """Where parallel branches meet."""
-        return Joins(self.successors, END)
+        """Where parallel branches meet.
+
+        A node that may return `End` ends its branch only, so that it is no way past the join.
+        """
+        declared = dict(self.successors)
+        for node, spec in self.specs.items():
+            by_edge = any(END in edge.targets() for edge in self.edges_from(node))
+            if END in (spec.goes_to or ()) and not by_edge and len(declared[node]) > 1:
+                declared[node] = tuple(target for target in declared[node] if target != END)
+        return Joins(declared, END)
 
     def edges_from(self, node: str) -> tuple[EdgeSpec, ...]:
         """The edges out of `node`, in declaration order."""

@@ -1,0 +1,216 @@
+"""The one function that moves a run on: `apply`, one record at a time.
+
+The executor changes a run only by applying the record of what has happened, and resuming applies the
+recorded ones again: both give the same run because it is the same code. Nothing here waits or decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from pipeline.graph.decisions import EndReason
+from pipeline.graph.frames import NO_INPUTS, Frame, subgraph_frame
+from pipeline.graph.merging import ANSWERS, CLEARED, folded, folded_batch
+from pipeline.graph.moving import close, leave, rest
+from pipeline.graph.plain import freeze, freeze_update
+from pipeline.graph.records import Record, read_failure, read_gate
+from pipeline.graph.run_state import Run
+
+_END_REASONS: Final[Mapping[str, EndReason]] = {
+    "end waiting_for_user": "waiting_for_user",
+    "end blocked": "blocked",
+}
+
+
+def apply(run: Run, record: Record, values: Mapping[str, Any] | None = None) -> None:
+    """Move the run on by one record.
+
+    `values`, for a step, is what `values_after` gave for its update, to spare the second folding.
+    Raises KeyError, TypeError, ValueError or GraphError for a record that does not fit the run.
+    """
+    run.records += 1
+    if record["do"] == "step":
+        _step(run, record, values)
+    else:
+        _APPLY[record["do"]](run, record)
+
+
+def values_after(run: Run, frame: Frame, update: Mapping[str, Any]) -> dict[str, Any]:
+    """The frame's state once its node has ended with `update`; the subgraph's writes, if it has one.
+
+    Raises GraphError for an update that a channel cannot take.
+    """
+    updates = _updates_of(frame, update, revisited=run.visits(frame.label) > 0)
+    if len(updates) == 1 and updates[0] is update:
+        return folded(frame.values, frame.channels, update)
+    return folded_batch(frame.values, frame.channels, updates)
+
+
+def values_after_failure(run: Run, frame: Frame) -> dict[str, Any]:
+    """The frame's state once its node has failed for good."""
+    updates = _updates_of(frame, NO_INPUTS, revisited=run.visits(frame.label) > 0, failed=True)
+    return folded_batch(frame.values, frame.channels, updates)
+
+
+def given_back(frame: Frame, child: Frame) -> list[Mapping[str, Any]]:
+    """What a finished subgraph writes into the state around it: its node's `writes`, or everything."""
+    writes = frame.graph.specs[frame.node].writes
+    if writes is None:
+        return list(child.updates)
+    kept = ({key: value for key, value in update.items() if key in writes} for update in child.updates)
+    return [update for update in kept if update]
+
+
+def _step(run: Run, record: Record, values: Mapping[str, Any] | None) -> None:
+    frame, node = run.frames[record.get("frame", "")], record["node"]
+    if frame.status not in ("ready", "inside") or frame.node != node:
+        raise ValueError(f"a step of {node} where {frame.node} was to come")
+    _count(run, frame, record)
+    failure = read_failure(record["error"]) if "error" in record else None
+    if failure is not None:
+        run.failures.append(failure)
+    _take_update(run, frame, record, values)
+    frame.last = node
+    frame.effects = {}
+    if "gate" in record:
+        frame.status = "paused"
+        frame.gate = read_gate(record["gate"], frame.label)
+        return
+    if node in frame.graph.terminals:
+        frame.settled = True
+    decision = record.get("decision", "next")
+    if decision.startswith("end"):
+        frame.settled = True
+        frame.end_reason = _END_REASONS.get(decision, "completed")
+    leave(run, frame, record, failure)
+
+
+def _count(run: Run, frame: Frame, record: Record) -> None:
+    label = frame.label
+    run.steps += 1
+    totals = run.totals_of(label)
+    if "skipped" not in record:
+        run.path.append(label)
+        totals.visits += 1
+        totals.attempts += 1
+    totals.seconds += record.get("seconds", 0.0)
+    totals.decision = record.get("decision", "next")
+    if "edge_errors" in record:
+        totals.edge_errors += tuple(record["edge_errors"])
+    totals.missing = tuple(record.get("missing", ()))
+
+
+def _take_update(run: Run, frame: Frame, record: Record, values: Mapping[str, Any] | None) -> None:
+    if "skipped" in record:
+        return
+    update = record.get("update", NO_INPUTS)
+    if values is None:
+        update = freeze_update(update)
+    updates = _updates_of(frame, update, revisited=run.visits(frame.label) > 1, failed="error" in record)
+    frame.values = folded_batch(frame.values, frame.channels, updates) if values is None else values
+    if frame.parent is not None:
+        frame.updates += updates
+    if frame.status == "inside":
+        close(run, frame)
+    if "phase" in record:
+        frame.write(freeze_update(record["phase"]))
+
+
+def _updates_of(
+    frame: Frame, update: Mapping[str, Any], *, revisited: bool, failed: bool = False
+) -> list[Mapping[str, Any]]:
+    """What a finished visit changes, in order: stale nullable keys, a subgraph's writes, the update."""
+    nullable = frame.graph.specs[frame.node].nullable
+    updates: list[Mapping[str, Any]] = []
+    if revisited and nullable:
+        updates.append(dict.fromkeys(nullable, CLEARED))
+    if frame.status == "inside" and not failed:
+        updates += given_back(frame, frame.children[frame.node])
+    if update:
+        updates.append(update)
+    return updates
+
+
+def _retry(run: Run, record: Record) -> None:
+    run.retries += 1
+    run.totals_of(run.frames[record.get("frame", "")].label).attempts += 1
+
+
+def _enter(run: Run, record: Record) -> None:
+    frame = run.frames[record.get("frame", "")]
+    if frame.status != "ready" or frame.node != record["node"]:
+        raise ValueError(f"{record['node']} is entered where {frame.node} was to come")
+    child = subgraph_frame(frame)
+    frame.status = "inside"
+    frame.children = {frame.node: child}
+    run.frames[child.id] = child
+
+
+def _effect(run: Run, record: Record) -> None:
+    frame = run.frames[record.get("frame", "")]
+    key, state = record["key"], record["state"]
+    if state == "failed":
+        frame.effects.pop(key, None)
+    else:
+        frame.effects[key] = (state, freeze(record.get("result")))
+
+
+def _answer(run: Run, record: Record) -> None:
+    frame = next(
+        frame
+        for frame in run.paused_frames()
+        if frame.gate is not None and frame.gate.id == record["gate"]["id"]
+    )
+    answer = {"choice": record["choice"], "note": record.get("note", ""), "by": record.get("by", "")}
+    frame.write(freeze_update({ANSWERS: {frame.label: answer}}))
+    run.answered.add(record["gate"]["id"])
+    frame.status = "answered"
+    frame.gate = None
+
+
+def _route(run: Run, record: Record) -> None:
+    frame = run.frames[record.get("frame", "")]
+    failure = read_failure(record["error"]) if "error" in record else None
+    if failure is not None:
+        run.failures.append(failure)
+    if frame.gate is not None:
+        run.answered.add(frame.gate.id)
+        frame.gate = None
+    if "edge_errors" in record:
+        run.totals_of(frame.label).edge_errors += tuple(record["edge_errors"])
+    if "phase" in record:
+        frame.write(freeze_update(record["phase"]))
+    leave(run, frame, record, failure)
+
+
+def _cancel(run: Run, record: Record) -> None:
+    for frame_id, update in record["kept"].items():
+        run.frames[frame_id].write(freeze_update(update))
+
+
+def _fail(run: Run, record: Record) -> None:
+    rest(run, run.frames[record.get("frame", "")], "failed", read_failure(record["error"]))
+
+
+def _end(run: Run, _record: Record) -> None:
+    run.ended = True
+
+
+def _mark(run: Run, _record: Record) -> None:
+    """A record that only says where the run stood."""
+
+
+_APPLY: Final[Mapping[str, Callable[[Run, Record], None]]] = {
+    "retry": _retry,
+    "enter": _enter,
+    "effect": _effect,
+    "answer": _answer,
+    "route": _route,
+    "cancel": _cancel,
+    "fail": _fail,
+    "end": _end,
+    "pause": _mark,
+    "snapshot": _mark,
+    "resume": _mark,
+}

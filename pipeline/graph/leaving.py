@@ -1,0 +1,126 @@
+"""Leaving a node: what its decision means, which gate it opens, and the record that says so."""
+
+from __future__ import annotations
+
+from pipeline.domain.errors import GraphError
+from pipeline.graph.decisions import Continue, End, Goto, Next, NodeDecision, Pause, Revise, State
+from pipeline.graph.edges import Ways, ways_after_success
+from pipeline.graph.elements import END
+from pipeline.graph.frames import NO_INPUTS, Frame
+from pipeline.graph.outcome import Gate
+from pipeline.graph.plain import freeze_update
+from pipeline.graph.ports import PhaseTransition
+from pipeline.graph.records import Record, about
+from pipeline.graph.surroundings import Surroundings
+from pipeline.graph.validation import fan_out_problem
+from pipeline.graph.visit import Visited
+
+
+async def ways_of(
+    around: Surroundings, frame: Frame, decision: NodeDecision, output: State, values: State
+) -> Ways:
+    """Where the frame's node wants to go. Raises GraphError for a decision that cannot be followed."""
+    node = frame.node
+    if node in frame.graph.terminals:
+        return Ways()
+    match decision:
+        case Next():
+            return await ways_along_edges(around, frame, output, values)
+        case Continue():
+            return Ways(targets=(node,))
+        case Goto(node=target):
+            _check_jump(frame, target)
+            return Ways(targets=(target,))
+        case Revise():
+            reviser = frame.graph.specs[node].reviser
+            if reviser is None:
+                raise GraphError(f"node {frame.label} asks for a revision and declares no reviser")
+            return Ways(targets=(reviser,))
+        case End() | Pause():
+            return Ways()
+
+
+async def ways_along_edges(around: Surroundings, frame: Frame, output: State, values: State) -> Ways:
+    """Where the edges lead. Raises GraphError for a route that cannot be followed."""
+    if frame.node in frame.graph.pause_nodes and frame.status != "answered":
+        return Ways()
+    graph = frame.graph
+    scope = {**values, **frame.inputs} if frame.inputs else values
+    ways = await ways_after_success(
+        graph.exits[frame.node], frame.label, output, scope, graph.goal, around.asking
+    )
+    if len(ways.targets) > 1 and graph.exits[frame.node].route is not None:
+        problem = fan_out_problem(graph, frame.node, ways.targets)
+        if problem:
+            raise GraphError(problem)
+    return ways
+
+
+def _check_jump(frame: Frame, target: str) -> None:
+    graph, declared = frame.graph, frame.graph.specs[frame.node].goes_to
+    if target != END and target not in graph.nodes:
+        raise GraphError(f"graph {graph.name}: node {frame.label} jumps to {target}, which does not exist")
+    if declared is not None and target not in declared:
+        raise GraphError(f"node {frame.label} jumps to {target}, not declared in goes_to")
+    leaves = frame.kind == "branch" and target not in (END, frame.join)
+    if leaves and target not in graph.joins.branch(frame.name, frame.join):
+        raise GraphError(f"node {frame.label} jumps to {target}, out of its branch {frame.name}")
+
+
+def phase_update(around: Surroundings, frame: Frame, ways: Ways, output: State, values: State) -> State:
+    """What the phase hook adds to the state when the run moves on to another node."""
+    targets = tuple(target for target in ways.targets if target not in (END, frame.node))
+    if around.phase is None or not targets:
+        return NO_INPUTS
+    transition = PhaseTransition(
+        mode=frame.graph.conversation,
+        source=frame.label,
+        targets=targets,
+        completed=tuple(around.run.path),
+        outputs=output,
+    )
+    return freeze_update(around.phase(transition, values, around.context), "what the phase hook writes")
+
+
+def gate_of(around: Surroundings, frame: Frame, decision: NodeDecision, visit: int) -> Gate | None:
+    """The gate that a decision, or the graph's declaration, opens."""
+    if isinstance(decision, Next) and frame.node in frame.graph.pause_nodes:
+        decision = Pause()
+    if not isinstance(decision, Pause):
+        return None
+    return Gate(
+        id=f"{around.run.id}:{frame.id}/{frame.label}:{visit}",
+        node=frame.label,
+        prompt=decision.prompt,
+        options=decision.options,
+        expires_at=None if decision.expires_s is None else around.clock.now() + decision.expires_s,
+    )
+
+
+def step_record(frame: Frame, visited: Visited, ways: Ways, decision: str) -> Record:
+    """The record that the frame's node has ended."""
+    record: Record = about(frame.id, frame.node, {"do": "step"})
+    if visited.update and frame.status != "inside":
+        record["update"] = visited.update
+    if decision != "next":
+        record["decision"] = decision
+    put_ways(record, ways)
+    if visited.seconds >= 0.0001:
+        record["seconds"] = round(visited.seconds, 4)
+    if visited.attempts > 1:
+        record["attempts"] = visited.attempts
+    if visited.missing:
+        record["missing"] = visited.missing
+    if visited.failure is not None:
+        record["error"] = visited.failure.plain()
+    return record
+
+
+def put_ways(record: Record, ways: Ways) -> None:
+    """Add to a record where the run goes."""
+    if ways.targets:
+        record["to"] = ways.targets
+    if ways.inputs:
+        record["inputs"] = ways.inputs
+    if ways.problems:
+        record["edge_errors"] = tuple(f"{target}: {problem}" for target, problem in ways.problems)
