@@ -67,11 +67,11 @@ class Walk:
 
     def _leave(self, place: str) -> None:
         """A subgraph is through: its inner line has come to its end, and begins anew next time."""
-        self._inside.discard(place)
-        end = f"{place}.{END}"
-        if any(self._between(source, end) for source in self._lines[f"{place}."].ends):
-            self._enter(end)
-        del self._lines[f"{place}."]
+        within = f"{place}."
+        if any(self._between(source, within + END) for source in self._lines[within].ends):
+            self._enter(within + END)
+        self._inside = {inner for inner in self._inside if not f"{inner}.".startswith(within)}
+        self._lines = {prefix: line for prefix, line in self._lines.items() if not prefix.startswith(within)}
 
     def _ways(self, line: _Line, place: str) -> list[tuple[str, int]]:
         """The arrows by which the line comes to `place`, each with its source."""
