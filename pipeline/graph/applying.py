@@ -41,9 +41,9 @@ def values_after(run: Run, frame: Frame, update: Mapping[str, Any]) -> dict[str,
 
     Raises GraphError for an update that a channel cannot take.
     """
-    updates = _updates_of(frame, update, revisited=run.visits(frame.label) > 0)
-    if len(updates) == 1 and updates[0] is update:
+    if frame.status == "ready" and not frame.graph.specs[frame.node].nullable:
         return folded(frame.values, frame.channels, update)
+    updates = _updates_of(frame, update, revisited=run.visits(frame.label) > 0)
     return folded_batch(frame.values, frame.channels, updates)
 
 
@@ -104,6 +104,15 @@ def _count(run: Run, frame: Frame, record: Record) -> None:
 def _take_update(run: Run, frame: Frame, record: Record, values: Mapping[str, Any] | None) -> None:
     if "skipped" in record:
         return
+    if values is not None and frame.parent is None and frame.status == "ready":
+        frame.values = values
+    else:
+        _take_whole(run, frame, record, values)
+    if "phase" in record:
+        frame.write(freeze_update(record["phase"]))
+
+
+def _take_whole(run: Run, frame: Frame, record: Record, values: Mapping[str, Any] | None) -> None:
     update = record.get("update", NO_INPUTS)
     if values is None:
         update = freeze_update(update)
@@ -113,8 +122,6 @@ def _take_update(run: Run, frame: Frame, record: Record, values: Mapping[str, An
         frame.updates += updates
     if frame.status == "inside":
         close(run, frame)
-    if "phase" in record:
-        frame.write(freeze_update(record["phase"]))
 
 
 def _updates_of(

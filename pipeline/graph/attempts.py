@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Awaitable, Mapping
+from typing import Any, Final
 
-from pipeline.graph.decisions import State
+from pipeline.graph.decisions import Next, NodeDecision, NodeResult, State
 from pipeline.graph.events import NodeRetried
-from pipeline.graph.frames import Frame
+from pipeline.graph.frames import NO_INPUTS, Frame
 from pipeline.graph.outcome import Failure
 from pipeline.graph.records import Record, about
 from pipeline.graph.step import Step, enter_step, leave_step
 from pipeline.graph.structure import NodeSpec
 from pipeline.graph.surroundings import Surroundings
 from pipeline.graph.visit import Visited, failure_of, missing_reads, take
+
+_NEXT: Final = Next()
 
 
 class Attempts:
@@ -30,73 +33,77 @@ class Attempts:
             if step.kept and self._around.run.frames.get(frame_id) is step.frame
         }
 
-    # -- the boundary before a node -----------------------------------------------------------
-
     async def visit(self, frame: Frame, spec: NodeSpec[Any, Any], view: State, visit: int) -> Visited:
         """Run the frame's node until it succeeds or no further attempt is worth it."""
-        attempt, seconds = 0, 0.0
+        around, attempt, seconds = self._around, 0, 0.0
+        missing = missing_reads(frame, view)
         while True:
             attempt += 1
-            began = self._around.clock.monotonic()
-            visited = await self._attempt(frame, spec, view, visit, attempt)
-            seconds += self._around.clock.monotonic() - began
-            failure = visited.failure
-            if failure is None or attempt >= spec.attempts or not _worth_another(spec, failure):
-                break
-            delay = spec.retry.delay(attempt, self._around.chance())
-            record: Record = {"do": "retry", "attempts": attempt, "error": failure.plain()}
-            await self._around.recorder.record(
-                about(frame.id, frame.node, record), kind="retry", label=frame.label
-            )
-            await self._around.recorder.emit(NodeRetried(frame.label, attempt, delay, failure))
-            await self._around.clock.sleep(delay)
-        visited.attempts, visited.seconds = attempt, seconds
-        visited.missing = missing_reads(frame, view)
-        return visited
+            step = self._steps[frame.id] = Step(around.run.id, frame, visit, attempt, around.recorder)
+            token = enter_step(step)
+            began = around.clock.monotonic()
+            update: Mapping[str, Any] = NO_INPUTS
+            decision: NodeDecision = _NEXT
+            try:
+                result = await self._called(spec, view)
+                update, decision = take(frame, spec, result), result.decision
+                failure = _reported(frame, result, attempt) if result.error else None
+            except Exception as error:  # noqa: BLE001 - whatever a node raises is that node's failure
+                around.recorder.raise_failure()
+                failure = _raised(frame, spec, error, attempt)
+            finally:
+                leave_step(token)
+            seconds += around.clock.monotonic() - began
+            del self._steps[frame.id]
+            if failure is None:
+                return Visited(update, decision, None, attempt, seconds, missing)
+            if attempt >= spec.attempts or not _worth_another(spec, failure):
+                return Visited(NO_INPUTS, _NEXT, failure, attempt, seconds, missing)
+            await self._wait(frame, spec, failure, attempt)
 
-    async def _attempt(
-        self, frame: Frame, spec: NodeSpec[Any, Any], view: State, visit: int, attempt: int
-    ) -> Visited:
+    def _called(self, spec: NodeSpec[Any, Any], view: State) -> Awaitable[NodeResult]:
         assert spec.run is not None  # noqa: S101 - validated; for the type checker
-        step = Step(
-            run_id=self._around.run.id,
-            frame=frame,
-            visit=visit,
-            attempt=attempt,
-            recorder=self._around.recorder,
-        )
-        self._steps[frame.id] = step
-        token = enter_step(step)
-        deadline = None
+        call = spec.run(view, self._around.context)
+        return call if spec.timeout_s is None else self._within(spec.timeout_s, call)
+
+    async def _within(self, seconds: float, call: Awaitable[NodeResult]) -> NodeResult:
+        deadline = self._around.clock.timeout(seconds)
         try:
-            if spec.timeout_s is None:
-                result = await spec.run(view, self._around.context)
-            else:
-                async with self._around.clock.timeout(spec.timeout_s) as deadline:
-                    result = await spec.run(view, self._around.context)
-            update = take(frame, spec, result)
-        except Exception as error:  # noqa: BLE001 - whatever a node raises is that node's failure
-            self._around.recorder.raise_failure()
-            self._steps.pop(frame.id, None)
-            if deadline is not None and deadline.expired():
-                words = f"node {frame.label} took longer than {spec.timeout_s:g} seconds"
-                failure = Failure(node=frame.label, code="timeout", message=words, attempts=attempt)
-            else:
-                failure = failure_of(frame.label, error, attempt)
-            return Visited(failure=failure)
-        finally:
-            leave_step(token)
-        self._steps.pop(frame.id, None)
-        if result.error:
-            failure = Failure(
-                node=frame.label,
-                code="node_error",
-                message=result.error,
-                attempts=attempt,
-                permanent=result.permanent,
-            )
-            return Visited(failure=failure)
-        return Visited(update=update, decision=result.decision)
+            async with deadline:
+                return await call
+        except TimeoutError:
+            if deadline.expired():
+                raise _DeadlinePassed from None
+            raise
+
+    async def _wait(self, frame: Frame, spec: NodeSpec[Any, Any], failure: Failure, attempt: int) -> None:
+        recorder = self._around.recorder
+        delay = spec.retry.delay(attempt, self._around.chance())
+        record: Record = {"do": "retry", "attempts": attempt, "error": failure.plain()}
+        await recorder.record(about(frame.id, frame.node, record), kind="retry", label=frame.label)
+        await recorder.emit(NodeRetried(frame.label, attempt, delay, failure))
+        await self._around.clock.sleep(delay)
+
+
+class _DeadlinePassed(Exception):
+    pass
+
+
+def _raised(frame: Frame, spec: NodeSpec[Any, Any], error: Exception, attempt: int) -> Failure:
+    if isinstance(error, _DeadlinePassed):
+        words = f"node {frame.label} took longer than {spec.timeout_s:g} seconds"
+        return Failure(node=frame.label, code="timeout", message=words, attempts=attempt)
+    return failure_of(frame.label, error, attempt)
+
+
+def _reported(frame: Frame, result: NodeResult, attempt: int) -> Failure:
+    return Failure(
+        node=frame.label,
+        code="node_error",
+        message=result.error,
+        attempts=attempt,
+        permanent=result.permanent,
+    )
 
 
 def _worth_another(spec: NodeSpec[Any, Any], failure: Failure) -> bool:

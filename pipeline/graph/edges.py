@@ -74,6 +74,8 @@ class Ways:
     problems: list[tuple[str, str]] = field(default_factory=list)
     """Conditions that could not be evaluated: (target, problem)."""
     reasoning: str = ""
+    undecided: bool = False
+    """The decider has to be asked: `decided_ways` finishes this."""
 
 
 def ways_after_failure(exits: Exits, state: State) -> Ways:
@@ -81,10 +83,8 @@ def ways_after_failure(exits: Exits, state: State) -> Ways:
     return _taken(list(exits.on_failure or exits.always), {}, state, Ways())
 
 
-async def ways_after_success(
-    exits: Exits, node: str, output: State, state: State, goal: Goal | None, asking: Asking
-) -> Ways:
-    """The ways on. Raises GraphError for a route that chose something it had not declared."""
+def ways_after_success(exits: Exits, node: str, output: State, state: State) -> Ways:
+    """The ways on, or `undecided`. Raises GraphError for a route that chose what it had not declared."""
     if exits.plain is not None:
         return Ways(targets=exits.plain)
     if exits.route is not None:
@@ -96,9 +96,19 @@ async def ways_after_success(
             taken.append(edge)
             break
     if not taken and exits.decided:
-        taken.append(await _decided(exits.decided, node, output, goal, asking, ways))
+        ways.undecided = True
+        return ways
     taken += exits.on_success
     return _taken(taken or list(exits.always), output, state, ways)
+
+
+async def decided_ways(
+    ways: Ways, exits: Exits, node: str, output: State, state: State, goal: Goal | None, asking: Asking
+) -> Ways:
+    """Finish undecided ways with one question to the decider."""
+    ways.undecided = False
+    chosen = await _decided(exits.decided, node, output, goal, asking, ways)
+    return _taken([chosen, *exits.on_success], output, state, ways)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,6 +42,8 @@ class Frame:
     status: FrameStatus = "ready"
     node: str = ""
     """The next node, or the one that is paused, answered or split."""
+    label: str = ""
+    """The label of `node`."""
     inputs: Mapping[str, Any] = field(default_factory=lambda: NO_INPUTS)
     """What the next node sees besides the state."""
     consecutive: int = 0
@@ -70,11 +72,6 @@ class Frame:
         return self.id.rpartition("/")[2]
 
     @property
-    def label(self) -> str:
-        """The label of `node`."""
-        return self.prefix + self.node
-
-    @property
     def at_rest(self) -> bool:
         """Whether nothing more will happen in this frame."""
         return self.status in AT_REST
@@ -83,6 +80,11 @@ class Frame:
     def policy(self) -> FanOut:
         """How the branches behind `node` fail and meet."""
         return self.graph.specs[self.node].fan_out or self.graph.fan_out
+
+    def at(self, node: str) -> Frame:
+        """This frame, with `node` as the next one."""
+        self.node, self.label = node, self.prefix + node
+        return self
 
     def write(self, update: Mapping[str, Any]) -> None:
         """Put one frozen update into the state."""
@@ -106,8 +108,7 @@ def root_frame(graph: GraphStructure[Any, Any], values: Mapping[str, Any], entry
         channels=channels_of(graph.channels),
         prefix="",
         values=values,
-        node=entry,
-    )
+    ).at(entry)
 
 
 def branch_frame(parent: Frame, target: str, join: str, inputs: Mapping[str, Any]) -> Frame:
@@ -120,10 +121,9 @@ def branch_frame(parent: Frame, target: str, join: str, inputs: Mapping[str, Any
         prefix=parent.prefix,
         values=parent.values,
         parent=parent,
-        node=target,
         inputs=inputs,
         join=join,
-    )
+    ).at(target)
 
 
 def subgraph_frame(parent: Frame) -> Frame:
@@ -142,5 +142,4 @@ def subgraph_frame(parent: Frame) -> Frame:
         prefix=f"{parent.label}.",
         values={**visible, **parent.inputs},
         parent=parent,
-        node=graph.entry,
-    )
+    ).at(graph.entry)

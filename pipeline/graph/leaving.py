@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from pipeline.domain.errors import GraphError
-from pipeline.graph.decisions import Continue, End, Goto, Next, NodeDecision, Pause, Revise, State
-from pipeline.graph.edges import Ways, ways_after_success
+from pipeline.graph.decisions import (
+    Continue,
+    End,
+    Goto,
+    Next,
+    NodeDecision,
+    Pause,
+    Revise,
+    State,
+    decision_name,
+)
+from pipeline.graph.edges import Ways, decided_ways, ways_after_success
 from pipeline.graph.elements import END
 from pipeline.graph.frames import NO_INPUTS, Frame
 from pipeline.graph.outcome import Gate
@@ -16,16 +26,14 @@ from pipeline.graph.validation import fan_out_problem
 from pipeline.graph.visit import Visited
 
 
-async def ways_of(
-    around: Surroundings, frame: Frame, decision: NodeDecision, output: State, values: State
-) -> Ways:
+def ways_of(frame: Frame, decision: NodeDecision, output: State, values: State) -> Ways:
     """Where the frame's node wants to go. Raises GraphError for a decision that cannot be followed."""
     node = frame.node
     if node in frame.graph.terminals:
         return Ways()
     match decision:
         case Next():
-            return await ways_along_edges(around, frame, output, values)
+            return ways_along_edges(frame, output, values)
         case Continue():
             return Ways(targets=(node,))
         case Goto(node=target):
@@ -40,20 +48,30 @@ async def ways_of(
             return Ways()
 
 
-async def ways_along_edges(around: Surroundings, frame: Frame, output: State, values: State) -> Ways:
-    """Where the edges lead. Raises GraphError for a route that cannot be followed."""
+def ways_along_edges(frame: Frame, output: State, values: State) -> Ways:
+    """Where the edges lead, or `undecided`. Raises GraphError for a route that cannot be followed."""
     if frame.node in frame.graph.pause_nodes and frame.status != "answered":
         return Ways()
-    graph = frame.graph
-    scope = {**values, **frame.inputs} if frame.inputs else values
-    ways = await ways_after_success(
-        graph.exits[frame.node], frame.label, output, scope, graph.goal, around.asking
-    )
-    if len(ways.targets) > 1 and graph.exits[frame.node].route is not None:
-        problem = fan_out_problem(graph, frame.node, ways.targets)
+    exits = frame.graph.exits[frame.node]
+    ways = ways_after_success(exits, frame.label, output, _scope(frame, values))
+    if len(ways.targets) > 1 and exits.route is not None:
+        problem = fan_out_problem(frame.graph, frame.node, ways.targets)
         if problem:
             raise GraphError(problem)
     return ways
+
+
+async def ways_by_question(
+    around: Surroundings, frame: Frame, ways: Ways, output: State, values: State
+) -> Ways:
+    """Finish undecided ways."""
+    graph, scope = frame.graph, _scope(frame, values)
+    exits = graph.exits[frame.node]
+    return await decided_ways(ways, exits, frame.label, output, scope, graph.goal, around.asking)
+
+
+def _scope(frame: Frame, values: State) -> State:
+    return {**values, **frame.inputs} if frame.inputs else values
 
 
 def _check_jump(frame: Frame, target: str) -> None:
@@ -69,8 +87,10 @@ def _check_jump(frame: Frame, target: str) -> None:
 
 def phase_update(around: Surroundings, frame: Frame, ways: Ways, output: State, values: State) -> State:
     """What the phase hook adds to the state when the run moves on to another node."""
+    if around.phase is None:
+        return NO_INPUTS
     targets = tuple(target for target in ways.targets if target not in (END, frame.node))
-    if around.phase is None or not targets:
+    if not targets:
         return NO_INPUTS
     transition = PhaseTransition(
         mode=frame.graph.conversation,
@@ -97,13 +117,13 @@ def gate_of(around: Surroundings, frame: Frame, decision: NodeDecision, visit: i
     )
 
 
-def step_record(frame: Frame, visited: Visited, ways: Ways, decision: str) -> Record:
+def step_record(frame: Frame, visited: Visited, ways: Ways) -> Record:
     """The record that the frame's node has ended."""
     record: Record = about(frame.id, frame.node, {"do": "step"})
     if visited.update and frame.status != "inside":
         record["update"] = visited.update
-    if decision != "next":
-        record["decision"] = decision
+    if type(visited.decision) is not Next:
+        record["decision"] = decision_name(visited.decision)
     put_ways(record, ways)
     if visited.seconds >= 0.0001:
         record["seconds"] = round(visited.seconds, 4)

@@ -46,8 +46,10 @@ def folded(
 ) -> dict[str, Any]:
     """`values` with one update in it. Raises GraphError when a channel cannot take its part."""
     merged = {**values, **update}
-    for key in channels.keys() & update.keys():
-        merged[key] = channels[key].fold(values.get(key, MISSING), (update[key],))
+    for key in update:
+        channel = channels.get(key)
+        if channel is not None:
+            merged[key] = channel.fold(values.get(key, MISSING), (update[key],))
     return merged
 
 

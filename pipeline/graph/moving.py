@@ -39,7 +39,7 @@ def move(run: Run, frame: Frame, target: str, inputs: Mapping[str, Any]) -> None
         rest(run, frame, "arrived")
     else:
         frame.consecutive = frame.consecutive + 1 if target == frame.last else 0
-        frame.node, frame.status = target, "ready"
+        frame.at(target).status = "ready"
         frame.inputs = freeze_update(inputs) if inputs else NO_INPUTS
 
 

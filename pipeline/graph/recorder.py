@@ -24,7 +24,9 @@ class RunRecorder:
         self._run = run
         self._head: Head | None = head if run.records == 0 else None
         self._log = log
-        self._listener = listener
+        self.listener = listener
+        self.marks: list[Checkpointed] = []
+        """Checkpoints that the listener has not been told of."""
         self._last: list[Record] = []
         self._failure: Exception | None = None
         self._snapshot_at = FIRST_SNAPSHOT
@@ -33,11 +35,16 @@ class RunRecorder:
 
     async def emit(self, event: GraphEvent) -> None:
         """Tell the listener."""
-        if self._listener is not None:
-            await self._listener(event)
+        if self.listener is not None:
+            await self.listener(event)
 
-    async def record(
-        self, record: Record, *, kind: CheckpointKind, label: str, values: Mapping[str, Any] | None = None
+    async def record(self, record: Record, *, kind: CheckpointKind, label: str) -> None:
+        """As `write`, and tell of it."""
+        self.write(record, kind, label)
+        await self.tell_marks()
+
+    def write(
+        self, record: Record, kind: CheckpointKind, label: str, values: Mapping[str, Any] | None = None
     ) -> None:
         """Apply the record and hand it to the log.
 
@@ -53,10 +60,16 @@ class RunRecorder:
             self._last.append(record)
         else:
             self._append(record)
-        await self.emit(Checkpointed(kind, label))
+        if self.listener is not None:
+            self.marks.append(Checkpointed(kind, label))
         if self._run.records >= self._snapshot_at and not self._run.root.at_rest:
             self._snapshot_at *= 2
-            await self.record({"do": "snapshot", "run": dump(self._run)}, kind="snapshot", label="")
+            self.write({"do": "snapshot", "run": dump(self._run)}, "snapshot", "")
+
+    async def tell_marks(self) -> None:
+        """Tell of the checkpoints written since."""
+        while self.marks:
+            await self.emit(self.marks.pop(0))
 
     async def barrier(self) -> None:
         """Return when every record is durable."""

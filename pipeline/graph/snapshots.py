@@ -82,7 +82,7 @@ def _dump_frame(frame: Frame) -> dict[str, Any]:
 def _load_frame(run: Run, frame: Frame, plain: Mapping[str, Any]) -> None:
     run.frames[frame.id] = frame
     status: FrameStatus = plain["status"]
-    frame.status, frame.node = status, plain["node"]
+    frame.at(plain["node"]).status = status
     frame.values, frame.inputs = freeze_update(plain["values"]), freeze_update(plain["inputs"])
     frame.consecutive, frame.last, frame.settled = plain["consecutive"], plain["last"], plain["settled"]
     frame.join, frame.finished = plain["join"], list(plain["finished"])

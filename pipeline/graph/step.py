@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from pipeline.domain.errors import GraphError
 from pipeline.graph.events import CheckpointKind
-from pipeline.graph.frames import Frame
+from pipeline.graph.frames import NO_INPUTS, Frame
 from pipeline.graph.plain import freeze, freeze_update
 from pipeline.graph.records import Record
 
@@ -30,7 +30,9 @@ class Recorder(Protocol):
 class Step:
     """One attempt at one node. Valid until the attempt is over."""
 
-    def __init__(self, *, run_id: str, frame: Frame, visit: int, attempt: int, recorder: Recorder) -> None:
+    __slots__ = ("_kept", "_recorder", "attempt", "frame", "node", "run_id", "visit")
+
+    def __init__(self, run_id: str, frame: Frame, visit: int, attempt: int, recorder: Recorder) -> None:
         self.run_id = run_id
         self.node = frame.label
         self.visit = visit
@@ -40,7 +42,7 @@ class Step:
         self.frame = frame
         """The engine's own."""
         self._recorder = recorder
-        self._kept: dict[str, Any] = {}
+        self._kept: Mapping[str, Any] = NO_INPUTS
 
     @property
     def kept(self) -> Mapping[str, Any]:
@@ -54,7 +56,7 @@ class Step:
 
         Later calls replace the keys of earlier ones. Raises GraphError for anything but plain data.
         """
-        self._kept |= freeze_update(update, f"what node {self.node} keeps")
+        self._kept = {**self._kept, **freeze_update(update, f"what node {self.node} keeps")}
 
     async def barrier(self) -> None:
         """Return when all that the run has recorded is durable: before anything outside is touched."""

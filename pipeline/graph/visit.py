@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from pipeline.domain.errors import GraphError, ParlourError
 from pipeline.graph.decisions import Next, NodeDecision, NodeResult, State
-from pipeline.graph.frames import NO_INPUTS, Frame
+from pipeline.graph.frames import Frame
 from pipeline.graph.merging import ANSWERS, RESERVED
 from pipeline.graph.outcome import Failure
 from pipeline.graph.plain import freeze_update
@@ -20,7 +20,7 @@ from pipeline.graph.structure import NodeSpec
 class Visited:
     """The end of a visit."""
 
-    update: Mapping[str, Any] = field(default_factory=lambda: NO_INPUTS)
+    update: Mapping[str, Any]
     """Frozen; empty after a failure."""
     decision: NodeDecision = Next()  # noqa: RUF009 - a frozen value without fields
     failure: Failure | None = None

@@ -7,16 +7,25 @@ out, record the step, move on. Everything that happens is a record first; `apply
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from pipeline.domain.errors import GraphError
 from pipeline.graph.applying import given_back, values_after, values_after_failure
 from pipeline.graph.attempts import Attempts
-from pipeline.graph.decisions import Next, State, decision_name
+from pipeline.graph.decisions import Next, State
 from pipeline.graph.edges import Ways, ways_after_failure
 from pipeline.graph.events import EdgeConditionError, EdgeTraversed, GateOpened, NodeCompleted, NodeStarted
 from pipeline.graph.frames import NO_INPUTS, Frame
-from pipeline.graph.leaving import gate_of, phase_update, put_ways, step_record, ways_along_edges, ways_of
+from pipeline.graph.leaving import (
+    gate_of,
+    phase_update,
+    put_ways,
+    step_record,
+    ways_along_edges,
+    ways_by_question,
+    ways_of,
+)
 from pipeline.graph.merging import ANSWERS
 from pipeline.graph.outcome import Failure, Gate, StopReason
 from pipeline.graph.records import Record, about, plain_gate
@@ -85,9 +94,10 @@ class Walk:
         spec = frame.graph.specs[frame.node]
         visits = self.run.visits(frame.label)
         if spec.max_visits and visits >= spec.max_visits:
-            await self._complete(frame, Visited(), skipped=True)
+            await self._complete(frame, Visited(NO_INPUTS), skipped=True)
             return
-        await self._recorder.emit(NodeStarted(frame.label))
+        if self._recorder.listener is not None:
+            await self._recorder.listener(NodeStarted(frame.label))
         if spec.subgraph is not None:
             await self._recorder.record(
                 about(frame.id, frame.node, {"do": "enter"}), kind="node_start", label=frame.label
@@ -99,79 +109,78 @@ class Walk:
         if self.run.frames.get(frame.id) is frame:
             await self._complete(frame, visited, visit=visits + 1)
 
-    # -- attempts -----------------------------------------------------------------------------
+    # -- the end of a visit -------------------------------------------------------------------
 
     async def _complete(
         self, frame: Frame, visited: Visited, *, visit: int = 0, skipped: bool = False
     ) -> None:
         """Record the step: where it leads is found on the state with the update in it."""
-        values: dict[str, Any] | None = None
-        ways = Ways()
-        phase = NO_INPUTS
-        if visited.failure is None:
-            try:
+        gate = None
+        phase: State = NO_INPUTS
+        try:
+            if visited.failure is None:
                 values = self._values(frame, visited, skipped=skipped)
-                ways = await ways_of(self.around, frame, visited.decision, visited.update, values)
+                ways = ways_of(frame, visited.decision, visited.update, values)
+                if ways.undecided:
+                    ways = await ways_by_question(self.around, frame, ways, visited.update, values)
                 phase = phase_update(self.around, frame, ways, visited.update, values)
-            except GraphError as error:
-                visited.failure = failure_of(frame.label, error, visited.attempts)
-        if visited.failure is not None:
-            visited.update, visited.decision = NO_INPUTS, Next()
-            values = values_after_failure(self.run, frame)
-            ways = ways_after_failure(frame.graph.exits[frame.node], values)
-            self.raised[visited.failure] = visited.failure
-        gate = (
-            None
-            if visited.failure is not None or skipped
-            else gate_of(self.around, frame, visited.decision, visit)
-        )
-        await self._record_step(frame, visited, ways, gate, phase, values, skipped=skipped)
-
-    def _values(self, frame: Frame, visited: Visited, *, skipped: bool) -> dict[str, Any]:
-        if skipped:
-            return dict(frame.values)
-        # A subgraph's update is what it has written already, channel by channel.
-        update = NO_INPUTS if frame.status == "inside" else visited.update
-        return values_after(self.run, frame, update)
-
-    async def _record_step(
-        self,
-        frame: Frame,
-        visited: Visited,
-        ways: Ways,
-        gate: Gate | None,
-        phase: Any,
-        values: dict[str, Any] | None,
-        *,
-        skipped: bool,
-    ) -> None:
-        label, node = frame.label, frame.node
-        decision = decision_name(visited.decision)
-        record = step_record(frame, visited, ways, decision)
+                gate = None if skipped else gate_of(self.around, frame, visited.decision, visit)
+            else:
+                values, ways = self._after_failure(frame, visited, visited.failure)
+        except GraphError as error:
+            failure = failure_of(frame.label, error, visited.attempts)
+            values, ways = self._after_failure(frame, visited, failure)
+        record = step_record(frame, visited, ways)
         if phase:
             record["phase"] = phase
         if skipped:
             record["skipped"] = True
         if gate is not None:
             record["gate"] = plain_gate(gate)
-            record.pop("to", None)
             self._gate_opened = True
-        await self._recorder.record(
-            record, kind="node_complete" if gate is None else "pause", label=label, values=values
-        )
-        completed = NodeCompleted(label, decision, visited.update, visited.seconds, visited.failure, skipped)
-        await self._recorder.emit(completed)
-        if gate is not None:
-            await self._recorder.emit(GateOpened(gate))
-        else:
-            await self._tell_ways(frame.prefix, node, ways)
+        source, prefix = frame.label, frame.prefix
+        self._recorder.write(record, "node_complete" if gate is None else "pause", source, values)
+        if self._recorder.listener is not None:
+            decision = record.get("decision", "next")
+            completed = NodeCompleted(
+                source, decision, visited.update, visited.seconds, visited.failure, skipped
+            )
+            await self._tell_step(completed, gate, prefix, ways)
 
-    async def _tell_ways(self, prefix: str, node: str, ways: Ways) -> None:
+    def _after_failure(
+        self, frame: Frame, visited: Visited, failure: Failure
+    ) -> tuple[Mapping[str, Any], Ways]:
+        visited.update, visited.decision, visited.failure = NO_INPUTS, Next(), failure
+        self.raised[failure] = failure
+        values = values_after_failure(self.run, frame)
+        return values, ways_after_failure(frame.graph.exits[frame.node], values)
+
+    async def _tell_step(self, completed: NodeCompleted, gate: Gate | None, prefix: str, ways: Ways) -> None:
+        recorder = self._recorder
+        if recorder.marks:
+            await recorder.tell_marks()
+        await recorder.emit(completed)
+        if gate is not None:
+            await recorder.emit(GateOpened(gate))
+        await self._tell_ways(completed.node, prefix, ways)
+
+    def _values(self, frame: Frame, visited: Visited, *, skipped: bool) -> Mapping[str, Any]:
+        if skipped:
+            return frame.values
+        # A subgraph's update is what it has written already, channel by channel.
+        update = NO_INPUTS if frame.status == "inside" else visited.update
+        return values_after(self.run, frame, update)
+
+    async def _tell_ways(self, source: str, prefix: str, ways: Ways) -> None:
+        listener = self._recorder.listener
+        if listener is None:
+            return
         for target, problem in ways.problems:
-            await self._recorder.emit(EdgeConditionError(prefix + node, prefix + target, problem))
+            await listener(EdgeConditionError(source, prefix + target, problem))
         for target in ways.targets:
-            await self._recorder.emit(EdgeTraversed(prefix + node, prefix + target, ways.reasoning))
-        await self._recorder.tell_joins(self.run)
+            await listener(EdgeTraversed(source, prefix + target, ways.reasoning))
+        if self.run.joined:
+            await self._recorder.tell_joins(self.run)
 
     # -- gates, subgraphs, branches -----------------------------------------------------------
 
@@ -181,7 +190,9 @@ class Walk:
         failure = None
         phase = NO_INPUTS
         try:
-            ways = await ways_along_edges(self.around, frame, answer, frame.values)
+            ways = ways_along_edges(frame, answer, frame.values)
+            if ways.undecided:
+                ways = await ways_by_question(self.around, frame, ways, answer, frame.values)
             phase = phase_update(self.around, frame, ways, answer, frame.values)
         except GraphError as error:
             failure = failure_of(frame.label, error, 1)
@@ -192,7 +203,7 @@ class Walk:
         self, frame: Frame, ways: Ways, failure: Failure | None, phase: State = NO_INPUTS
     ) -> None:
         """Record where a frame goes that no longer waits for its gate."""
-        prefix, node = frame.prefix, frame.node
+        prefix, source = frame.prefix, frame.label
         record = about(frame.id, frame.node, {"do": "route"})
         put_ways(record, ways)
         if phase:
@@ -200,8 +211,8 @@ class Walk:
         if failure is not None:
             record["error"] = failure.plain()
             self.raised[failure] = failure
-        await self._recorder.record(record, kind="answer", label=frame.label)
-        await self._tell_ways(prefix, node, ways)
+        await self._recorder.record(record, kind="answer", label=source)
+        await self._tell_ways(source, prefix, ways)
 
     async def _inside(self, frame: Frame) -> bool:
         """Drive the subgraph of this frame's node; False when it is not at rest yet."""
@@ -209,7 +220,7 @@ class Walk:
         await self.drive(child)
         if not child.at_rest:
             return False
-        visited = Visited(failure=child.failure)
+        visited = Visited(NO_INPUTS, failure=child.failure)
         visited.seconds = self.around.clock.monotonic() - self._entered.pop(
             child.id, self.around.clock.monotonic()
         )
