@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.parlour-ready
+PEER   := build/bench-peer
 ARGS   ?=
 
 .DEFAULT_GOAL := help
@@ -25,8 +26,8 @@ test: models ## set everything up and run every test
 check: setup ## format, lint, types, import contracts, docs (the tests are `make test`)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh tools/check.sh
 
-bench: models ## all benches, or one: make bench NAME=turn
-	@$(BIN)/python -m bench $(NAME)
+bench: models $(if $(NAME),$(if $(filter graph,$(NAME)),$(PEER)/.ready),$(PEER)/.ready) ## all benches, or one: make bench NAME=turn
+	@$(BIN)/python -m bench $(NAME) $(ARGS)
 
 models: setup
 	@$(BIN)/parlour models get
@@ -35,6 +36,14 @@ setup: $(STAMP)
 
 $(STAMP): requirements.lock pyproject.toml tools/setup.sh
 	@PYTHON="$(PYTHON)" VENV="$(VENV)" sh tools/setup.sh
+	@touch $@
+
+# What the graph bench compares with, away from our own environment: it brings a pytest plugin along.
+$(PEER)/.ready: bench/peer.lock | setup
+	@printf 'installing what the graph bench compares with, in %s\n' '$(PEER)' >&2
+	@$(BIN)/python -m venv --clear $(PEER)
+	@$(BIN)/uv pip install --quiet --python $(PEER)/bin/python --compile-bytecode --require-hashes -r bench/peer.lock \
+		|| $(PEER)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r bench/peer.lock
 	@touch $@
 
 format: setup ## rewrite the sources in the house's format
@@ -46,6 +55,7 @@ COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 lock: setup ## resolve the dependencies anew
 	@$(COMPILE) --all-extras --group dev pyproject.toml -o requirements.lock
 	@$(COMPILE) --constraint requirements.lock pyproject.toml -o deploy/runtime.lock
+	@$(COMPILE) --constraint requirements.lock --group bench -o bench/peer.lock
 	@grep -A2 '^hatchling==' requirements.lock | grep -oE '^hatchling==[0-9.]+' | $(COMPILE) --constraint requirements.lock - -o deploy/build.lock
 
 clean: ## remove the environment and every cache, keep data and models

@@ -7,9 +7,10 @@ import asyncio
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from bench import crash, startup, store, turn, voice
-from bench.report import Report
+from bench import crash, graph, startup, store, turn, voice
+from bench.report import BenchUnavailable, Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +22,7 @@ class Bench:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run benches one after the other; the exit code is 0, or 2 for a name that is not known."""
+    """Run benches one after the other; exit code 0, 1 if one cannot run here, or 2 for an unknown name."""
     options = _parser().parse_args(arguments)
     benches = _benches(options)
     if options.list:
@@ -33,10 +34,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         known = ", ".join(benches)
         print(f"bench: there is no bench called {', '.join(unknown)}; known are: {known}", file=sys.stderr)
         return 2
+    code = 0
     for number, name in enumerate(options.names or benches):
         gap = "\n" if number else ""
-        print(gap + asyncio.run(benches[name].run()).text(), flush=True)
-    return 0
+        try:
+            print(gap + asyncio.run(benches[name].run()).text(), flush=True)
+        except BenchUnavailable as reason:
+            print(f"{gap}bench: {reason}", file=sys.stderr)
+            code = 1
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -45,6 +51,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--list", action="store_true", help="name the benches and run none")
     parser.add_argument("--kills", type=int, default=20, metavar="N", help="crash: how many kills")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="crash: the seed of its chance")
+    parser.add_argument("--rounds", type=int, default=9, metavar="N", help="graph: how many rounds")
+    parser.add_argument("--peer", type=Path, default=graph.PEER, metavar="PYTHON", help="graph: LangGraph's")
+    parser.add_argument("--plot", type=Path, default=graph.PLOT, metavar="FILE", help="graph: its picture")
     return parser
 
 
@@ -58,6 +67,12 @@ def _benches(options: argparse.Namespace) -> dict[str, Bench]:
         ),
         "store": Bench(summary="the SQLite store alone", run=store.run),
         "voice": Bench(summary="hearing, beside the bare recogniser", run=voice.run),
+        "graph": Bench(
+            summary="the graph engine, beside LangGraph",
+            run=lambda: graph.run(
+                peer=options.peer.absolute(), picture=options.plot.absolute(), rounds=options.rounds
+            ),
+        ),
     }
 
 

@@ -13,6 +13,10 @@ from tempfile import TemporaryDirectory
 ROOT = Path(__file__).parents[1]
 
 
+class BenchUnavailable(Exception):
+    """A bench cannot run here. The message says what is missing and what to do."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """One bench's result: a table for people and figures for programs."""

@@ -1,0 +1,43 @@
+"""A run's log on top of the product's store, as thin as the port allows: one row for each record."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gateway.storage.ports import Lease, NewRecord, Store
+from pipeline.domain.clock import Clock
+
+
+class StoreRunLog:
+    """One run's records under the lease of its thread; `barrier` returns when all of them are durable."""
+
+    def __init__(self, store: Store, lease: Lease, *, session_id: str, message_id: str, clock: Clock) -> None:
+        self._store = store
+        self._lease = lease
+        self._session_id = session_id
+        self._message_id = message_id
+        self._clock = clock
+        self._queued: list[asyncio.Future[tuple[int, ...]]] = []
+
+    def append(self, record: Mapping[str, Any]) -> None:
+        self._queued.append(self._store.append(self._lease, [self._row(record)]))
+
+    async def barrier(self) -> None:
+        queued, self._queued = self._queued, []
+        for write in queued:
+            await write
+
+    async def finish(self, records: Sequence[Mapping[str, Any]]) -> None:
+        self._queued.append(self._store.append(self._lease, [self._row(record) for record in records]))
+        await self.barrier()
+
+    def _row(self, record: Mapping[str, Any]) -> NewRecord:
+        return NewRecord(
+            kind="step",
+            session_id=self._session_id,
+            message_id=self._message_id,
+            body=record,
+            at=self._clock.now(),
+        )
