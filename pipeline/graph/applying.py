@@ -89,7 +89,7 @@ def _step(run: Run, record: Record, values: Mapping[str, Any] | None) -> None:
 def _count(run: Run, frame: Frame, record: Record) -> None:
     label = frame.label
     run.steps += 1
-    totals = run.totals_of(label)
+    totals = run.totals.get(label) or run.totals_of(label)
     if "skipped" not in record:
         run.path.append(label)
         totals.visits += 1

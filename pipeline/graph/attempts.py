@@ -36,7 +36,9 @@ class Attempts:
     async def visit(self, frame: Frame, spec: NodeSpec[Any, Any], view: State, visit: int) -> Visited:
         """Run the frame's node until it succeeds or no further attempt is worth it."""
         around, attempt, seconds = self._around, 0, 0.0
-        missing = missing_reads(frame, view)
+        missing = () if spec.reads is None else missing_reads(spec.reads, view)
+        run = spec.run
+        assert run is not None  # noqa: S101 - validated; for the type checker
         while True:
             attempt += 1
             step = self._steps[frame.id] = Step(around.run.id, frame, visit, attempt, around.recorder)
@@ -45,7 +47,8 @@ class Attempts:
             update: Mapping[str, Any] = NO_INPUTS
             decision: NodeDecision = _NEXT
             try:
-                result = await self._called(spec, view)
+                call = run(view, around.context)
+                result = await (call if spec.timeout_s is None else self._within(spec.timeout_s, call))
                 update, decision = take(frame, spec, result), result.decision
                 failure = _reported(frame, result, attempt) if result.error else None
             except Exception as error:  # noqa: BLE001 - whatever a node raises is that node's failure
@@ -60,11 +63,6 @@ class Attempts:
             if attempt >= spec.attempts or not _worth_another(spec, failure):
                 return Visited(NO_INPUTS, _NEXT, failure, attempt, seconds, missing)
             await self._wait(frame, spec, failure, attempt)
-
-    def _called(self, spec: NodeSpec[Any, Any], view: State) -> Awaitable[NodeResult]:
-        assert spec.run is not None  # noqa: S101 - validated; for the type checker
-        call = spec.run(view, self._around.context)
-        return call if spec.timeout_s is None else self._within(spec.timeout_s, call)
 
     async def _within(self, seconds: float, call: Awaitable[NodeResult]) -> NodeResult:
         deadline = self._around.clock.timeout(seconds)

@@ -71,16 +71,12 @@ class RunControl:
 
     def __init__(self) -> None:
         self._abort = Interruption(lambda: RunAborted("the run was aborted"))
-        self._pause = False
-
-    @property
-    def pause_requested(self) -> bool:
+        self.pause_requested = False
         """Whether the run is to halt at its next node boundary."""
-        return self._pause
 
     def request_pause(self) -> None:
         """Finish the nodes in progress, then halt; `resume` goes on with the next ones."""
-        self._pause = True
+        self.pause_requested = True
 
     def abort(self) -> None:
         """Cut the nodes in progress off, keep what they had kept, and end as `cancelled`; resumable."""

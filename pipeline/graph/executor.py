@@ -132,7 +132,7 @@ class Executor(Generic[ContextT, StateT]):
             chance=self._chance,
             phase=self._phase,
             recorder=recorder,
-            pause_requested=lambda: control.pause_requested,
+            control=control,
         )
         walk = Walk(around)
         try:
@@ -185,7 +185,7 @@ def _verdict(walk: Walk) -> tuple[RunStatus, StopReason, Failure | None]:
             "no_terminal" if failure is not None and failure.code == "no_terminal" else "error"
         )
         return "failed", reason, failure if failure is None else walk.raised.get(failure, failure)
-    if walk.run.open_gates() and not walk.around.pause_requested():
+    if walk.run.open_gates() and not walk.around.control.pause_requested:
         return "paused", "waiting_for_user", None
     return "paused", "pause_requested", None
 

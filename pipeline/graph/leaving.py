@@ -20,7 +20,7 @@ from pipeline.graph.frames import NO_INPUTS, Frame
 from pipeline.graph.outcome import Gate
 from pipeline.graph.plain import freeze_update
 from pipeline.graph.ports import PhaseTransition
-from pipeline.graph.records import Record, about
+from pipeline.graph.records import Record
 from pipeline.graph.surroundings import Surroundings
 from pipeline.graph.validation import fan_out_problem
 from pipeline.graph.visit import Visited
@@ -53,7 +53,8 @@ def ways_along_edges(frame: Frame, output: State, values: State) -> Ways:
     if frame.node in frame.graph.pause_nodes and frame.status != "answered":
         return Ways()
     exits = frame.graph.exits[frame.node]
-    ways = ways_after_success(exits, frame.label, output, _scope(frame, values))
+    scope = _scope(frame, values) if frame.inputs else values
+    ways = ways_after_success(exits, frame.label, output, scope)
     if len(ways.targets) > 1 and exits.route is not None:
         problem = fan_out_problem(frame.graph, frame.node, ways.targets)
         if problem:
@@ -71,7 +72,7 @@ async def ways_by_question(
 
 
 def _scope(frame: Frame, values: State) -> State:
-    return {**values, **frame.inputs} if frame.inputs else values
+    return {**values, **frame.inputs}
 
 
 def _check_jump(frame: Frame, target: str) -> None:
@@ -119,12 +120,17 @@ def gate_of(around: Surroundings, frame: Frame, decision: NodeDecision, visit: i
 
 def step_record(frame: Frame, visited: Visited, ways: Ways) -> Record:
     """The record that the frame's node has ended."""
-    record: Record = about(frame.id, frame.node, {"do": "step"})
+    record: Record = {"do": "step", "node": frame.node}
+    if frame.id:
+        record["frame"] = frame.id
     if visited.update and frame.status != "inside":
         record["update"] = visited.update
     if type(visited.decision) is not Next:
         record["decision"] = decision_name(visited.decision)
-    put_ways(record, ways)
+    if ways.targets:
+        record["to"] = ways.targets
+    if ways.inputs or ways.problems:
+        put_ways(record, ways)
     if visited.seconds >= 0.0001:
         record["seconds"] = round(visited.seconds, 4)
     if visited.attempts > 1:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.domain.clock import Clock
+from pipeline.graph.control import RunControl
 from pipeline.graph.edges import Asking
 from pipeline.graph.elements import Limits
 from pipeline.graph.ports import PhaseHook
@@ -28,4 +29,4 @@ class Surroundings:
     """A number in [0, 1) for the jitter of waits."""
     phase: PhaseHook[Any] | None
     recorder: RunRecorder
-    pause_requested: Callable[[], bool]
+    control: RunControl

@@ -54,10 +54,9 @@ def view_of(frame: Frame, *, revisited: bool) -> State:
     )
 
 
-def missing_reads(frame: Frame, view: State) -> tuple[str, ...]:
+def missing_reads(reads: tuple[str, ...], view: State) -> tuple[str, ...]:
     """Declared reads that are not there; a warning, as in seed 2."""
-    reads = frame.graph.specs[frame.node].reads
-    return () if reads is None else tuple(key for key in reads if key not in view)
+    return tuple(key for key in reads if key not in view)
 
 
 def take(frame: Frame, spec: NodeSpec[Any, Any], result: NodeResult) -> dict[str, Any]:
@@ -72,7 +71,8 @@ def take(frame: Frame, spec: NodeSpec[Any, Any], result: NodeResult) -> dict[str
     if not update.keys().isdisjoint(RESERVED):
         key = min(update.keys() & RESERVED)
         raise BadResult("undeclared_write", f"node {label} wrote {key}, which only the engine writes")
-    check_writes(label, spec, update)
+    if spec.writes is not None:
+        check_writes(label, spec, update)
     return update
 
 

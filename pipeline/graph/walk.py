@@ -15,7 +15,14 @@ from pipeline.graph.applying import given_back, values_after, values_after_failu
 from pipeline.graph.attempts import Attempts
 from pipeline.graph.decisions import Next, State
 from pipeline.graph.edges import Ways, ways_after_failure
-from pipeline.graph.events import EdgeConditionError, EdgeTraversed, GateOpened, NodeCompleted, NodeStarted
+from pipeline.graph.events import (
+    EdgeConditionError,
+    EdgeTraversed,
+    GateOpened,
+    Listener,
+    NodeCompleted,
+    NodeStarted,
+)
 from pipeline.graph.frames import NO_INPUTS, Frame
 from pipeline.graph.leaving import (
     gate_of,
@@ -64,7 +71,8 @@ class Walk:
         while self.run.frames.get(frame.id) is frame:
             match frame.status:
                 case "ready":
-                    if self._must_halt(frame):
+                    # The first node of every branch begins, whatever the order of declaration.
+                    if self.around.control.pause_requested or (self._gate_opened and frame.last):
                         return
                     await self._boundary(frame)
                 case "inside":
@@ -78,12 +86,6 @@ class Walk:
                     await self._reroute(frame)
                 case _:
                     return
-
-    def _must_halt(self, frame: Frame) -> bool:
-        if self.around.pause_requested():
-            return True
-        # The first node of every branch begins, so that the order of declaration does not matter.
-        return self._gate_opened and bool(frame.last)
 
     async def _boundary(self, frame: Frame) -> None:
         if frame.consecutive >= self.around.limits.max_consecutive:
@@ -123,8 +125,10 @@ class Walk:
                 ways = ways_of(frame, visited.decision, visited.update, values)
                 if ways.undecided:
                     ways = await ways_by_question(self.around, frame, ways, visited.update, values)
-                phase = phase_update(self.around, frame, ways, visited.update, values)
-                gate = None if skipped else gate_of(self.around, frame, visited.decision, visit)
+                if self.around.phase is not None:
+                    phase = phase_update(self.around, frame, ways, visited.update, values)
+                if not skipped:
+                    gate = gate_of(self.around, frame, visited.decision, visit)
             else:
                 values, ways = self._after_failure(frame, visited, visited.failure)
         except GraphError as error:
@@ -145,7 +149,7 @@ class Walk:
             completed = NodeCompleted(
                 source, decision, visited.update, visited.seconds, visited.failure, skipped
             )
-            await self._tell_step(completed, gate, prefix, ways)
+            await self._tell(self._recorder.listener, source, prefix, ways, completed, gate)
 
     def _after_failure(
         self, frame: Frame, visited: Visited, failure: Failure
@@ -155,14 +159,27 @@ class Walk:
         values = values_after_failure(self.run, frame)
         return values, ways_after_failure(frame.graph.exits[frame.node], values)
 
-    async def _tell_step(self, completed: NodeCompleted, gate: Gate | None, prefix: str, ways: Ways) -> None:
-        recorder = self._recorder
-        if recorder.marks:
-            await recorder.tell_marks()
-        await recorder.emit(completed)
+    async def _tell(
+        self,
+        listener: Listener,
+        source: str,
+        prefix: str,
+        ways: Ways,
+        completed: NodeCompleted | None = None,
+        gate: Gate | None = None,
+    ) -> None:
+        if self._recorder.marks:
+            await self._recorder.tell_marks()
+        if completed is not None:
+            await listener(completed)
         if gate is not None:
-            await recorder.emit(GateOpened(gate))
-        await self._tell_ways(completed.node, prefix, ways)
+            await listener(GateOpened(gate))
+        for target, problem in ways.problems:
+            await listener(EdgeConditionError(source, prefix + target, problem))
+        for target in ways.targets:
+            await listener(EdgeTraversed(source, prefix + target, ways.reasoning))
+        if self.run.joined:
+            await self._recorder.tell_joins(self.run)
 
     def _values(self, frame: Frame, visited: Visited, *, skipped: bool) -> Mapping[str, Any]:
         if skipped:
@@ -170,17 +187,6 @@ class Walk:
         # A subgraph's update is what it has written already, channel by channel.
         update = NO_INPUTS if frame.status == "inside" else visited.update
         return values_after(self.run, frame, update)
-
-    async def _tell_ways(self, source: str, prefix: str, ways: Ways) -> None:
-        listener = self._recorder.listener
-        if listener is None:
-            return
-        for target, problem in ways.problems:
-            await listener(EdgeConditionError(source, prefix + target, problem))
-        for target in ways.targets:
-            await listener(EdgeTraversed(source, prefix + target, ways.reasoning))
-        if self.run.joined:
-            await self._recorder.tell_joins(self.run)
 
     # -- gates, subgraphs, branches -----------------------------------------------------------
 
@@ -211,8 +217,9 @@ class Walk:
         if failure is not None:
             record["error"] = failure.plain()
             self.raised[failure] = failure
-        await self._recorder.record(record, kind="answer", label=source)
-        await self._tell_ways(source, prefix, ways)
+        self._recorder.write(record, "answer", source)
+        if self._recorder.listener is not None:
+            await self._tell(self._recorder.listener, source, prefix, ways)
 
     async def _inside(self, frame: Frame) -> bool:
         """Drive the subgraph of this frame's node; False when it is not at rest yet."""
