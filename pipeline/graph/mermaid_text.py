@@ -12,7 +12,9 @@ _PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_")
 # What ends a quoted text, begins an entity, a tag or a directive, or is read as Markdown.
 _ENTITY: Final = {
     **{letter: f"#{ord(letter)};" for letter in "#%`\\*~$"},
-    **{'"': "#quot;", "&": "#amp;", "<": "#lt;"},
+    '"': "#quot;",
+    "&": "#amp;",
+    "<": "#lt;",
 }
 _LIST_MARK: Final = re.compile(r"^(\d+)\.(?=\s)|^([-+])(?=\s)")
 # Before it reads a diagram, mermaid takes `style…:…#…;` for a line of CSS, wherever it stands.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -90,29 +91,27 @@ def test_without_a_library_functions_stand_under_their_own_names() -> None:
     assert written["channels"]["best"] == "longest"
 
 
+SEED_NODE = {
+    "id": "a",
+    "input_keys": ["x"],
+    "output_keys": ["y"],
+    "nullable_output_keys": ["y"],
+    "max_node_visits": 4,
+}
+SEED_EDGES: list[dict[str, Any]] = [
+    {"source": "a", "target": "b", "condition": "conditional", "condition_expr": "y > 1"},
+    {"source": "a", "target": "c", "condition": "llm_decide", "description": "done", "fallback": True},
+    {"source": "a", "target": "c", "condition": "on_failure"},
+    {"source": "b", "target": "c", "condition": "always", "input_mapping": {"k": "y"}},
+]
 SEED = {
     "name": "seed",
     "entry_node": "a",
     "terminal_nodes": ["c"],
     "max_steps": 12,
     "conversation_mode": "isolated",
-    "nodes": [
-        {
-            "id": "a",
-            "input_keys": ["x"],
-            "output_keys": ["y"],
-            "nullable_output_keys": ["y"],
-            "max_node_visits": 4,
-        },
-        {"id": "b"},
-        {"id": "c"},
-    ],
-    "edges": [
-        {"source": "a", "target": "b", "condition": "conditional", "condition_expr": "y > 1"},
-        {"source": "a", "target": "c", "condition": "llm_decide", "description": "done", "fallback": True},
-        {"source": "a", "target": "c", "condition": "on_failure"},
-        {"source": "b", "target": "c", "condition": "always", "input_mapping": {"k": "y"}},
-    ],
+    "nodes": [SEED_NODE, {"id": "b"}, {"id": "c"}],
+    "edges": SEED_EDGES,
 }
 
 
@@ -265,3 +264,34 @@ def test_there_are_examples_of_every_kind_of_condition() -> None:
         for e in s.subgraph.edges
     }
     assert kinds == {"Always", "OnSuccess", "OnFailure", "When", "LlmDecide", "Route"}
+
+
+GUIDE = (Path(__file__).parents[3] / "docs" / "guides" / "graphs.md").read_text("utf-8")
+
+
+def test_the_guide_explains_every_field() -> None:
+    explained = set(re.findall(r"^\| `(?:\w+\.)?(\w+)` \|", GUIDE, re.MULTILINE))
+    fields = {
+        part.name
+        for kind in (GraphSpec, Limits, FanOut, NodeSpec, RetryPolicy, EdgeSpec)
+        for part in dataclasses.fields(kind)
+    }
+    assert fields - explained == set()
+    assert explained - fields - {"id", "Next", "Continue", "Revise", "Pause", "End"} == set()
+
+
+def test_the_guide_names_the_spellings_of_seed_2() -> None:
+    spellings = {*SEED, *SEED_NODE, *(name for edge in SEED_EDGES for name in edge)}
+    assert [name for name in sorted(spellings) if f"`{name}`" not in GUIDE and f'"{name}"' not in GUIDE] == []
+
+
+def test_the_graph_of_the_guide_can_be_built_and_read() -> None:
+    first, second, *_ = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(first, names)
+    names["text"] = json.dumps(graph_document(names["graph"]))
+    written = names["graph"]
+    exec(second, names)
+    assert names["graph"].specs == written.specs
+    assert names["graph"].signature == written.signature
+    assert names["document"] == json.loads(names["text"])
