@@ -119,13 +119,21 @@ class GateRefused(GraphError):
 
 
 def valid_records(records: Sequence[RawRecord]) -> list[RawRecord]:
-    """The records that count: without those that a later `resume` record declared void."""
+    """The records that count: without those that a later `resume` record declared void; None for what is
+    none at all."""
     valid: list[RawRecord] = []
     for record in records:
-        if record is not None and record.get("do") == "resume":
-            del valid[int(record.get("kept", 0)) :]
-        else:
+        if not isinstance(record, Mapping):
+            valid.append(None)
+        elif record.get("do") != "resume":
             valid.append(record)
+        elif type(record.get("kept")) is int and 0 <= record["kept"] <= len(valid):
+            del valid[record["kept"] :]
+            if "head" in record:
+                # Nothing was kept, so the run begins with this record.
+                valid.append(record)
+        else:
+            valid.append(None)
     return valid
 
 
@@ -133,16 +141,18 @@ def head_of(records: Sequence[RawRecord]) -> Head:
     """The run's head. Raises RunUnreadable."""
     first = records[0] if records else None
     head = first.get("head") if first is not None else None
-    if not isinstance(head, Mapping) or not all(
-        isinstance(head.get(key), str) for key in ("run", "signature")
+    if (
+        not isinstance(head, Mapping)
+        or not all(isinstance(head.get(key), str) for key in ("run", "signature", "entry"))
+        or not isinstance(head.get("inputs"), Mapping)
     ):
         raise RunUnreadable("the first record of the run cannot be read, so the run has to start anew")
     return {
         "run": head["run"],
         "graph": str(head.get("graph", "")),
         "signature": head["signature"],
-        "entry": str(head.get("entry", "")),
-        "inputs": head.get("inputs", {}),
+        "entry": head["entry"],
+        "inputs": head["inputs"],
     }
 
 
