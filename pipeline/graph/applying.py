@@ -68,22 +68,31 @@ def _step(run: Run, record: Record, values: Mapping[str, Any] | None) -> None:
         raise ValueError(f"a step of {node} where {frame.node} was to come")
     _count(run, frame, record)
     failure = read_failure(record["error"]) if "error" in record else None
-    if failure is not None:
+    inside = frame.children[node].failure if frame.status == "inside" else None
+    if failure is not None and inside is None:
         run.failures.append(failure)
     _take_update(run, frame, record, values)
     frame.last = node
     frame.effects = {}
-    if "gate" in record:
-        frame.status = "paused"
-        frame.gate = read_gate(record["gate"], frame.label)
-        return
+    frame.attempts = 0
     if node in frame.graph.terminals:
         frame.settled = True
+    if "gate" in record:
+        _open_gate(run, frame, record)
+        return
     decision = record.get("decision", "next")
     if decision.startswith("end"):
         frame.settled = True
         frame.end_reason = _END_REASONS.get(decision, "completed")
     leave(run, frame, record, failure)
+
+
+def _open_gate(run: Run, frame: Frame, record: Record) -> None:
+    frame.status = "paused"
+    frame.gate = read_gate(record["gate"], frame.label)
+    run.halting = True
+    # Gates are listed in the order in which they were opened.
+    run.frames[frame.id] = run.frames.pop(frame.id)
 
 
 def _count(run: Run, frame: Frame, record: Record) -> None:
@@ -140,8 +149,10 @@ def _updates_of(
 
 
 def _retry(run: Run, record: Record) -> None:
+    frame = _at_work(run, record)
+    frame.attempts = record["attempts"]
     run.retries += 1
-    run.totals_of(run.frames[record.get("frame", "")].label).attempts += 1
+    run.totals_of(frame.label).attempts += 1
 
 
 def _enter(run: Run, record: Record) -> None:
@@ -155,7 +166,7 @@ def _enter(run: Run, record: Record) -> None:
 
 
 def _effect(run: Run, record: Record) -> None:
-    frame = run.frames[record.get("frame", "")]
+    frame = _at_work(run, record)
     key, state = record["key"], record["state"]
     if state == "failed":
         frame.effects.pop(key, None)
@@ -163,26 +174,38 @@ def _effect(run: Run, record: Record) -> None:
         frame.effects[key] = (state, freeze(record.get("result")))
 
 
+def _at_work(run: Run, record: Record) -> Frame:
+    """The frame whose node is in the middle of its visit. Raises ValueError if it is not."""
+    frame = run.frames[record.get("frame", "")]
+    if frame.status != "ready" or frame.node != record["node"]:
+        raise ValueError(f"{record['node']} is at work where {frame.node} was to come")
+    return frame
+
+
 def _answer(run: Run, record: Record) -> None:
-    frame = next(
-        frame
-        for frame in run.paused_frames()
-        if frame.gate is not None and frame.gate.id == record["gate"]["id"]
-    )
+    gate_id = record["gate"]["id"]
+    waiting = (frame for frame in run.paused_frames() if frame.gate is not None and frame.gate.id == gate_id)
+    frame = next(waiting, None)
+    if frame is None:
+        raise ValueError(f"gate {gate_id} is not open")
     answer = {"choice": record["choice"], "note": record.get("note", ""), "by": record.get("by", "")}
     frame.write(freeze_update({ANSWERS: {frame.label: answer}}))
-    run.answered.add(record["gate"]["id"])
+    run.answered.add(gate_id)
+    run.halting = False
     frame.status = "answered"
     frame.gate = None
 
 
 def _route(run: Run, record: Record) -> None:
     frame = run.frames[record.get("frame", "")]
+    if frame.status not in ("paused", "answered") or frame.node != record["node"]:
+        raise ValueError(f"a way on from {record['node']}, whose gate is not open")
     failure = read_failure(record["error"]) if "error" in record else None
     if failure is not None:
         run.failures.append(failure)
     if frame.gate is not None:
         run.answered.add(frame.gate.id)
+        run.halting = False
         frame.gate = None
     if "edge_errors" in record:
         run.totals_of(frame.label).edge_errors += tuple(record["edge_errors"])
@@ -197,7 +220,12 @@ def _cancel(run: Run, record: Record) -> None:
 
 
 def _fail(run: Run, record: Record) -> None:
-    rest(run, run.frames[record.get("frame", "")], "failed", read_failure(record["error"]))
+    frame, failure = run.frames[record["frame"]], read_failure(record["error"])
+    if frame.kind != "branch" or frame.at_rest:
+        raise ValueError(f"{record['frame']} fails, which is no branch on its way")
+    run.failures.append(failure)
+    close(run, frame)
+    rest(run, frame, "failed", failure)
 
 
 def _end(run: Run, _record: Record) -> None:

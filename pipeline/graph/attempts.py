@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from pipeline.graph.decisions import Next, NodeDecision, NodeResult, State
@@ -21,8 +21,9 @@ _NEXT: Final = Next()
 class Attempts:
     """Runs nodes. Knows nothing of where a run goes."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: Surroundings, raise_if_cut_off: Callable[[], None]) -> None:
         self._around = around
+        self._raise_if_cut_off = raise_if_cut_off
         self._steps: dict[str, Step] = {}
 
     def kept(self) -> dict[str, Any]:
@@ -35,7 +36,8 @@ class Attempts:
 
     async def visit(self, frame: Frame, spec: NodeSpec[Any, Any], view: State, visit: int) -> Visited:
         """Run the frame's node until it succeeds or no further attempt is worth it."""
-        around, attempt, seconds = self._around, 0, 0.0
+        # Attempts before a crash count: a retry on record is not made again.
+        around, attempt, seconds = self._around, frame.attempts, 0.0
         missing = () if spec.reads is None else missing_reads(spec.reads, view)
         run = spec.run
         assert run is not None  # noqa: S101 - validated; for the type checker
@@ -49,18 +51,22 @@ class Attempts:
             try:
                 call = run(view, around.context)
                 result = await (call if spec.timeout_s is None else self._within(spec.timeout_s, call))
-                update, decision = take(frame, spec, result), result.decision
-                failure = _reported(frame, result, attempt) if result.error else None
+                failure = _reported(frame, result, attempt)
+                if failure is None:
+                    update, decision = take(frame, spec, result), result.decision
             except Exception as error:  # noqa: BLE001 - whatever a node raises is that node's failure
                 around.recorder.raise_failure()
                 failure = _raised(frame, spec, error, attempt)
             finally:
                 leave_step(token)
             seconds += around.clock.monotonic() - began
-            del self._steps[frame.id]
             if failure is None:
+                del self._steps[frame.id]
                 return Visited(update, decision, None, attempt, seconds, missing)
-            if attempt >= spec.attempts or not _worth_another(spec, failure):
+            self._raise_if_cut_off()
+            del self._steps[frame.id]
+            gone = around.run.frames.get(frame.id) is not frame
+            if gone or attempt >= spec.attempts or not _worth_another(spec, failure):
                 return Visited(NO_INPUTS, _NEXT, failure, attempt, seconds, missing)
             await self._wait(frame, spec, failure, attempt)
 
@@ -94,7 +100,9 @@ def _raised(frame: Frame, spec: NodeSpec[Any, Any], error: Exception, attempt: i
     return failure_of(frame.label, error, attempt)
 
 
-def _reported(frame: Frame, result: NodeResult, attempt: int) -> Failure:
+def _reported(frame: Frame, result: NodeResult, attempt: int) -> Failure | None:
+    if not isinstance(result, NodeResult) or not result.error:
+        return None
     return Failure(
         node=frame.label,
         code="node_error",

@@ -74,6 +74,11 @@ class RunControl:
         self.pause_requested = False
         """Whether the run is to halt at its next node boundary."""
 
+    @property
+    def abort_requested(self) -> bool:
+        """Whether the run is to end at once."""
+        return self._abort.requested
+
     def request_pause(self) -> None:
         """Finish the nodes in progress, then halt; `resume` goes on with the next ones."""
         self.pause_requested = True

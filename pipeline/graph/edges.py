@@ -168,10 +168,11 @@ async def _decided(
     try:
         async with asking.clock.timeout(asking.seconds):
             choice = await asking.decider.decide(question)
+            target = choice.target.strip()
     except Exception as error:  # noqa: BLE001 - whatever the decider raises, the declared fallback stands
         ways.problems.append((fallback.target, f"the decider failed: {type(error).__name__}: {error}"))
         return fallback
-    chosen = next((edge for edge in edges if edge.target == choice.target.strip()), None)
+    chosen = next((edge for edge in edges if edge.target == target), None)
     if chosen is None:
         ways.problems.append((fallback.target, "the decider named none of the candidates"))
         return fallback

@@ -139,8 +139,9 @@ class Executor(Generic[ContextT, StateT]):
             status, reason, error = await self._walked(walk, control, answers)
             await _close(walk, status, reason)
         except BaseException as caught:  # noqa: BLE001 - one completion event, then it goes on its way
-            if not isinstance(caught, Exception):
-                recorder.append_unawaited({"do": "cancel", "kept": walk.attempts.kept()})
+            # A run that was cut off with nothing kept ends where its records end, and needs none of its own.
+            if not isinstance(caught, Exception) and (kept := walk.attempts.kept()):
+                recorder.append_unawaited({"do": "cancel", "kept": kept})
             cause = _leaf(caught)
             ended: tuple[RunStatus, StopReason] = (
                 ("failed", "error") if isinstance(caught, Exception) else ("cancelled", "aborted")

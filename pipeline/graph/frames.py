@@ -63,6 +63,8 @@ class Frame:
     children: dict[str, Frame] = field(default_factory=dict)
     finished: list[str] = field(default_factory=list)
     """The branches at rest, in the order in which they came to it."""
+    attempts: int = 0
+    """Failed ones of the visit in progress."""
     effects: dict[str, tuple[str, Any]] = field(default_factory=dict)
     """Of the visit in progress: key -> (began or done, result)."""
 

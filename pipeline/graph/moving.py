@@ -8,7 +8,14 @@ from typing import Any
 from pipeline.domain.errors import GraphError
 from pipeline.graph.elements import END
 from pipeline.graph.frames import AT_REST, NO_INPUTS, Frame, FrameStatus, branch_frame
-from pipeline.graph.merging import CLEARED, FAILURE, FANOUT, BranchWrites, MemoryConflict, winning_updates
+from pipeline.graph.merging import (
+    FAILURE,
+    FANOUT,
+    BranchWrites,
+    MemoryConflict,
+    folded_batch,
+    winning_updates,
+)
 from pipeline.graph.outcome import Failure
 from pipeline.graph.plain import freeze_update
 from pipeline.graph.records import Record
@@ -18,6 +25,9 @@ from pipeline.graph.run_state import Join, Run
 def leave(run: Run, frame: Frame, record: Record, failure: Failure | None) -> None:
     """Send a frame where a `step` or `route` record says; nowhere is its end."""
     targets = tuple(record.get("to", ()))
+    for target in targets:
+        if target != END and target not in frame.graph.specs:
+            raise ValueError(f"{frame.label} leads to {target}, which does not exist")
     inputs = record.get("inputs", NO_INPUTS)
     if failure is not None and targets:
         inputs = {target: {**inputs.get(target, {}), FAILURE: failure.plain()} for target in targets}
@@ -52,6 +62,8 @@ def split(run: Run, frame: Frame, targets: tuple[str, ...], inputs: Mapping[str,
         for target in targets
     }
     for child in frame.children.values():
+        if run.halting:
+            child.last = frame.last  # What follows a node is deferred, its branches too.
         run.frames[child.id] = child
     for target, child in tuple(frame.children.items()):
         if target in (join, END):
@@ -62,6 +74,7 @@ def rest(run: Run, frame: Frame, status: FrameStatus, failure: Failure | None = 
     """Bring a frame to rest, and with it the fan-out that it was the last branch of."""
     if status == "ended" and not frame.settled and frame.kind != "branch" and frame.graph.terminals:
         status, failure = "failed", _no_terminal(frame)
+        run.failures.append(failure)
     frame.status = status
     frame.failure = failure
     parent = frame.parent
@@ -93,7 +106,9 @@ def _join(run: Run, frame: Frame) -> None:
         frame.write_batch(updates)
     except GraphError as error:
         code = error.code if isinstance(error, MemoryConflict) else "bad_update"
-        _fail_split(run, frame, Failure(node=frame.label, code=code, message=str(error), permanent=True))
+        failure = Failure(node=frame.label, code=code, message=str(error), permanent=True)
+        run.failures.append(failure)
+        _fail_split(run, frame, failure)
         return
     run.joined.append(Join(frame.label, join, tuple(frame.finished), tuple(child.name for child in bad)))
     inputs: dict[str, Any] = {}
@@ -108,8 +123,11 @@ def _join(run: Run, frame: Frame) -> None:
     close(run, frame)
     if goes_on and join != END:
         move(run, frame, join, inputs)
+        frame.consecutive = 0  # Branches came in between, also where the join is the source.
     else:
         frame.settled = any(child.settled for child in good)
+        reasons = [child.end_reason for child in good if child.end_reason != "completed"]
+        frame.end_reason = reasons[0] if reasons else "completed"
         rest(run, frame, "ended")
 
 
@@ -134,10 +152,8 @@ def _forget(run: Run, frame: Frame) -> None:
 
 
 def _results(child: Frame) -> Mapping[str, Any]:
-    results: dict[str, Any] = {}
-    for update in child.updates:
-        results |= update
-    return {key: value for key, value in results.items() if value is not CLEARED}
+    """What a branch has written, through the channels."""
+    return folded_batch({}, child.channels, child.updates)
 
 
 def _no_terminal(frame: Frame) -> Failure:

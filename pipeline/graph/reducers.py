@@ -41,7 +41,7 @@ def custom(name: str, combine: Callable[[Any, Any], Any], initial: Any = MISSING
     """A channel that combines two values at a time; the first update stands alone without `initial`.
 
     `combine(value, update)` must depend on nothing else. What it returns is made immutable; GraphError if
-    that, or `initial`, is not plain data.
+    that, or `initial`, is not plain data, and from `fold` for whatever `combine` raises.
     """
     where = f"the value of channel {name}"
     start = MISSING if initial is MISSING else freeze(initial, where)
@@ -49,10 +49,17 @@ def custom(name: str, combine: Callable[[Any, Any], Any], initial: Any = MISSING
     def fold(current: Any, updates: Sequence[Any]) -> Any:
         value = start if current is MISSING else current
         for update in updates:
-            value = update if value is MISSING else freeze(combine(value, update), where)
+            value = update if value is MISSING else freeze(_combined(name, combine, value, update), where)
         return value
 
     return Channel(name=name, fold=fold)
+
+
+def _combined(name: str, combine: Callable[[Any, Any], Any], value: Any, update: Any) -> Any:
+    try:
+        return combine(value, update)
+    except Exception as error:
+        raise GraphError(f"channel {name} cannot combine: {type(error).__name__}: {error}") from error
 
 
 def _append(current: Any, updates: Sequence[Any]) -> tuple[Any, ...]:

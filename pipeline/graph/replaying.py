@@ -55,6 +55,7 @@ def replay(
     while True:
         run, reached = _rebuilt(graph, head, cast("Sequence[Record]", valid[:kept]), base)
         if reached == kept:
+            run.joined.clear()  # Told of when they happened.
             return Replayed(run, head, kept, len(valid) - kept)
         kept = reached
 

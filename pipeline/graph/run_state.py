@@ -51,6 +51,8 @@ class Run:
     """Records applied, for the spacing of snapshots."""
     answered: set[str] = field(default_factory=set)
     """Gates that are no longer open."""
+    halting: bool = False
+    """A gate was opened, and nobody has answered since: other frames halt at their next boundary."""
     ended: bool = False
     """An `end` record has been applied."""
     joined: list[Join] = field(default_factory=list)
@@ -70,7 +72,7 @@ class Run:
         return 0 if totals is None else totals.visits
 
     def open_gates(self) -> tuple[Gate, ...]:
-        """Gates that wait for an answer, in the order of their frames."""
+        """Gates that wait for an answer, oldest first."""
         return tuple(frame.gate for frame in self.paused_frames() if frame.gate is not None)
 
     def paused_frames(self) -> Iterator[Frame]:

@@ -23,6 +23,7 @@ def dump(run: Run) -> dict[str, Any]:
         "retries": run.retries,
         "records": run.records,
         "answered": tuple(sorted(run.answered)),
+        "halting": run.halting,
         "failures": tuple(failure.plain() for failure in run.failures),
         "totals": {
             label: (
@@ -36,6 +37,7 @@ def dump(run: Run) -> dict[str, Any]:
             for label, totals in run.totals.items()
         },
         "root": _dump_frame(run.root),
+        "frames": tuple(run.frames),
     }
 
 
@@ -48,10 +50,12 @@ def load(plain: Mapping[str, Any], run_id: str, graph: GraphStructure[Any, Any])
     run.retries = plain["retries"]
     run.records = plain["records"]
     run.answered = set(plain["answered"])
+    run.halting = plain["halting"]
     run.failures = [read_failure(failure) for failure in plain["failures"]]
     for label, (visits, attempts, seconds, decision, edge_errors, missing) in plain["totals"].items():
         run.totals[label] = Totals(visits, attempts, seconds, decision, tuple(edge_errors), tuple(missing))
     _load_frame(run, root, plain["root"])
+    run.frames = {frame_id: run.frames[frame_id] for frame_id in plain["frames"]}
     return run
 
 
@@ -66,8 +70,10 @@ def _dump_frame(frame: Frame) -> dict[str, Any]:
         "consecutive": frame.consecutive,
         "last": frame.last,
         "settled": frame.settled,
+        "end_reason": frame.end_reason,
         "join": frame.join,
         "finished": tuple(frame.finished),
+        "attempts": frame.attempts,
         "effects": frame.effects,
         "updates": tuple(_dump_update(update) for update in frame.updates),
         "children": tuple(_dump_frame(child) for child in frame.children.values()),
@@ -85,6 +91,7 @@ def _load_frame(run: Run, frame: Frame, plain: Mapping[str, Any]) -> None:
     frame.at(plain["node"]).status = status
     frame.values, frame.inputs = freeze_update(plain["values"]), freeze_update(plain["inputs"])
     frame.consecutive, frame.last, frame.settled = plain["consecutive"], plain["last"], plain["settled"]
+    frame.end_reason, frame.attempts = plain["end_reason"], plain["attempts"]
     frame.join, frame.finished = plain["join"], list(plain["finished"])
     frame.effects = {key: (state, freeze(result)) for key, (state, result) in plain["effects"].items()}
     frame.updates = [_load_update(update) for update in plain["updates"]]

@@ -203,6 +203,8 @@ def _policies(graph: GraphStructure[Any, Any]) -> Iterator[str]:
     for name in ("max_steps", "max_consecutive"):
         if not getattr(limits, name) >= 1:
             yield f"limits: {name} must be 1 or more"
+    if not limits.decide_seconds > 0:
+        yield "limits: decide_seconds must be above 0"
     if limits.max_seconds is not None and not limits.max_seconds > 0:
         yield "limits: max_seconds must be above 0, or None for no deadline"
     if graph.conversation not in get_args(ConversationMode):

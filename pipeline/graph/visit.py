@@ -43,9 +43,8 @@ def view_of(frame: Frame, *, revisited: bool) -> State:
     hidden = spec.nullable if revisited else ()
     if spec.reads is None and not frame.inputs and not hidden:
         return MappingProxyType(frame.values)
-    values = {**frame.values, **frame.inputs}
-    for key in hidden:
-        values.pop(key, None)
+    values = {key: value for key, value in frame.values.items() if key not in hidden}
+    values.update(frame.inputs)
     if spec.reads is None:
         return MappingProxyType(values)
     allowed = {*spec.reads, *frame.inputs, ANSWERS}
@@ -60,10 +59,15 @@ def missing_reads(reads: tuple[str, ...], view: State) -> tuple[str, ...]:
 
 
 def take(frame: Frame, spec: NodeSpec[Any, Any], result: NodeResult) -> dict[str, Any]:
-    """The node's update, checked and frozen. Raises BadResult that names the node and the key."""
+    """The node's update, checked and frozen; empty when the node reports an error.
+
+    Raises BadResult that names the node and the key.
+    """
     label = frame.label
     if not isinstance(result, NodeResult):
         raise BadResult("bad_result", f"node {label} returned {type(result).__name__}, not a NodeResult")
+    if result.error:
+        return {}
     try:
         update = freeze_update(result.update, f"the update of node {label}")
     except GraphError as error:

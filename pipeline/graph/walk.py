@@ -7,14 +7,17 @@ out, record the step, move on. Everything that happens is a record first; `apply
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from pipeline.domain.errors import GraphError
 from pipeline.graph.applying import given_back, values_after, values_after_failure
 from pipeline.graph.attempts import Attempts
+from pipeline.graph.control import RunAborted
 from pipeline.graph.decisions import Next, State
 from pipeline.graph.edges import Ways, ways_after_failure
+from pipeline.graph.elements import FanOut
 from pipeline.graph.events import (
     EdgeConditionError,
     EdgeTraversed,
@@ -48,23 +51,21 @@ class RunStopped(Exception):
         self.reason = reason
 
 
-class _SplitOver(Exception):
-    pass
-
-
 class Walk:
     """The moving parts of one call. `drive` returns when its frame is at rest, paused or halted."""
 
     def __init__(self, around: Surroundings) -> None:
         self.around = around
         self.run = around.run
-        self.attempts = Attempts(around)
+        self.attempts = Attempts(around, self._raise_if_cut_off)
         self.raised: dict[Failure, Failure] = {}
         """Failures as they are on record -> the same with what was raised."""
         self._recorder = around.recorder
-        self._begun = around.run.steps
-        self._gate_opened = False
+        inside = sum(frame.status == "inside" for frame in around.run.frames.values())
+        self._begun = around.run.steps + inside
         self._entered: dict[str, float] = {}
+        seconds = around.limits.max_seconds
+        self._over_at = math.inf if seconds is None else around.clock.monotonic() + seconds
 
     async def drive(self, frame: Frame) -> None:
         """Move `frame` on as far as it goes."""
@@ -72,7 +73,7 @@ class Walk:
             match frame.status:
                 case "ready":
                     # The first node of every branch begins, whatever the order of declaration.
-                    if self.around.control.pause_requested or (self._gate_opened and frame.last):
+                    if self.around.control.pause_requested or (self.run.halting and frame.last):
                         return
                     await self._boundary(frame)
                 case "inside":
@@ -88,6 +89,7 @@ class Walk:
                     return
 
     async def _boundary(self, frame: Frame) -> None:
+        self._raise_if_cut_off()
         if frame.consecutive >= self.around.limits.max_consecutive:
             raise RunStopped("max_loops", f"node {frame.label} ran {frame.consecutive} times in a row")
         if self._begun >= self.around.limits.max_steps:
@@ -111,6 +113,15 @@ class Walk:
         if self.run.frames.get(frame.id) is frame:
             await self._complete(frame, visited, visit=visits + 1)
 
+    def _raise_if_cut_off(self) -> None:
+        """Nothing follows a node that has swallowed the run's abort or deadline."""
+        if self.around.control.abort_requested:
+            raise RunAborted("the run was aborted")
+        if self._over_at < math.inf and self.around.clock.monotonic() >= self._over_at:
+            raise RunStopped(
+                "timeout", f"the run took longer than {self.around.limits.max_seconds:g} seconds"
+            )
+
     # -- the end of a visit -------------------------------------------------------------------
 
     async def _complete(
@@ -131,7 +142,7 @@ class Walk:
                     gate = gate_of(self.around, frame, visited.decision, visit)
             else:
                 values, ways = self._after_failure(frame, visited, visited.failure)
-        except GraphError as error:
+        except Exception as error:  # noqa: BLE001 - routes and hooks are a user's code: this node failed
             failure = failure_of(frame.label, error, visited.attempts)
             values, ways = self._after_failure(frame, visited, failure)
         record = step_record(frame, visited, ways)
@@ -141,7 +152,6 @@ class Walk:
             record["skipped"] = True
         if gate is not None:
             record["gate"] = plain_gate(gate)
-            self._gate_opened = True
         source, prefix = frame.label, frame.prefix
         self._recorder.write(record, "node_complete" if gate is None else "pause", source, values)
         if self._recorder.listener is not None:
@@ -200,7 +210,7 @@ class Walk:
             if ways.undecided:
                 ways = await ways_by_question(self.around, frame, ways, answer, frame.values)
             phase = phase_update(self.around, frame, ways, answer, frame.values)
-        except GraphError as error:
+        except Exception as error:  # noqa: BLE001 - as for a step
             failure = failure_of(frame.label, error, 1)
             ways = ways_after_failure(frame.graph.exits[frame.node], frame.values)
         await self.record_route(frame, ways, failure, phase)
@@ -251,16 +261,24 @@ class Walk:
 
     async def _branches(self, frame: Frame) -> None:
         """Drive the branches of a split frame at once, until each is at rest or waits."""
-        seconds = frame.policy.branch_timeout_s
-        try:
-            async with asyncio.TaskGroup() as group:
-                for child in tuple(frame.children.values()):
-                    if not child.at_rest and child.status != "paused":
-                        group.create_task(self._branch(frame, child, seconds))
-        except* _SplitOver:
-            pass
+        policy, siblings = frame.policy, _Siblings()
+        async with asyncio.TaskGroup() as group:
+            for child in tuple(frame.children.values()):
+                if not child.at_rest and child.status != "paused":
+                    siblings.tasks.append(group.create_task(self._branch(child, policy, siblings)))
+        if siblings.problem is not None:
+            raise siblings.problem
 
-    async def _branch(self, frame: Frame, child: Frame, seconds: float | None) -> None:
+    async def _branch(self, child: Frame, policy: FanOut, siblings: _Siblings) -> None:
+        try:
+            await self._branch_in_time(child, policy.branch_timeout_s)
+        except Exception as error:  # noqa: BLE001 - raised again once all branches are gone
+            siblings.problem = siblings.problem or error
+            siblings.cancel()
+        if child.status == "failed" and policy.on_failure == "fail_all":
+            siblings.cancel()
+
+    async def _branch_in_time(self, child: Frame, seconds: float | None) -> None:
         deadline = self.around.clock.timeout(seconds)
         try:
             async with deadline:
@@ -268,10 +286,30 @@ class Walk:
         except TimeoutError:
             if not deadline.expired():
                 raise
+            if self.run.frames.get(child.id) is not child:
+                return
             words = f"branch {child.name} took longer than {seconds:g} seconds"
             failure = Failure(node=child.prefix + child.name, code="timeout", message=words)
             record: Record = {"do": "fail", "frame": child.id, "error": failure.plain()}
             await self._recorder.record(record, kind="node_complete", label=failure.node)
             await self._recorder.tell_joins(self.run)
-        if frame.status != "split":
-            raise _SplitOver
+
+
+class _Siblings:
+    """The branches of one fan-out in progress.
+
+    What goes wrong in one is kept from the TaskGroup: on Python 3.11 a group that sees an error leaves its
+    parent's task marked as being cancelled, which the run's deadline and an abort would take for another
+    cancellation; and a cancellation from outside that comes meanwhile would be lost.
+    """
+
+    def __init__(self) -> None:
+        self.tasks: list[asyncio.Task[None]] = []
+        self.problem: Exception | None = None
+
+    def cancel(self) -> None:
+        """Cancel the others, once."""
+        while self.tasks:
+            task = self.tasks.pop()
+            if task is not asyncio.current_task():
+                task.cancel()
