@@ -11,7 +11,16 @@ from pipeline.graph.outcome import Failure, Gate, RunOutcome
 
 
 CheckpointKind = Literal[
-    "node_start", "node_complete", "retry", "effect", "pause", "answer", "cancel", "snapshot", "end"
+    "node_start",
+    "node_complete",
+    "retry",
+    "effect",
+    "pause",
+    "answer",
+    "cancel",
+    "snapshot",
+    "resume",
+    "end",
 ]
 
 

@@ -105,12 +105,12 @@ class Executor(Generic[ContextT, StateT]):
         """
         replayed = replay(self._graph, records, _trusted(base), force=force)
         run = replayed.run
-        if run.ended or run.root.at_rest:
+        if run.ended:
             raise RunEnded(f"run {run.id} is over and cannot be resumed")
         _check_answers(run, answers, self._clock.now())
         recorder = RunRecorder(run, replayed.head, log, listener)
         if replayed.void:
-            recorder.append_unawaited({"do": "resume", "kept": replayed.kept})
+            recorder.write({"do": "resume", "kept": replayed.kept}, "resume", "")
         return await self._conduct(run, recorder, context, control or RunControl(), answers)
 
     async def _conduct(
@@ -139,9 +139,7 @@ class Executor(Generic[ContextT, StateT]):
             status, reason, error = await self._walked(walk, control, answers)
             await _close(walk, status, reason)
         except BaseException as caught:  # noqa: BLE001 - one completion event, then it goes on its way
-            # A run that was cut off with nothing kept ends where its records end, and needs none of its own.
-            if not isinstance(caught, Exception) and (kept := walk.attempts.kept()):
-                recorder.append_unawaited({"do": "cancel", "kept": kept})
+            recorder.cut_off({} if isinstance(caught, Exception) else walk.attempts.kept())
             cause = _leaf(caught)
             ended: tuple[RunStatus, StopReason] = (
                 ("failed", "error") if isinstance(caught, Exception) else ("cancelled", "aborted")
@@ -164,9 +162,12 @@ class Executor(Generic[ContextT, StateT]):
                     await walk.drive(run.root)
         except BaseException as caught:  # noqa: BLE001 - sorted out here, and raised again unless it is ours
             cause = _leaf(caught)
+            timed_out = isinstance(cause, TimeoutError) and deadline.expired()
+            if run.root.at_rest and (timed_out or isinstance(cause, RunAborted)):
+                return _verdict(walk)  # It came too late.
             if isinstance(cause, RunAborted):
                 return "cancelled", "aborted", None
-            if isinstance(cause, TimeoutError) and deadline.expired():
+            if timed_out:
                 words = f"the run took longer than {walk.around.limits.max_seconds:g} seconds"
                 return "failed", "timeout", Failure(node="", code="timeout", message=words)
             if isinstance(cause, RunStopped):

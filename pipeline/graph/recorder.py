@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -51,6 +52,7 @@ class RunRecorder:
         The records that bring the run to its end are kept for `finish`, so that a log can make them part
         of the commit that the outcome leads to.
         """
+        self.raise_failure()
         apply(self._run, record, values)
         if self._log is None:
             return
@@ -73,6 +75,7 @@ class RunRecorder:
 
     async def barrier(self) -> None:
         """Return when every record is durable."""
+        self.raise_failure()
         if self._log is not None:
             try:
                 await self._log.barrier()
@@ -82,25 +85,33 @@ class RunRecorder:
 
     async def finish(self, record: Record) -> None:
         """The run is over: its last records."""
+        self.raise_failure()
         apply(self._run, record)
         if self._log is None:
             return
         if self._head is not None:
             record["head"], self._head = self._head, None
+        last, self._last = self._last, []
         try:
-            await self._log.finish([*self._last, record])
+            await self._log.finish([*last, record])
         except Exception as error:
             self._failure = error
             raise
         await self.emit(Checkpointed("end", ""))
 
-    def append_unawaited(self, record: Record) -> None:
-        """For a call that is being cancelled: apply and queue, nothing more."""
-        apply(self._run, record)
-        if self._log is not None and self._failure is None:
-            if self._head is not None:
-                record["head"], self._head = self._head, None
-            self._append(record)
+    def cut_off(self, kept: Mapping[str, Any]) -> None:
+        """The call ends by an error or a cancellation, which nothing may replace: queue what is not on
+        record yet, and await nothing.
+
+        Without `kept` the run ends where its records end, and needs none of its own for that.
+        """
+        with contextlib.suppress(Exception):
+            if self._log is not None and self._failure is None:
+                last, self._last = self._last, []
+                for record in last:
+                    self._append(record)
+            if kept:
+                self.write({"do": "cancel", "kept": kept}, "cancel", "")
 
     async def tell_joins(self, run: Run) -> None:
         """Tell of the fan-outs that the last record brought to their end."""
