@@ -18,13 +18,20 @@ from bench.report import ROOT, BenchUnavailable, Report, scratch_folder
 PEER = ROOT / "build" / "bench-peer" / "bin" / "python"
 """Where `make bench` puts the peer's environment."""
 PLOT = ROOT / "build" / "bench-graph.svg"
+_TABLE = ROOT / "build" / "bench-graph.md"
 
 _ROUNDS = 9
 _HISTORIES = (10, 100, 1000)
 _THREADS = 1000
 _WRITTEN_TURNS = 20
 _COLD_HISTORY = 200
-_STORES: Mapping[Store, str] = {"none": "no store", "memory": "memory", "sqlite": "SQLite"}
+_AT_ONCE = 16
+_STORES: Mapping[Store, str] = {
+    "none": "no store",
+    "memory": "memory",
+    "sqlite": "SQLite",
+    "sqlite-normal": "SQLite with `normal`",
+}
 _OURS, _PEER = "bench.graph_ours", "bench.graph_peer"
 
 
@@ -50,7 +57,9 @@ async def run(*, peer: Path = PEER, picture: Path = PLOT, rounds: int = _ROUNDS)
     with scratch_folder() as folder:
         found = await _measure(peer, folder, rounds)
     _draw(found, picture)
-    return _report(found, picture, rounds)
+    report = _report(found, picture, rounds)
+    _write_table(report)
+    return report
 
 
 def _require(peer: Path) -> None:
@@ -115,6 +124,14 @@ def pairings() -> dict[str, Pairing]:
     found["safety8_sqlite"] = _both(
         "eight-node safety-first turn, SQLite", Case(graph="safety8", store="sqlite"), ours_count=40
     )
+    for history in (100, 1000):
+        found[f"busy_{history}"] = Pairing(
+            label=f"two-node turn, SQLite, history {history}, {_AT_ONCE} threads at once",
+            ours=(busy := Case(graph="turn", store="sqlite", history=history, at_once=_AT_ONCE)),
+            peer=busy,
+            ours_count=64,
+            peer_count=_AT_ONCE,
+        )
     warm = Case(graph="turn", store="sqlite", history=100)
     for key, store, words in (
         ("exit", "sqlite-exit", "its durability `exit`"),
@@ -147,12 +164,20 @@ def _draw(found: _Found, picture: Path) -> None:
     picture.write_text(plot(_bars(found), title=title, peer="LangGraph"), encoding="utf-8")
 
 
+def _write_table(report: Report) -> None:
+    """The table as Markdown, for docs/benchmarks.md."""
+    lines = [report.head, ["---"] * len(report.head), *report.rows]
+    text = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    _TABLE.write_text(f"{report.title}\n\n{text}\n", encoding="utf-8")
+
+
 def _bars(found: _Found) -> list[Bars]:
     return [
         Bars(label=words, ours_us=one.ours_us, peer_us=one.peer_us, ratio=one.ratio)
         for key, words in {
             **{f"turn_none_{h}": f"turn, no store, history {h}" for h in _HISTORIES},
             **{f"turn_sqlite_{h}": f"turn, SQLite, history {h}" for h in _HISTORIES},
+            "busy_100": f"turn, SQLite, 100, {_AT_ONCE} threads at once",
             "loop": "a step of a loop, no store",
             "fanout": "fan-out of 10 + join, no store",
             "safety8": "safety-first turn, no store",
@@ -201,6 +226,7 @@ _NOTES = (
     "processor time of the whole process, its database threads included; ratio: LangGraph's divided by ours",
     "the same nodes on both sides; ours with a listener for every event and with updates checked and frozen",
     "SQLite on both sides: WAL, synchronous = FULL; a turn is over when all that it wrote is durable",
+    "with `normal`: synchronous = NORMAL on both sides, so nobody waits for the disk",
     "LangGraph with its defaults: AsyncSqliteSaver, durability `async`",
     "LangGraph reads the thread from its file at every turn; ours stays in memory, its log is for rebuilding",
     f"memory: a thread has 20 messages and waits in its second node; {_THREADS} of them at once, SQLite",

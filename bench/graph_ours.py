@@ -1,7 +1,7 @@
 """Parlour's side of the graph bench. `python -m bench.graph_ours FOLDER`.
 
 Nothing is switched off: a listener hears every event, updates are checked and frozen, and the SQLite store
-is the product's own, under a lease, with `synchronous = FULL`.
+is the product's own, under a lease, with `synchronous = FULL` unless a case says otherwise.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from bench.graph_ours_graphs import graph_for
 from bench.graph_work import Case, inputs, seed
 from bench.graph_worker import Hold, Turn, serve
 from gateway import __version__
+from gateway.run_rows import from_row
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Lease, Record, Store
 from gateway.storage.sqlite import SqliteStore
+from gateway.storage.sqlite.connection import Synchronous
 from pipeline.domain.clock import SystemClock
 from pipeline.domain.ids import new_id
 from pipeline.graph.decisions import State
@@ -97,7 +99,8 @@ class Ours:
             self._store = MemoryStore()
         elif case.store.startswith("sqlite"):
             self._path = self._folder / f"{case.graph}-{case.store}-{case.history}.sqlite3"
-            self._store = SqliteStore(self._path, synchronous="FULL")
+            level: Synchronous = "NORMAL" if case.store == "sqlite-normal" else "FULL"
+            self._store = SqliteStore(self._path, synchronous=level)
         if self._store is not None:
             await self._store.open()
 
@@ -162,7 +165,7 @@ def rebuilt(graph: GraphSpec[None], records: Sequence[Record]) -> State:
     """A thread's state from the records of all its runs, oldest first, by the engine's own rules."""
     state: State = {}
     for _, run in groupby(records, key=lambda record: record.message_id):
-        state = replay(graph, [record.body for record in run], state).run.root.values
+        state = replay(graph, [from_row(record.body) for record in run], state).run.root.values
     return state
 
 

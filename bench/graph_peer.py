@@ -127,9 +127,11 @@ class Peer:
         match case.store:
             case "memory":
                 self._saver = InMemorySaver()
-            case "sqlite" | "sqlite-exit":
+            case "sqlite" | "sqlite-normal" | "sqlite-exit":
                 saver = AsyncSqliteSaver.from_conn_string(str(path))
                 self._saver, self._path = await self._open.enter_async_context(saver), path
+                if case.store == "sqlite-normal":
+                    await self._saver.conn.execute("PRAGMA synchronous = NORMAL")
             case "sqlite-blocking":
                 self._saver = self._open.enter_context(SqliteSaver.from_conn_string(str(path)))
                 self._path = path

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 Graph = Literal["turn", "held", "loop", "fanout", "safety8"]
-Store = Literal["none", "memory", "sqlite", "sqlite-exit", "sqlite-blocking", "sqlite-cold"]
+Store = Literal["none", "memory", "sqlite", "sqlite-normal", "sqlite-exit", "sqlite-blocking", "sqlite-cold"]
 
 LOOP_STEPS = 40
 BRANCHES = 10
@@ -45,10 +45,13 @@ class Case:
 
     graph: Graph
     store: Store = "none"
-    """LangGraph only: `sqlite-exit` writes at the end of a run alone, `sqlite-blocking` is its saver without
+    """`sqlite` waits for the disk at each commit, `sqlite-normal` does not (SQLite's `synchronous`).
+    LangGraph only: `sqlite-exit` writes at the end of a run alone, `sqlite-blocking` is its saver without
     asyncio. Ours only: `sqlite-cold` rebuilds the thread from its log before every turn."""
     history: int = 0
     """Messages in the thread before the turn; an even number."""
+    at_once: int = 1
+    """How many threads take their turns at the same time."""
 
     def plain(self) -> dict[str, Any]:
         """For the line of JSON that asks a worker for it."""
@@ -78,7 +81,7 @@ def inputs(case: Case, thread: str, number: int) -> dict[str, Any]:
             return {"text": f"{thread} {number}".ljust(_USER_CHARS, "x")}
 
 
-def check(case: Case, number: int, state: Mapping[str, Any]) -> None:
+def check_state(case: Case, number: int, state: Mapping[str, Any]) -> None:
     """Raise RuntimeError unless `state` is what the run of `number` has to end with."""
     found: object
     expected: object

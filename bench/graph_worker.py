@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from bench.graph_work import Case, check
+from bench.graph_work import Case, check_state
 
 Turn = Callable[[], Awaitable[Mapping[str, Any]]]
 """Runs a graph once and gives its final state. Called once."""
@@ -105,13 +105,13 @@ class _Worker:
                 raise ValueError(f"a worker cannot {what}")
 
     async def _run(self) -> dict[str, Any]:
-        """Run the prepared turns one after the other; processor time of the whole process, all threads."""
+        """Run the prepared turns; processor time of the whole process, all of its threads."""
         gc.collect()
         began = time.process_time()
-        states = [await turn() for turn in self._turns]
+        states = await run_all(self._turns, self._case.at_once)
         took = time.process_time() - began
         for number, state in enumerate(states):
-            check(self._case, number, state)
+            check_state(self._case, number, state)
         count, self._turns = len(self._turns), ()
         return {"cpu_us": took / count * 1e6}
 
@@ -132,8 +132,25 @@ class _Worker:
             held = resident_mb()
             self._hold.release()
         for number, run in enumerate(runs):
-            check(case, number, run.result())
+            check_state(case, number, run.result())
         return {"empty_mb": empty, "held_mb": held}
+
+
+async def run_all(turns: Sequence[Turn], at_once: int) -> list[Mapping[str, Any]]:
+    """The final states of all turns, of which so many are under way at any time."""
+    if at_once == 1:
+        return [await turn() for turn in turns]
+    states: dict[int, Mapping[str, Any]] = {}
+    left = iter(enumerate(turns))
+
+    async def take_turns() -> None:
+        for number, turn in left:
+            states[number] = await turn()
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(at_once):
+            group.create_task(take_turns())
+    return [states[number] for number in range(len(turns))]
 
 
 def resident_mb() -> float:

@@ -17,7 +17,7 @@ from bench.graph_measure import stored_bytes, summary, worker
 from bench.graph_ours import Ours, rebuilt
 from bench.graph_ours_graphs import graph_for
 from bench.graph_plot import Bars, in_words, plot
-from bench.graph_work import MODES, Case, check, seed
+from bench.graph_work import MODES, Case, check_state, seed
 from bench.graph_worker import Hold
 from tests.support.gateway_process import ROOT
 
@@ -47,14 +47,14 @@ async def test_our_side_does_the_work_of_every_case(key: str, tmp_path: Path) ->
     try:
         turns = await ours.prepare(case, 8)
         for number, turn in enumerate(turns):
-            check(case, number, await turn())
+            check_state(case, number, await turn())
     finally:
         await ours.close()
 
 
 def test_a_wrong_result_is_refused() -> None:
     with pytest.raises(RuntimeError, match="not with 40"):
-        check(Case(graph="loop"), 0, {"n": 39})
+        check_state(Case(graph="loop"), 0, {"n": 39})
 
 
 async def test_a_worker_measures_time_bytes_and_memory(tmp_path: Path) -> None:
