@@ -9,7 +9,19 @@ from typing import Generic
 
 from pipeline.graph.decisions import ContextT, Node, StateT
 from pipeline.graph.edges import Exits
-from pipeline.graph.elements import END, ConversationMode, EdgeSpec, FanOut, Goal, Limits
+from pipeline.graph.elements import (
+    END,
+    Always,
+    ConversationMode,
+    EdgeSpec,
+    FanOut,
+    Goal,
+    Limits,
+    LlmDecide,
+    OnFailure,
+    OnSuccess,
+    Route,
+)
 from pipeline.graph.reducers import Channel
 from pipeline.graph.regions import Joins
 from pipeline.graph.retry import RetryPolicy
@@ -108,13 +120,17 @@ class GraphStructure(Generic[ContextT, StateT]):
     def joins(self) -> Joins:
         """Where parallel branches meet.
 
-        A node that may return `End` ends its branch only, so that it is no way past the join.
+        A node that may return `End` ends its branch only, so that it is no way past the join. And where
+        nothing declared leads to the end, a run ends at a node whose conditions may all fail to hold.
         """
         declared = dict(self.successors)
         for node, spec in self.specs.items():
             by_edge = any(END in edge.targets() for edge in self.edges_from(node))
             if END in (spec.goes_to or ()) and not by_edge and len(declared[node]) > 1:
                 declared[node] = tuple(target for target in declared[node] if target != END)
+        for node in _without_a_way_to_the_end(declared):
+            if not any(isinstance(edge.when, _ALWAYS_LEADS_ON) for edge in self.edges_from(node)):
+                declared[node] = (*declared[node], END)
         return Joins(declared, END)
 
     def edges_from(self, node: str) -> tuple[EdgeSpec, ...]:
@@ -124,8 +140,28 @@ class GraphStructure(Generic[ContextT, StateT]):
     def _exits(self, node: str, spec: NodeSpec[ContextT, StateT]) -> tuple[str, ...]:
         if node in self.terminals:
             return (END,)
-        exits = [target for edge in self.edges_from(node) for target in edge.targets()]
+        edges = self.edges_from(node)
+        exits = [target for edge in edges for target in edge.targets()]
+        if edges and all(isinstance(edge.when, OnFailure) for edge in edges):
+            exits.append(END)
         exits += spec.goes_to or ()
         if spec.reviser is not None:
             exits.append(spec.reviser)
         return tuple(dict.fromkeys(exits)) or (END,)
+
+
+_ALWAYS_LEADS_ON = (Always, OnSuccess, LlmDecide, Route)
+
+
+def _without_a_way_to_the_end(successors: Mapping[str, tuple[str, ...]]) -> set[str]:
+    sources: dict[str, list[str]] = {}
+    for node, targets in successors.items():
+        for target in targets:
+            sources.setdefault(target, []).append(node)
+    reaches, waiting = {END}, [END]
+    while waiting:
+        for node in sources.get(waiting.pop(), ()):
+            if node not in reaches:
+                reaches.add(node)
+                waiting.append(node)
+    return set(successors) - reaches

@@ -23,7 +23,7 @@ from pipeline.graph.reducers import append
 from pipeline.graph.spec import GraphSpec
 from pipeline.graph.structure import NodeSpec
 from pipeline.graph.validation import fan_out_problem, graph_problems
-from tests.pipeline.graph.written import Graph, edge_of, graph_of, only_problem, route_of, spec_of
+from tests.pipeline.graph.written import Graph, edge_of, graph_of, idle, only_problem, route_of, spec_of
 
 # Ways
 
@@ -127,12 +127,12 @@ def test_a_branch_may_not_lead_back_to_the_fan_out() -> None:
     )
 
 
-def test_a_loop_over_a_fan_out_needs_a_declared_way_to_the_end() -> None:
-    graph = graph_of("a>b", "a>c", "b>j", "c>j", edge_of("j>a", When("x")))
-    assert only_problem(graph) == (
+def test_a_loop_over_a_fan_out_needs_a_way_to_the_end() -> None:
+    graph = graph_of("a>b", "a>c", "b>j", "c>j", "j>a", entry_points={"out": "k"}, others="k")
+    assert (
         "fan-out at a: branch b leads back to a before the end; "
         "let the branches join first, and give the way behind the join an edge to END"
-    )
+    ) in graph_problems(graph)
 
 
 @pytest.mark.parametrize("kind", [OnSuccess(), OnFailure()])
@@ -220,3 +220,32 @@ def test_a_graph_of_three_hundred_nodes_is_checked_at_once() -> None:
         terminals=("f100",),
     )
     assert time.process_time() - began < 0.1
+
+
+def test_a_loop_back_on_a_condition_alone_still_lets_the_branches_before_it_join() -> None:
+    graph = GraphSpec[None](
+        name="g",
+        entry="a",
+        nodes=dict.fromkeys(("a", "b", "c", "judge"), idle),
+        edges=(
+            EdgeSpec(source="a", target="b", when=OnSuccess()),
+            EdgeSpec(source="a", target="c", when=OnSuccess()),
+            EdgeSpec(source="b", target="judge"),
+            EdgeSpec(source="c", target="judge"),
+            EdgeSpec(source="judge", target="a", when=When("score < 3")),
+        ),
+    )
+    assert graph.joins.of(("b", "c")) == "judge"
+
+
+def test_a_node_with_nothing_but_a_way_for_failures_ends_the_run_when_it_succeeds() -> None:
+    graph = GraphSpec[None](
+        name="g",
+        entry="a",
+        nodes={"a": idle, "rescue": idle},
+        edges=(
+            EdgeSpec(source="a", target="rescue", when=OnFailure()),
+            EdgeSpec(source="rescue", target="a"),
+        ),
+    )
+    assert set(graph.successors["a"]) == {"rescue", END}
