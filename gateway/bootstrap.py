@@ -37,11 +37,13 @@ from pipeline.domain.errors import ParlourError
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import InboundMessage
 from pipeline.domain.timeline import TimelineEntry
+from pipeline.graph.spec import GraphSpec
 from pipeline.llm.client import LlmClient
 from pipeline.llm.litellm_client import LitellmClient
 from pipeline.llm.local_model import LocalModel
 from pipeline.llm.local_process import ChildSettings
 from pipeline.llm.scripted import ScriptedLlm
+from pipeline.runtime.context import RunContext
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.service import Pipeline
 from pipeline.topologies import conversation_graph
@@ -66,6 +68,8 @@ class Extras:
     llm: LlmClient | None = None
     transcriber: Transcriber | None = None
     store: Store | None = None
+    graph: GraphSpec[RunContext] | None = None
+    """What a message walks through instead of the conversation."""
     crash_at: str | None = None
     http: bool = True
     """Whether to serve health, metrics and the page."""
@@ -131,7 +135,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
         supervisor=deliveries,
     )
     coordinator = ProcessingCoordinator(store, clock, lease_s=settings.turn.lease_s)
-    turns = _turns(base, _pipeline(base, llm, transcriber), delivery)
+    turns = _turns(base, _pipeline(base, llm, transcriber, extras.graph), delivery)
     worker = Worker(store=store, coordinator=coordinator, turns=turns, clock=clock, supervisor=threads)
     gateway = Gateway(
         Parts(
@@ -164,7 +168,9 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     return gateway
 
 
-def _pipeline(base: _Base, llm: LlmClient, transcriber: Transcriber | None) -> Pipeline:
+def _pipeline(
+    base: _Base, llm: LlmClient, transcriber: Transcriber | None, graph: GraphSpec[RunContext] | None
+) -> Pipeline:
     settings = base.settings
     ears = ChannelEars(
         channels=base.channels,
@@ -173,7 +179,13 @@ def _pipeline(base: _Base, llm: LlmClient, transcriber: Transcriber | None) -> P
         clock=base.clock,
         telemetry=base.telemetry,
     )
-    return Pipeline(graph=conversation_graph(), llm=llm, ears=ears, settings=_pipeline_settings(settings))
+    return Pipeline(
+        graph=graph or conversation_graph(),
+        llm=llm,
+        ears=ears,
+        settings=_pipeline_settings(settings),
+        clock=base.clock,
+    )
 
 
 def _turns(base: _Base, pipeline: Pipeline, delivery: Delivery) -> TurnRunner:

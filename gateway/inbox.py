@@ -10,7 +10,7 @@ from gateway.access import AccessPolicy, Denied
 from gateway.failpoints import Failpoints
 from gateway.storage.ports import AnswerStatus, NewEntry, Store
 from gateway.telemetry import Telemetry
-from gateway.wire import kind_of, to_body
+from gateway.wire import ASKED_IN, GATE, kind_of, to_body
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.messages import ApprovalReply, Inbound, SessionCommand
@@ -112,19 +112,40 @@ class Inbox:
         return Acceptance(status="accepted", message_id=accepted.message_id)
 
     async def _answer(self, item: ApprovalReply) -> Acceptance:
-        """An answer goes straight to the pending interaction, never into the queue behind the turn
-        that waits for it. It is single use, so a redelivery needs no key of its own."""
+        """An answer goes straight to the pending interaction: most would wait behind the turn that waits
+        for them. One to a paused run, which has let go of its thread, also becomes an entry, in the same
+        step. It is single use, so a redelivery needs no key of its own."""
+        thread, now = item.thread.encode(), self._clock.now()
+        entry = await self._going_on(item, thread, now)
         status = await self._store.answer_interaction(
             item.interaction_id,
-            thread=item.thread.encode(),
+            thread=thread,
             user=item.author.id,
             choice=item.choice,
-            now=self._clock.now(),
+            now=now,
+            entry=entry,
         )
         if status != "accepted":
             words = _ANSWER_REFUSED[status]
             return Acceptance(status="refused", message_id=item.message_id, reason=words)
+        if entry is not None:
+            self._turns.wake(thread)
         return Acceptance(status="accepted", message_id=item.message_id)
+
+    async def _going_on(self, item: ApprovalReply, thread: str, now: float) -> NewEntry | None:
+        """The turn that the answer leads to, if a paused run waits for it."""
+        pending = await self._store.pending_interactions(thread, now=now)
+        asked = next((one for one in pending if one.id == item.interaction_id and one.kind == GATE), None)
+        if asked is None:
+            return None
+        return NewEntry(
+            dedupe_key=f"{GATE}:{asked.id}",
+            thread=thread,
+            message_id=item.message_id,
+            kind=kind_of(item),
+            body={**to_body(item), ASKED_IN: asked.body[ASKED_IN]},
+            received_at=item.received_at,
+        )
 
     async def _stop(self, thread: str, seq: int) -> None:
         """The priority path: a stop does not wait in the queue behind what it is to stop."""

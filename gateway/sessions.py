@@ -53,6 +53,17 @@ async def load_session(store: Store, thread: str) -> SessionState:
     return SessionState(session_id, _conversation(records), stored=True)
 
 
+async def history_before(store: Store, record: Record) -> tuple[ChatMessage, ...]:
+    """The conversation of the record's session as it was before it."""
+    records = await store.read_log(
+        record.thread,
+        kinds=("user", "assistant"),
+        session_id=record.session_id,
+        limit=MAX_HISTORY_RECORDS,
+    )
+    return tuple(_conversation([earlier for earlier in records if earlier.id < record.id]))
+
+
 def session_record(session_id: str, message_id: str, at: float, *, text: str = "") -> NewRecord:
     """The record that begins a session; `text` is the line that shows it, empty for a thread's first."""
     body = {"text": text} if text else {}

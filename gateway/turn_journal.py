@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
+import hashlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from adapters.channel import OutboundReply
 from gateway.failpoints import Failpoints
-from gateway.sessions import SessionState, session_record
+from gateway.run_log import StoreRunLog
+from gateway.run_rows import newest_run
+from gateway.sessions import SessionState, history_before, session_record
 from gateway.storage.ports import (
     Committed,
     InboxEntry,
+    Interaction,
     Lease,
     NewOutboxRow,
     NewRecord,
@@ -21,11 +25,18 @@ from gateway.storage.ports import (
     Store,
     TurnCommit,
 )
+from gateway.wire import ASKED_IN, GATE
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
 from pipeline.domain.ids import ThreadKey, new_id
 from pipeline.domain.timeline import EntryRole, TimelineEntry
-from pipeline.runtime.ports import ResumePoint, TurnAnswer
+from pipeline.graph.outcome import Gate
+from pipeline.graph.records import RawRecord, RunUnreadable, head_of
+from pipeline.runtime.ports import TurnAnswer, UserWords
+from pipeline.runtime.questions import choices
+
+_NEVER = 253_402_300_799.0
+"""When a gate without an end expires: in the year 9999."""
 
 OnRecorded = Callable[[TimelineEntry], None]
 """Told of every visible entry that no terminal event tells of, once it is durable, in order."""
@@ -56,12 +67,11 @@ class StoreJournal:
         self._failpoints = failpoints
         self._on_recorded = on_recorded
         self._on_reply = on_reply
-        self._queued: list[asyncio.Future[tuple[int, ...]]] = []
+        self._asked_in = str(entry.body.get(ASKED_IN, entry.message_id))
+        self._log = StoreRunLog(store, lease, self._step_row)
         self._user_text: str | None = None
         self.attempt_counted = False
         """Whether this attempt is durable."""
-        self.run_id = ""
-        """The graph run, once it has made a step."""
         self.outcome: Outcome | None = None
         """Set once the turn is final."""
 
@@ -69,14 +79,25 @@ class StoreJournal:
     def session_id(self) -> str:
         return self._session.session_id
 
-    async def history(self) -> tuple[ChatMessage, ...]:
-        return self._session.history
+    @property
+    def run_id(self) -> str:
+        """The graph run, once it has made a step."""
+        return self._log.run_id
 
-    async def recorded_user(self) -> str | None:
-        if self._entry.attempts == 0:
+    async def history(self) -> tuple[ChatMessage, ...]:
+        if not self._goes_on:
+            return self._session.history
+        asked = await self._own_records("user")
+        return await history_before(self._store, asked[-1]) if asked else ()
+
+    async def recorded_user(self) -> UserWords | None:
+        if self._entry.attempts == 0 and not self._goes_on:
             return None
         records = await self._own_records("user")
-        return str(records[-1].body["text"]) if records else None
+        if not records:
+            return None
+        body = records[-1].body
+        return UserWords(text=str(body["text"]), spoken=bool(body.get("spoken")))
 
     async def count_attempt(self) -> None:
         """Count this attempt durably, before work that could take the process down.
@@ -100,29 +121,28 @@ class StoreJournal:
         self._user_text = text
         self._tell("user", text, ids[-1], spoken=spoken)
 
-    def record_step(self, run_id: str, node: str, update: Mapping[str, Any], following: str) -> None:
-        self.run_id = run_id
-        body = {"run": run_id, "node": node, "update": dict(update), "next": following}
-        self._queued.append(self._store.append(self._lease, [self._record("step", body)]))
+    def run_log(self) -> StoreRunLog:
+        return self._log
 
-    async def resume_point(self) -> ResumePoint | None:
-        if self._entry.attempts == 0:
-            return None
-        steps = await self._own_records("step")
-        if not steps:
-            return None
-        state: dict[str, Any] = {}
-        for step in steps:
-            state |= step.body["update"]
-        last = steps[-1].body
-        return ResumePoint(run_id=last["run"], node=last["next"], state=state)
+    async def recorded_run(self) -> tuple[RawRecord, ...]:
+        if self._entry.attempts == 0 and not self._goes_on:
+            return ()
+        records = newest_run(await self._own_records("step"))
+        try:
+            self._log.run_id = head_of(records)["run"] if records else ""
+        except RunUnreadable:
+            self._log.run_id = ""  # whoever resumes it finds out
+        return records
 
     async def commit(self, answer: TurnAnswer) -> int:
         body: dict[str, Any] = {"text": answer.text}
         if answer.thoughts:
             body["thoughts"] = [dict(thought) for thought in answer.thoughts]
         record = self._record("assistant", body)
-        committed = await self._finish("answered", [record], role="assistant", text=answer.text)
+        questions = tuple(self._question(gate) for gate in answer.gates)
+        committed = await self._finish(
+            "answered", [record], role="assistant", text=answer.text, questions=questions
+        )
         self._remember(answer.text)
         return committed.record_ids[-1]
 
@@ -154,18 +174,34 @@ class StoreJournal:
         return committed.record_ids[-1]
 
     async def _finish(
-        self, outcome: Outcome, records: list[NewRecord], *, role: EntryRole, text: str, code: str = ""
+        self,
+        outcome: Outcome,
+        records: list[NewRecord],
+        *,
+        role: EntryRole,
+        text: str,
+        code: str = "",
+        questions: tuple[Interaction, ...] = (),
     ) -> Committed:
-        # The barrier: a step that could not be written must fail the turn before anything is visible.
-        await asyncio.gather(*self._queued)
+        # A step that could not be written must fail the turn before anything is visible.
+        await self._log.barrier()
+        if self._goes_on:
+            records = [*(self._step_row(body) for body in self._log.last_rows()), *records]
+        else:
+            records[-1] = replace(records[-1], body={**records[-1].body, **self._log.riding()})
         now = self._clock.now()
-        key = f"{self._lease.thread}/{self._entry.message_id}"
+        key = self._entry.message_id  # one reply a message, and its id is like no other's in any chat
         body = {"role": role, "code": code} if code else {"role": role}
         row = NewOutboxRow(key=key, message_id=self._entry.message_id, body=body, created_at=now)
         if not self._session.stored and role != "session":
             records.insert(0, session_record(self.session_id, self._entry.message_id, now))
         commit = TurnCommit(
-            seq=self._entry.seq, outcome=outcome, records=tuple(records), outbox=(row,), at=now
+            seq=self._entry.seq,
+            outcome=outcome,
+            records=tuple(records),
+            outbox=(row,),
+            interactions=questions,
+            at=now,
         )
         self._failpoints.reach("turn-commit-before")
         committed = await self._store.commit_turn(self._lease, commit)
@@ -192,6 +228,32 @@ class StoreJournal:
             (ChatMessage(role="user", content=self._user_text), ChatMessage(role="assistant", content=answer))
         )
 
+    @property
+    def _goes_on(self) -> bool:
+        """Whether this turn answers a gate, and goes on with the run of an earlier message."""
+        return self._asked_in != self._entry.message_id
+
+    def _step_row(self, body: Mapping[str, Any]) -> NewRecord:
+        """A row of the run, which belongs to the message that began it."""
+        return replace(self._record("step", body), message_id=self._asked_in)
+
+    def _question(self, gate: Gate) -> Interaction:
+        """What lets the author of the message, and nobody else, answer the gate."""
+        options = choices(gate)
+        action = "\n".join((gate.id, gate.prompt, *options))
+        return Interaction(
+            id=gate.id,
+            thread=self._lease.thread,
+            session_id=self.session_id,
+            kind=GATE,
+            options=options,
+            allowed_users=(str(self._entry.body["author"]),),
+            action_hash=hashlib.sha256(action.encode("utf-8", "surrogatepass")).hexdigest()[:16],
+            created_at=self._clock.now(),
+            expires_at=_NEVER if gate.expires_at is None else gate.expires_at,
+            body={ASKED_IN: self._asked_in, "node": gate.node},
+        )
+
     def _record(self, kind: RecordKind, body: Mapping[str, Any]) -> NewRecord:
         return NewRecord(
             kind=kind,
@@ -202,9 +264,7 @@ class StoreJournal:
         )
 
     async def _own_records(self, kind: RecordKind) -> tuple[Record, ...]:
-        return await self._store.read_log(
-            self._lease.thread, kinds=(kind,), message_id=self._entry.message_id
-        )
+        return await self._store.read_log(self._lease.thread, kinds=(kind,), message_id=self._asked_in)
 
     def _tell(self, role: EntryRole, text: str, entry_id: int, *, spoken: bool = False) -> None:
         self._on_recorded(

@@ -15,7 +15,7 @@ from gateway.sessions import SessionState, load_session
 from gateway.storage.ports import InboxEntry, Lease, Store
 from gateway.telemetry import Telemetry
 from gateway.turn_journal import OnReply, StoreJournal
-from gateway.wire import Kind, from_body
+from gateway.wire import from_body
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError, TurnFailed
 from pipeline.domain.events import ErrorEvent
@@ -100,7 +100,7 @@ class TurnRunner:
         )
         sender = self._telemetry.watch(self._hooks.sender_for(thread), entry.received_at)
         structlog.contextvars.bind_contextvars(thread_key=entry.thread, message_id=entry.message_id)
-        held = entry.kind == "message" and await self._slot(stop)
+        held = entry.kind != "command" and await self._slot(stop)
         self._telemetry.turn_started(entry.received_at)
         started = self._clock.monotonic()
         try:
@@ -145,19 +145,19 @@ class TurnRunner:
         self, entry: InboxEntry, journal: StoreJournal, sender: EventSender, stop: StopSignal
     ) -> None:
         try:
-            kind: Kind = "command" if entry.kind == "command" else "message"
-            item = from_body(kind, entry.thread, entry.message_id, entry.received_at, entry.body)
+            item = from_body(entry.kind, entry.thread, entry.message_id, entry.received_at, entry.body)
         except StorageError:
             _log.exception("inbox entry set aside")
             await self._set_aside(entry, journal, sender, "unreadable", _UNREADABLE)
             return
-        if isinstance(item, SessionCommand) or item.voice is not None:
-            await journal.count_attempt()
         if isinstance(item, SessionCommand):
+            await journal.count_attempt()
             await self._command(entry, item, journal)
             return
+        if isinstance(item, InboundMessage) and item.voice is not None:
+            await journal.count_attempt()
         await self._pipeline.process(item, sender, journal, stop)
-        if item.voice is not None or item.attachments:
+        if isinstance(item, InboundMessage) and (item.voice is not None or item.attachments):
             await self._hooks.discard_media(item)
 
     async def _command(self, entry: InboxEntry, command: SessionCommand, journal: StoreJournal) -> None:

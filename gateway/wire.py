@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pipeline.domain.errors import InvalidInput, StorageError
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import Author, InboundMessage, MediaRef, SessionCommand
+from pipeline.domain.messages import ApprovalReply, Author, InboundMessage, MediaRef, SessionCommand
 
-Queued = InboundMessage | SessionCommand
-"""What waits in the inbox. Answers to approvals do not: they would wait behind the turn they unblock."""
-Kind = Literal["message", "command"]
+Queued = InboundMessage | SessionCommand | ApprovalReply
+"""What waits in the inbox. Of the answers to approvals, only those that go on with a run that has let go
+of its thread: any other would wait behind the turn that waits for it."""
+Kind = Literal["message", "command", "approval"]
+GATE: Final = "gate"
+"""The kind of the interactions that a paused run waits for."""
+ASKED_IN: Final = "asked_in"
+"""In the bodies of such an interaction, and of the answer's entry: the message whose run asked."""
 
 
 def kind_of(item: Queued) -> Kind:
     """The inbox kind of `item`."""
-    return "command" if isinstance(item, SessionCommand) else "message"
+    match item:
+        case SessionCommand():
+            return "command"
+        case ApprovalReply():
+            return "approval"
+        case _:
+            return "message"
 
 
 def to_body(item: Queued) -> dict[str, Any]:
@@ -24,6 +35,8 @@ def to_body(item: Queued) -> dict[str, Any]:
     body: dict[str, Any] = {"native_id": item.native_id, "author": item.author.id, "name": item.author.name}
     if isinstance(item, SessionCommand):
         body["command"] = item.name
+    elif isinstance(item, ApprovalReply):
+        body |= {"interaction": item.interaction_id, "choice": item.choice}
     else:
         body |= {
             "text": item.text,
@@ -50,6 +63,8 @@ def from_body(
         }
         if kind == "command":
             return SessionCommand(**common, name=body["command"])
+        if kind == "approval":
+            return ApprovalReply(**common, interaction_id=body["interaction"], choice=body["choice"])
         return InboundMessage(
             **common,
             text=body.get("text", ""),

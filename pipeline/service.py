@@ -6,14 +6,17 @@ where the message came from, and it does not deliver: the journal's commit hands
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import TypedDict
 
+from pipeline.agent.deciding import LlmDecider
+from pipeline.domain.clock import Clock
 from pipeline.domain.errors import GraphError, ModelError, StorageError, TurnFailed
 from pipeline.domain.events import (
+    ApprovalRequired,
+    ApprovalResolved,
     ErrorEvent,
     LlmToken,
     NodeCompleted,
@@ -23,16 +26,18 @@ from pipeline.domain.events import (
     TranscriptReady,
     TurnStarted,
 )
-from pipeline.domain.ids import new_id
-from pipeline.domain.messages import InboundMessage
+from pipeline.domain.messages import ApprovalReply, InboundMessage
 from pipeline.domain.ports import EventSender
-from pipeline.graph.decisions import NodeDecision, decision_name
-from pipeline.graph.executor import Executor, RunOutcome
+from pipeline.graph import events as graph_events
+from pipeline.graph.executor import Executor
+from pipeline.graph.outcome import Answer, RunOutcome
+from pipeline.graph.records import GateRefused, GraphChanged, RawRecord, RunEnded, RunUnreadable
 from pipeline.graph.spec import GraphSpec
 from pipeline.intake.cleaning import clean_text
 from pipeline.llm.client import LlmClient
 from pipeline.runtime.context import RunContext
-from pipeline.runtime.ports import Ears, ResumePoint, TurnAnswer, TurnJournal
+from pipeline.runtime.ports import Ears, TurnAnswer, TurnJournal, UserWords
+from pipeline.runtime.questions import choices, question_words
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.runtime.stopping import StopSignal
 from pipeline.runtime.terminal import TerminalGuard
@@ -41,38 +46,50 @@ _log = logging.getLogger(__name__)
 
 _INTERNAL_WORDS = "Something went wrong inside the assistant. Please send the message again."
 _LOOP_WORDS = "The assistant went round in circles and was stopped. Please put the question differently."
+_TOO_LONG_WORDS = "The answer took longer than {seconds} seconds and was given up. Please try again."
+_OUTDATED_WORDS = (
+    "The assistant has changed since it asked this and cannot go on. Please send your message again."
+)
 
 
 class Pipeline:
     """The shared pipeline of all channels. One instance serves every thread at once."""
 
     def __init__(
-        self, *, graph: GraphSpec[RunContext], llm: LlmClient, ears: Ears, settings: PipelineSettings
+        self,
+        *,
+        graph: GraphSpec[RunContext],
+        llm: LlmClient,
+        ears: Ears,
+        settings: PipelineSettings,
+        clock: Clock,
     ) -> None:
-        self._executor = Executor(graph)
+        self._executor = Executor(graph, clock=clock, decider=LlmDecider(llm, settings))
         self._llm = llm
         self._ears = ears
         self._settings = settings
+        self._clock = clock
 
     async def process(
         self,
-        message: InboundMessage,
+        message: InboundMessage | ApprovalReply,
         sender: EventSender,
         journal: TurnJournal,
         stop: StopSignal | None = None,
     ) -> None:
-        """Answer `message`: events to `sender`, everything durable to `journal`.
+        """Answer `message`: events to `sender`, everything durable to `journal`. An answer to a question
+        goes on with the run that asked.
 
         Exactly one terminal event is sent, after the commit it speaks of. StorageError and
         cancellation propagate without one: the turn is not over and will be taken up again.
         """
-        turn = _Turn(message=message, sender=TerminalGuard(sender), journal=journal)
+        turn = _Turn(message=message, sender=TerminalGuard(sender), journal=journal, clock=self._clock)
         stop = stop or StopSignal()
         try:
             await turn.send(TurnStarted(**turn.ids))
-            if message.voice is None and clean_text(message.text):
+            if typed := _typed(message):
                 # Before the guard: what was said is on record even if it was stopped while it waited.
-                await journal.record_user(message.text, spoken=False)
+                await journal.record_user(typed, spoken=False)
             with stop.guard():
                 answer = await self._within_deadline(turn)
         except StorageError:
@@ -89,61 +106,105 @@ class Pipeline:
         else:
             await turn.complete(answer)
 
-    async def _within_deadline(self, turn: _Turn) -> str:
-        deadline = asyncio.timeout(self._settings.turn_timeout_s)
+    async def _within_deadline(self, turn: _Turn) -> TurnAnswer:
+        # Not the engine's own deadline: hearing a voice note counts as well.
+        deadline = self._clock.timeout(self._settings.turn_timeout_s)
         try:
             async with deadline:
                 return await self._answer(turn)
         except TimeoutError:
             if not deadline.expired():
                 raise
-            limit = round(self._settings.turn_timeout_s)
-            words = f"The answer took longer than {limit} seconds and was given up. Please try again."
+            words = _TOO_LONG_WORDS.format(seconds=round(self._settings.turn_timeout_s))
             raise TurnFailed("timeout", words) from None
 
-    async def _answer(self, turn: _Turn) -> str:
-        text, spoken = await self._words(turn)
-        if spoken:
-            await turn.journal.record_user(text, spoken=True)
+    async def _answer(self, turn: _Turn) -> TurnAnswer:
+        words = await self._words(turn)
         context = RunContext(
-            text=text,
-            spoken=spoken,
+            text=words.text,
+            spoken=words.spoken,
             history=await turn.journal.history(),
             llm=self._llm,
             settings=self._settings,
             on_text=turn.stream_text,
         )
-        resume = await turn.journal.resume_point()
-        outcome = await self._run(turn, context, resume)
-        if outcome.stop_reason != "completed":
-            raise TurnFailed(outcome.stop_reason, _LOOP_WORDS)
-        answer = outcome.state.get("agent", {}).get("answer")
-        if not isinstance(answer, str) or not answer:
-            raise GraphError("the graph ended without an answer")
-        return answer
+        return _answer_of(await self._walk(turn, context))
 
-    async def _words(self, turn: _Turn) -> tuple[str, bool]:
-        """The user's words: typed, heard now, or heard before a crash. Also whether they were spoken."""
+    async def _words(self, turn: _Turn) -> UserWords:
+        """What the run is about: typed, heard now, or on record from an earlier attempt or turn."""
         message = turn.message
-        if message.voice is None:
+        if isinstance(message, InboundMessage) and message.voice is None:
             if not clean_text(message.text):
                 raise TurnFailed("unsupported", "I can read text and hear voice notes, nothing else yet.")
-            return message.text, False
+            return UserWords(text=message.text)
         recorded = await turn.journal.recorded_user()
-        if recorded is not None:
-            return recorded, True
+        if isinstance(message, ApprovalReply):
+            if recorded is None:
+                raise GraphError(f"the message that asked {message.interaction_id} is not on record")
+            await turn.send(
+                ApprovalResolved(**turn.ids, interaction_id=message.interaction_id, choice=message.choice)
+            )
+            return recorded
+        text = await self._heard(turn, message) if recorded is None else recorded.text
+        await turn.journal.record_user(text, spoken=True)
+        return UserWords(text=text, spoken=True)
+
+    async def _heard(self, turn: _Turn, message: InboundMessage) -> str:
         heard = await self._ears.hear(message)
         await turn.send(
             TranscriptReady(**turn.ids, text=heard.text, language=heard.language, confidence=heard.confidence)
         )
         caption = message.text.strip()
-        return (f"{caption}\n\n{heard.text}" if caption else heard.text), True
+        return f"{caption}\n\n{heard.text}" if caption else heard.text
 
-    async def _run(self, turn: _Turn, context: RunContext, resume: ResumePoint | None) -> RunOutcome:
-        if resume is None:
-            return await self._executor.run({}, context, _Observer(turn, new_id("run")))
-        observer = _Observer(turn, resume.run_id)
-        return await self._executor.run(resume.state, context, observer, start=resume.node)
+    async def _walk(self, turn: _Turn, context: RunContext) -> RunOutcome:
+        """Go on with the run on record, or begin one."""
+        records = await turn.journal.recorded_run()
+        answers = isinstance(turn.message, ApprovalReply)
+        if records or answers:
+            try:
+                return await self._resume(turn, context, records)
+            except (GraphChanged, RunUnreadable, RunEnded) as error:
+                _log.warning("a run cannot be resumed", extra={"code": error.code, "reason": str(error)})
+                if answers:
+                    # Begun anew, it would do a second time what it did before it asked.
+                    raise TurnFailed(error.code, _OUTDATED_WORDS) from error
+        log = turn.journal.run_log()
+        return await self._executor.run({}, context, listener=turn.on_graph_event, log=log)
+
+    async def _resume(self, turn: _Turn, context: RunContext, records: Sequence[RawRecord]) -> RunOutcome:
+        log, listener, message = turn.journal.run_log(), turn.on_graph_event, turn.message
+        if isinstance(message, ApprovalReply):
+            answer = Answer(gate=message.interaction_id, choice=message.choice, by=message.author.id)
+            try:
+                return await self._executor.resume(
+                    records, context, answers=(answer,), listener=listener, log=log
+                )
+            except GateRefused as refused:
+                if refused.status not in ("already_answered", "expired"):
+                    raise
+                # An earlier attempt put the answer on record; or it expired before its turn came.
+        return await self._executor.resume(records, context, listener=listener, log=log)
+
+
+def _typed(message: InboundMessage | ApprovalReply) -> str:
+    """What the user wrote, as it goes on record at once; empty for a voice note, and for nothing."""
+    if isinstance(message, ApprovalReply):
+        return message.choice
+    return message.text if message.voice is None and clean_text(message.text) else ""
+
+
+def _answer_of(outcome: RunOutcome) -> TurnAnswer:
+    """What the run has to say. Raises what made it fail."""
+    if outcome.stop_reason in ("max_loops", "max_steps"):
+        raise TurnFailed(outcome.stop_reason, _LOOP_WORDS)
+    outcome.raise_for_failure()
+    if outcome.gates:
+        return TurnAnswer(text=question_words(outcome.gates), gates=outcome.gates)
+    answer = outcome.state.get("agent", {}).get("answer")
+    if not isinstance(answer, str) or not answer:
+        raise GraphError("the graph ended without an answer")
+    return TurnAnswer(text=answer)
 
 
 class _Ids(TypedDict):
@@ -155,9 +216,10 @@ class _Ids(TypedDict):
 class _Turn:
     """One message's way through: where its events and records go, and what has been streamed."""
 
-    message: InboundMessage
+    message: InboundMessage | ApprovalReply
     sender: TerminalGuard
     journal: TurnJournal
+    clock: Clock
     streamed: list[str] = field(default_factory=list)
     streamed_chars: int = 0
 
@@ -174,9 +236,34 @@ class _Turn:
         self.streamed_chars += len(text)
         await self.send(LlmToken(**self.ids, text=text, offset=offset))
 
-    async def complete(self, answer: str) -> None:
-        entry_id = await self.journal.commit(TurnAnswer(text=answer))
-        await self.send(ResponseComplete(**self.ids, content=answer, entry_id=entry_id))
+    async def on_graph_event(self, event: graph_events.GraphEvent) -> None:
+        """Show the steps of the graph that came through."""
+        match event:
+            case graph_events.NodeStarted(node=node):
+                await self.send(NodeStarted(**self.ids, node=node))
+            case graph_events.NodeCompleted(failure=None, skipped=False, node=node, decision=decision):
+                await self.send(NodeCompleted(**self.ids, node=node, decision=decision))
+            case graph_events.RunCompleted(outcome=ended):
+                steps = {"run_id": ended.run_id, "stop_reason": ended.stop_reason, "steps": len(ended.path)}
+                _log.debug("run ended", extra=steps)
+            case _:
+                return
+
+    async def complete(self, answer: TurnAnswer) -> None:
+        entry_id = await self.journal.commit(answer)
+        for gate in answer.gates:
+            remaining = 0.0 if gate.expires_at is None else gate.expires_at - self.clock.now()
+            await self.send(
+                ApprovalRequired(
+                    **self.ids,
+                    interaction_id=gate.id,
+                    tool_name=gate.node,
+                    reasoning=gate.prompt,
+                    options=choices(gate),
+                    timeout_s=max(0.0, remaining),
+                )
+            )
+        await self.send(ResponseComplete(**self.ids, content=answer.text, entry_id=entry_id))
 
     async def fail(self, code: str, words: str, *, recoverable: bool) -> None:
         partial = "".join(self.streamed).strip()
@@ -184,26 +271,3 @@ class _Turn:
         await self.send(
             ErrorEvent(**self.ids, code=code, message=words, recoverable=recoverable, entry_id=entry_id)
         )
-
-
-class _Observer:
-    """Turns the engine's steps into events and records."""
-
-    def __init__(self, turn: _Turn, run_id: str) -> None:
-        self._turn = turn
-        self._run_id = run_id
-
-    async def node_started(self, node: str) -> None:
-        await self._turn.send(NodeStarted(**self._turn.ids, node=node))
-
-    async def node_completed(
-        self, node: str, decision: NodeDecision, update: Mapping[str, Any], next_node: str | None
-    ) -> None:
-        if next_node is not None:
-            # The last step needs no record of its own: the commit that follows at once holds it.
-            self._turn.journal.record_step(self._run_id, node, update, next_node)
-        await self._turn.send(NodeCompleted(**self._turn.ids, node=node, decision=decision_name(decision)))
-
-    async def run_completed(self, outcome: RunOutcome) -> None:
-        ended = {"run_id": self._run_id, "stop_reason": outcome.stop_reason, "steps": len(outcome.path)}
-        _log.debug("run ended", extra=ended)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pipeline.agent.node import after_agent, agent
-from pipeline.graph.spec import END, EdgeSpec, GraphSpec, Route
+from pipeline.graph.spec import END, EdgeSpec, GraphSpec, NodeSpec, Route
 from pipeline.intake.node import intake
 from pipeline.runtime.context import RunContext
 
@@ -23,7 +23,11 @@ def conversation_graph() -> GraphSpec[RunContext]:
     return GraphSpec(
         name="conversation",
         entry="intake",
-        nodes={"intake": intake, "agent": agent},
+        nodes={
+            "intake": NodeSpec(run=intake, reads=(), writes=("intake",)),
+            # The client of the model retries by itself.
+            "agent": NodeSpec(run=agent, reads=("intake",), writes=("agent",), event_loop=True),
+        },
         edges=(
             EdgeSpec(source="intake", target="agent"),
             EdgeSpec(source="agent", when=Route(choose=after_agent, targets=(END, "agent"))),

@@ -122,27 +122,6 @@ class OutboxRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TurnCommit:
-    """Everything that makes a turn final, applied in one transaction or not at all."""
-
-    seq: int
-    """The inbox entry that this finishes."""
-    outcome: Outcome
-    records: tuple[NewRecord, ...] = ()
-    outbox: tuple[NewOutboxRow, ...] = ()
-    """Each row's entry_id becomes the id of the last record of `records`."""
-    at: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Committed:
-    """The ids given by a commit, in the order of its records and rows."""
-
-    record_ids: tuple[int, ...]
-    outbox_ids: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Interaction:
     """Something that waits for a person's answer: single use, bound to people and to one action."""
 
@@ -157,6 +136,29 @@ class Interaction:
     created_at: float
     expires_at: float
     body: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnCommit:
+    """Everything that makes a turn final, applied in one transaction or not at all."""
+
+    seq: int
+    """The inbox entry that this finishes."""
+    outcome: Outcome
+    records: tuple[NewRecord, ...] = ()
+    outbox: tuple[NewOutboxRow, ...] = ()
+    """Each row's entry_id becomes the id of the last record of `records`."""
+    interactions: tuple[Interaction, ...] = ()
+    """Opened with it. One whose id was used before is left as it is: its question was asked already."""
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """The ids given by a commit, in the order of its records and rows."""
+
+    record_ids: tuple[int, ...]
+    outbox_ids: tuple[int, ...]
 
 
 AnswerStatus = Literal["accepted", "unknown", "already_answered", "expired", "not_allowed", "invalid_choice"]
@@ -307,9 +309,20 @@ class Store(Protocol):
     async def open_interaction(self, interaction: Interaction) -> None: ...
 
     async def answer_interaction(
-        self, interaction_id: str, *, thread: str, user: str, choice: str, now: float
+        self,
+        interaction_id: str,
+        *,
+        thread: str,
+        user: str,
+        choice: str,
+        now: float,
+        entry: NewEntry | None = None,
     ) -> AnswerStatus:
-        """Record the one answer, atomically: exactly one of many concurrent answers is accepted."""
+        """Record the one answer, atomically: exactly one of many concurrent answers is accepted.
+
+        With `entry`, an accepted answer also enqueues it, in the same transaction and whatever the queue's
+        limit; any other answer does not.
+        """
         ...
 
     async def pending_interactions(self, thread: str, *, now: float) -> tuple[Interaction, ...]:

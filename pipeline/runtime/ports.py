@@ -2,37 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.messages import InboundMessage
+from pipeline.graph.outcome import Gate
+from pipeline.graph.ports import RunLog
+from pipeline.graph.records import RawRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResumePoint:
-    """Where a run that a crash interrupted goes on."""
+class UserWords:
+    """What a user said, as it is on record."""
 
-    run_id: str
-    node: str
-    """The next node to run."""
-    state: Mapping[str, Any]
+    text: str
+    spoken: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnAnswer:
-    """What a turn commits: an answer for the user."""
+    """What a turn commits: an answer for the user, or the questions that its run waits for."""
 
     text: str
     thoughts: tuple[Mapping[str, str], ...] = field(default=())
+    gates: tuple[Gate, ...] = ()
+    """Open gates: whoever wrote the message may answer them."""
 
 
 class TurnJournal(Protocol):
     """The durable side of one turn. Records are written in the order of the calls.
 
     A failed write fails the turn at the next awaited call; nothing visible happens before
-    `commit` returned.
+    `commit` returned. A turn that answers a gate goes on with the run of an earlier message: its words
+    and its records are that message's.
     """
 
     @property
@@ -41,27 +45,27 @@ class TurnJournal(Protocol):
         ...
 
     async def history(self) -> tuple[ChatMessage, ...]:
-        """The session's conversation before this message, oldest first."""
+        """The session's conversation before the message, oldest first."""
         ...
 
-    async def recorded_user(self) -> str | None:
-        """The user's words if an earlier, interrupted attempt recorded them."""
+    async def recorded_user(self) -> UserWords | None:
+        """The words that the run is about, if an earlier, interrupted attempt or turn recorded them."""
         ...
 
     async def record_user(self, text: str, *, spoken: bool) -> None:
-        """Make the user's words durable. Doing it again for the same message changes nothing."""
+        """Make the user's words durable. Doing it again for the same turn changes nothing."""
         ...
 
-    def record_step(self, run_id: str, node: str, update: Mapping[str, Any], following: str) -> None:
-        """Queue the record that `node` completed with `update` and `following` comes next."""
+    def run_log(self) -> RunLog:
+        """Where the run's records go. What its `finish` is given becomes part of the commit."""
         ...
 
-    async def resume_point(self) -> ResumePoint | None:
-        """Where an earlier, interrupted run of this message stopped; None for a fresh start."""
+    async def recorded_run(self) -> Sequence[RawRecord]:
+        """The records of the message's newest run; empty for a fresh start."""
         ...
 
     async def commit(self, answer: TurnAnswer) -> int:
-        """Answer, outbox row, inbox done and fence check in one transaction; the log entry's id."""
+        """Answer, questions, outbox row, inbox done and fence check in one transaction; the entry's id."""
         ...
 
     async def commit_failure(self, code: str, message: str, *, recoverable: bool, partial: str) -> int:

@@ -8,9 +8,18 @@ from dataclasses import replace
 import pytest
 
 from gateway.storage.ports import AnswerStatus, Store
-from pipeline.domain.errors import StorageError
+from pipeline.domain.errors import AlreadyDone, StorageError
 from tests.contracts.conftest import Reopen
-from tests.contracts.store_values import NOW, OTHER, THREAD, interaction
+from tests.contracts.store_values import (
+    NOW,
+    OTHER,
+    THREAD,
+    accepted_with_lease,
+    entry,
+    interaction,
+    record,
+    turn,
+)
 
 
 async def test_an_open_interaction_is_listed_as_it_was_given(store: Store) -> None:
@@ -91,3 +100,57 @@ async def test_an_answer_is_remembered_over_a_restart(store: Store, reopen: Reop
     again = await follower.answer_interaction("act-1", thread=THREAD, user="bob", choice="deny", now=NOW)
     assert again == "already_answered"
     assert await follower.pending_interactions(THREAD, now=NOW) == (interaction("act-2"),)
+
+
+async def test_an_interaction_is_opened_with_the_turn_that_asks(store: Store) -> None:
+    accepted, lease = await accepted_with_lease(store)
+    commit = replace(turn(accepted.seq, record("assistant")), interactions=(interaction(),))
+    await store.commit_turn(lease, commit)
+    assert await store.pending_interactions(THREAD, now=NOW) == (interaction(),)
+
+
+async def test_a_turn_that_is_not_committed_asks_nothing(store: Store) -> None:
+    accepted, lease = await accepted_with_lease(store)
+    await store.commit_turn(lease, turn(accepted.seq, record("assistant")))
+    again = replace(turn(accepted.seq, record("assistant")), interactions=(interaction(),))
+    with pytest.raises(AlreadyDone):
+        await store.commit_turn(lease, again)
+    assert await store.pending_interactions(THREAD, now=NOW) == ()
+
+
+async def test_a_turn_that_asks_again_leaves_the_question_as_it_is(store: Store) -> None:
+    await store.open_interaction(interaction("act-1"))
+    await store.open_interaction(interaction("act-2"))
+    await store.answer_interaction("act-1", thread=THREAD, user="ann", choice="allow", now=NOW)
+    accepted, lease = await accepted_with_lease(store)
+    asked = (interaction("act-1"), replace(interaction("act-2"), options=("other",)), interaction("act-3"))
+    await store.commit_turn(lease, replace(turn(accepted.seq, record("assistant")), interactions=asked))
+    pending = await store.pending_interactions(THREAD, now=NOW)
+    assert pending == (interaction("act-2"), interaction("act-3"))
+    again = await store.answer_interaction("act-1", thread=THREAD, user="ann", choice="deny", now=NOW)
+    assert again == "already_answered"
+
+
+async def test_an_accepted_answer_brings_its_entry_and_any_other_none(store: Store, reopen: Reopen) -> None:
+    await store.open_interaction(interaction())
+    going_on = replace(entry("answer", body={"choice": "allow"}), kind="approval")
+    answers: list[AnswerStatus] = [
+        await store.answer_interaction(
+            "act-1", thread=THREAD, user=user, choice="allow", now=NOW, entry=going_on
+        )
+        for user in ("eve", "ann", "bob")
+    ]
+    assert answers == ["not_allowed", "accepted", "already_answered"]
+    follower = await reopen()
+    (waiting,) = await follower.open_entries(THREAD)
+    assert (waiting.kind, waiting.message_id, waiting.body) == ("approval", "msg-answer", {"choice": "allow"})
+
+
+async def test_an_answer_that_cannot_be_stored_does_not_use_the_interaction_up(store: Store) -> None:
+    await store.open_interaction(interaction())
+    unfit = replace(entry("answer", body={"choice": object()}), kind="approval")
+    with pytest.raises(StorageError):
+        await store.answer_interaction(
+            "act-1", thread=THREAD, user="ann", choice="allow", now=NOW, entry=unfit
+        )
+    assert await store.pending_interactions(THREAD, now=NOW) == (interaction(),)

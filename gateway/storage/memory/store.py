@@ -194,12 +194,16 @@ class MemoryStore:
         entry = self._unfinished(thread, commit.seq)
         records = _encoded(commit.records)
         replies = [(row, encode_body(row.body)) for row in commit.outbox]
+        questions = [(question, encode_body(question.body)) for question in commit.interactions]
         # Everything that can be refused has been looked at: from here on all of it happens.
         entry.outcome = commit.outcome
         del thread.unfinished[commit.seq]
         record_ids = self._add_records(thread, records)
         entry_id = record_ids[-1] if record_ids else 0
         outbox_ids = tuple(self._add_reply(lease.thread, entry_id, new, body) for new, body in replies)
+        for question, body in questions:
+            row = InteractionRow(interaction=question, body=body)
+            self._interactions.setdefault(question.id, row)
         return Committed(record_ids=record_ids, outbox_ids=outbox_ids)
 
     # -- outbox -------------------------------------------------------------------------------
@@ -252,7 +256,14 @@ class MemoryStore:
         self._interactions[interaction.id] = InteractionRow(interaction=interaction, body=body)
 
     async def answer_interaction(
-        self, interaction_id: str, *, thread: str, user: str, choice: str, now: float
+        self,
+        interaction_id: str,
+        *,
+        thread: str,
+        user: str,
+        choice: str,
+        now: float,
+        entry: NewEntry | None = None,
     ) -> AnswerStatus:
         self._require_open()
         row = self._interactions.get(interaction_id)
@@ -261,7 +272,10 @@ class MemoryStore:
         status = judge_answer(
             row.interaction, answered=row.answered, thread=thread, user=user, choice=choice, now=now
         )
-        row.answered = row.answered or status == "accepted"
+        if status == "accepted":
+            if entry is not None:
+                await self.accept(entry)
+            row.answered = True
         return status
 
     async def pending_interactions(self, thread: str, *, now: float) -> tuple[Interaction, ...]:

@@ -28,6 +28,12 @@ _ANSWER = "UPDATE interactions SET answered_by = ?, choice = ?, answered_at = ? 
 
 def add(db: sqlite3.Connection, interaction: Interaction, body: str) -> None:
     """Store the interaction. Raises StorageError when its id was used before."""
+    if not add_new(db, interaction, body):
+        raise StorageError(f"interaction {interaction.id} exists already; ids are used once")
+
+
+def add_new(db: sqlite3.Connection, interaction: Interaction, body: str) -> bool:
+    """Store the interaction unless its id was used before; whether it was not."""
     values = (
         interaction.id,
         threads.intern(db, interaction.thread),
@@ -40,8 +46,7 @@ def add(db: sqlite3.Connection, interaction: Interaction, body: str) -> None:
         interaction.expires_at,
         body,
     )
-    if db.execute(_INSERT, values).rowcount == 0:
-        raise StorageError(f"interaction {interaction.id} exists already; ids are used once")
+    return db.execute(_INSERT, values).rowcount == 1
 
 
 def answer(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from typing import Any
 
 from gateway.storage.bodies import decode_body
 from gateway.storage.ports import Committed, Lease, NewOutboxRow, NewRecord, Record, RecordKind, TurnCommit
@@ -73,7 +74,7 @@ def read(
             kind=kind,
             session_id=session,
             message_id=message,
-            body=decode_body(body),
+            body=_readable(kind, body),
             at=at,
         )
         for record_id, kind, session, message, body, at in db.execute(sql, values)
@@ -81,6 +82,16 @@ def read(
     if limit is not None:
         found.reverse()
     return tuple(found)
+
+
+def _readable(kind: RecordKind, body: str) -> dict[str, Any]:
+    """A step's body that is damaged reads as an empty one: its run can go on without it, or start anew."""
+    try:
+        return decode_body(body)
+    except ValueError:
+        if kind != "step":
+            raise
+        return {}
 
 
 def read_statement(

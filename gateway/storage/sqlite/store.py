@@ -6,6 +6,7 @@ One process, one store on one file; that no second process opens it is the gatew
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -164,7 +165,15 @@ class SqliteStore:
     async def commit_turn(self, lease: Lease, commit: TurnCommit) -> Committed:
         records = [(record, encode_body(record.body)) for record in commit.records]
         rows = [(row, encode_body(row.body)) for row in commit.outbox]
-        return await self._writer.submit(lambda db: log.commit_turn(db, lease, commit, records, rows))
+        questions = [(question, encode_body(question.body)) for question in commit.interactions]
+
+        def apply(db: sqlite3.Connection) -> Committed:
+            committed = log.commit_turn(db, lease, commit, records, rows)
+            for question, body in questions:
+                interactions.add_new(db, question, body)
+            return committed
+
+        return await self._writer.submit(apply)
 
     # -- outbox -------------------------------------------------------------------------------
     async def outbox_open(self, thread: str | None = None) -> tuple[OutboxRow, ...]:
@@ -195,13 +204,24 @@ class SqliteStore:
         await self._writer.submit(lambda db: interactions.add(db, interaction, body))
 
     async def answer_interaction(
-        self, interaction_id: str, *, thread: str, user: str, choice: str, now: float
+        self,
+        interaction_id: str,
+        *,
+        thread: str,
+        user: str,
+        choice: str,
+        now: float,
+        entry: NewEntry | None = None,
     ) -> AnswerStatus:
-        return await self._writer.submit(
-            lambda db: interactions.answer(
-                db, interaction_id, thread=thread, user=user, choice=choice, now=now
-            )
-        )
+        body = "" if entry is None else encode_body(entry.body)
+
+        def answer(db: sqlite3.Connection) -> AnswerStatus:
+            status = interactions.answer(db, interaction_id, thread=thread, user=user, choice=choice, now=now)
+            if status == "accepted" and entry is not None:
+                inbox.accept(db, entry, body, None)
+            return status
+
+        return await self._writer.submit(answer)
 
     async def pending_interactions(self, thread: str, *, now: float) -> tuple[Interaction, ...]:
         return await self._reader.submit(lambda db: interactions.pending(db, thread, now))

@@ -1,0 +1,102 @@
+"""Records of a run as rows: short, and the same when they are read back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from gateway.run_rows import RIDING, from_row, newest_run, runs_of, to_riding, to_row
+from gateway.storage.bodies import decode_body, encode_body
+from gateway.storage.ports import Record, RecordKind
+
+_HEAD = {"run": "run_1", "graph": "talk/small", "signature": "abc", "entry": "", "inputs": {}}
+_END = {"do": "end", "status": "completed", "reason": "completed"}
+
+
+def _row(body: Mapping[str, Any], kind: RecordKind = "step", message: str = "m_1") -> Record:
+    return Record(id=1, thread="t", kind=kind, session_id="s", message_id=message, body=body, at=0.0)
+
+
+def _stored(record: Mapping[str, Any]) -> dict[str, Any]:
+    return decode_body(encode_body(to_row(record)))
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"do": "step", "node": "a", "update": {"x": [1, None]}, "to": ["b"], "head": _HEAD},
+        {
+            "do": "step",
+            "node": "a",
+            "head": {**_HEAD, "entry": "b", "inputs": {"k": 1}},
+            "inputs": {"b": {"y": 2}},
+        },
+        {"do": "step", "node": "a", "frame": "/x", "error": {"node": "a", "code": "c", "message": "m"}},
+        {"do": "snapshot", "run": {"path": ["a"]}},
+        {"do": "effect", "node": "a", "key": "k", "state": "began"},
+        {"do": "enter", "node": "a", "head": _HEAD},
+        _END,
+    ],
+)
+def test_a_record_reads_back_as_it_was_written(record: dict[str, Any]) -> None:
+    assert from_row(_stored(record)) == record
+
+
+def test_a_row_says_nothing_twice() -> None:
+    row = to_row({"do": "step", "node": "a", "to": ("b",), "head": _HEAD})
+    assert row == {"node": "a", "to": ("b",), "run": "run_1", "graph": "talk/small/abc"}
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"run": "run_0", "node": "intake", "update": {}, "next": "agent"}], ids=["damaged", "old"]
+)
+def test_a_row_of_no_known_shape_is_an_unreadable_record(body: dict[str, Any]) -> None:
+    assert from_row(body) is None
+
+
+def test_the_last_records_ride_without_what_nobody_asks_for() -> None:
+    step = {
+        "do": "step",
+        "node": "agent",
+        "update": {"agent": {"answer": "long"}},
+        "to": ("end",),
+        "seconds": 2.5,
+    }
+    assert to_riding([step, _END]) == [{"node": "agent"}]
+    failed = {"do": "end", "status": "failed", "reason": "error"}
+    dead = {"do": "step", "node": "agent", "error": {"code": "x"}}
+    assert to_riding([dead, failed]) == [{"node": "agent", "error": {"code": "x"}, "to": []}, failed]
+
+
+def test_the_newest_run_of_a_message_begins_at_its_last_head() -> None:
+    old, new = {**_HEAD, "run": "run_0"}, {**_HEAD, "run": "run_1"}
+    rows = [
+        _row(_stored({"do": "step", "node": "a", "to": ["b"], "head": old})),
+        _row(_stored({"do": "step", "node": "b", "to": ["a"]})),
+        _row(_stored({"do": "step", "node": "a", "to": ["b"], "head": new})),
+        _row({}),
+    ]
+    found = newest_run(rows)
+    assert [record and record["node"] for record in found] == ["a", None]
+    assert found[0] is not None
+    assert found[0]["head"] == new
+    assert newest_run([]) == ()
+
+
+def test_all_runs_of_a_thread_are_found_with_their_last_steps() -> None:
+    first = {"do": "step", "node": "a", "to": ["b"], "head": _HEAD}
+    last = {"do": "step", "node": "b", "update": {"k": 1}, "to": ["end"]}
+    alone = {"do": "step", "node": "a", "to": ["end"], "head": {**_HEAD, "run": "run_2"}}
+    rows = [
+        _row({"text": "hi"}, "user"),
+        _row(_stored(first)),
+        _row({"text": "there", RIDING: to_riding([last, _END])}, "assistant"),
+        _row({"text": "short", RIDING: to_riding([alone, _END])}, "assistant", "m_2"),
+        _row({"text": "no run"}, "notice", "m_3"),
+    ]
+    assert runs_of(rows) == {
+        "run_1": [first, {"do": "step", "node": "b", "to": ["end"]}, _END],
+        "run_2": [alone, _END],
+    }
