@@ -117,6 +117,7 @@ class Inbox:
         step. It is single use, so a redelivery needs no key of its own."""
         thread, now = item.thread.encode(), self._clock.now()
         entry = await self._going_on(item, thread, now)
+        self._failpoints.reach("inbox-commit-before")
         status = await self._store.answer_interaction(
             item.interaction_id,
             thread=thread,
@@ -125,6 +126,7 @@ class Inbox:
             now=now,
             entry=entry,
         )
+        self._failpoints.reach("inbox-commit-after")
         if status != "accepted":
             words = _ANSWER_REFUSED[status]
             return Acceptance(status="refused", message_id=item.message_id, reason=words)

@@ -13,7 +13,9 @@ from gateway.config import Secrets, load
 from gateway.storage.ports import Record, Store
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.clock import Clock, SystemClock
+from pipeline.graph.spec import GraphSpec
 from pipeline.llm.scripted import ScriptedLlm
+from pipeline.runtime.context import RunContext
 from tests.support.channel import MemoryChannel
 from voice.scripted import ScriptedTranscriber
 
@@ -45,9 +47,14 @@ async def open_house(
     store: Store | None = None,
     transcriber: ScriptedTranscriber | None = None,
     clock: Clock | None = None,
+    graph: GraphSpec[RunContext] | None = None,
+    crash_at: str | None = None,
     drain_s: float = 5.0,
 ) -> AsyncIterator[House]:
-    """Run a gateway on the folder `data`; the web channel is off unless an override turns it on."""
+    """Run a gateway on the folder `data`; the web channel is off unless an override turns it on.
+
+    `graph` stands in for the conversation; `crash_at` ends this whole process (see `gateway.failpoints`).
+    """
     settings = load(None, {}, ["channels.web.enabled=false", f'data.dir="{data}"', *overrides])
     llm = llm or ScriptedLlm.echo()
     channel = channel or MemoryChannel()
@@ -59,6 +66,8 @@ async def open_house(
         llm=llm,
         transcriber=transcriber,
         store=store,
+        graph=graph,
+        crash_at=crash_at,
         http=settings.channels.web.enabled,
     )
     gateway = build(settings, Secrets(()), extras)

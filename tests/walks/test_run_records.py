@@ -1,4 +1,4 @@
-"""The records of a message's run in a whole gateway: few bytes, and never the reason why nothing is answered."""
+"""The records of a run in a whole gateway: few bytes, and never the reason why nothing is answered."""
 
 from __future__ import annotations
 

@@ -1,0 +1,83 @@
+"""A process that dies between a question, its answer and the end of the resumed run."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from gateway.config import environment
+from gateway.run_rows import runs_of
+from tests.support.gate_graph import Ledger, answer_to, gate_graph
+from tests.support.house import THREAD, open_house
+
+pytestmark = pytest.mark.crash
+
+_CRASHED = 137
+_ROOT = Path(__file__).parents[2]
+_REPLY = "pay: approve by owner, after 0 lines"
+
+
+async def _die(folder: Path, crash_at: str) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.support.gate_child", str(folder), crash_at),
+        cwd=_ROOT,
+        env=dict(environment()),
+    )
+    assert await process.wait() == _CRASHED
+
+
+async def test_a_death_before_the_question_is_committed_asks_it_once(tmp_path: Path) -> None:
+    await _die(tmp_path, "turn-commit-before:1")
+    ledger = Ledger(tmp_path / "ledger")
+    assert ledger.lines() == ["prepare", "ask"]
+    async with open_house(tmp_path / "data", graph=gate_graph(ledger)) as house:
+        await house.channel.until(lambda: house.channel.sent)
+        (question,) = await house.store.pending_interactions(THREAD, now=0.0)
+        await house.channel.bring(answer_to(question.id, "approve"))
+        assert (await house.channel.reply("m_answer")).text == _REPLY
+    assert ledger.lines() == ["prepare", "ask", "act approve"]
+
+
+async def test_a_death_between_the_answer_and_the_commit_resumes_the_run_once(tmp_path: Path) -> None:
+    await _die(tmp_path, "turn-commit-before:2")
+    ledger = Ledger(tmp_path / "ledger")
+    async with open_house(tmp_path / "data", graph=gate_graph(ledger)) as house:
+        assert (await house.channel.reply("m_answer")).text == _REPLY
+        ((_, records),) = runs_of(await house.records()).items()
+        done = [record for record in records if record is not None]
+        assert [record["do"] for record in done].count("answer") == 1
+        gate = next(record["gate"]["id"] for record in done if record["do"] == "step" and "gate" in record)
+        refused = await house.channel.bring(answer_to(gate, "deny", name="late"))
+        assert refused.reason == "This question has already been answered."
+        assert len(await house.records("assistant")) == 2
+    # Its step had not been committed, so it ran again; what stood before the question did not.
+    assert ledger.lines() == ["prepare", "ask", "act approve", "act approve"]
+
+
+async def test_a_death_after_the_commit_resumes_nothing(tmp_path: Path) -> None:
+    await _die(tmp_path, "turn-commit-after:2")
+    ledger = Ledger(tmp_path / "ledger")
+    async with open_house(tmp_path / "data", graph=gate_graph(ledger)) as house:
+        assert (await house.channel.reply("m_answer")).text == _REPLY
+    assert ledger.lines() == ["prepare", "ask", "act approve"]
+
+
+async def test_an_answer_that_was_accepted_resumes_the_run_after_a_death(tmp_path: Path) -> None:
+    await _die(tmp_path, "inbox-commit-after:2")
+    ledger = Ledger(tmp_path / "ledger")
+    async with open_house(tmp_path / "data", graph=gate_graph(ledger)) as house:
+        assert (await house.channel.reply("m_answer")).text == _REPLY
+    assert ledger.lines() == ["prepare", "ask", "act approve"]
+
+
+async def test_an_answer_that_was_not_accepted_can_be_given_again(tmp_path: Path) -> None:
+    await _die(tmp_path, "inbox-commit-before:2")
+    ledger = Ledger(tmp_path / "ledger")
+    async with open_house(tmp_path / "data", graph=gate_graph(ledger)) as house:
+        (question,) = await house.store.pending_interactions(THREAD, now=0.0)
+        assert (await house.channel.bring(answer_to(question.id, "approve"))).status == "accepted"
+        assert (await house.channel.reply("m_answer")).text == _REPLY
+    assert ledger.lines() == ["prepare", "ask", "act approve"]

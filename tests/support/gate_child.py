@@ -1,0 +1,29 @@
+"""`python -m tests.support.gate_child FOLDER LABEL:N`: its graph asks, is answered, and it dies there.
+
+It leaves the exit code of the crash label, or 0 when the label was not reached.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from gateway.storage.ports import Interaction
+from tests.support.gate_graph import Ledger, answer_to, gate_graph
+from tests.support.house import THREAD, open_house
+
+
+async def main(folder: Path, crash_at: str) -> None:
+    """Ask, answer, and wait for the end of the turn."""
+    graph = gate_graph(Ledger(folder / "ledger"))
+    async with open_house(folder / "data", graph=graph, crash_at=crash_at) as house:
+        asked = await house.channel.say("pay")
+        await house.channel.reply(asked.message_id)
+        pending: tuple[Interaction, ...] = await house.store.pending_interactions(THREAD, now=0.0)
+        await house.channel.bring(answer_to(pending[0].id, "approve"))
+        await house.channel.reply("m_answer")
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))

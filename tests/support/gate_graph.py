@@ -1,0 +1,71 @@
+"""A graph that asks a person before it acts, and writes down in a file what it did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import ApprovalReply, Author
+from pipeline.graph.decisions import NodeResult, Pause, State
+from pipeline.graph.spec import EdgeSpec, GraphSpec, NodeSpec
+from pipeline.runtime.context import RunContext
+
+PROMPT = "Send 100 to Ann?"
+OPTIONS = ("approve", "deny")
+
+
+class Ledger:
+    """One line for each visit of a node, over all processes."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def note(self, line: str) -> None:
+        """Add a line."""
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+    def lines(self) -> list[str]:
+        """All lines, oldest first."""
+        return self._path.read_text(encoding="utf-8").splitlines() if self._path.exists() else []
+
+
+def gate_graph(
+    ledger: Ledger, *, expires_s: float | None = None, options: tuple[str, ...] = OPTIONS, version: str = "1"
+) -> GraphSpec[RunContext]:
+    """prepare -> ask (a gate) -> act -> end."""
+
+    async def prepare(_state: State, context: RunContext) -> NodeResult:
+        ledger.note("prepare")
+        return NodeResult(update={"prepared": context.text})
+
+    async def ask(_state: State, _context: RunContext) -> NodeResult:
+        ledger.note("ask")
+        return NodeResult(decision=Pause(prompt=PROMPT, options=options, expires_s=expires_s))
+
+    async def act(state: State, context: RunContext) -> NodeResult:
+        answer = state["answers"]["ask"]
+        ledger.note(f"act {answer['choice']}")
+        words = f"{context.text}: {answer['choice']} by {answer['by']}, after {len(context.history)} lines"
+        return NodeResult(update={"agent": {"answer": words}})
+
+    return GraphSpec(
+        name="gates",
+        entry="prepare",
+        nodes={"prepare": prepare, "ask": NodeSpec(run=ask, goes_to=()), "act": act},
+        edges=(EdgeSpec(source="prepare", target="ask"), EdgeSpec(source="ask", target="act")),
+        version=version,
+    )
+
+
+def answer_to(interaction_id: str, choice: str, *, name: str = "answer", chat: str = "c1") -> ApprovalReply:
+    """The owner's answer, as a channel brings it in."""
+    return ApprovalReply(
+        message_id=f"m_{name}",
+        native_id=name,
+        thread=ThreadKey(channel="console", account="local", chat=chat),
+        author=Author(id="owner"),
+        received_at=1_700_000_000.0,
+        interaction_id=interaction_id,
+        choice=choice,
+    )
