@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from pipeline.domain.errors import GraphError
 from pipeline.graph.events import CheckpointKind
 from pipeline.graph.frames import NO_INPUTS, Frame
+from pipeline.graph.merging import folded
 from pipeline.graph.plain import freeze, freeze_update
 from pipeline.graph.records import Record
 
@@ -54,9 +55,12 @@ class Step:
         abort or the run's deadline, and a resumed run runs the node again on it. A result or a failure of
         the node replaces it.
 
-        Later calls replace the keys of earlier ones. Raises GraphError for anything but plain data.
+        Later calls replace the keys of earlier ones. Raises GraphError for anything but plain data, and for
+        what a channel cannot take: nothing may go wrong with it once the node is cut off.
         """
-        self._kept = {**self._kept, **freeze_update(update, f"what node {self.node} keeps")}
+        kept = {**self._kept, **freeze_update(update, f"what node {self.node} keeps")}
+        folded(self.frame.values, self.frame.channels, kept)
+        self._kept = kept
 
     async def barrier(self) -> None:
         """Return when all that the run has recorded is durable: before anything outside is touched."""
@@ -77,10 +81,12 @@ class Step:
         await self._note(key, "began")
         await self.barrier()
         try:
-            result = freeze(await call(), f"the result of {key}")
+            given = await call()
         except Exception:
             await self._note(key, "failed")
             raise
+        # Outside of the try: it was done, and a result that cannot be recorded does not undo it.
+        result = freeze(given, f"the result of {key}")
         await self._note(key, "done", result)
         return result
 
