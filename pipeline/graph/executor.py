@@ -238,7 +238,8 @@ async def _take_answers(walk: Walk, answers: Sequence[Answer]) -> None:
         await walk.around.recorder.record(record, kind="answer", label="")
     now = walk.around.clock.now()
     for frame in tuple(walk.run.paused_frames()):
-        gate = frame.gate
+        # A branch that has failed may have taken the others with it.
+        gate = frame.gate if walk.run.frames.get(frame.id) is frame else None
         if gate is not None and gate.expires_at is not None and gate.expires_at <= now:
             words = f"nobody answered {gate.node} in time"
             failure = Failure(node=gate.node, code="gate_expired", message=words, permanent=True)
@@ -249,14 +250,15 @@ async def _take_answers(walk: Walk, answers: Sequence[Answer]) -> None:
 def _check_answers(run: Run, answers: Sequence[Answer], now: float) -> None:
     """Raise GateRefused for the first answer that cannot be taken."""
     gates = {gate.id: gate for gate in run.open_gates()}
+    answered = set(run.answered)
     for answer in answers:
         gate = gates.pop(answer.gate, None)
         if gate is None:
-            known = answer.gate in run.answered or any(other.gate == answer.gate for other in answers)
-            status = "already_answered" if known else "unknown"
+            status = "already_answered" if answer.gate in answered else "unknown"
             raise GateRefused(status, f"gate {answer.gate} is not open: {status.replace('_', ' ')}")
         if gate.expires_at is not None and gate.expires_at <= now:
             raise GateRefused("expired", f"gate {gate.id} has expired")
+        answered.add(gate.id)
         if gate.options and answer.choice not in gate.options:
             offered = ", ".join(gate.options)
             raise GateRefused("invalid_choice", f"gate {gate.id} takes {offered}, not {answer.choice!r}")
