@@ -21,7 +21,7 @@ from pipeline.graph.events import Listener, RunCompleted
 from pipeline.graph.outcome import Answer, Failure, RunOutcome, RunStatus, StopReason
 from pipeline.graph.plain import freeze_update
 from pipeline.graph.ports import Decider, PhaseHook, RunLog
-from pipeline.graph.recorder import RunRecorder
+from pipeline.graph.recorder import FIRST_SNAPSHOT, RunRecorder
 from pipeline.graph.records import GateRefused, Head, RawRecord, Record, RunEnded
 from pipeline.graph.replaying import replay, seeded
 from pipeline.graph.run_state import Run
@@ -43,12 +43,15 @@ class Executor(Generic[ContextT, StateT]):
         decider: Decider | None = None,
         phase: PhaseHook[ContextT] | None = None,
         chance: Callable[[], float] = random.random,
+        first_snapshot: int = FIRST_SNAPSHOT,
     ) -> None:
+        """`first_snapshot` is the number of records before the first one; see `recorder`."""
         self._graph = graph
         self._clock = clock or SystemClock()
         self._decider = decider
         self._phase = phase
         self._chance = chance
+        self._first_snapshot = first_snapshot
 
     async def run(
         self,
@@ -83,7 +86,7 @@ class Executor(Generic[ContextT, StateT]):
             "entry": node if entry else "",
             "inputs": frozen,
         }
-        recorder = RunRecorder(run, head, log, listener)
+        recorder = RunRecorder(run, head, log, listener, self._first_snapshot)
         return await self._conduct(run, recorder, context, control or RunControl(), ())
 
     async def resume(
@@ -108,7 +111,7 @@ class Executor(Generic[ContextT, StateT]):
         if run.ended:
             raise RunEnded(f"run {run.id} is over and cannot be resumed")
         _check_answers(run, answers, self._clock.now())
-        recorder = RunRecorder(run, replayed.head, log, listener)
+        recorder = RunRecorder(run, replayed.head, log, listener, self._first_snapshot)
         if replayed.void:
             recorder.write({"do": "resume", "kept": replayed.kept}, "resume", "")
         return await self._conduct(run, recorder, context, control or RunControl(), answers)

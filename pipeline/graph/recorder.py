@@ -21,7 +21,14 @@ together weigh about as much as the records that they save reading."""
 class RunRecorder:
     """One call's way to the outside."""
 
-    def __init__(self, run: Run, head: Head, log: RunLog | None, listener: Listener | None) -> None:
+    def __init__(
+        self,
+        run: Run,
+        head: Head,
+        log: RunLog | None,
+        listener: Listener | None,
+        first_snapshot: int = FIRST_SNAPSHOT,
+    ) -> None:
         self._run = run
         self._head: Head | None = head if run.records == 0 else None
         self._log = log
@@ -30,14 +37,21 @@ class RunRecorder:
         """Checkpoints that the listener has not been told of."""
         self._last: list[Record] = []
         self._failure: Exception | None = None
-        self._snapshot_at = FIRST_SNAPSHOT
+        """What the log raised."""
+        self._refusal: Exception | None = None
+        """What the listener raised."""
+        self._snapshot_at = first_snapshot
         while self._snapshot_at <= run.records:
             self._snapshot_at *= 2
 
     async def emit(self, event: GraphEvent) -> None:
         """Tell the listener."""
         if self.listener is not None:
-            await self.listener(event)
+            try:
+                await self.listener(event)
+            except Exception as error:
+                self._refusal = error
+                raise
 
     async def record(self, record: Record, *, kind: CheckpointKind, label: str) -> None:
         """As `write`, and tell of it."""
@@ -121,9 +135,10 @@ class RunRecorder:
                 await self.emit(BranchesJoined(join.source, join.join, join.finished, join.failed))
 
     def raise_failure(self) -> None:
-        """Raise what the log raised, so that nobody takes it for a node's own failure."""
-        if self._failure is not None:
-            raise self._failure
+        """Raise what the log or the listener raised, so that nobody takes it for a node's own failure."""
+        failure = self._failure or self._refusal
+        if failure is not None:
+            raise failure
 
     def _append(self, record: Record) -> None:
         assert self._log is not None  # noqa: S101 - for the type checker

@@ -9,7 +9,15 @@ from pipeline.domain.errors import GraphError
 from pipeline.graph.applying import apply
 from pipeline.graph.merging import channels_of, folded
 from pipeline.graph.plain import freeze_update
-from pipeline.graph.records import GraphChanged, Head, RawRecord, Record, head_of, valid_records
+from pipeline.graph.records import (
+    GraphChanged,
+    Head,
+    RawRecord,
+    Record,
+    RunUnreadable,
+    head_of,
+    valid_records,
+)
 from pipeline.graph.run_state import Run
 from pipeline.graph.snapshots import load
 from pipeline.graph.spec import GraphSpec
@@ -37,9 +45,9 @@ def seeded(graph: GraphSpec[Any, Any], base: Mapping[str, Any], inputs: Mapping[
 def replay(
     graph: GraphSpec[Any, Any], records: Sequence[RawRecord], base: Mapping[str, Any], *, force: bool = False
 ) -> Replayed:
-    """The run behind `records`, up to the first one that cannot be read.
+    """The run behind `records`, up to the first one behind the newest snapshot that cannot be read.
 
-    Raises RunUnreadable without a readable first record, and GraphChanged when the run belongs to another
+    Raises RunUnreadable without a readable first record that fits the graph, and GraphChanged when the run belongs to another
     version of the graph, unless `force`.
     """
     valid = valid_records(records)
@@ -50,10 +58,11 @@ def replay(
             f"{graph.name} ({graph.signature}): start it anew, or resume it by force if"
             " the change does not matter"
         )
-    readable = next((at for at, record in enumerate(valid) if record is None), len(valid))
-    kept = readable
+    if (head["entry"] or graph.entry) not in graph.specs:
+        raise RunUnreadable(f"run {head['run']} begins at {head['entry']}, which graph {graph.name} has not")
+    kept = len(valid)
     while True:
-        run, reached = _rebuilt(graph, head, cast("Sequence[Record]", valid[:kept]), base)
+        run, reached = _rebuilt(graph, head, valid[:kept], base)
         if reached == kept:
             run.joined.clear()  # Told of when they happened.
             return Replayed(run, head, kept, len(valid) - kept)
@@ -61,13 +70,14 @@ def replay(
 
 
 def _rebuilt(
-    graph: GraphSpec[Any, Any], head: Head, records: Sequence[Record], base: Mapping[str, Any]
+    graph: GraphSpec[Any, Any], head: Head, records: Sequence[RawRecord], base: Mapping[str, Any]
 ) -> tuple[Run, int]:
     """The run after as many of `records` as fit, from the newest snapshot on; and how many that are."""
     for at in range(len(records) - 1, 0, -1):
-        if records[at].get("do") == "snapshot":
+        record = records[at]
+        if record is not None and record.get("do") == "snapshot":
             try:
-                run = load(records[at]["run"], head["run"], graph)
+                run = load(record["run"], head["run"], graph)
             except _UNFIT:
                 continue
             return _applied(run, records, at + 1)
@@ -75,10 +85,13 @@ def _rebuilt(
     return _applied(run, records, 0)
 
 
-def _applied(run: Run, records: Sequence[Record], start: int) -> tuple[Run, int]:
+def _applied(run: Run, records: Sequence[RawRecord], start: int) -> tuple[Run, int]:
     for at in range(start, len(records)):
+        record = records[at]
+        if record is None:
+            return run, at
         try:
-            apply(run, records[at])
+            apply(run, cast("Record", record))
         except _UNFIT:
             return run, at
     return run, len(records)
