@@ -100,7 +100,7 @@ def _raised(frame: Frame, spec: NodeSpec[Any, Any], error: Exception, attempt: i
     return failure_of(frame.label, error, attempt)
 
 
-def _reported(frame: Frame, result: NodeResult, attempt: int) -> Failure | None:
+def _reported(frame: Frame, result: object, attempt: int) -> Failure | None:
     if not isinstance(result, NodeResult) or not result.error:
         return None
     return Failure(

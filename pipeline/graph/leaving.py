@@ -26,12 +26,16 @@ from pipeline.graph.validation import fan_out_problem
 from pipeline.graph.visit import Visited
 
 
-def ways_of(frame: Frame, decision: NodeDecision, output: State, values: State) -> Ways:
+def ways_of(
+    frame: Frame, decision: NodeDecision, output: State, values: State, *, skipped: bool = False
+) -> Ways:
     """Where the frame's node wants to go. Raises GraphError for a decision that cannot be followed."""
     node = frame.node
     if node in frame.graph.terminals:
         return Ways()
     match decision:
+        case Next() if node in frame.graph.pause_nodes and not skipped:
+            return Ways()
         case Next():
             return ways_along_edges(frame, output, values)
         case Continue():
@@ -50,8 +54,6 @@ def ways_of(frame: Frame, decision: NodeDecision, output: State, values: State) 
 
 def ways_along_edges(frame: Frame, output: State, values: State) -> Ways:
     """Where the edges lead, or `undecided`. Raises GraphError for a route that cannot be followed."""
-    if frame.node in frame.graph.pause_nodes and frame.status != "answered":
-        return Ways()
     exits = frame.graph.exits[frame.node]
     scope = _scope(frame, values) if frame.inputs else values
     ways = ways_after_success(exits, frame.label, output, scope)

@@ -133,7 +133,7 @@ class Walk:
         try:
             if visited.failure is None:
                 values = self._values(frame, visited, skipped=skipped)
-                ways = ways_of(frame, visited.decision, visited.update, values)
+                ways = ways_of(frame, visited.decision, visited.update, values, skipped=skipped)
                 if ways.undecided:
                     ways = await ways_by_question(self.around, frame, ways, visited.update, values)
                 if self.around.phase is not None:
