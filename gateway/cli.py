@@ -62,16 +62,24 @@ def _parser() -> argparse.ArgumentParser:
             action.add_argument("ids", nargs="*", metavar="MODEL", help="only these (default: all)")
         action.set_defaults(run=_models, action=name)
 
-    _add_graph(commands.add_parser("graph", help="look at the graphs"))
+    _add_graph(commands.add_parser("graph", help="look at the graphs"), common)
     return parser
 
 
-def _add_graph(graph: argparse.ArgumentParser) -> None:
+def _add_graph(graph: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
     actions = graph.add_subparsers(title="actions", required=True, metavar="ACTION")
     show = actions.add_parser("show", help="a graph as a mermaid picture; without a name, which there are")
     show.add_argument("graph", nargs="?", metavar="NAME_OR_FILE", help="a shipped graph, or a JSON file")
     show.add_argument("--json", action="store_true", help="print the graph document instead of the picture")
     show.set_defaults(run=_graph_show)
+    traced = actions.add_parser(
+        "trace", parents=[common], help="what a run did, drawn on its graph; without a run, the newest"
+    )
+    traced.add_argument("run_id", nargs="?", metavar="RUN", help="a run's id, as in the log")
+    traced.add_argument(
+        "--graph", metavar="FILE", help="the run's graph document, if Parlour does not ship it"
+    )
+    traced.set_defaults(run=_graph_trace)
 
 
 def _common() -> argparse.ArgumentParser:
@@ -126,6 +134,16 @@ def _graph_show(options: argparse.Namespace) -> int:
     from gateway.graphs import graph_list, graph_show
 
     return graph_list() if options.graph is None else graph_show(options.graph, as_json=options.json)
+
+
+def _graph_trace(options: argparse.Namespace) -> int:
+    from gateway.config import environment, load
+    from gateway.traces import list_runs, trace_run
+
+    data_dir = load(options.config, environment(), options.overrides).data.dir
+    if options.run_id is None:
+        return list_runs(data_dir)
+    return trace_run(data_dir, options.run_id, options.graph)
 
 
 def _complain(line: str) -> None:

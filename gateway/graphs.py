@@ -18,7 +18,7 @@ from pipeline.topologies import shipped_graphs
 def graph_list() -> int:
     """Print the names of the graphs that come with Parlour. Exit code 0."""
     for name in shipped_graphs():
-        _write(f"{name}\n")
+        write_out(f"{name}\n")
     return 0
 
 
@@ -31,9 +31,9 @@ def graph_show(name_or_file: str, *, as_json: bool) -> int:
     shipped = shipped_graphs().get(name_or_file)
     graph: GraphSpec[Any, Any] = shipped() if shipped else read_graph_file(name_or_file)
     if as_json:
-        _write(json.dumps(graph_document(graph, library), indent=2, ensure_ascii=False) + "\n")
+        write_out(json.dumps(graph_document(graph, library), indent=2, ensure_ascii=False) + "\n")
     else:
-        _write(mermaid(graph))
+        write_out(mermaid(graph))
     return 0
 
 
@@ -67,7 +67,7 @@ def read_graph_file(name: str) -> GraphSpec[Any, Any]:
         raise ConfigurationError("\n".join(lines)) from error
 
 
-def _write(text: str) -> None:
+def write_out(text: str) -> None:
     """To the terminal, in what it can show: labels may hold any character."""
     encoding = sys.stdout.encoding or "utf-8"
     sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))

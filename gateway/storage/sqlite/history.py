@@ -1,0 +1,77 @@
+"""Looking back into a store's file beside whoever works on it: only reading, without the gateway's lock."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway.storage.ports import Record
+from gateway.storage.sqlite import log
+from gateway.storage.sqlite.connection import in_words, open_reader
+from gateway.storage.sqlite.schema import require_ours
+from pipeline.domain.errors import StorageError
+
+# A full pass over the log: this is for a person who asks now and then, and an index would cost every turn.
+_BEGINNINGS = """
+    SELECT json_extract(log.body, '$.run') AS run, threads.key, log.message_id, log.at
+    FROM log JOIN threads ON threads.id = log.thread
+    WHERE json_valid(log.body) AND json_extract(log.body, '$.run') IS NOT NULL"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlace:
+    """Where a graph run is on record."""
+
+    run_id: str
+    thread: str
+    message_id: str
+    at: float
+    """Unix seconds of its first record."""
+
+
+def newest_runs(path: Path, limit: int) -> tuple[RunPlace, ...]:
+    """The newest runs in the store's file, newest first. Raises StorageError when it cannot be read."""
+    with _reader(path) as db:
+        rows = db.execute(f"{_BEGINNINGS} ORDER BY log.id DESC LIMIT ?", (limit,)).fetchall()
+    return tuple(_place(row) for row in rows)
+
+
+def run_records(path: Path, run_id: str) -> tuple[RunPlace, tuple[Record, ...]] | None:
+    """Where the run is, and all records of its message, oldest first; None for a run that is not there."""
+    with _reader(path) as db:
+        row = db.execute(f"{_BEGINNINGS} AND run = ? ORDER BY log.id LIMIT 1", (run_id,)).fetchone()
+        if row is None:
+            return None
+        place = _place(row)
+        records = log.read(
+            db,
+            place.thread,
+            after=0,
+            kinds=None,
+            session_id=None,
+            message_id=place.message_id,
+            limit=None,
+        )
+    return place, records
+
+
+@contextmanager
+def _reader(path: Path) -> Iterator[sqlite3.Connection]:
+    if not path.is_file():
+        raise StorageError(f"{path}: there is no store yet; it is made when the gateway starts")
+    db = open_reader(path)
+    try:
+        require_ours(db, path)
+        yield db
+    except sqlite3.Error as error:
+        raise in_words(error, path) from error
+    finally:
+        db.close()
+
+
+def _place(row: tuple[str, str, str, float]) -> RunPlace:
+    run_id, thread, message_id, at = row
+    return RunPlace(run_id=str(run_id), thread=thread, message_id=message_id, at=at)

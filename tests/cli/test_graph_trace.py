@@ -1,0 +1,114 @@
+"""`parlour graph trace`: what a run did, from the store's file, beside a running gateway or after it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from gateway.cli import main
+from gateway.run_rows import runs_of
+from pipeline.domain.errors import ModelUnavailable
+from pipeline.graph.decisions import NodeResult, State
+from pipeline.graph.elements import EdgeSpec
+from pipeline.graph.spec import GraphSpec
+from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
+from pipeline.runtime.context import RunContext
+from tests.support.house import House, open_house
+
+
+def _trace(data: Path, *arguments: str) -> int:
+    return main(["graph", "trace", *arguments, "--set", f'data.dir="{data}"'])
+
+
+async def _runs(house: House) -> list[str]:
+    return list(runs_of(await house.records()))
+
+
+async def test_an_answered_run_is_drawn_to_its_end_while_the_gateway_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with open_house(tmp_path) as house:
+        await house.channel.reply((await house.channel.say("hi")).message_id)
+        (run,) = await _runs(house)
+        assert await asyncio.to_thread(_trace, tmp_path, run) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"%% run {run} of graph conversation (")
+    assert lines[0].endswith(", completed")
+    assert lines[1].startswith("%% thread console:local:c1, message ")
+    assert [line.split()[2] for line in lines[2:4]] == ["intake", "agent"]
+    assert "flowchart TD" in lines
+    assert any("-->" in line and "1" in line for line in lines)
+    assert any(line.strip().startswith("linkStyle") for line in lines)
+
+
+async def test_the_newest_runs_are_listed_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async with open_house(tmp_path) as house:
+        for text in ("one", "two"):
+            await house.channel.reply((await house.channel.say(text)).message_id)
+        first, second = await _runs(house)
+    assert _trace(tmp_path) == 0
+    assert [line.split()[3] for line in capsys.readouterr().out.splitlines()] == [second, first]
+
+
+async def test_a_failed_run_says_where_and_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    llm = ScriptedLlm([ScriptedAnswer(error=ModelUnavailable("It is\naway."))])
+    async with open_house(tmp_path, llm=llm) as house:
+        await house.channel.terminal((await house.channel.say("hi")).message_id)
+        (run,) = await _runs(house)
+    assert _trace(tmp_path, run) == 0
+    printed = capsys.readouterr().out
+    assert ", failed: error\n" in printed
+    assert "agent  failed (model_unavailable: It is away.)" in printed
+    assert "class n_agent failed" in printed
+
+
+async def test_a_run_of_a_graph_that_is_not_shipped_is_drawn_with_its_document(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def says(_state: State, context: RunContext) -> NodeResult:
+        return NodeResult(update={"agent": {"answer": f"You said: {context.text}"}})
+
+    graph = GraphSpec[RunContext](
+        name="own", entry="a", nodes={"a": says, "agent": says}, edges=(EdgeSpec(source="a", target="agent"),)
+    )
+    async with open_house(tmp_path, graph=graph) as house:
+        await house.channel.reply((await house.channel.say("hi")).message_id)
+        (run,) = await _runs(house)
+    assert _trace(tmp_path, run) == 2
+    assert "--graph FILE" in capsys.readouterr().err
+    document = tmp_path / "own.json"
+    document.write_text(
+        json.dumps(
+            {
+                "name": "own",
+                "entry": "a",
+                "nodes": [{"id": "a"}, {"id": "agent"}],
+                "edges": [{"source": "a", "target": "agent"}],
+            }
+        )
+    )
+    assert _trace(tmp_path, run, "--graph", str(document)) == 0
+    assert "flowchart TD" in capsys.readouterr().out
+
+
+def test_a_run_that_is_not_there_is_refused_in_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def once() -> None:
+        async with open_house(tmp_path):
+            pass
+
+    asyncio.run(once())
+    assert _trace(tmp_path, "run_ghost") == 2
+    assert "run_ghost: there is no such run" in capsys.readouterr().err
+    assert _trace(tmp_path) == 0
+    assert "there is no run on record yet" in capsys.readouterr().err
+
+
+def test_a_folder_without_a_store_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _trace(tmp_path / "empty", "run_1") == 1
+    assert "there is no store yet" in capsys.readouterr().err
+    assert not (tmp_path / "empty").exists()
