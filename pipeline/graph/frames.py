@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
+from pipeline.domain.errors import GraphError
 from pipeline.graph.decisions import EndReason
 from pipeline.graph.elements import END, FanOut
 from pipeline.graph.merging import channels_of, folded, folded_batch
@@ -129,10 +130,14 @@ def branch_frame(parent: Frame, target: str, join: str, inputs: Mapping[str, Any
 
 
 def subgraph_frame(parent: Frame) -> Frame:
-    """The inside of the parent's node: it sees the node's `reads`, and its `inputs` as if they were state."""
+    """The inside of the parent's node: it sees the node's `reads`, and its `inputs` as if they were state.
+
+    Raises GraphError where the records of another graph had a subgraph.
+    """
     spec = parent.graph.specs[parent.node]
     graph = spec.subgraph
-    assert graph is not None, "only a node with a subgraph is entered"  # noqa: S101 - for the type checker
+    if graph is None:
+        raise GraphError(f"node {parent.label} is no subgraph, and cannot be entered")
     visible = parent.values
     if spec.reads is not None:
         visible = {key: parent.values[key] for key in spec.reads if key in parent.values}
