@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pipeline.domain.errors import GraphError
 from pipeline.graph.frames import Frame, FrameKind, FrameStatus, branch_frame, root_frame, subgraph_frame
 from pipeline.graph.merging import CLEARED
 from pipeline.graph.plain import freeze, freeze_update
@@ -21,7 +22,7 @@ def dump(run: Run) -> dict[str, Any]:
         "path": tuple(run.path),
         "steps": run.steps,
         "retries": run.retries,
-        "records": run.records,
+        "records": run.records + 1,  # with this one
         "answered": tuple(sorted(run.answered)),
         "halting": run.halting,
         "failures": tuple(failure.plain() for failure in run.failures),
@@ -88,6 +89,8 @@ def _dump_frame(frame: Frame) -> dict[str, Any]:
 def _load_frame(run: Run, frame: Frame, plain: Mapping[str, Any]) -> None:
     run.frames[frame.id] = frame
     status: FrameStatus = plain["status"]
+    if plain["node"] not in frame.graph.specs:
+        raise GraphError(f"a snapshot stands at {plain['node']}, which does not exist")
     frame.at(plain["node"]).status = status
     frame.values, frame.inputs = freeze_update(plain["values"]), freeze_update(plain["inputs"])
     frame.consecutive, frame.last, frame.settled = plain["consecutive"], plain["last"], plain["settled"]
