@@ -143,6 +143,8 @@ def close(run: Run, frame: Frame) -> None:
     for child in frame.children.values():
         _forget(run, child)
     frame.children = {}
+    if run.halting and not any(run.paused_frames()):
+        run.halting = False  # The gate is gone, and nobody can answer it.
 
 
 def _forget(run: Run, frame: Frame) -> None:
