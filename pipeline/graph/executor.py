@@ -163,6 +163,8 @@ class Executor(Generic[ContextT, StateT]):
                 async with deadline:
                     await _take_answers(walk, answers)
                     await walk.drive(run.root)
+                    while not (run.root.at_rest or control.pause_requested or run.open_gates()):
+                        await walk.drive(run.root)  # The gate that they halted for is gone.
         except BaseException as caught:  # noqa: BLE001 - sorted out here, and raised again unless it is ours
             cause = _leaf(caught)
             timed_out = isinstance(cause, TimeoutError) and deadline.expired()
