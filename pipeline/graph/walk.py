@@ -72,7 +72,10 @@ class Walk:
         while self.run.frames.get(frame.id) is frame:
             match frame.status:
                 case "ready":
-                    # The first node of every branch begins, whatever the order of declaration.
+                    # The first node of every branch begins, and before any second one, so that the order of
+                    # declaration does not decide what a gate halts.
+                    if frame.parent is not None and frame.last:
+                        await asyncio.sleep(0)
                     if self.around.control.pause_requested or (self.run.halting and frame.last):
                         return
                     await self._boundary(frame)
