@@ -76,6 +76,8 @@ class Walk:
                     # declaration does not decide what a gate halts.
                     if frame.parent is not None and frame.last:
                         await asyncio.sleep(0)
+                        if self.run.frames.get(frame.id) is not frame:
+                            return
                     if self.around.control.pause_requested or (self.run.halting and frame.last):
                         return
                     await self._boundary(frame)
