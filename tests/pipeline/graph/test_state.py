@@ -266,6 +266,13 @@ async def test_no_limit_of_visits_is_none() -> None:
     assert (await ran(graph)).outcome.state["x"] == 15
 
 
+async def test_a_pause_node_opens_a_gate_when_it_has_nothing_else_to_say() -> None:
+    outcome = (await ran(built("a>b", nodes={"a": writes(x=1)}, pause_nodes=("a",)))).outcome
+    assert (outcome.status, outcome.stop_reason) == ("paused", "waiting_for_user")
+    assert (outcome.path, outcome.state) == (("a",), {"x": 1})
+    assert [gate.node for gate in outcome.gates] == ["a"]
+
+
 async def test_a_pause_node_that_is_skipped_opens_no_gate_and_leads_on() -> None:
     nodes = {"b": NodeSpec(run=writes(Goto("a")), max_visits=1)}
     outcome = (await ran(built("a>b", "b>c", nodes=nodes, pause_nodes=("b",)))).outcome
@@ -324,3 +331,44 @@ async def test_a_subgraph_that_ends_beside_its_terminals_has_failed_once() -> No
     outcome = (await ran(built("a>b", nodes={"a": NodeSpec(subgraph=inner)}))).outcome
     assert (outcome.status, outcome.quality) == ("completed", "degraded")
     assert [(failure.node, failure.code) for failure in outcome.failures] == [("a.a", "no_terminal")]
+
+
+async def test_a_subgraph_has_to_write_what_its_node_declares() -> None:
+    inner = built("a>b", nodes={"b": writes(x=1, z=1)})
+    outcome = await alone(NodeSpec(subgraph=inner, writes=("x", "y")))
+    assert problem(outcome) == ("missing_output", "node a did not write y")
+    outcome = await alone(NodeSpec(subgraph=inner, writes=("x", "y"), nullable=("y",)))
+    assert (outcome.status, outcome.state) == ("completed", {"x": 1})
+
+
+async def test_a_subgraph_sees_the_reads_of_its_node_and_what_was_mapped_for_it() -> None:
+    seen: list[dict[str, Any]] = []
+    spec = NodeSpec(subgraph=built("a>b", nodes={"b": sees(seen)}), reads=("x", "ghost"))
+    await ran(built(edge_of("a>b", mapping={"q": "y"}), nodes={"b": spec}), {"x": 1, "y": 2})
+    assert seen == [{"x": 1, "q": 2}]
+
+
+async def test_a_further_visit_that_fails_has_cleared_its_nullable_keys_too() -> None:
+    seen: list[dict[str, Any]] = []
+    answers = [NodeResult(update={"x": 1}, decision=Continue()), NodeResult(error="no", permanent=True)]
+
+    async def node(_state: State, _context: Any) -> NodeResult:
+        return answers.pop(0)
+
+    graph = built(
+        edge_of("a>b", OnFailure(), mapping={"old": "x"}),
+        nodes={"a": NodeSpec(run=node, writes=("x",), nullable=("x",)), "b": sees(seen)},
+    )
+    assert (await ran(graph)).outcome.state == {}
+    assert "old" not in seen[0]
+
+
+async def test_an_attempt_begins_after_its_wait() -> None:
+    clock = ManualClock()
+    node = NodeSpec[Any](run=fails(times=1), retry=RetryPolicy(delay_s=5, jitter=0))
+    async with asyncio.TaskGroup() as group:
+        run = group.create_task(Executor(built(nodes={"a": node}), clock=clock).run({}, None))
+        await clock.advance(4.9)
+        assert not run.done()
+        await clock.advance(0.1)
+    assert run.result().status == "completed"
