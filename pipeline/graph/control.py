@@ -19,6 +19,7 @@ class Interruption:
     def __init__(self, make_error: Callable[[], Exception]) -> None:
         self._make_error = make_error
         self._requested = False
+        self._cancelled = False
         self._task: asyncio.Task[object] | None = None
 
     @property
@@ -31,8 +32,11 @@ class Interruption:
         if self._requested:
             return
         self._requested = True
-        if self._task is not None:
-            self._task.cancel()
+        if self._task is not None and self._task is asyncio.current_task():
+            # A task that cancels itself is cut off at its next await, which may lie behind the guarded part.
+            asyncio.get_running_loop().call_soon(self._cancel)
+        else:
+            self._cancel()
 
     @contextmanager
     def guard(self) -> Iterator[None]:
@@ -54,10 +58,14 @@ class Interruption:
         finally:
             self._task = None
 
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._cancelled = self._task.cancel()
+
     def _take_back(self, others: int) -> bool:
         """Undo our cancellation of the task. False when there was none, or when a foreign one came too."""
         task, self._task = self._task, None
-        return self._requested and task is not None and task.uncancel() <= others
+        return self._cancelled and task is not None and task.uncancel() <= others
 
 
 class RunAborted(GraphError):
