@@ -19,6 +19,7 @@ from pipeline.graph.spec import (
     RetryPolicy,
     Route,
     When,
+    append,
 )
 from tests.pipeline.graph.runs import built, fails, raises, ran, sees, writes
 from tests.pipeline.graph.written import edge_of
@@ -236,3 +237,11 @@ async def test_an_exception_is_a_failure_as_good_as_a_failed_result() -> None:
     assert run.outcome.path == ("a", "b")
     assert run.outcome.retries == 1
     assert isinstance(run.outcome.failures[0].exception, ValueError)
+
+
+async def test_a_mapping_takes_what_the_source_has_just_written_before_what_is_in_the_state() -> None:
+    seen: list[dict[str, Any]] = []
+    nodes = {"a": writes(log=["new"]), "b": sees(seen)}
+    graph = built(edge_of("a>b", mapping={"latest": "log"}), nodes=nodes, channels={"log": append})
+    await ran(graph, {"log": ["old"]})
+    assert seen == [{"log": ("old", "new"), "latest": ("new",)}]
