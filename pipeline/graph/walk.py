@@ -239,10 +239,12 @@ class Walk:
     async def _inside(self, frame: Frame) -> bool:
         """Drive the subgraph of this frame's node; False when it is not at rest yet."""
         child = frame.children[frame.node]
-        await self.drive(child)
-        if not child.at_rest:
+        failure = await self._drive_in_time(child, frame.graph.specs[frame.node].timeout_s)
+        if failure is None and not child.at_rest:
             return False
-        visited = Visited(NO_INPUTS, failure=child.failure)
+        if child.failure is not None:
+            failure = self.raised.get(child.failure, child.failure)
+        visited = Visited(NO_INPUTS, failure=failure)
         visited.seconds = self.around.clock.monotonic() - self._entered.pop(
             child.id, self.around.clock.monotonic()
         )
@@ -250,6 +252,21 @@ class Walk:
             visited.update = self._surfaced(frame, visited)
         await self._complete(frame, visited, visit=self.run.visits(frame.label) + 1)
         return True
+
+    async def _drive_in_time(self, child: Frame, seconds: float | None) -> Failure | None:
+        """Drive the inside of a node. The failure of the node, when its deadline has passed before the end."""
+        deadline = self.around.clock.timeout(seconds)
+        try:
+            async with deadline:
+                await self.drive(child)
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            if not child.at_rest:
+                label = child.prefix.removesuffix(".")
+                words = f"node {label} took longer than {seconds:g} seconds"
+                return Failure(node=label, code="timeout", message=words)
+        return None
 
     def _surfaced(self, frame: Frame, visited: Visited) -> State:
         """What the subgraph has written into the state around it, as the output of its node."""
