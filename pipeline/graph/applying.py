@@ -41,7 +41,7 @@ def values_after(run: Run, frame: Frame, update: Mapping[str, Any]) -> dict[str,
 
     Raises GraphError for an update that a channel cannot take.
     """
-    if frame.status == "ready" and not frame.graph.specs[frame.node].nullable:
+    if frame.status == "ready" and not frame.plan.spec.nullable:
         return folded(frame.values, frame.channels, update)
     updates = _updates_of(frame, update, revisited=run.visits(frame.label) > 0)
     return folded_batch(frame.values, frame.channels, updates)
@@ -75,7 +75,7 @@ def _step(run: Run, record: Record, values: Mapping[str, Any] | None) -> None:
     frame.last = node
     frame.effects = {}
     frame.attempts = 0
-    if node in frame.graph.terminals:
+    if frame.plan.ends:
         frame.settled = True
     if "gate" in record:
         _open_gate(run, frame, record)
@@ -137,7 +137,7 @@ def _updates_of(
     frame: Frame, update: Mapping[str, Any], *, revisited: bool, failed: bool = False
 ) -> list[Mapping[str, Any]]:
     """What a finished visit changes, in order: stale nullable keys, a subgraph's writes, the update."""
-    nullable = frame.graph.specs[frame.node].nullable
+    nullable = frame.plan.spec.nullable
     updates: list[Mapping[str, Any]] = []
     if revisited and nullable:
         updates.append(dict.fromkeys(nullable, CLEARED))

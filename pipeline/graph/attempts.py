@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from pipeline.graph.decisions import Next, NodeDecision, NodeResult, State
@@ -43,17 +44,15 @@ class Attempts:
         assert run is not None  # noqa: S101 - validated; for the type checker
         while True:
             attempt += 1
-            step = self._steps[frame.id] = Step(around.run.id, frame, visit, attempt, around.recorder)
-            token = enter_step(step)
+            token = enter_step(partial(self._step, frame, visit, attempt))
             began = around.clock.monotonic()
             update: Mapping[str, Any] = NO_INPUTS
             decision: NodeDecision = _NEXT
             try:
                 call = run(view, around.context)
                 result = await (call if spec.timeout_s is None else self._within(spec.timeout_s, call))
-                failure = _reported(frame, result, attempt)
-                if failure is None:
-                    update, decision = take(frame, spec, result), result.decision
+                update, decision = take(frame, spec, result), result.decision
+                failure = _reported(frame, result, attempt) if result.error else None
             except Exception as error:  # noqa: BLE001 - whatever a node raises is that node's failure
                 around.recorder.raise_failure()
                 failure = _raised(frame, spec, error, attempt)
@@ -61,14 +60,22 @@ class Attempts:
                 leave_step(token)
             seconds += around.clock.monotonic() - began
             if failure is None:
-                del self._steps[frame.id]
+                self._steps.pop(frame.id, None)
                 return Visited(update, decision, None, attempt, seconds, missing)
             self._raise_if_cut_off()
-            del self._steps[frame.id]
+            self._steps.pop(frame.id, None)
             gone = around.run.frames.get(frame.id) is not frame
             if gone or attempt >= spec.attempts or not _worth_another(spec, failure):
                 return Visited(NO_INPUTS, _NEXT, failure, attempt, seconds, missing)
             await self._wait(frame, spec, failure, attempt)
+
+    def _step(self, frame: Frame, visit: int, attempt: int) -> Step:
+        """The step of the attempt in progress, made when it is first asked for."""
+        step = self._steps.get(frame.id)
+        if step is None or step.frame is not frame or (step.visit, step.attempt) != (visit, attempt):
+            step = Step(self._around.run.id, frame, visit, attempt, self._around.recorder)
+            self._steps[frame.id] = step
+        return step
 
     async def _within(self, seconds: float, call: Awaitable[NodeResult]) -> NodeResult:
         deadline = self._around.clock.timeout(seconds)
@@ -100,9 +107,7 @@ def _raised(frame: Frame, spec: NodeSpec[Any, Any], error: Exception, attempt: i
     return failure_of(frame.label, error, attempt)
 
 
-def _reported(frame: Frame, result: object, attempt: int) -> Failure | None:
-    if not isinstance(result, NodeResult) or not result.error:
-        return None
+def _reported(frame: Frame, result: NodeResult, attempt: int) -> Failure:
     return Failure(
         node=frame.label,
         code="node_error",

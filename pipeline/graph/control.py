@@ -81,11 +81,8 @@ class RunControl:
         self._abort = Interruption(lambda: RunAborted("the run was aborted"))
         self.pause_requested = False
         """Whether the run is to halt at its next node boundary."""
-
-    @property
-    def abort_requested(self) -> bool:
+        self.abort_requested = False
         """Whether the run is to end at once."""
-        return self._abort.requested
 
     def request_pause(self) -> None:
         """Finish the nodes in progress, then halt; `resume` goes on with the next ones."""
@@ -93,6 +90,7 @@ class RunControl:
 
     def abort(self) -> None:
         """Cut the nodes in progress off, keep what they had kept, and end as `cancelled`; resumable."""
+        self.abort_requested = True
         self._abort.request()
 
     @contextmanager

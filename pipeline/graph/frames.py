@@ -13,7 +13,7 @@ from pipeline.graph.elements import END, FanOut
 from pipeline.graph.merging import channels_of, folded, folded_batch
 from pipeline.graph.outcome import Failure, Gate
 from pipeline.graph.reducers import Channel
-from pipeline.graph.structure import GraphStructure
+from pipeline.graph.structure import GraphStructure, NodePlan
 
 FrameStatus = Literal["ready", "split", "inside", "paused", "answered", "arrived", "ended", "failed"]
 """ready: `node` is next. split: waits for its branches. inside: waits for the subgraph of `node`. paused:
@@ -45,6 +45,8 @@ class Frame:
     """The next node, or the one that is paused, answered or split."""
     label: str = ""
     """The label of `node`."""
+    plan: NodePlan = field(init=False, repr=False, compare=False)
+    """The plan of `node`."""
     inputs: Mapping[str, Any] = field(default_factory=lambda: NO_INPUTS)
     """What the next node sees besides the state."""
     consecutive: int = 0
@@ -82,10 +84,11 @@ class Frame:
     @property
     def policy(self) -> FanOut:
         """How the branches behind `node` fail and meet."""
-        return self.graph.specs[self.node].fan_out or self.graph.fan_out
+        return self.plan.spec.fan_out or self.graph.fan_out
 
     def at(self, node: str) -> Frame:
-        """This frame, with `node` as the next one."""
+        """This frame, with `node` as the next one. Raises KeyError for a node that is not in the graph."""
+        self.plan = self.graph.plans[node]
         self.node, self.label = node, self.prefix + node
         return self
 

@@ -30,21 +30,19 @@ def ways_of(
     frame: Frame, decision: NodeDecision, output: State, values: State, *, skipped: bool = False
 ) -> Ways:
     """Where the frame's node wants to go. Raises GraphError for a decision that cannot be followed."""
-    node = frame.node
-    if node in frame.graph.terminals:
+    if frame.plan.ends:
         return Ways()
     match decision:
-        case Next() if node in frame.graph.pause_nodes and not skipped:
-            return Ways()
         case Next():
-            return ways_along_edges(frame, output, values)
+            pauses = frame.plan.pauses and not skipped
+            return Ways() if pauses else ways_along_edges(frame, output, values)
         case Continue():
-            return Ways(targets=(node,))
+            return Ways(targets=(frame.node,))
         case Goto(node=target):
             _check_jump(frame, target)
             return Ways(targets=(target,))
         case Revise():
-            reviser = frame.graph.specs[node].reviser
+            reviser = frame.plan.spec.reviser
             if reviser is None:
                 raise GraphError(f"node {frame.label} asks for a revision and declares no reviser")
             return Ways(targets=(reviser,))
@@ -54,7 +52,7 @@ def ways_of(
 
 def ways_along_edges(frame: Frame, output: State, values: State) -> Ways:
     """Where the edges lead, or `undecided`. Raises GraphError for a route that cannot be followed."""
-    exits = frame.graph.exits[frame.node]
+    exits = frame.plan.exits
     scope = _scope(frame, values) if frame.inputs else values
     ways = ways_after_success(exits, frame.label, output, scope)
     if len(ways.targets) > 1 and exits.route is not None:
@@ -107,7 +105,7 @@ def phase_update(around: Surroundings, frame: Frame, ways: Ways, output: State, 
 
 def gate_of(around: Surroundings, frame: Frame, decision: NodeDecision, visit: int) -> Gate | None:
     """The gate that a decision, or the graph's declaration, opens."""
-    if isinstance(decision, Next) and frame.node in frame.graph.pause_nodes:
+    if frame.plan.pauses and isinstance(decision, Next):
         decision = Pause()
     if not isinstance(decision, Pause):
         return None

@@ -99,8 +99,9 @@ class Step:
         await self._recorder.record(record, kind="effect", label=self.node)
 
 
-_CURRENT: ContextVar[Step] = ContextVar("step")
+_CURRENT: ContextVar[Callable[[], Step]] = ContextVar("step")
 
+# A step is made when a node asks for it: most never do.
 enter_step = _CURRENT.set
 leave_step = _CURRENT.reset
 
@@ -108,6 +109,6 @@ leave_step = _CURRENT.reset
 def current_step() -> Step:
     """The step that the calling node runs in. Raises GraphError outside a run."""
     try:
-        return _CURRENT.get()
+        return _CURRENT.get()()
     except LookupError:
         raise GraphError("there is no step: this is not called from a node of a running graph") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Generic
+from typing import Any, Generic, NamedTuple
 
 from pipeline.graph.decisions import ContextT, Node, StateT
 from pipeline.graph.edges import Exits
@@ -25,6 +25,19 @@ from pipeline.graph.elements import (
 from pipeline.graph.reducers import Channel
 from pipeline.graph.regions import Joins
 from pipeline.graph.retry import RetryPolicy
+
+
+class NodePlan(NamedTuple):
+    """A node as the executor meets it."""
+
+    spec: NodeSpec[Any, Any]
+    exits: Exits
+    ends: bool
+    """It is a terminal."""
+    pauses: bool
+    """It is one of the graph's pause nodes."""
+    sees_all: bool
+    """Its view is the whole state, on every visit."""
 
 
 # No slots: on Python 3.11 a frozen generic with slots cannot be built as `NodeSpec[Context](…)`.
@@ -107,6 +120,20 @@ class GraphStructure(Generic[ContextT, StateT]):
     def exits(self) -> Mapping[str, Exits]:
         """The edges out of each node, sorted by kind."""
         return {node: Exits.of(self.edges_from(node)) for node in self.nodes}
+
+    @cached_property
+    def plans(self) -> Mapping[str, NodePlan]:
+        """What every visit of a node asks for, looked up once."""
+        return {
+            node: NodePlan(
+                spec=spec,
+                exits=self.exits[node],
+                ends=node in self.terminals,
+                pauses=node in self.pause_nodes,
+                sees_all=spec.reads is None and not spec.nullable,
+            )
+            for node, spec in self.specs.items()
+        }
 
     @cached_property
     def successors(self) -> Mapping[str, tuple[str, ...]]:

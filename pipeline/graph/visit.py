@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from pipeline.domain.errors import GraphError, ParlourError
 from pipeline.graph.decisions import Next, NodeDecision, NodeResult, State
@@ -29,6 +29,9 @@ class Visited:
     missing: tuple[str, ...] = ()
 
 
+_UPDATE: Final = "the update"
+
+
 class BadResult(GraphError):
     """A node's answer that cannot be taken, and would not be better the next time."""
 
@@ -39,10 +42,10 @@ class BadResult(GraphError):
 
 def view_of(frame: Frame, *, revisited: bool) -> State:
     """The state as the frame's next node sees it: what it may read, its inputs, no stale nullable keys."""
-    spec = frame.graph.specs[frame.node]
-    hidden = spec.nullable if revisited else ()
-    if spec.reads is None and not frame.inputs and not hidden:
+    if frame.plan.sees_all and not frame.inputs:
         return MappingProxyType(frame.values)
+    spec = frame.plan.spec
+    hidden = spec.nullable if revisited else ()
     values = {key: value for key, value in frame.values.items() if key not in hidden}
     values.update(frame.inputs)
     if spec.reads is None:
@@ -64,15 +67,15 @@ def take(frame: Frame, spec: NodeSpec[Any, Any], result: NodeResult) -> dict[str
     Raises BadResult that names the node and the key.
     """
     label = frame.label
-    if not isinstance(result, NodeResult):
+    if type(result) is not NodeResult:
         raise BadResult("bad_result", f"node {label} returned {type(result).__name__}, not a NodeResult")
     if result.error:
         return {}
     try:
-        update = freeze_update(result.update, f"the update of node {label}")
+        update = freeze_update(result.update, _UPDATE)
     except GraphError as error:
-        raise BadResult("bad_update", str(error)) from None
-    if not update.keys().isdisjoint(RESERVED):
+        raise BadResult("bad_update", f"{_UPDATE} of node {label}{str(error)[len(_UPDATE) :]}") from None
+    if not RESERVED.isdisjoint(update):
         key = min(update.keys() & RESERVED)
         raise BadResult("undeclared_write", f"node {label} wrote {key}, which only the engine writes")
     if spec.writes is not None:

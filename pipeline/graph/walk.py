@@ -94,14 +94,15 @@ class Walk:
                     return
 
     async def _boundary(self, frame: Frame) -> None:
-        self._raise_if_cut_off()
+        if self.around.control.abort_requested or self._over_at < math.inf:
+            self._raise_if_cut_off()
         if frame.consecutive >= self.around.limits.max_consecutive:
             raise RunStopped("max_loops", f"node {frame.label} ran {frame.consecutive} times in a row")
         if self._begun >= self.around.limits.max_steps:
             raise RunStopped("max_steps", f"the run has made {self._begun} steps")
         self._begun += 1
-        spec = frame.graph.specs[frame.node]
-        visits = self.run.visits(frame.label)
+        spec, totals = frame.plan.spec, self.run.totals.get(frame.label)
+        visits = 0 if totals is None else totals.visits
         if spec.max_visits and visits >= spec.max_visits:
             await self._complete(frame, Visited(NO_INPUTS), skipped=True)
             return
