@@ -245,3 +245,9 @@ async def test_a_mapping_takes_what_the_source_has_just_written_before_what_is_i
     graph = built(edge_of("a>b", mapping={"latest": "log"}), nodes=nodes, channels={"log": append})
     await ran(graph, {"log": ["old"]})
     assert seen == [{"log": ("old", "new"), "latest": ("new",)}]
+
+
+async def test_an_error_that_says_it_is_permanent_is_told_so_and_not_tried_again() -> None:
+    outcome = (await ran(built(nodes={"a": raises(lambda: GraphError("never"))}))).outcome
+    assert outcome.error is not None
+    assert (outcome.error.code, outcome.error.attempts, outcome.error.permanent) == ("graph", 1, True)
