@@ -17,6 +17,7 @@ from pipeline.graph.decisions import (
 from pipeline.graph.edges import Ways, decided_ways, ways_after_success
 from pipeline.graph.elements import END
 from pipeline.graph.frames import NO_INPUTS, Frame
+from pipeline.graph.merging import RESERVED, folded
 from pipeline.graph.outcome import Gate
 from pipeline.graph.plain import freeze_update
 from pipeline.graph.ports import PhaseTransition
@@ -87,7 +88,10 @@ def _check_jump(frame: Frame, target: str) -> None:
 
 
 def phase_update(around: Surroundings, frame: Frame, ways: Ways, output: State, values: State) -> State:
-    """What the phase hook adds to the state when the run moves on to another node."""
+    """What the phase hook adds to the state when the run moves on to another node.
+
+    Raises GraphError for what cannot enter the state.
+    """
     if around.phase is None:
         return NO_INPUTS
     targets = tuple(target for target in ways.targets if target not in (END, frame.node))
@@ -100,7 +104,12 @@ def phase_update(around: Surroundings, frame: Frame, ways: Ways, output: State, 
         completed=tuple(around.run.path),
         outputs=output,
     )
-    return freeze_update(around.phase(transition, values, around.context), "what the phase hook writes")
+    where = "what the phase hook writes"
+    update = freeze_update(around.phase(transition, values, around.context), where)
+    if not update.keys().isdisjoint(RESERVED):
+        raise GraphError(f"{where}: {min(update.keys() & RESERVED)} is written by the engine only")
+    folded(values, frame.channels, update)  # Its channels take it, or the node before has failed.
+    return update
 
 
 def gate_of(around: Surroundings, frame: Frame, decision: NodeDecision, visit: int) -> Gate | None:
