@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -22,9 +22,8 @@ _NEXT: Final = Next()
 class Attempts:
     """Runs nodes. Knows nothing of where a run goes."""
 
-    def __init__(self, around: Surroundings, raise_if_cut_off: Callable[[], None]) -> None:
+    def __init__(self, around: Surroundings) -> None:
         self._around = around
-        self._raise_if_cut_off = raise_if_cut_off
         self._steps: dict[str, Step] = {}
 
     def kept(self) -> dict[str, Any]:
@@ -62,7 +61,7 @@ class Attempts:
             if failure is None:
                 self._steps.pop(frame.id, None)
                 return Visited(update, decision, None, attempt, seconds, missing)
-            self._raise_if_cut_off()
+            around.raise_if_cut_off()
             self._steps.pop(frame.id, None)
             gone = around.run.frames.get(frame.id) is not frame
             if gone or attempt >= spec.attempts or not _worth_another(spec, failure):

@@ -26,8 +26,8 @@ from pipeline.graph.records import GateRefused, Head, RawRecord, Record, RunEnde
 from pipeline.graph.replaying import replay, seeded
 from pipeline.graph.run_state import Run
 from pipeline.graph.spec import GraphSpec
-from pipeline.graph.surroundings import Surroundings
-from pipeline.graph.walk import RunStopped, Walk
+from pipeline.graph.surroundings import RunStopped, Surroundings
+from pipeline.graph.walk import Walk
 
 NOTHING: Final[State] = MappingProxyType({})
 
@@ -136,6 +136,7 @@ class Executor(Generic[ContextT, StateT]):
             phase=self._phase,
             recorder=recorder,
             control=control,
+            over_at=None if limits.max_seconds is None else self._clock.monotonic() + limits.max_seconds,
         )
         walk = Walk(around)
         try:

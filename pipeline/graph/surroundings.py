@@ -7,12 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.domain.clock import Clock
-from pipeline.graph.control import RunControl
+from pipeline.graph.control import RunAborted, RunControl
 from pipeline.graph.edges import Asking
 from pipeline.graph.elements import Limits
+from pipeline.graph.outcome import StopReason
 from pipeline.graph.ports import PhaseHook
 from pipeline.graph.recorder import RunRecorder
 from pipeline.graph.run_state import Run
+
+
+class RunStopped(Exception):
+    """A limit of the run was reached; `reason` is its stop reason."""
+
+    def __init__(self, reason: StopReason, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,3 +39,12 @@ class Surroundings:
     phase: PhaseHook[Any] | None
     recorder: RunRecorder
     control: RunControl
+    over_at: float | None = None
+    """The run's deadline, by the clock's `monotonic`."""
+
+    def raise_if_cut_off(self) -> None:
+        """Nothing follows a node that has swallowed the run's abort or deadline."""
+        if self.control.abort_requested:
+            raise RunAborted("the run was aborted")
+        if self.over_at is not None and self.clock.monotonic() >= self.over_at:
+            raise RunStopped("timeout", f"the run took longer than {self.limits.max_seconds:g} seconds")

@@ -7,14 +7,12 @@ out, record the step, move on. Everything that happens is a record first; `apply
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from pipeline.domain.errors import GraphError
 from pipeline.graph.applying import given_back, values_after, values_after_failure
 from pipeline.graph.attempts import Attempts
-from pipeline.graph.control import RunAborted
 from pipeline.graph.decisions import Next, State
 from pipeline.graph.edges import Ways, ways_after_failure
 from pipeline.graph.elements import FanOut
@@ -37,18 +35,10 @@ from pipeline.graph.leaving import (
     ways_of,
 )
 from pipeline.graph.merging import ANSWERS
-from pipeline.graph.outcome import Failure, Gate, StopReason
+from pipeline.graph.outcome import Failure, Gate
 from pipeline.graph.records import Record, about, plain_gate
-from pipeline.graph.surroundings import Surroundings
+from pipeline.graph.surroundings import RunStopped, Surroundings
 from pipeline.graph.visit import Visited, check_writes, failure_of, view_of
-
-
-class RunStopped(Exception):
-    """A limit of the run was reached; `reason` is its stop reason."""
-
-    def __init__(self, reason: StopReason, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
 
 
 class Walk:
@@ -57,15 +47,13 @@ class Walk:
     def __init__(self, around: Surroundings) -> None:
         self.around = around
         self.run = around.run
-        self.attempts = Attempts(around, self._raise_if_cut_off)
+        self.attempts = Attempts(around)
         self.raised: dict[Failure, Failure] = {}
         """Failures as they are on record -> the same with what was raised."""
         self._recorder = around.recorder
         inside = sum(frame.status == "inside" for frame in around.run.frames.values())
         self._begun = around.run.steps + inside
         self._entered: dict[str, float] = {}
-        seconds = around.limits.max_seconds
-        self._over_at = math.inf if seconds is None else around.clock.monotonic() + seconds
 
     async def drive(self, frame: Frame) -> None:
         """Move `frame` on as far as it goes."""
@@ -94,11 +82,12 @@ class Walk:
                     return
 
     async def _boundary(self, frame: Frame) -> None:
-        if self.around.control.abort_requested or self._over_at < math.inf:
-            self._raise_if_cut_off()
-        if frame.consecutive >= self.around.limits.max_consecutive:
+        around = self.around
+        if around.control.abort_requested or around.over_at is not None:
+            around.raise_if_cut_off()
+        if frame.consecutive >= around.limits.max_consecutive:
             raise RunStopped("max_loops", f"node {frame.label} ran {frame.consecutive} times in a row")
-        if self._begun >= self.around.limits.max_steps:
+        if self._begun >= around.limits.max_steps:
             raise RunStopped("max_steps", f"the run has made {self._begun} steps")
         self._begun += 1
         spec, totals = frame.plan.spec, self.run.totals.get(frame.label)
@@ -108,6 +97,8 @@ class Walk:
             return
         if self._recorder.listener is not None:
             await self._recorder.listener(NodeStarted(frame.label))
+            if self.run.frames.get(frame.id) is not frame:
+                return  # A sibling failed meanwhile, and took this branch with it.
         if spec.subgraph is not None:
             await self._recorder.record(
                 about(frame.id, frame.node, {"do": "enter"}), kind="node_start", label=frame.label
@@ -118,15 +109,6 @@ class Walk:
         visited = await self.attempts.visit(frame, spec, view, visits + 1)
         if self.run.frames.get(frame.id) is frame:
             await self._complete(frame, visited, visit=visits + 1)
-
-    def _raise_if_cut_off(self) -> None:
-        """Nothing follows a node that has swallowed the run's abort or deadline."""
-        if self.around.control.abort_requested:
-            raise RunAborted("the run was aborted")
-        if self._over_at < math.inf and self.around.clock.monotonic() >= self._over_at:
-            raise RunStopped(
-                "timeout", f"the run took longer than {self.around.limits.max_seconds:g} seconds"
-            )
 
     # -- the end of a visit -------------------------------------------------------------------
 
@@ -142,6 +124,8 @@ class Walk:
                 ways = ways_of(frame, visited.decision, visited.update, values, skipped=skipped)
                 if ways.undecided:
                     ways = await ways_by_question(self.around, frame, ways, visited.update, values)
+                    if self.run.frames.get(frame.id) is not frame:
+                        return
                 if self.around.phase is not None:
                     phase = phase_update(self.around, frame, ways, visited.update, values)
                 if not skipped:
@@ -215,6 +199,8 @@ class Walk:
             ways = ways_along_edges(frame, answer, frame.values)
             if ways.undecided:
                 ways = await ways_by_question(self.around, frame, ways, answer, frame.values)
+                if self.run.frames.get(frame.id) is not frame:
+                    return
             phase = phase_update(self.around, frame, ways, answer, frame.values)
         except Exception as error:  # noqa: BLE001 - as for a step
             failure = failure_of(frame.label, error, 1)
@@ -255,7 +241,7 @@ class Walk:
         return True
 
     async def _drive_in_time(self, child: Frame, seconds: float | None) -> Failure | None:
-        """Drive the inside of a node. The failure of the node, when its deadline has passed before the end."""
+        """Drive the inside of a node. The node's failure, when its deadline passes before the end."""
         deadline = self.around.clock.timeout(seconds)
         try:
             async with deadline:
@@ -309,7 +295,7 @@ class Walk:
         except TimeoutError:
             if not deadline.expired():
                 raise
-            if self.run.frames.get(child.id) is not child:
+            if self.run.frames.get(child.id) is not child or child.at_rest:
                 return
             words = f"branch {child.name} took longer than {seconds:g} seconds"
             failure = Failure(node=child.prefix + child.name, code="timeout", message=words)
