@@ -8,9 +8,12 @@ from typing import Any, Literal
 import pytest
 
 from pipeline.graph.decisions import Continue, End, NodeResult, State
+from pipeline.graph.executor import Executor
+from pipeline.graph.outcome import Answer
 from pipeline.graph.ports import PhaseTransition
-from pipeline.graph.spec import append
+from pipeline.graph.spec import NodeSpec, append
 from tests.pipeline.graph.runs import after, built, ran, sees, writes
+from tests.support.graph_log import MemoryRunLog
 
 
 class Notes:
@@ -83,3 +86,53 @@ async def test_a_hook_that_fails_is_the_failure_of_the_node_before(hook: Any) ->
     assert (outcome.status, outcome.path, outcome.state) == ("failed", ("a",), {})
     assert outcome.error is not None
     assert outcome.error.node == "a"
+
+
+async def test_an_update_that_no_channel_takes_is_the_failure_of_the_node_before() -> None:
+    graph = built(after("a>b"), nodes={"a": writes(log=["a"])}, channels={"log": append})
+    outcome = (await ran(graph, phase=Notes(log="no list"))).outcome
+    assert (outcome.status, outcome.path, outcome.state) == ("failed", ("a",), {})
+
+
+async def test_it_may_not_write_what_the_engine_writes() -> None:
+    outcome = (await ran(built(after("a>b")), phase=Notes(answers={"a": {"choice": "yes"}}))).outcome
+    assert (outcome.status, outcome.path) == ("failed", ("a",))
+
+
+async def test_its_update_is_on_record_and_not_asked_for_again() -> None:
+    hook, log, seen = Notes(marker="first"), MemoryRunLog(), list[dict[str, Any]]()
+    graph = built("a>b", "b>c", nodes={"a": writes(x=1), "c": sees(seen)})
+    await Executor(graph, phase=hook).run({}, None, log=log)
+    first = log.records[0]
+    assert first is not None
+    assert first["phase"] == {"marker": "first"}
+    later = Notes(later="second")
+    outcome = await Executor(graph, phase=later).resume(log.cut(1).records, None)
+    assert outcome.state == {"x": 1, "marker": "first", "later": "second"}
+    assert [told.source for told in later.told] == ["b"]
+    assert seen[-1] == {"x": 1, "marker": "first", "later": "second"}
+
+
+async def test_behind_a_gate_it_is_told_when_the_answer_has_come() -> None:
+    hook, log = Notes(marker="there"), MemoryRunLog()
+    graph = built("a>b", nodes={"a": writes(x=1)}, pause_nodes=("a",))
+    paused = await Executor(graph, phase=hook).run({}, None, log=log)
+    assert hook.told == []
+    answer = Answer(gate=paused.gates[0].id, choice="yes", by="ann")
+    outcome = await Executor(graph, phase=hook).resume(log.records, None, answers=[answer], log=log)
+    assert [(told.source, told.targets) for told in hook.told] == [("a", ("b",))]
+    assert dict(hook.told[0].outputs) == {"choice": "yes", "note": "", "by": "ann"}
+    assert outcome.state["marker"] == "there"
+    again = await Executor(graph, phase=Notes()).resume(log.cut(4).records, None)
+    assert again.state["marker"] == "there"
+
+
+async def test_inside_a_subgraph_it_is_told_of_the_inner_graphs_mode() -> None:
+    hook = Notes()
+    inner = built("a>q", conversation="isolated")
+    graph = built("a>z", nodes={"a": NodeSpec(subgraph=inner)})
+    await ran(graph, phase=hook)
+    assert [(told.source, told.targets, told.mode) for told in hook.told] == [
+        ("a.a", ("q",), "isolated"),
+        ("a", ("z",), "continuous"),
+    ]
