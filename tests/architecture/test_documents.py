@@ -66,10 +66,15 @@ def type_aliases() -> set[str]:
         target.id
         for path in python_files(*PACKAGES)
         for node in tree(path).body
-        if isinstance(node, ast.Assign)
-        for target in node.targets
+        for target in _assigned(node)
         if isinstance(target, ast.Name)
     }
+
+
+def _assigned(node: ast.stmt) -> list[ast.expr]:
+    if isinstance(node, ast.AnnAssign):
+        return [node.target]
+    return node.targets if isinstance(node, ast.Assign) else []
 
 
 def test_every_type_in_the_glossary_exists() -> None:

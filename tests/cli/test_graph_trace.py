@@ -11,9 +11,9 @@ import pytest
 from gateway.cli import main
 from gateway.run_rows import runs_of
 from pipeline.domain.errors import ModelUnavailable
-from pipeline.graph.decisions import NodeResult, State
-from pipeline.graph.elements import EdgeSpec
-from pipeline.graph.spec import GraphSpec
+from pipeline.graph.decisions import End, Goto, NodeResult, State
+from pipeline.graph.elements import END, EdgeSpec
+from pipeline.graph.spec import GraphSpec, NodeSpec
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.runtime.context import RunContext
 from tests.support.house import House, open_house
@@ -112,3 +112,33 @@ def test_a_folder_without_a_store_is_named(tmp_path: Path, capsys: pytest.Captur
     assert _trace(tmp_path / "empty", "run_1") == 1
     assert "there is no store yet" in capsys.readouterr().err
     assert not (tmp_path / "empty").exists()
+
+
+async def test_a_run_of_one_step_is_listed_and_a_snapshot_is_not_a_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def often(state: State, context: RunContext) -> NodeResult:
+        count = state.get("count", 0) + 1
+        again = count < (40 if context.text == "often" else 1)
+        update = {"count": count, "agent": {"answer": context.text}}
+        return NodeResult(update=update, decision=Goto("other") if again else End())
+
+    async def other(_state: State, _context: RunContext) -> NodeResult:
+        return NodeResult(decision=Goto("often"))
+
+    graph = GraphSpec[RunContext](
+        name="own",
+        entry="often",
+        nodes={
+            "often": NodeSpec(run=often, goes_to=("other", END)),
+            "other": NodeSpec(run=other, goes_to=("often",)),
+        },
+        edges=(),
+    )
+    async with open_house(tmp_path, graph=graph) as house:
+        for text in ("once", "often"):
+            await house.channel.reply((await house.channel.say(text)).message_id)
+        runs = await _runs(house)
+        assert len(await house.records("step")) > 64
+    assert _trace(tmp_path) == 0
+    assert [line.split()[3] for line in capsys.readouterr().out.splitlines()] == list(reversed(runs))

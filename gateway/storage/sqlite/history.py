@@ -15,10 +15,13 @@ from gateway.storage.sqlite.schema import require_ours
 from pipeline.domain.errors import StorageError
 
 # A full pass over the log: this is for a person who asks now and then, and an index would cost every turn.
+# A run begins in the row that names its graph; one of a single step, in the record that its end rides in.
 _BEGINNINGS = """
-    SELECT json_extract(log.body, '$.run') AS run, threads.key, log.message_id, log.at
+    SELECT coalesce(json_extract(log.body, '$.run'), json_extract(log.body, '$.steps[0].run')) AS run,
+        threads.key, log.message_id, log.at
     FROM log JOIN threads ON threads.id = log.thread
-    WHERE json_valid(log.body) AND json_extract(log.body, '$.run') IS NOT NULL"""
+    WHERE json_valid(log.body) AND 'text' IN
+        (json_type(log.body, '$.graph'), json_type(log.body, '$.steps[0].graph'))"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
