@@ -54,7 +54,7 @@ def ways_of(
 def ways_along_edges(frame: Frame, output: State, values: State) -> Ways:
     """Where the edges lead, or `undecided`. Raises GraphError for a route that cannot be followed."""
     exits = frame.plan.exits
-    scope = _scope(frame, values) if frame.inputs else values
+    scope = _scope(frame, output, values) if frame.inputs else values
     ways = ways_after_success(exits, frame.label, output, scope)
     if len(ways.targets) > 1 and exits.route is not None:
         problem = fan_out_problem(frame.graph, frame.node, ways.targets)
@@ -67,13 +67,14 @@ async def ways_by_question(
     around: Surroundings, frame: Frame, ways: Ways, output: State, values: State
 ) -> Ways:
     """Finish undecided ways."""
-    graph, scope = frame.graph, _scope(frame, values)
+    graph, scope = frame.graph, _scope(frame, output, values)
     exits = graph.exits[frame.node]
     return await decided_ways(ways, exits, frame.label, output, scope, graph.goal, around.asking)
 
 
-def _scope(frame: Frame, values: State) -> State:
-    return {**values, **frame.inputs}
+def _scope(frame: Frame, output: State, values: State) -> State:
+    """The state as the node saw it, with what it has written since."""
+    return {**values, **{key: value for key, value in frame.inputs.items() if key not in output}}
 
 
 def _check_jump(frame: Frame, target: str) -> None:

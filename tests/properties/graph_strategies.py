@@ -101,7 +101,8 @@ class _Builder:
     def graph(self, name: str, depth: int) -> GraphSpec[World, State]:
         outside = (self.nodes, self.edges, self.pauses)
         self.nodes, self.edges, self.pauses = {}, [], []
-        after, terminals = END, ()
+        after = END
+        terminals: tuple[str, ...] = ()
         if self.draw(st.booleans()):
             after = self.node(self.plan(), says="terminal")
             terminals = (after,)
@@ -137,14 +138,15 @@ class _Builder:
         if self.left >= 4 and self.parallel:
             kinds += [self.fan, self.fan]
         kind = self.draw(st.sampled_from(kinds))
-        return kind(after, depth=depth, inside=inside, last=last)
+        first: str = kind(after, depth=depth, inside=inside, last=last)
+        return first
 
     def leaf(self, after: str, *, inside: bool, **_: Any) -> str:
         decision = self.draw(st.sampled_from(("next", "next", "continue", "end")))
-        plan = self.plan(decision=decision, may_fail=True)
-        styles = ["always", "success", "when", "route", "mapped"]
-        if self.any_order and inside:
-            styles = ["always", "mapped"]
+        # What a branch brings to its join, mapped keys and a failure, goes by the order of arrival.
+        free = not (self.any_order and inside)
+        plan = self.plan(decision=decision, may_fail=free)
+        styles = ("always", "success", "when", "route", "mapped") if free else ("always", "success", "route")
         style = self.draw(st.sampled_from(styles))
         node = self.node(plan)
         match style:
@@ -156,7 +158,9 @@ class _Builder:
                 self.edge(node, after, When("number >= 0"))
                 self.edge(node, after, Always())
             case "route":
-                self.edges.append(EdgeSpec(source=node, when=Route(ByDigest((after,), several=False), (after,))))
+                self.edges.append(
+                    EdgeSpec(source=node, when=Route(ByDigest((after,), several=False), (after,)))
+                )
                 self.lines.append(f"  edge {node} -> {after} Route")
             case "mapped":
                 self.edge(node, after, Always(), mapping={"alias": f"own_{node}", "more": "log"})
@@ -198,9 +202,7 @@ class _Builder:
         node = self.name()
         open_ended = last and after == END and not inside and self.draw(st.booleans())
         join = END if open_ended else self.leaf(after, inside=inside)
-        arms = [
-            self.block(join, depth=depth, inside=True) for _ in range(self.draw(st.integers(2, 3)))
-        ]
+        arms = [self.block(join, depth=depth, inside=True) for _ in range(self.draw(st.integers(2, 3)))]
         if not open_ended and self.draw(st.integers(0, 5)) == 0:
             arms.append(join)
         policy = self.fan_out_policy() if self.draw(st.booleans()) else None
@@ -297,7 +299,8 @@ class _Builder:
     def node(self, plan: NodePlan, *, says: str = "", **fields: Any) -> str:
         attempts = self.draw(st.integers(1, 3))
         own = (f"own_{plan.name}", f"visits_{plan.name}")
-        writes, nullable = None, ()
+        writes: tuple[str, ...] | None = None
+        nullable: tuple[str, ...] = ()
         # Two branches that declare a write of the same key without a channel may not be built.
         if "shared" not in plan.writes and self.draw(st.booleans()):
             writes = (*own, *(key for key in plan.writes if key != "own"))

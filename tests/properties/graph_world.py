@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import zlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -94,12 +94,14 @@ class World:
 
 
 class Turns:
-    """Gives one node at a time its turn: of all that wait, the first by name, when nothing else moves.
+    """Gives one node at a time its turn, when nothing else moves: of all that wait, the first in `order`,
+    or by name.
 
     Which one that is depends only on the state of the run, and so does the order in which branches finish.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, order: Sequence[str] = ()) -> None:
+        self._places = {name: place for place, name in enumerate(order)}
         self._waiting: dict[str, asyncio.Future[None]] = {}
         self._taken = False
         self._quiet = 0
@@ -133,7 +135,7 @@ class Turns:
         else:
             self._quiet += 1
         if self._quiet > QUIET_TICKS and self._waiting:
-            name = min(self._waiting)
+            name = min(self._waiting, key=lambda waiting: (self._places.get(waiting, 0), waiting))
             self._taken = True
             future = self._waiting.pop(name)
             if future.cancelled():
@@ -161,7 +163,9 @@ class PlannedNode:
                 await step.effect("call", _effect(world, step.node, step.visit, view), repeatable=True)
             if plan.fails_at == step.visit and step.attempt <= plan.failing:
                 raise Broken(f"{step.node} was told to fail", permanent=plan.permanent)
-            return NodeResult(update=_update(plan, step.visit, view), decision=_decision(plan, step.visit, view))
+            return NodeResult(
+                update=_update(plan, step.visit, view), decision=_decision(plan, step.visit, view)
+            )
 
 
 @dataclass(slots=True)

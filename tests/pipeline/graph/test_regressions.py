@@ -1,0 +1,180 @@
+"""Defects that were found once, each in its smallest form."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from pipeline.domain.clock import ManualClock
+from pipeline.graph.decisions import NodeResult, State
+from pipeline.graph.elements import END, EdgeSpec, FanOut, LlmDecide, OnSuccess, Route, When
+from pipeline.graph.events import BranchesJoined, GraphEvent, NodeCompleted, NodeStarted
+from pipeline.graph.executor import Executor
+from pipeline.graph.ports import Choice, Question
+from pipeline.graph.retry import RetryPolicy
+from pipeline.graph.spec import GraphSpec
+from pipeline.graph.structure import NodeSpec
+from tests.support.graph_log import MemoryRunLog
+
+
+async def _idle(_state: State, _context: None) -> NodeResult:
+    return NodeResult()
+
+
+def _fan(
+    nodes: Mapping[str, NodeSpec[None, State]], policy: FanOut, **more: EdgeSpec
+) -> GraphSpec[None, State]:
+    """`start` fans out to a and b, which lead to `join`; `more` edges stand in for theirs."""
+    edges = [EdgeSpec(source="start", target=branch, when=OnSuccess()) for branch in ("a", "b")]
+    edges += [
+        more.get(branch, EdgeSpec(source=branch, target="join", when=OnSuccess())) for branch in ("a", "b")
+    ]
+    return GraphSpec(
+        name="g",
+        entry="start",
+        nodes={"start": _idle, "join": _idle, **nodes},
+        edges=(*edges, EdgeSpec(source="join", target=END)),
+        fan_out=policy,
+    )
+
+
+class _SlowListener:
+    """Waits when it hears of one node's event, until `go`."""
+
+    def __init__(self, kind: type[GraphEvent], node: str) -> None:
+        self.go = asyncio.Event()
+        self.waiting = asyncio.Event()
+        self._kind = kind
+        self._node = node
+
+    async def __call__(self, event: GraphEvent) -> None:
+        if (
+            isinstance(event, (NodeStarted, NodeCompleted))
+            and type(event) is self._kind
+            and event.node == self._node
+        ):
+            self.waiting.set()
+            await self.go.wait()
+
+
+async def test_a_deadline_that_passes_while_the_listener_hears_of_an_arrival_changes_nothing() -> None:
+    clock, released = ManualClock(), asyncio.Event()
+    listener = _SlowListener(NodeCompleted, "a")
+
+    async def slow(_state: State, _context: None) -> NodeResult:
+        await released.wait()
+        return NodeResult()
+
+    nodes = {"a": NodeSpec(run=_idle), "b": NodeSpec(run=slow)}
+    graph = _fan(nodes, FanOut(on_failure="continue_others", branch_timeout_s=5))
+    async with asyncio.TaskGroup() as group:
+        run = group.create_task(
+            Executor(graph, clock=clock).run({}, None, listener=listener, log=MemoryRunLog())
+        )
+        await listener.waiting.wait()
+        await clock.advance(6)
+    outcome = run.result()
+    assert outcome.status == "completed"
+    assert [failure.node for failure in outcome.failures] == ["b"]
+    assert outcome.path == ("start", "a", "join")
+
+
+async def test_a_branch_that_is_gone_before_it_has_begun_enters_no_subgraph() -> None:
+    inner = GraphSpec(name="inner", entry="x", nodes={"x": _idle}, edges=(EdgeSpec(source="x", target=END),))
+    await _check_gone({"b": NodeSpec(subgraph=inner)})
+
+
+async def test_a_branch_that_is_gone_while_the_decider_thinks_records_nothing() -> None:
+    edge = EdgeSpec(source="b", target="join", when=LlmDecide("go"), fallback=True)
+    await _check_gone({"b": NodeSpec(run=_idle)}, b=edge)
+
+
+async def _check_gone(nodes: Mapping[str, NodeSpec[None, State]], **more: EdgeSpec) -> None:
+    """`a` fails and takes `b` with it, which goes on while the listener hears of the failure."""
+    begun, failed = asyncio.Event(), asyncio.Event()
+
+    class Decider:
+        async def decide(self, question: Question) -> Choice:
+            begun.set()
+            await failed.wait()
+            return Choice(target="join")
+
+    async def broken(_state: State, _context: None) -> NodeResult:
+        await begun.wait()
+        return NodeResult(error="told to fail", permanent=True)
+
+    async def hear(event: GraphEvent) -> None:
+        if isinstance(event, NodeStarted) and event.node == "b" and not more:
+            begun.set()
+            await failed.wait()
+        if isinstance(event, NodeCompleted) and event.node == "a":
+            failed.set()
+            for _ in range(5):
+                await asyncio.sleep(0)
+
+    graph = _fan({"a": NodeSpec(run=broken), **nodes}, FanOut(), **more)
+    outcome = await Executor(graph, decider=Decider()).run({}, None, listener=hear, log=MemoryRunLog())
+    assert (outcome.status, outcome.stop_reason) == ("failed", "error")
+    assert [failure.node for failure in outcome.failures] == ["a"]
+
+
+async def test_a_route_sees_what_its_node_has_just_written_not_what_it_was_given() -> None:
+    async def writes(state: State, _context: None) -> NodeResult:
+        return NodeResult(update={"question": state["question"] + "!"})
+
+    def choose(state: State) -> str:
+        return "good" if state["question"] == "why!" else "bad"
+
+    graph: GraphSpec[None, State] = GraphSpec(
+        name="g",
+        entry="first",
+        nodes={"first": _idle, "second": writes, "good": _idle, "bad": _idle},
+        edges=(
+            EdgeSpec(source="first", target="second", mapping={"question": "asked"}),
+            EdgeSpec(source="second", when=Route(choose, ("good", "bad"))),
+        ),
+    )
+    outcome = await Executor(graph).run({"asked": "why"}, None)
+    assert outcome.path == ("first", "second", "good")
+
+
+async def test_a_resumed_run_does_not_tell_again_of_a_fan_out_that_was_joined_before() -> None:
+    heard: list[GraphEvent] = []
+
+    async def hear(event: GraphEvent) -> None:
+        heard.append(event)
+
+    graph = _fan({"a": NodeSpec(run=_idle), "b": NodeSpec(run=_idle)}, FanOut())
+    whole = MemoryRunLog()
+    await Executor(graph).run({}, None, log=whole)
+    await Executor(graph).resume(whole.cut(3).records, None, listener=hear)
+    assert [event for event in heard if isinstance(event, BranchesJoined)] == []
+
+
+async def test_a_reported_error_is_retried_though_its_declared_writes_are_missing() -> None:
+    async def reports(_state: State, _context: None) -> NodeResult:
+        return NodeResult(error="not yet")
+
+    retry = RetryPolicy(max_attempts=2, delay_s=0.0)
+    node = NodeSpec[None, State](run=reports, writes=("answer",), retry=retry)
+    graph = GraphSpec(name="g", entry="a", nodes={"a": node}, edges=(EdgeSpec(source="a", target=END),))
+    outcome = await Executor(graph).run({}, None)
+    assert [(failure.code, failure.attempts) for failure in outcome.failures] == [("node_error", 2)]
+
+
+async def test_a_source_that_is_its_own_join_does_not_run_in_a_row() -> None:
+    async def source(state: State, _context: None) -> NodeResult:
+        return NodeResult(update={"rounds": state.get("rounds", 0) + 1})
+
+    ways = (("start", "a"), ("start", "b"), ("a", "start"), ("b", "start"))
+    graph: GraphSpec[None, State] = GraphSpec(
+        name="g",
+        entry="start",
+        nodes={"start": source, "a": _idle, "b": _idle},
+        edges=(
+            EdgeSpec(source="start", target=END, when=When("rounds > 45")),
+            *(EdgeSpec(source=one, target=other) for one, other in ways),
+        ),
+    )
+    outcome = await Executor(graph).run({}, None)
+    assert outcome.stop_reason == "completed"
