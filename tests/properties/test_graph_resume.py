@@ -29,7 +29,7 @@ from tests.support.graph_log import LogBroken, MemoryRunLog
 
 _CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large]
 _settings = settings(max_examples=60, deadline=None, suppress_health_check=_CHECKS)
-_fewer = settings(max_examples=30, deadline=None, suppress_health_check=_CHECKS)
+_fewer = settings(max_examples=20, deadline=None, suppress_health_check=_CHECKS)
 
 DAMAGES = ("", "[]", "7", "null", "{}", "other do", "other node", "no node", "no do")
 
@@ -71,7 +71,8 @@ def test_a_run_at_any_moment_is_the_same_after_a_snapshot(scenario: Scenario) ->
             run = player.run(whole.cut(length).records)
             plain = json.loads(json.dumps(thaw(dump(run))))
             loaded = load(plain, run.id, scenario.graph)
-            assert thaw(dump(loaded)) == plain
+            # The snapshot itself is one more record.
+            assert thaw(dump(loaded)) == plain | {"records": plain["records"] + 1}
             assert list(loaded.frames) == list(run.frames)
             assert loaded.open_gates() == run.open_gates()
 
