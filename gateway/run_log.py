@@ -11,42 +11,71 @@ from gateway.storage.ports import Lease, NewRecord, Store
 
 
 class StoreRunLog:
-    """Queues one row for each record. The last records wait for the commit that the outcome leads to."""
+    """One row for each record; those of one turn of the event loop go to the store together.
+
+    A node that waits for anything lets the loop turn, so the record before it is on its way to the disk
+    meanwhile. The last records wait for the commit that the outcome leads to.
+    """
 
     def __init__(self, store: Store, lease: Lease, row: Callable[[Mapping[str, Any]], NewRecord]) -> None:
         self._store = store
         self._lease = lease
         self._row = row
-        self._queued: list[asyncio.Future[tuple[int, ...]]] = []
+        self._rows: list[NewRecord] = []
+        """Of this turn of the loop."""
+        self._writes: list[asyncio.Future[tuple[int, ...]]] = []
+        """In order; those that succeeded are dropped now and then, a failed one stays."""
         self._last: Sequence[Mapping[str, Any]] = ()
         self.run_id = ""
         """The run that is being recorded, once it has a record."""
 
     def append(self, record: Mapping[str, Any]) -> None:
         self._note_run(record)
-        self._queued.append(self._store.append(self._lease, [self._row(to_row(record))]))
+        if not self._rows:
+            asyncio.get_running_loop().call_soon(self._hand_over)
+        self._rows.append(self._row(to_row(record)))
 
     async def barrier(self) -> None:
-        if not self._queued:
+        self._hand_over()
+        self._drop_written()
+        if not self._writes:
             return
-        # Not `gather`: a turn that is cut off here must not cancel the writes.
-        await asyncio.wait(self._queued)
-        for write in self._queued:
+        # A copy, as branches append and wait at the same time. Not `gather`: a turn that is cut off here
+        # must not cancel the writes.
+        writes = tuple(self._writes)
+        await asyncio.wait(writes)
+        for write in writes:
             write.result()
-        self._queued.clear()
 
     async def finish(self, records: Sequence[Mapping[str, Any]]) -> None:
         for record in records:
             self._note_run(record)
         self._last = records
 
+    async def write_last(self) -> None:
+        """Make all durable, the last records in rows of their own: for a run that no commit follows."""
+        self._rows += [self._row(to_row(record)) for record in self._last]
+        self._last = ()
+        await self.barrier()
+
     def last_rows(self) -> list[dict[str, Any]]:
         """The last records as rows of their own, for a run that ends in another message's turn."""
+        self._hand_over()  # so that they stand behind all others, whoever writes them
         return [to_row(record) for record in self._last]
 
     def riding(self) -> dict[str, Any]:
         """What the body of the record that shows the run's outcome holds besides; empty for most."""
+        self._hand_over()
         return {RIDING: riding} if (riding := to_riding(self._last)) else {}
+
+    def _hand_over(self) -> None:
+        if self._rows:
+            self._drop_written()
+            rows, self._rows = self._rows, []
+            self._writes.append(self._store.append(self._lease, rows))
+
+    def _drop_written(self) -> None:
+        self._writes = [write for write in self._writes if not write.done() or write.exception() is not None]
 
     def _note_run(self, record: Mapping[str, Any]) -> None:
         if "head" in record:

@@ -11,13 +11,16 @@ from pipeline.graph.elements import ConversationMode, Goal
 
 
 class RunLog(Protocol):
-    """A run's append-only records: plain mappings, which the log encodes before `append` returns.
+    """A run's append-only records: plain mappings, which are never changed once they are handed over.
 
     The records of one run, in order, are what `Executor.resume` takes.
     """
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Queue a record behind all earlier ones. It may be lost by a crash until `barrier` returned."""
+        """Queue a record behind all earlier ones. It may be lost by a crash until `barrier` returned.
+
+        A log may gather the records until the event loop's next turn, and write them together.
+        """
         ...
 
     async def barrier(self) -> None:

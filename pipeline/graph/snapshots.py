@@ -75,7 +75,7 @@ def _dump_frame(frame: Frame) -> dict[str, Any]:
         "join": frame.join,
         "finished": tuple(frame.finished),
         "attempts": frame.attempts,
-        "effects": frame.effects,
+        "effects": dict(frame.effects),  # which goes on changing while the record waits to be written
         "updates": tuple(_dump_update(update) for update in frame.updates),
         "children": tuple(_dump_frame(child) for child in frame.children.values()),
     }

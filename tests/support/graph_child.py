@@ -69,7 +69,7 @@ async def live(folder: Path, run_id: str) -> None:
         await executor.resume(records, place, log=log)
     else:
         await executor.run({}, place, run_id=run_id, log=log)
-    await store.append(lease, [row(body) for body in log.last_rows()])
+    await log.write_last()
     await store.close()
 
 
