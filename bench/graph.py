@@ -6,13 +6,13 @@ import platform
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from bench.graph_measure import Held, Measured, Pairing, Worker, Written, compare, worker
 from bench.graph_plot import Bars, in_words, plot
-from bench.graph_work import LOOP_STEPS, Case, Store
+from bench.graph_work import LOOP_STEPS, Case, Graph, Store
 from bench.report import ROOT, BenchUnavailable, Report, scratch_folder
 
 PEER = ROOT / "build" / "bench-peer" / "bin" / "python"
@@ -32,6 +32,7 @@ _STORES: Mapping[Store, str] = {
     "sqlite": "SQLite",
     "sqlite-normal": "SQLite with `normal`",
 }
+_DICTS = "LangGraph, plain dicts"
 _OURS, _PEER = "bench.graph_ours", "bench.graph_peer"
 
 
@@ -40,6 +41,8 @@ class _Bytes:
     history: int
     ours: Written
     peer: Written
+    dicts: Written
+    """The peer's with plain dicts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +51,7 @@ class _Found:
     written: Sequence[_Bytes]
     ours_held: Held
     peer_held: Held
+    dicts_held: Held
     about: Mapping[str, Any]
 
 
@@ -78,12 +82,20 @@ async def _measure(peer_python: Path, folder: Path, rounds: int) -> _Found:
         times = {key: await compare(ours, peer, pairing, rounds) for key, pairing in pairings().items()}
         written = [await _written(ours, peer, history) for history in (_HISTORIES[0], _HISTORIES[-1])]
     # Memory is measured in processes that have done nothing else.
-    held = Case(graph="held", store="sqlite", history=20)
-    async with worker(Path(sys.executable), _OURS, folder / "ours-held") as ours:
-        ours_held = await ours.hold(held, _THREADS)
-    async with worker(peer_python, _PEER, folder / "peer-held") as peer:
-        peer_held = await peer.hold(held, _THREADS)
-    return _Found(times=times, written=written, ours_held=ours_held, peer_held=peer_held, about=about)
+    here = Path(sys.executable)
+    return _Found(
+        times=times,
+        written=written,
+        ours_held=await _hold(here, _OURS, folder / "ours-held", "held"),
+        peer_held=await _hold(peer_python, _PEER, folder / "peer-held", "held"),
+        dicts_held=await _hold(peer_python, _PEER, folder / "dicts-held", "held-dicts"),
+        about=about,
+    )
+
+
+async def _hold(python: Path, module: str, folder: Path, graph: Graph) -> Held:
+    async with worker(python, module, folder) as side:
+        return await side.hold(Case(graph=graph, store="sqlite", history=20), _THREADS)
 
 
 def _about(ours: Mapping[str, Any], peer: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -102,6 +114,7 @@ async def _written(ours: Worker, peer: Worker, history: int) -> _Bytes:
         history=history,
         ours=await ours.written(case, _WRITTEN_TURNS),
         peer=await peer.written(case, _WRITTEN_TURNS),
+        dicts=await peer.written(replace(case, graph="turn-dicts"), _WRITTEN_TURNS),
     )
 
 
@@ -115,6 +128,15 @@ def pairings() -> dict[str, Pairing]:
         )
         for store, words in _STORES.items()
         for history in _HISTORIES
+    }
+    found |= {
+        f"{key}_dicts": replace(
+            found[key],
+            label=f"{found[key].label}; {_DICTS}",
+            peer=replace(found[key].peer, graph="turn-dicts"),
+        )
+        for key in tuple(found)
+        if not key.startswith("turn_sqlite-normal")
     }
     found["loop"] = _both(
         "a step of the 40-step loop, no store", Case(graph="loop"), ours_count=20, steps=LOOP_STEPS
@@ -199,15 +221,18 @@ def _report(found: _Found, picture: Path, rounds: int) -> Report:
         for one in found.times.values()
     ]
     for one in found.written:
+        for peer, note in ((one.peer, ""), (one.dicts, f"; {_DICTS}")):
+            words = f"history {one.history}{note}"
+            rows += [
+                _sizes(f"rows written by a turn, {words}", one.ours.rows, peer.rows, "bytes"),
+                _sizes(f"write-ahead log of it, {words}", one.ours.wal, peer.wal, "bytes"),
+            ]
+    ours = found.ours_held
+    for held, note in ((found.peer_held, ""), (found.dicts_held, f"; {_DICTS}")):
         rows += [
-            _sizes(f"rows written by a turn, history {one.history}", one.ours.rows, one.peer.rows, "bytes"),
-            _sizes(f"write-ahead log of it, history {one.history}", one.ours.wal, one.peer.wal, "bytes"),
+            _sizes(f"memory, {_THREADS} threads in mid-turn{note}", ours.held_mb, held.held_mb, "MB"),
+            _sizes(f"of which was there without them{note}", ours.empty_mb, held.empty_mb, "MB"),
         ]
-    ours, peer = found.ours_held, found.peer_held
-    rows += [
-        _sizes(f"memory, {_THREADS} threads in mid-turn", ours.held_mb, peer.held_mb, "MB"),
-        _sizes("of which was there without them", ours.empty_mb, peer.empty_mb, "MB"),
-    ]
     about = found.about
     return Report(
         bench="graph",
@@ -227,7 +252,8 @@ _NOTES = (
     "the same nodes on both sides; ours with a listener for every event and with updates checked and frozen",
     "SQLite on both sides: WAL, synchronous = FULL; a turn is over when all that it wrote is durable",
     "with `normal`: synchronous = NORMAL on both sides, so nobody waits for the disk",
-    "LangGraph with its defaults: AsyncSqliteSaver, durability `async`",
+    "LangGraph with its defaults: AsyncSqliteSaver, durability `async`; a turn's state is its MessagesState",
+    "plain dicts: LangGraph without message objects, its reducer operator.add; so in the other graphs too",
     "LangGraph reads the thread from its file at every turn; ours stays in memory, its log is for rebuilding",
     f"memory: a thread has 20 messages and waits in its second node; {_THREADS} of them at once, SQLite",
 )

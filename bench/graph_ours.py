@@ -14,14 +14,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from bench.graph_log import StoreRunLog
 from bench.graph_ours_graphs import graph_for
 from bench.graph_work import Case, inputs, seed
 from bench.graph_worker import Hold, Turn, serve
 from gateway import __version__
+from gateway.run_log import StoreRunLog
 from gateway.run_rows import from_row
 from gateway.storage.memory import MemoryStore
-from gateway.storage.ports import Lease, Record, Store
+from gateway.storage.ports import Lease, NewRecord, Record, Store
 from gateway.storage.sqlite import SqliteStore
 from gateway.storage.sqlite.connection import Synchronous
 from pipeline.domain.clock import SystemClock
@@ -29,6 +29,7 @@ from pipeline.domain.ids import new_id
 from pipeline.graph.decisions import State
 from pipeline.graph.events import GraphEvent
 from pipeline.graph.executor import Executor
+from pipeline.graph.outcome import RunOutcome
 from pipeline.graph.plain import freeze
 from pipeline.graph.replaying import replay
 from pipeline.graph.spec import GraphSpec
@@ -137,18 +138,20 @@ class Ours:
     async def _run(
         self, executor: Executor[None], thread: _Thread, begin: Mapping[str, Any], state: State
     ) -> Mapping[str, Any]:
-        log = None
-        if self._store is not None and thread.lease is not None:
-            log = StoreRunLog(
-                self._store,
-                thread.lease,
-                session_id=thread.session_id,
-                message_id=new_id("msg"),
-                clock=_CLOCK,
+        if self._store is None or thread.lease is None:
+            return _ended(await executor.run(begin, None, base=state, listener=self._hear))
+        message_id = new_id("msg")
+
+        def row(body: Mapping[str, Any]) -> NewRecord:
+            return NewRecord(
+                kind="step", session_id=thread.session_id, message_id=message_id, body=body, at=_CLOCK.now()
             )
+
+        log = StoreRunLog(self._store, thread.lease, row)
         outcome = await executor.run(begin, None, base=state, listener=self._hear, log=log)
-        outcome.raise_for_failure()
-        return outcome.state
+        # Where a turn of the gateway commits its answer, and the last records with it.
+        await log.write_last()
+        return _ended(outcome)
 
     async def _hear(self, _event: GraphEvent) -> None:
         self._heard += 1
@@ -159,6 +162,11 @@ class Ours:
         for number in range(case.history // 2):
             state = await self._run(executor, thread, inputs(case, thread.key, number), state)
         return len(await self.records(thread.key))
+
+
+def _ended(outcome: RunOutcome) -> State:
+    outcome.raise_for_failure()
+    return outcome.state
 
 
 def rebuilt(graph: GraphSpec[None], records: Sequence[Record]) -> State:

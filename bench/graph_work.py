@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-Graph = Literal["turn", "held", "loop", "fanout", "safety8"]
+Graph = Literal["turn", "turn-dicts", "held", "held-dicts", "loop", "fanout", "safety8"]
 Store = Literal["none", "memory", "sqlite", "sqlite-normal", "sqlite-exit", "sqlite-blocking", "sqlite-cold"]
 
 LOOP_STEPS = 40
@@ -44,6 +44,8 @@ class Case:
     """One thing to measure on one side."""
 
     graph: Graph
+    """`held` is the turn with a second node that waits. LangGraph keeps LangChain's messages in both; with
+    `-dicts`, which it alone has, plain dicts."""
     store: Store = "none"
     """`sqlite` waits for the disk at each commit, `sqlite-normal` does not (SQLite's `synchronous`).
     LangGraph only: `sqlite-exit` writes at the end of a run alone, `sqlite-blocking` is its saver without
@@ -93,7 +95,8 @@ def check_state(case: Case, number: int, state: Mapping[str, Any]) -> None:
         case "safety8":
             found, expected = _safety_result(state), _safety_expected(case, number)
         case _:
-            found, expected = len(state["history"]), case.history + 2
+            messages = state["messages"] if "messages" in state else state["history"]
+            found, expected = len(messages), case.history + 2
     if found != expected:
         raise RuntimeError(f"{case}: the run ended with {found}, not with {expected}")
 
@@ -106,7 +109,12 @@ def ask(state: Mapping[str, Any]) -> dict[str, Any]:
 
 def answer(state: Mapping[str, Any]) -> dict[str, Any]:
     """Answer the newest message of the history."""
-    return {"history": [_message("assistant", state["history"][-1]["content"][:20], _ASSISTANT_CHARS)]}
+    return {"history": [{"role": "assistant", "content": answer_to(state["history"][-1]["content"])}]}
+
+
+def answer_to(text: str) -> str:
+    """The words of the answer."""
+    return text[:20].ljust(_ASSISTANT_CHARS, "x")
 
 
 # -- the loop -------------------------------------------------------------------------------------
