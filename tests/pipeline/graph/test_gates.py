@@ -285,6 +285,19 @@ async def test_an_expired_gate_fails_its_node_and_follows_on_failure() -> None:
     assert [(failure.node, failure.code) for failure in outcome.failures] == [("ask", "gate_expired")]
 
 
+async def test_an_answer_to_a_gate_that_has_expired_and_been_left_is_refused() -> None:
+    clock, log = ManualClock(), MemoryRunLog()
+    built = graph(
+        {"ask": Writing(Pause(expires_s=60.0)), "late": Writing(Pause())}, edge_of("ask>late", OnFailure())
+    )
+    paused = await _executor(built, clock).run({}, None, log=log)
+    await clock.advance(61)
+    again = await _executor(built, clock).resume(log.records, None, log=log)
+    assert [gate.node for gate in again.gates] == ["late"]
+    refusal = await _refused(built, log, _yes(paused.gates[0]), clock=clock)
+    assert refusal.status == "already_answered"
+
+
 async def test_an_expired_gate_that_nothing_rescues_fails_the_run() -> None:
     clock, log = ManualClock(), MemoryRunLog()
     built = graph({"ask": Writing(Pause(expires_s=60.0)), "b": Writing()}, edge_of("ask>b", OnSuccess()))

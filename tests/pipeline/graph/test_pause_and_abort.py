@@ -12,7 +12,7 @@ from pipeline.graph.control import RunControl
 from pipeline.graph.decisions import Continue, NodeResult, Pause, State
 from pipeline.graph.events import GraphEvent, NodeCompleted
 from pipeline.graph.executor import Executor
-from pipeline.graph.outcome import RunOutcome
+from pipeline.graph.outcome import Answer, RunOutcome
 from pipeline.graph.spec import GraphSpec, Limits, NodeSpec, RetryPolicy, append
 from pipeline.graph.step import current_step
 from tests.pipeline.graph.running import Blocking, Events, Flaky, Writing, graph, in_time
@@ -137,6 +137,31 @@ async def test_an_abort_reaches_a_run_that_waits_for_its_next_attempt() -> None:
         await clock.advance(0.5)
         control.abort()
     assert (running.result().status, node.calls) == ("cancelled", 1)
+
+
+async def test_what_a_failed_attempt_had_kept_does_not_outlive_it() -> None:
+    clock, control = ManualClock(), RunControl()
+
+    async def node(_state: State, _context: None) -> NodeResult:
+        current_step().keep({"part": 1})
+        raise ValueError
+
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(_executor(graph({"a": node}), clock).run({}, None, control=control))
+        await clock.advance(0.5)
+        control.abort()
+    assert running.result().state == {}
+
+
+async def test_an_abort_before_resuming_takes_no_answer() -> None:
+    log, control, built = MemoryRunLog(), RunControl(), graph({"ask": Writing(Pause())})
+    paused = await _executor(built).run({}, None, log=log)
+    answer = Answer(gate=paused.gates[0].id, choice="yes")
+    control.abort()
+    outcome = await _executor(built).resume(log.records, None, answers=[answer], log=log, control=control)
+    assert (outcome.status, outcome.gates) == ("cancelled", paused.gates)
+    assert [record["do"] for record in log.records if record] == ["step", "pause", "cancel"]
+    assert (await _executor(built).resume(log.records, None, answers=[answer])).status == "completed"
 
 
 @pytest.mark.parametrize("how", ["swallows", "replaces"])

@@ -89,6 +89,15 @@ async def test_records_before_the_newest_snapshot_are_not_needed() -> None:
     assert not any(record and record["do"] == "resume" for record in crashed.records)
 
 
+async def test_a_damaged_record_between_two_snapshots_costs_nothing() -> None:
+    log = MemoryRunLog()
+    whole = await _executor(_loop(200)).run({}, None, log=log)
+    crashed = _spoilt(log.cut(150), 100)
+    outcome = await _executor(_loop(200)).resume(crashed.records, None, log=crashed)
+    assert outcome.path == whole.path
+    assert not any(record and record["do"] == "resume" for record in crashed.records)
+
+
 async def test_a_snapshot_that_cannot_be_read_is_passed_over_for_an_older_one() -> None:
     log = MemoryRunLog()
     whole = await _executor(_loop(200)).run({}, None, log=log)
