@@ -12,7 +12,7 @@ from typing import Any, Final
 from pipeline.graph.decisions import EndReason
 from pipeline.graph.frames import NO_INPUTS, Frame, subgraph_frame
 from pipeline.graph.merging import ANSWERS, CLEARED, folded, folded_batch
-from pipeline.graph.moving import close, leave, rest
+from pipeline.graph.moving import close, leave, move, rest
 from pipeline.graph.plain import freeze, freeze_update
 from pipeline.graph.records import Record, read_failure, read_gate
 from pipeline.graph.run_state import Run
@@ -34,6 +34,23 @@ def apply(run: Run, record: Record, values: Mapping[str, Any] | None = None) -> 
         _step(run, record, values)
     else:
         _APPLY[record["do"]](run, record)
+
+
+def advance(run: Run, frame: Frame, target: str, values: Mapping[str, Any], seconds: float) -> None:
+    """Apply an ordinary step without writing its record: as `apply` does for one with these contents."""
+    run.records += 1
+    run.steps += 1
+    label = frame.label
+    run.path.append(label)
+    totals = run.totals.get(label) or run.totals_of(label)
+    totals.visits += 1
+    totals.attempts += 1
+    totals.seconds += seconds
+    totals.decision, totals.missing = "next", ()
+    frame.values, frame.last, frame.attempts = values, frame.node, 0
+    if frame.effects:
+        frame.effects = {}
+    move(run, frame, target, NO_INPUTS)
 
 
 def values_after(run: Run, frame: Frame, update: Mapping[str, Any]) -> dict[str, Any]:

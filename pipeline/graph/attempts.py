@@ -24,26 +24,43 @@ class Attempts:
 
     def __init__(self, around: Surroundings) -> None:
         self._around = around
-        self._steps: dict[str, Step] = {}
+        self.steps: dict[str, Step] = {}
+        """Of the attempts in progress that have asked for one, by frame."""
 
     def kept(self) -> dict[str, Any]:
         """What the attempts in progress have kept, by frame."""
         return {
             frame_id: step.kept
-            for frame_id, step in self._steps.items()
+            for frame_id, step in self.steps.items()
             if step.kept and self._around.run.frames.get(frame_id) is step.frame
         }
 
-    async def visit(self, frame: Frame, spec: NodeSpec[Any, Any], view: State, visit: int) -> Visited:
-        """Run the frame's node until it succeeds or no further attempt is worth it."""
+    async def visit(
+        self,
+        frame: Frame,
+        spec: NodeSpec[Any, Any],
+        view: State,
+        visit: int,
+        *,
+        failure: Failure | None = None,
+        seconds: float = 0.0,
+    ) -> Visited:
+        """Run the frame's node until it succeeds or no further attempt is worth it.
+
+        `failure` and `seconds` are those of a first attempt that was made already.
+        """
         # Attempts before a crash count: a retry on record is not made again.
-        around, attempt, seconds = self._around, frame.attempts, 0.0
+        around, attempt = self._around, frame.attempts + (failure is not None)
         missing = () if spec.reads is None else missing_reads(spec.reads, view)
         run = spec.run
         assert run is not None  # noqa: S101 - validated; for the type checker
         while True:
+            if failure is not None:
+                if not self._worth_another(frame, spec, failure, attempt):
+                    return Visited(NO_INPUTS, _NEXT, failure, attempt, seconds, missing)
+                await self._wait(frame, spec, failure, attempt)
             attempt += 1
-            token = enter_step(partial(self._step, frame, visit, attempt))
+            token = enter_step(partial(self.step, frame, visit, attempt))
             began = around.clock.monotonic()
             update: Mapping[str, Any] = NO_INPUTS
             decision: NodeDecision = _NEXT
@@ -51,7 +68,7 @@ class Attempts:
                 call = run(view, around.context)
                 result = await (call if spec.timeout_s is None else self._within(spec.timeout_s, call))
                 update, decision = take(frame, spec, result), result.decision
-                failure = _reported(frame, result, attempt) if result.error else None
+                failure = reported(frame, result, attempt) if result.error else None
             except Exception as error:  # noqa: BLE001 - whatever a node raises is that node's failure
                 around.recorder.raise_failure()
                 failure = _raised(frame, spec, error, attempt)
@@ -59,21 +76,21 @@ class Attempts:
                 leave_step(token)
             seconds += around.clock.monotonic() - began
             if failure is None:
-                self._steps.pop(frame.id, None)
+                self.steps.pop(frame.id, None)
                 return Visited(update, decision, None, attempt, seconds, missing)
-            around.raise_if_cut_off()
-            self._steps.pop(frame.id, None)
-            gone = around.run.frames.get(frame.id) is not frame
-            if gone or attempt >= spec.attempts or not _worth_another(spec, failure):
-                return Visited(NO_INPUTS, _NEXT, failure, attempt, seconds, missing)
-            await self._wait(frame, spec, failure, attempt)
 
-    def _step(self, frame: Frame, visit: int, attempt: int) -> Step:
+    def _worth_another(self, frame: Frame, spec: NodeSpec[Any, Any], failure: Failure, attempt: int) -> bool:
+        self._around.raise_if_cut_off()
+        self.steps.pop(frame.id, None)
+        gone = self._around.run.frames.get(frame.id) is not frame
+        return not gone and attempt < spec.attempts and _worth_another(spec, failure)
+
+    def step(self, frame: Frame, visit: int, attempt: int) -> Step:
         """The step of the attempt in progress, made when it is first asked for."""
-        step = self._steps.get(frame.id)
+        step = self.steps.get(frame.id)
         if step is None or step.frame is not frame or (step.visit, step.attempt) != (visit, attempt):
             step = Step(self._around.run.id, frame, visit, attempt, self._around.recorder)
-            self._steps[frame.id] = step
+            self.steps[frame.id] = step
         return step
 
     async def _within(self, seconds: float, call: Awaitable[NodeResult]) -> NodeResult:
@@ -106,7 +123,8 @@ def _raised(frame: Frame, spec: NodeSpec[Any, Any], error: Exception, attempt: i
     return failure_of(frame.label, error, attempt)
 
 
-def _reported(frame: Frame, result: NodeResult, attempt: int) -> Failure:
+def reported(frame: Frame, result: NodeResult, attempt: int) -> Failure:
+    """The failure that a node returned."""
     return Failure(
         node=frame.label,
         code="node_error",

@@ -88,7 +88,7 @@ def ways_after_success(exits: Exits, node: str, output: State, state: State) -> 
     if exits.plain is not None:
         return Ways(targets=exits.plain)
     if exits.route is not None:
-        return Ways(targets=_routed(exits.route, node, state))
+        return Ways(targets=routed(exits.route, node, state))
     ways = Ways()
     taken: list[EdgeSpec] = []
     for edge in exits.conditional:
@@ -120,7 +120,8 @@ class Asking:
     seconds: float
 
 
-def _routed(route: Route, node: str, state: State) -> tuple[str, ...]:
+def routed(route: Route, node: str, state: State) -> tuple[str, ...]:
+    """What a route chooses. Raises GraphError for anything it has not declared, and for nothing."""
     chosen = route.choose(state)
     targets = (chosen,) if isinstance(chosen, str) else tuple(dict.fromkeys(chosen))
     for target in targets:

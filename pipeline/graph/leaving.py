@@ -21,7 +21,7 @@ from pipeline.graph.merging import RESERVED, folded
 from pipeline.graph.outcome import Gate
 from pipeline.graph.plain import freeze_update
 from pipeline.graph.ports import PhaseTransition
-from pipeline.graph.records import Record
+from pipeline.graph.records import SHOWN_SECONDS, Record
 from pipeline.graph.surroundings import Surroundings
 from pipeline.graph.validation import fan_out_problem
 from pipeline.graph.visit import Visited
@@ -141,7 +141,7 @@ def step_record(frame: Frame, visited: Visited, ways: Ways) -> Record:
         record["to"] = ways.targets
     if ways.inputs or ways.problems:
         put_ways(record, ways)
-    if visited.seconds >= 0.0001:
+    if visited.seconds >= SHOWN_SECONDS:
         record["seconds"] = round(visited.seconds, 4)
     if visited.attempts > 1:
         record["attempts"] = visited.attempts

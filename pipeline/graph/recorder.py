@@ -6,10 +6,11 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.graph.applying import apply
+from pipeline.graph.applying import advance, apply
 from pipeline.graph.events import BranchesJoined, Checkpointed, CheckpointKind, GraphEvent, Listener
+from pipeline.graph.frames import Frame
 from pipeline.graph.ports import RunLog
-from pipeline.graph.records import Head, Record
+from pipeline.graph.records import SHOWN_SECONDS, Head, Record
 from pipeline.graph.run_state import Run
 from pipeline.graph.snapshots import dump
 
@@ -81,6 +82,21 @@ class RunRecorder:
         if self._run.records >= self._snapshot_at and not self._run.root.at_rest:
             self._snapshot_at *= 2
             self.write({"do": "snapshot", "run": dump(self._run)}, "snapshot", "")
+
+    def write_ordinary(
+        self, frame: Frame, update: Mapping[str, Any], target: str, values: Mapping[str, Any], seconds: float
+    ) -> None:
+        """As `write`, for an ordinary step; without a log there is no record to make."""
+        seconds = round(seconds, 4) if seconds >= SHOWN_SECONDS else 0.0
+        if self._log is None and self._failure is None and self._refusal is None:
+            advance(self._run, frame, target, values, seconds)
+            return
+        record: Record = {"do": "step", "node": frame.node, "to": (target,)}
+        if update:
+            record["update"] = update
+        if seconds:
+            record["seconds"] = seconds
+        self.write(record, "node_complete", frame.label, values)
 
     async def tell_marks(self) -> None:
         """Tell of the checkpoints written since."""

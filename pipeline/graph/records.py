@@ -20,10 +20,13 @@ usual value. The first record of a run also has its `head`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias, TypedDict
+from typing import Any, Final, Literal, TypeAlias, TypedDict
 
 from pipeline.domain.errors import GraphError
 from pipeline.graph.outcome import Failure, Gate
+
+SHOWN_SECONDS: Final = 0.0001
+"""Shorter times are left out of records."""
 
 
 class Head(TypedDict):

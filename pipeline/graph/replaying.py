@@ -47,8 +47,8 @@ def replay(
 ) -> Replayed:
     """The run behind `records`, up to the first one behind the newest snapshot that cannot be read.
 
-    Raises RunUnreadable without a readable first record that fits the graph, and GraphChanged when the run belongs to another
-    version of the graph, unless `force`.
+    Raises RunUnreadable without a readable first record that fits the graph, and GraphChanged when the run
+    belongs to another version of the graph, unless `force`.
     """
     valid = valid_records(records)
     head = head_of(valid)

@@ -38,6 +38,8 @@ class NodePlan(NamedTuple):
     """It is one of the graph's pause nodes."""
     sees_all: bool
     """Its view is the whole state, on every visit."""
+    ordinary: bool
+    """Nothing is declared that makes its steps differ: see `ordinary`."""
 
 
 # No slots: on Python 3.11 a frozen generic with slots cannot be built as `NodeSpec[Context](…)`.
@@ -131,6 +133,7 @@ class GraphStructure(Generic[ContextT, StateT]):
                 ends=node in self.terminals,
                 pauses=node in self.pause_nodes,
                 sees_all=spec.reads is None and not spec.nullable,
+                ordinary=self._is_ordinary(node, spec),
             )
             for node, spec in self.specs.items()
         }
@@ -163,6 +166,14 @@ class GraphStructure(Generic[ContextT, StateT]):
     def edges_from(self, node: str) -> tuple[EdgeSpec, ...]:
         """The edges out of `node`, in declaration order."""
         return self.outgoing.get(node, ())
+
+    def _is_ordinary(self, node: str, spec: NodeSpec[ContextT, StateT]) -> bool:
+        bounded = spec.timeout_s is not None or spec.max_visits
+        declared = spec.reads is not None or spec.writes is not None or spec.nullable
+        stops = node in self.terminals or node in self.pause_nodes
+        exits = self.exits[node]
+        leads = exits.route is not None or (exits.plain is not None and len(exits.plain) == 1)
+        return spec.run is not None and leads and not (bounded or declared or stops)
 
     def _exits(self, node: str, spec: NodeSpec[ContextT, StateT]) -> tuple[str, ...]:
         if node in self.terminals:

@@ -35,6 +35,7 @@ from pipeline.graph.leaving import (
     ways_of,
 )
 from pipeline.graph.merging import ANSWERS
+from pipeline.graph.ordinary import is_ordinary, ordinary_step
 from pipeline.graph.outcome import Failure, Gate
 from pipeline.graph.records import Record, about, plain_gate
 from pipeline.graph.surroundings import RunStopped, Surroundings
@@ -64,9 +65,7 @@ class Walk:
                     # declaration does not decide what a gate halts.
                     if frame.parent is not None and frame.last:
                         await asyncio.sleep(0)
-                        if self.run.frames.get(frame.id) is not frame:
-                            return
-                    if self.around.control.pause_requested or (self.run.halting and frame.last):
+                    if self._halts(frame):
                         return
                     await self._boundary(frame)
                 case "inside":
@@ -81,7 +80,13 @@ class Walk:
                 case _:
                     return
 
-    async def _boundary(self, frame: Frame) -> None:
+    def _halts(self, frame: Frame) -> bool:
+        if self.around.control.pause_requested or (self.run.halting and frame.last):
+            return True
+        return frame.parent is not None and self.run.frames.get(frame.id) is not frame
+
+    def _begin(self, frame: Frame) -> None:
+        """Count a visit. Raises RunStopped or RunAborted when there is to be none."""
         around = self.around
         if around.control.abort_requested or around.over_at is not None:
             around.raise_if_cut_off()
@@ -90,10 +95,19 @@ class Walk:
         if self._begun >= around.limits.max_steps:
             raise RunStopped("max_steps", f"the run has made {self._begun} steps")
         self._begun += 1
+
+    async def _boundary(self, frame: Frame) -> None:
+        self._begin(frame)
+        around = self.around
         spec, totals = frame.plan.spec, self.run.totals.get(frame.label)
         visits = 0 if totals is None else totals.visits
         if spec.max_visits and visits >= spec.max_visits:
             await self._complete(frame, Visited(NO_INPUTS), skipped=True)
+            return
+        if is_ordinary(around, frame):
+            visited = await ordinary_step(around, self.attempts, frame)
+            if visited is not None:
+                await self._complete(frame, visited, visit=visits + 1)
             return
         if self._recorder.listener is not None:
             await self._recorder.listener(NodeStarted(frame.label))
@@ -116,25 +130,18 @@ class Walk:
         self, frame: Frame, visited: Visited, *, visit: int = 0, skipped: bool = False
     ) -> None:
         """Record the step: where it leads is found on the state with the update in it."""
-        gate = None
-        phase: State = NO_INPUTS
         try:
+            values, ways = await self._led(frame, visited, skipped=skipped)
+            if self.run.frames.get(frame.id) is not frame:
+                return  # The decider was asked meanwhile.
+            phase, gate = NO_INPUTS, None
             if visited.failure is None:
-                values = self._values(frame, visited, skipped=skipped)
-                ways = ways_of(frame, visited.decision, visited.update, values, skipped=skipped)
-                if ways.undecided:
-                    ways = await ways_by_question(self.around, frame, ways, visited.update, values)
-                    if self.run.frames.get(frame.id) is not frame:
-                        return
-                if self.around.phase is not None:
-                    phase = phase_update(self.around, frame, ways, visited.update, values)
-                if not skipped:
-                    gate = gate_of(self.around, frame, visited.decision, visit)
-            else:
-                values, ways = self._after_failure(frame, visited, visited.failure)
+                phase = phase_update(self.around, frame, ways, visited.update, values)
+                gate = None if skipped else gate_of(self.around, frame, visited.decision, visit)
         except Exception as error:  # noqa: BLE001 - routes and hooks are a user's code: this node failed
             failure = failure_of(frame.label, error, visited.attempts)
             values, ways = self._after_failure(frame, visited, failure)
+            phase, gate = NO_INPUTS, None
         record = step_record(frame, visited, ways)
         if phase:
             record["phase"] = phase
@@ -150,6 +157,16 @@ class Walk:
                 source, decision, visited.update, visited.seconds, visited.failure, skipped
             )
             await self._tell(self._recorder.listener, source, prefix, ways, completed, gate)
+
+    async def _led(self, frame: Frame, visited: Visited, *, skipped: bool) -> tuple[Mapping[str, Any], Ways]:
+        """The state behind the visit, and where it leads."""
+        if visited.failure is not None:
+            return self._after_failure(frame, visited, visited.failure)
+        values = self._values(frame, visited, skipped=skipped)
+        ways = ways_of(frame, visited.decision, visited.update, values, skipped=skipped)
+        if ways.undecided:
+            ways = await ways_by_question(self.around, frame, ways, visited.update, values)
+        return values, ways
 
     def _after_failure(
         self, frame: Frame, visited: Visited, failure: Failure

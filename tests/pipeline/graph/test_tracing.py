@@ -84,7 +84,7 @@ async def test_branches_subgraphs_retries_failures_and_skips_are_told() -> None:
             "a": _says(),
             "shaky": NodeSpec(run=_says(fails=1), retry=once),
             "sub": NodeSpec(subgraph=inner),
-            "broken": NodeSpec(run=_says(fails=9), retry=once),
+            "broken": NodeSpec(run=_says(fails=999), retry=once),
             "join": NodeSpec(run=_says(), max_visits=1),
             "rescue": _says(),
         },

@@ -1,0 +1,79 @@
+"""The ordinary step, in one piece: most of a run consists of it, and so its speed is the engine's.
+
+A node without declarations, on the run's own line, that succeeds at once, says `Next` and leads to one place.
+This does what `Walk` and `Attempts` do for any step, with the same parts, without a call for each. Whatever
+turns out not to be ordinary is handed back to them. A property shows that both give the same run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final
+
+from pipeline.graph.attempts import Attempts, reported
+from pipeline.graph.decisions import Next, NodeResult
+from pipeline.graph.edges import routed
+from pipeline.graph.events import EdgeTraversed, NodeCompleted, NodeStarted
+from pipeline.graph.frames import Frame
+from pipeline.graph.merging import folded
+from pipeline.graph.step import enter_step, leave_step
+from pipeline.graph.surroundings import Surroundings
+from pipeline.graph.visit import Visited, failure_of, take
+
+_NO_RESULT: Final = NodeResult()
+
+
+def is_ordinary(around: Surroundings, frame: Frame) -> bool:
+    """Whether the frame's next step can be tried here."""
+    return (
+        frame.plan.ordinary
+        and frame.parent is None
+        and not frame.inputs
+        and not frame.attempts
+        and around.phase is None
+    )
+
+
+async def ordinary_step(around: Surroundings, attempts: Attempts, frame: Frame) -> Visited | None:
+    """Make the step. None when it is done; else the visit, which is over, and whose step is not ordinary."""
+    run, recorder, plan, label = around.run, around.recorder, frame.plan, frame.label
+    listener, clock = recorder.listener, around.clock
+    if listener is not None:
+        await listener(NodeStarted(label))
+    visit = run.visits(label) + 1
+    view = MappingProxyType(frame.values)
+    token = enter_step(partial(attempts.step, frame, visit, 1))
+    began, failure, result = clock.monotonic(), None, _NO_RESULT
+    update: Mapping[str, Any] = result.update
+    try:
+        result = await plan.spec.run(view, around.context)  # type: ignore[misc]  # an ordinary node has one
+        update = take(frame, plan.spec, result)
+        if result.error:
+            failure = reported(frame, result, 1)
+    except Exception as error:  # noqa: BLE001 - whatever a node raises is that node's failure
+        recorder.raise_failure()
+        failure = failure_of(label, error, 1)
+    finally:
+        leave_step(token)
+    seconds = clock.monotonic() - began
+    if failure is not None:
+        return await attempts.visit(frame, plan.spec, view, visit, failure=failure, seconds=seconds)
+    if attempts.steps:
+        attempts.steps.pop(frame.id, None)
+    values, targets, exits = frame.values, None, plan.exits
+    try:
+        values = folded(values, frame.channels, update)
+        targets = exits.plain if exits.route is None else routed(exits.route, label, values)
+    except Exception:  # noqa: BLE001 - found again, and told, on the way of all other steps
+        targets = None
+    if targets is None or len(targets) != 1 or type(result.decision) is not Next:
+        return Visited(update, result.decision, None, 1, seconds)
+    recorder.write_ordinary(frame, update, targets[0], values, seconds)
+    if listener is not None:
+        if recorder.marks:
+            await recorder.tell_marks()
+        await listener(NodeCompleted(label, "next", update, seconds))
+        await listener(EdgeTraversed(label, targets[0]))
+    return None
