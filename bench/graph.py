@@ -199,6 +199,7 @@ def _bars(found: _Found) -> list[Bars]:
         for key, words in {
             **{f"turn_none_{h}": f"turn, no store, history {h}" for h in _HISTORIES},
             **{f"turn_sqlite_{h}": f"turn, SQLite, history {h}" for h in _HISTORIES},
+            **{f"turn_sqlite_{h}_dicts": f"turn, SQLite, {h}, plain dicts" for h in _HISTORIES},
             "busy_100": f"turn, SQLite, 100, {_AT_ONCE} threads at once",
             "loop": "a step of a loop, no store",
             "fanout": "fan-out of 10 + join, no store",
