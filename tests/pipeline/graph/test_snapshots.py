@@ -9,10 +9,14 @@ from typing import Any
 import pytest
 
 from pipeline.domain.clock import ManualClock
-from pipeline.graph.decisions import End, NodeResult, Pause, State
+from pipeline.domain.errors import GraphError
+from pipeline.graph.decisions import Continue, End, NodeResult, Pause, State
 from pipeline.graph.events import Checkpointed
 from pipeline.graph.executor import Executor
 from pipeline.graph.outcome import Answer
+from pipeline.graph.records import GateRefused
+from pipeline.graph.replaying import replay
+from pipeline.graph.snapshots import dump
 from pipeline.graph.spec import FanOut, GraphSpec, Limits, NodeSpec, OnSuccess, RetryPolicy, When, append
 from pipeline.graph.step import current_step
 from tests.pipeline.graph.running import Events, Flaky, Writing, graph
@@ -23,6 +27,16 @@ from tests.support.graph_log import MemoryRunLog
 async def _counts(state: State, _context: None) -> NodeResult:
     count = state.get("count", 0) + 1
     return NodeResult(update={"count": count, "said": [f"message {count}"]})
+
+
+async def _second_time(_state: State, _context: None) -> NodeResult:
+    if current_step().attempt == 1:
+        raise ValueError("not yet")
+    return NodeResult(update={"flaky": True})
+
+
+async def _fails(_state: State, _context: None) -> NodeResult:
+    raise GraphError("no")
 
 
 def _loop(times: int) -> GraphSpec[None, State]:
@@ -129,47 +143,102 @@ async def test_a_snapshot_that_does_not_fit_is_passed_over_for_the_records(spoil
     assert outcome.path == whole.path
 
 
-async def _same_from_snapshots(
-    built: GraphSpec[None, State], records: MemoryRunLog, answers: list[Answer], context: str
-) -> None:
-    """Resumed behind each snapshot, with nothing else readable but the head, the run ends the same."""
-    places = _places(records)
-    assert places, context
-    for place in places:
-        plain = await _executor(built).resume(records.records, None, answers=answers)
-        bare = _spoilt(records, *range(1, place))
-        outcome = await _executor(built).resume(bare.records, None, answers=answers)
-        assert outcome == plain, (context, place)
+def _with_snapshot(built: GraphSpec[None, State], log: MemoryRunLog, length: int) -> MemoryRunLog:
+    """The first record, and a snapshot in the place of all others up to `length`."""
+    bare = log.cut(1)
+    bare.append({"do": "snapshot", "run": dump(replay(built, log.cut(length).records, {}).run)})
+    return bare
 
 
-async def test_a_run_comes_back_from_every_snapshot_as_it_was() -> None:
-    async def keeps(_state: State, _context: None) -> NodeResult:
+async def _same_from_each(built: GraphSpec[None, State], log: MemoryRunLog, *answers: Answer) -> None:
+    """Resumed from a snapshot at any place, the run ends as it does when resumed from the records."""
+    assert _places(log) == []
+    for length in range(1, len(log.texts)):
+        given = [answer for answer in answers if answer.gate in "".join(log.texts[:length])]
+        plain = await _executor(built).resume(log.cut(length).records, None, answers=given)
+        bare = _with_snapshot(built, log, length)
+        assert await _executor(built).resume(bare.records, None, answers=given) == plain, length
+
+
+async def test_a_run_comes_back_from_a_snapshot_at_any_place_as_it_was() -> None:
+    async def sends(_state: State, _context: None) -> NodeResult:
         await current_step().effect("send", _sent)
-        return NodeResult(update={"said": ["kept"]})
+        return NodeResult(update={"said": ["sent"]})
 
     async def _sent() -> list[str]:
-        return ["sent"]
+        return ["receipt"]
+
+    async def loops(state: State, _context: None) -> NodeResult:
+        return NodeResult(update={"turns": state.get("turns", 0) + 1}, decision=Continue())
 
     inner = graph({"p": _counts, "q": Writing(Pause(prompt="sure?", options=("yes", "no")), q=1)}, "p>q")
     built = graph(
         {
             "a": _counts,
-            "b": NodeSpec(run=Flaky(1), retry=RetryPolicy(max_attempts=2, delay_s=0.0)),
-            "c": keeps,
+            "again": NodeSpec(run=Writing(), max_visits=1, writes=("draft",), nullable=("draft",)),
+            "b": NodeSpec(run=_second_time, retry=RetryPolicy(max_attempts=2, delay_s=0.0)),
+            "c": sends,
             "d": NodeSpec(subgraph=inner),
-            "e": NodeSpec(run=Writing(e=1), nullable=("e",), writes=("e",)),
-            "f": Writing(f=1),
-            "join": Writing(End("blocked"), joined=True),
+            "e": NodeSpec(run=_fails, writes=("e",), nullable=("e",)),
+            "f": Writing(End("blocked"), f=1),
+            "join": Writing(joined=True),
+            "loop": loops,
         },
-        *("a>b", "a>c", "a>d", "b>e", "e>join", "c>f", "f>join", "d>join"),
+        *("a>again", "again>b", "again>c", "again>d"),
+        *(edge_of("b>e", mapping={"given": "flaky"}), edge_of("e>join", OnSuccess())),
+        *("c>f", "f>join", "d>join", "join>loop"),
         channels={"said": append},
         fan_out=FanOut(on_failure="wait_all"),
+        limits=Limits(max_consecutive=4),
     )
     log = MemoryRunLog()
-    paused = await _executor(built, first=1).run({}, None, log=log)
+    paused = await _executor(built).run({}, None, log=log)
     assert paused.stop_reason == "waiting_for_user"
-    assert len(_places(log)) > 3
-    await _same_from_snapshots(built, log, [Answer(gate=paused.gates[0].id, choice="yes")], "gate")
+    answer = Answer(gate=paused.gates[0].id, choice="yes")
+    await _same_from_each(built, log, answer)
+    outcome = await _executor(built).resume(log.records, None, answers=[answer], log=log)
+    assert outcome.stop_reason == "max_loops"
+    await _same_from_each(built, log)
+
+
+async def test_visits_steps_and_retries_come_back_from_a_snapshot() -> None:
+    built = graph(
+        {
+            "a": NodeSpec(run=_counts, max_visits=3),
+            "b": NodeSpec(run=_second_time, retry=RetryPolicy(delay_s=0.0)),
+        },
+        "a>b",
+        edge_of("b>a", When("more")),
+        limits=Limits(max_steps=9),
+    )
+    log = MemoryRunLog()
+    whole = await _executor(built).run({"more": True}, None, log=log)
+    assert (whole.stop_reason, whole.retries, whole.state["count"]) == ("max_steps", 4, 3)
+    await _same_from_each(built, log)
+
+
+async def test_an_answered_gate_stays_answered_behind_a_snapshot() -> None:
+    built, log = graph({"ask": Writing(Pause()), "b": Writing(Pause())}, "ask>b"), MemoryRunLog()
+    paused = await _executor(built).run({}, None, log=log)
+    answer = Answer(gate=paused.gates[0].id, choice="yes")
+    await _executor(built).resume(log.records, None, answers=[answer], log=log)
+    bare = _with_snapshot(built, log, len(log.texts))
+    with pytest.raises(GateRefused) as caught:
+        await _executor(built).resume(bare.records, None, answers=[answer])
+    assert caught.value.status == "already_answered"
+
+
+async def test_what_a_gate_holds_back_is_held_back_behind_a_snapshot() -> None:
+    after = Writing()
+    built = graph(
+        {"a": Writing(), "ask": Writing(Pause()), "b": Writing(), "c": after, "z": Writing()},
+        *("a>ask", "a>b", "b>c", "c>z", "ask>z"),
+    )
+    log = MemoryRunLog()
+    await _executor(built).run({}, None, log=log)
+    bare = _with_snapshot(built, log, len(log.texts))
+    assert (await _executor(built).resume(bare.records, None)).status == "paused"
+    assert after.calls == 0
 
 
 async def test_gates_come_back_from_a_snapshot_oldest_first() -> None:
@@ -188,9 +257,9 @@ async def test_gates_come_back_from_a_snapshot_oldest_first() -> None:
         *("a>b", "a>c", "b>z", "c>z"),
     )
     log = MemoryRunLog()
-    paused = await _executor(built, first=1).run({}, None, log=log)
+    paused = await _executor(built).run({}, None, log=log)
     assert [gate.prompt for gate in paused.gates] == ["early", "late"]
-    outcome = await _executor(built).resume(_spoilt(log, 1, 2).records, None)
+    outcome = await _executor(built).resume(_with_snapshot(built, log, len(log.texts)).records, None)
     assert outcome.gates == paused.gates
 
 
@@ -201,9 +270,9 @@ async def test_a_deferred_successor_keeps_its_inputs_over_a_snapshot() -> None:
         *("a>b", "a>c", edge_of("b>d", mapping={"given": "secret"}), "d>z", "c>z"),
     )
     log = MemoryRunLog()
-    paused = await _executor(built, first=1).run({}, None, log=log)
+    paused = await _executor(built).run({}, None, log=log)
     assert after.calls == 0
-    bare = _spoilt(log, *range(1, _places(log)[-1]))
+    bare = _with_snapshot(built, log, len(log.texts))
     await _executor(built).resume(bare.records, None, answers=[Answer(gate=paused.gates[0].id, choice="y")])
     assert after.seen[-1]["given"] == "b"
 
@@ -221,10 +290,9 @@ async def test_a_failed_branch_and_its_failure_are_in_a_snapshot() -> None:
         fan_out=FanOut(on_failure="continue_others"),
     )
     log = MemoryRunLog()
-    paused = await _executor(built, first=1).run({}, None, log=log)
-    place = _places(log)[-1]
-    outcome = await _executor(built).resume(
-        _spoilt(log, *range(1, place)).records, None, answers=[Answer(gate=paused.gates[0].id, choice="y")]
-    )
+    paused = await _executor(built).run({}, None, log=log)
+    answer = Answer(gate=paused.gates[0].id, choice="yes")
+    bare = _with_snapshot(built, log, len(log.texts))
+    outcome = await _executor(built).resume(bare.records, None, answers=[answer])
     assert outcome.quality == "degraded"
     assert seen.seen[0]["fanout"]["errors"]["b"]["message"] == "boom"
