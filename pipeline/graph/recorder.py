@@ -91,9 +91,10 @@ class RunRecorder:
         if self._log is None and self._failure is None and self._refusal is None:
             advance(self._run, frame, target, values, seconds)
             return
-        record: Record = {"do": "step", "node": frame.node, "to": (target,)}
+        record: Record = {"do": "step", "node": frame.node}
         if update:
             record["update"] = update
+        record["to"] = (target,)
         if seconds:
             record["seconds"] = seconds
         self.write(record, "node_complete", frame.label, values)
