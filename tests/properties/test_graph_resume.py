@@ -49,6 +49,18 @@ def test_a_run_killed_after_any_record_and_resumed_is_the_uninterrupted_run(scen
 
 
 @_fewer
+@given(scenario=scenarios(any_order=True))
+def test_a_run_with_gates_in_its_branches_killed_after_any_record_ends_the_same(scenario: Scenario) -> None:
+    async def check() -> None:
+        player, whole = Player(scenario), MemoryRunLog()
+        expected = unordered(await player.play(World(), whole))
+        for length in range(len(whole.texts)):
+            assert unordered(await player.play_on(World(), whole.cut(length))) == expected
+
+    asyncio.run(check())
+
+
+@_fewer
 @given(scenario=scenarios(), first_snapshot=st.integers(1, 12))
 def test_snapshots_at_any_place_change_nothing(scenario: Scenario, first_snapshot: int) -> None:
     async def check() -> None:
