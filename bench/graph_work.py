@@ -1,7 +1,8 @@
 """What the graph bench asks of both engines: its cases, the nodes' work, and what must come out of it.
 
 Plain functions over plain data, and the standard library only: the peer's process has none of our packages.
-Both sides wrap these very functions as nodes, so the work is the same and only the engine differs.
+Both sides wrap these very functions as nodes, so the work is the same and only the engine differs; where the
+peer keeps message objects, its nodes make them of the same texts.
 """
 
 from __future__ import annotations
