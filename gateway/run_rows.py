@@ -77,7 +77,6 @@ def runs_of(rows: Iterable[Record]) -> dict[str, list[RawRecord]]:
     return runs
 
 
-
 def _flat_head(record: Mapping[str, Any]) -> dict[str, Any]:
     head = record.get("head")
     if head is None:

@@ -8,7 +8,11 @@ import tomllib
 
 from tests.architecture.house import PACKAGES, ROOT, imported_names, module_name, python_files
 
-IMPORT_NAMES = {"faster-whisper": "faster_whisper", "prometheus-client": "prometheus_client"}
+IMPORT_NAMES = {
+    "faster-whisper": "faster_whisper",
+    "prometheus-client": "prometheus_client",
+    "typing-extensions": "typing_extensions",
+}
 """Where the name to import is not the name to install."""
 COMES_WITH = {"pydantic_core": "pydantic", "annotated_types": "pydantic", "openai": "litellm"}
 """Parts of a declared package that are imported under a name of their own."""
