@@ -13,9 +13,10 @@ from pipeline.domain.errors import GraphError
 from pipeline.graph.decisions import Goto, NodeResult, State
 from pipeline.graph.events import Checkpointed
 from pipeline.graph.executor import Executor
-from pipeline.graph.spec import GraphSpec, NodeSpec, RetryPolicy
+from pipeline.graph.spec import GraphSpec, NodeSpec, RetryPolicy, When
 from pipeline.graph.step import EffectUnknown, current_step
 from tests.pipeline.graph.running import Events, Writing, graph
+from tests.pipeline.graph.written import edge_of
 from tests.support.graph_log import MemoryRunLog
 
 TWICE = RetryPolicy(max_attempts=2, delay_s=0.0)
@@ -206,6 +207,17 @@ async def test_effects_with_other_keys_and_in_other_visits_are_others() -> None:
 
     outcome = await _executor(graph({"a": node})).run({}, None)
     assert (world.calls, outcome.state) == (4, {"seen": (3, 4)})
+
+
+async def test_a_further_visit_along_an_edge_does_its_effects_anew() -> None:
+    world = World(1, 2)
+
+    async def node(_state: State, _context: None) -> NodeResult:
+        return NodeResult(update={"receipt": await current_step().effect("send", world)})
+
+    built = graph({"a": node, "b": Writing()}, "a>b", edge_of("b>a", When("receipt < 2")))
+    outcome = await _executor(built).run({}, None)
+    assert (world.calls, outcome.state) == (2, {"receipt": 2})
 
 
 async def test_effects_of_branches_do_not_know_each_other() -> None:

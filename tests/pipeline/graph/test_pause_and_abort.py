@@ -153,6 +153,16 @@ async def test_what_a_failed_attempt_had_kept_does_not_outlive_it() -> None:
     assert running.result().state == {}
 
 
+async def test_what_a_finished_node_had_kept_does_not_outlive_it() -> None:
+    async def node(_state: State, _context: None) -> NodeResult:
+        current_step().keep({"part": 1})
+        return NodeResult()
+
+    later = Blocking()
+    outcome = await _aborted(graph({"a": node, "b": later}, "a>b"), later.begun, MemoryRunLog())
+    assert outcome.state == {}
+
+
 async def test_an_abort_before_resuming_takes_no_answer() -> None:
     log, control, built = MemoryRunLog(), RunControl(), graph({"ask": Writing(Pause())})
     paused = await _executor(built).run({}, None, log=log)

@@ -18,7 +18,7 @@ from pipeline.graph.outcome import RunOutcome
 from pipeline.graph.records import GraphChanged, RunEnded, RunUnreadable
 from pipeline.graph.spec import END, GraphSpec, Limits, NodeSpec, RetryPolicy, When, append
 from pipeline.graph.step import current_step
-from tests.pipeline.graph.running import Blocking, Events, Flaky, Writing, graph
+from tests.pipeline.graph.running import Blocking, Events, Flaky, Writing, graph, in_time
 from tests.pipeline.graph.written import edge_of
 from tests.support.graph_log import MemoryRunLog
 
@@ -145,6 +145,42 @@ async def test_retries_before_a_crash_count_after_it() -> None:
     assert node.calls == 1
     assert outcome.retries == whole.retries == 2
     assert outcome.error == whole.error
+
+
+async def test_the_attempts_of_a_plain_node_before_a_crash_count_after_it() -> None:
+    attempts: list[int] = []
+
+    async def node(_state: State, _context: None) -> NodeResult:
+        attempts.append(current_step().attempt)
+        raise ValueError("boom")
+
+    clock, log = ManualClock(), MemoryRunLog()
+    built = graph({"a": Writing(), "b": node, "c": Writing()}, "a>b", "b>c")
+    executor = Executor(built, clock=clock, chance=lambda: 0.0)
+    await in_time(clock, 10, executor.run({}, None, log=log))
+    outcome = await in_time(clock, 10, executor.resume(log.cut(2).records, None))
+    assert attempts == [1, 2, 3, 2, 3]
+    assert (outcome.path, outcome.retries) == (("a", "b", "c"), 2)
+
+
+async def test_a_plain_nodes_inputs_come_back_after_a_crash() -> None:
+    node, log = Writing(), MemoryRunLog()
+    built = graph(
+        {"a": Writing(x=1), "b": node, "c": Writing()}, edge_of("a>b", mapping={"given": "x"}), "b>c"
+    )
+    outcome = await _executor(built).run({}, None, log=log)
+    await _executor(built).resume(log.cut(1).records, None)
+    assert node.seen == [{"x": 1, "given": 1}] * 2
+    assert outcome.state == {"x": 1}
+
+
+async def test_a_run_goes_the_same_with_a_log_and_without() -> None:
+    built = _whole()
+    recorded = await _executor(built).run({"said": []}, None, run_id="r", log=MemoryRunLog())
+    listened = await _executor(built).run({"said": []}, None, run_id="r", listener=Events())
+    bare = await _executor(built).run({"said": []}, None, run_id="r")
+    assert _comparable(bare) == _comparable(recorded) == _comparable(listened)
+    assert bare.nodes["a"].visits == 2
 
 
 async def test_visits_and_steps_before_a_crash_count_after_it() -> None:
