@@ -13,10 +13,9 @@ from pipeline.domain.errors import GraphError
 from pipeline.graph.decisions import Goto, NodeResult, State
 from pipeline.graph.events import Checkpointed
 from pipeline.graph.executor import Executor
-from pipeline.graph.spec import GraphSpec, NodeSpec, RetryPolicy, When
+from pipeline.graph.spec import END, EdgeSpec, GraphSpec, NodeSpec, RetryPolicy, Route
 from pipeline.graph.step import EffectUnknown, current_step
 from tests.pipeline.graph.running import Events, Writing, graph
-from tests.pipeline.graph.written import edge_of
 from tests.support.graph_log import MemoryRunLog
 
 TWICE = RetryPolicy(max_attempts=2, delay_s=0.0)
@@ -215,7 +214,8 @@ async def test_a_further_visit_along_an_edge_does_its_effects_anew() -> None:
     async def node(_state: State, _context: None) -> NodeResult:
         return NodeResult(update={"receipt": await current_step().effect("send", world)})
 
-    built = graph({"a": node, "b": Writing()}, "a>b", edge_of("b>a", When("receipt < 2")))
+    back = Route(lambda state: "a" if state["receipt"] < 2 else END, ("a", END))
+    built = graph({"a": node, "b": Writing()}, "a>b", EdgeSpec(source="b", when=back))
     outcome = await _executor(built).run({}, None)
     assert (world.calls, outcome.state) == (2, {"receipt": 2})
 
