@@ -19,7 +19,7 @@ from bench.graph_work import Case, inputs, seed
 from bench.graph_worker import Hold, Turn, serve
 from gateway import __version__
 from gateway.run_log import StoreRunLog
-from gateway.run_rows import from_row
+from gateway.run_rows import from_rows
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Lease, NewRecord, Record, Store
 from gateway.storage.sqlite import SqliteStore
@@ -173,7 +173,8 @@ def rebuilt(graph: GraphSpec[None], records: Sequence[Record]) -> State:
     """A thread's state from the records of all its runs, oldest first, by the engine's own rules."""
     state: State = {}
     for _, run in groupby(records, key=lambda record: record.message_id):
-        state = replay(graph, [from_row(record.body) for record in run], state).run.root.values
+        together = [record for row in run for record in from_rows(row.body)]
+        state = replay(graph, together, state).run.root.values
     return state
 
 

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gateway.run_rows import RIDING, to_riding, to_row
+from gateway.run_rows import RIDING, to_riding, to_row, to_rows
 from gateway.storage.ports import Lease, NewRecord, Store
 
 
 class StoreRunLog:
-    """One row for each record; those of one turn of the event loop go to the store together.
+    """Records of one turn of the event loop go to the store together, as one row.
 
     A node that waits for anything lets the loop turn, so the record before it is on its way to the disk
     meanwhile. The last records wait for the commit that the outcome leads to.
@@ -21,7 +21,7 @@ class StoreRunLog:
         self._store = store
         self._lease = lease
         self._row = row
-        self._rows: list[NewRecord] = []
+        self._records: list[Mapping[str, Any]] = []
         """Of this turn of the loop."""
         self._writes: list[asyncio.Future[tuple[int, ...]]] = []
         """In order; those that succeeded are dropped now and then, a failed one stays."""
@@ -31,9 +31,9 @@ class StoreRunLog:
 
     def append(self, record: Mapping[str, Any]) -> None:
         self._note_run(record)
-        if not self._rows:
+        if not self._records:
             asyncio.get_running_loop().call_soon(self._hand_over)
-        self._rows.append(self._row(to_row(record)))
+        self._records.append(record)
 
     async def barrier(self) -> None:
         self._hand_over()
@@ -54,7 +54,7 @@ class StoreRunLog:
 
     async def write_last(self) -> None:
         """Make all durable, the last records in rows of their own: for a run that no commit follows."""
-        self._rows += [self._row(to_row(record)) for record in self._last]
+        self._records += self._last
         self._last = ()
         await self.barrier()
 
@@ -69,10 +69,10 @@ class StoreRunLog:
         return {RIDING: riding} if (riding := to_riding(self._last)) else {}
 
     def _hand_over(self) -> None:
-        if self._rows:
+        if self._records:
             self._drop_written()
-            rows, self._rows = self._rows, []
-            self._writes.append(self._store.append(self._lease, rows))
+            records, self._records = self._records, []
+            self._writes.append(self._store.append(self._lease, [self._row(to_rows(records))]))
 
     def _drop_written(self) -> None:
         self._writes = [write for write in self._writes if not write.done() or write.exception() is not None]

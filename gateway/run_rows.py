@@ -1,6 +1,7 @@
 """A graph run as rows of a thread's log: how each record is written down, and read back.
 
-A record of the engine is one row of kind `step`, shortened where it says the usual. The records that end a
+A record of the engine is one row of kind `step`, shortened where it says the usual; records that were made
+in one turn of the event loop share a row. The records that end a
 run have no row of their own: they ride in the record that shows the outcome, under `steps`. What the
 records mean is the engine's business.
 """
@@ -15,6 +16,9 @@ from pipeline.graph.records import RawRecord
 
 RIDING = "steps"
 """Where the last records stand in the body of the record that shows the outcome."""
+TOGETHER = "records"
+"""Where several records stand in one row."""
+_HEAD = ("run", "graph", "entry", "given")
 _NOT_RIDING = ("do", "update", "phase", "seconds")
 """What an ended run is not asked for any more: the answer stands beside it, with its time."""
 _TO_THE_END = ["end"]
@@ -27,6 +31,17 @@ def to_row(record: Mapping[str, Any]) -> dict[str, Any]:
     if body["do"] == "step":
         del body["do"]
     return body | _flat_head(record)
+
+
+def to_rows(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The body of the one row that holds records which were made together: a single one's own, or a list
+    of them, with the head in front."""
+    if len(records) == 1:
+        return to_row(records[0])
+    first, *others = [to_row(record) for record in records]
+    keys = [key for key in _HEAD if key in first] if isinstance(first.get("run"), str) else []
+    head = {key: first.pop(key) for key in keys}
+    return {**head, TOGETHER: [first, *others]}
 
 
 def to_riding(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -50,10 +65,23 @@ def from_row(body: Mapping[str, Any]) -> RawRecord:
     return record
 
 
+def from_rows(body: Mapping[str, Any]) -> list[RawRecord]:
+    """The records behind `to_rows`' body; None for each that cannot be read."""
+    if TOGETHER not in body:
+        return [from_row(body)]
+    together = body[TOGETHER]
+    if not isinstance(together, list) or not together:
+        return [None]
+    head = {key: body[key] for key in _HEAD if key in body}
+    rows = [row if isinstance(row, Mapping) else {} for row in together]
+    return [from_row({**rows[0], **head}), *map(from_row, rows[1:])]
+
+
 def newest_run(rows: Sequence[Record]) -> tuple[RawRecord, ...]:
     """The records of the run that the `step` rows of one message end with."""
     begins = [at for at, row in enumerate(rows) if isinstance(row.body.get("run"), str)]
-    return tuple(from_row(row.body) for row in rows[begins[-1] if begins else 0 :])
+    newest = rows[begins[-1] if begins else 0 :]
+    return tuple(record for row in newest for record in from_rows(row.body))
 
 
 def runs_of(rows: Iterable[Record]) -> dict[str, list[RawRecord]]:
@@ -65,10 +93,10 @@ def runs_of(rows: Iterable[Record]) -> dict[str, list[RawRecord]]:
     current: dict[str, str] = {}
     for row in rows:
         if row.kind == "step":
-            record = from_row(row.body)
-            if record is not None and "head" in record:
-                current[row.message_id] = record["head"]["run"]
-            runs.setdefault(current.get(row.message_id, ""), []).append(record)
+            records = from_rows(row.body)
+            if records[0] is not None and "head" in records[0]:
+                current[row.message_id] = records[0]["head"]["run"]
+            runs.setdefault(current.get(row.message_id, ""), []).extend(records)
         elif RIDING in row.body:
             steps = _ended([_from_riding(plain) for plain in row.body[RIDING]])
             run_id = current.get(row.message_id) or _run_of(steps)

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from gateway.config import environment
-from gateway.run_rows import from_row
+from gateway.run_rows import from_rows
 from gateway.storage.bodies import decode_body
 from pipeline.domain.clock import SystemClock
 from pipeline.graph.executor import Executor
@@ -96,7 +96,7 @@ def _rows(folder: Path, run_id: str) -> list[str]:
 
 
 def _records(rows: Sequence[str]) -> list[dict[str, Any]]:
-    records = [from_row(decode_body(row)) for row in rows]
+    records = [record for row in rows for record in from_rows(decode_body(row))]
     assert None not in records
     return [dict(record) for record in records if record is not None]
 

@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 
-from gateway.run_rows import RIDING, from_row, newest_run, runs_of, to_riding, to_row
+from gateway.run_rows import (
+    RIDING,
+    TOGETHER,
+    from_row,
+    from_rows,
+    newest_run,
+    runs_of,
+    to_riding,
+    to_row,
+    to_rows,
+)
 from gateway.storage.bodies import decode_body, encode_body
 from gateway.storage.ports import Record, RecordKind
 
@@ -42,6 +52,35 @@ def _stored(record: Mapping[str, Any]) -> dict[str, Any]:
 )
 def test_a_record_reads_back_as_it_was_written(record: dict[str, Any]) -> None:
     assert from_row(_stored(record)) == record
+
+
+def test_records_that_were_made_together_share_a_row_with_the_head_in_front() -> None:
+    first = {"do": "step", "node": "a", "to": ["b"], "head": _HEAD}
+    second = {"do": "step", "node": "b", "update": {"x": 1}}
+    row = decode_body(encode_body(to_rows([first, second, _END])))
+    assert row["run"] == "run_1"
+    assert row["graph"] == "talk/small/abc"
+    assert from_rows(row) == [first, second, _END]
+    assert newest_run([_row({"node": "old", "run": "run_0", "graph": "g/1"}), _row(row)]) == (
+        first,
+        second,
+        _END,
+    )
+    assert runs_of([_row(row)]) == {"run_1": [first, second, _END]}
+
+
+def test_a_single_record_shares_no_row() -> None:
+    assert to_rows([_END]) == to_row(_END)
+
+
+def test_a_snapshot_among_records_made_together_is_taken_for_no_head() -> None:
+    snapshot = {"do": "snapshot", "run": {"path": ["a"]}}
+    assert from_rows(to_rows([snapshot, _END])) == [snapshot, _END]
+
+
+@pytest.mark.parametrize("damage", ["text", [], [None, 3]])
+def test_a_damaged_list_of_records_is_unreadable(damage: object) -> None:
+    assert set(from_rows({TOGETHER: damage})) == {None}
 
 
 def test_a_row_says_nothing_twice() -> None:
