@@ -71,12 +71,19 @@ def values_after_failure(run: Run, frame: Frame) -> dict[str, Any]:
 
 
 def given_back(frame: Frame, child: Frame) -> list[Mapping[str, Any]]:
-    """What a finished subgraph writes into the state around it: its node's `writes`, or everything."""
-    writes = frame.graph.specs[frame.node].writes
-    if writes is None:
-        return list(child.updates)
-    kept = ({key: value for key, value in update.items() if key in writes} for update in child.updates)
-    return [update for update in kept if update]
+    """What a finished subgraph writes into the state around it: its node's `writes`, or everything.
+
+    Update by update, so that the channels around it combine them; a key that only the subgraph has a
+    channel for comes as the one value it has become.
+    """
+    writes = frame.plan.spec.writes
+    written = {key for update in child.updates for key in update if writes is None or key in writes}
+    whole = {key for key in written if key in child.channels and key not in frame.channels}
+    parts = ({key: update[key] for key in update if key in written - whole} for update in child.updates)
+    updates: list[Mapping[str, Any]] = [part for part in parts if part]
+    if whole:
+        updates.append({key: child.values[key] for key in child.values if key in whole})
+    return updates
 
 
 def _step(run: Run, record: Record, values: Mapping[str, Any] | None) -> None:

@@ -93,7 +93,10 @@ class Goal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Bounds on one run. The counts include the run that reaches them."""
+    """Bounds on one run. The counts include the run that reaches them.
+
+    Those of the outermost graph hold for its subgraphs as well: theirs hold when they run by themselves.
+    """
 
     max_steps: int = 200
     """Node executions in one run (cross-seed rule: a total cap beside the consecutive one)."""

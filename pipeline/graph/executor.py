@@ -6,8 +6,10 @@ nothing, and knows no session. It swallows no cancellation from outside.
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from types import MappingProxyType
 from typing import Any, Final, Generic
 
@@ -29,6 +31,8 @@ from pipeline.graph.spec import GraphSpec
 from pipeline.graph.surroundings import RunStopped, Surroundings
 from pipeline.graph.walk import Walk
 
+_NEVER: Final = nullcontext()
+"""In the place of a deadline."""
 NOTHING: Final[State] = MappingProxyType({})
 
 
@@ -158,7 +162,8 @@ class Executor(Generic[ContextT, StateT]):
     async def _walked(
         self, walk: Walk, control: RunControl, answers: Sequence[Answer]
     ) -> tuple[RunStatus, StopReason, Failure | None]:
-        run, deadline = walk.run, self._clock.timeout(walk.around.limits.max_seconds)
+        run, seconds = walk.run, walk.around.limits.max_seconds
+        deadline = _NEVER if seconds is None else self._clock.timeout(seconds)
         try:
             with control.guard():
                 async with deadline:
@@ -168,13 +173,14 @@ class Executor(Generic[ContextT, StateT]):
                         await walk.drive(run.root)  # The gate that they halted for is gone.
         except BaseException as caught:  # noqa: BLE001 - sorted out here, and raised again unless it is ours
             cause = _leaf(caught)
-            timed_out = isinstance(cause, TimeoutError) and deadline.expired()
+            timed_out = isinstance(deadline, asyncio.Timeout) and deadline.expired()
+            timed_out = timed_out and isinstance(cause, TimeoutError)
             if run.root.at_rest and (timed_out or isinstance(cause, RunAborted)):
                 return _verdict(walk)  # It came too late.
             if isinstance(cause, RunAborted):
                 return "cancelled", "aborted", None
             if timed_out:
-                words = f"the run took longer than {walk.around.limits.max_seconds:g} seconds"
+                words = f"the run took longer than {seconds:g} seconds"
                 return "failed", "timeout", Failure(node="", code="timeout", message=words)
             if isinstance(cause, RunStopped):
                 return "failed", cause.reason, Failure(node="", code=cause.reason, message=str(cause))

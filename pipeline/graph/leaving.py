@@ -102,7 +102,8 @@ def phase_update(around: Surroundings, frame: Frame, ways: Ways, output: State, 
         mode=frame.graph.conversation,
         source=frame.label,
         targets=targets,
-        completed=tuple(around.run.path),
+        # A node that was asked about at a gate is in the path already.
+        completed=tuple(around.run.path) if frame.status == "answered" else (*around.run.path, frame.label),
         outputs=output,
     )
     where = "what the phase hook writes"

@@ -73,7 +73,7 @@ class PhaseTransition:
     targets: tuple[str, ...]
     """Several at a fan-out."""
     completed: tuple[str, ...]
-    """Labels of the nodes executed so far."""
+    """Labels of the nodes executed so far, the source last."""
     outputs: Mapping[str, Any]
     """What the source has just written."""
 

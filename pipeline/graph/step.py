@@ -12,6 +12,7 @@ from pipeline.graph.frames import NO_INPUTS, Frame
 from pipeline.graph.merging import folded
 from pipeline.graph.plain import freeze, freeze_update
 from pipeline.graph.records import Record
+from pipeline.graph.visit import refuse_undeclared
 
 
 class EffectUnknown(GraphError):
@@ -55,10 +56,12 @@ class Step:
         abort or the run's deadline, and a resumed run runs the node again on it. A result or a failure of
         the node replaces it.
 
-        Later calls replace the keys of earlier ones. Raises GraphError for anything but plain data, and for
-        what a channel cannot take: nothing may go wrong with it once the node is cut off.
+        Later calls replace the keys of earlier ones. Raises GraphError for anything but plain data, for keys
+        that the node may not write, and for what a channel cannot take: nothing may go wrong with it once
+        the node is cut off.
         """
         kept = {**self._kept, **freeze_update(update, f"what node {self.node} keeps")}
+        refuse_undeclared(self.node, self.frame.plan.spec, kept)
         folded(self.frame.values, self.frame.channels, kept)
         self._kept = kept
 

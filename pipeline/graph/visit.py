@@ -76,22 +76,28 @@ def take(frame: Frame, spec: NodeSpec[Any, Any], result: NodeResult) -> dict[str
     except GraphError as error:
         raise BadResult("bad_update", f"{_UPDATE} of node {label}{str(error)[len(_UPDATE) :]}") from None
     if not RESERVED.isdisjoint(update):
-        key = min(update.keys() & RESERVED)
-        raise BadResult("undeclared_write", f"node {label} wrote {key}, which only the engine writes")
+        refuse_undeclared(label, spec, update)
     if spec.writes is not None:
         check_writes(label, spec, update)
     return update
 
 
+def refuse_undeclared(label: str, spec: NodeSpec[Any, Any], update: Mapping[str, Any]) -> None:
+    """Refuse what the node may not write, complete or not. Raises BadResult."""
+    if not RESERVED.isdisjoint(update):
+        key = min(update.keys() & RESERVED)
+        raise BadResult("undeclared_write", f"node {label} wrote {key}, which only the engine writes")
+    undeclared = sorted(update.keys() - set(spec.writes)) if spec.writes is not None else []
+    if undeclared:
+        words = f"node {label} wrote {', '.join(undeclared)}, not declared in writes"
+        raise BadResult("undeclared_write", words)
+
+
 def check_writes(label: str, spec: NodeSpec[Any, Any], update: Mapping[str, Any]) -> None:
     """Refuse an update that is not what `writes` and `nullable` declare. Raises BadResult."""
+    refuse_undeclared(label, spec, update)
     if spec.writes is None:
         return
-    undeclared = sorted(update.keys() - set(spec.writes))
-    if undeclared:
-        raise BadResult(
-            "undeclared_write", f"node {label} wrote {', '.join(undeclared)}, not declared in writes"
-        )
     if spec.event_loop:
         return  # its own judge has looked at them (seed 2)
     missing = [key for key in spec.writes if key not in spec.nullable and update.get(key) is None]

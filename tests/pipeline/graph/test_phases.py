@@ -38,8 +38,8 @@ async def test_it_is_told_of_each_move_and_of_the_mode(mode: Literal["continuous
     graph = built("a>b", "b>c", nodes={"a": writes(x=1), "b": writes(y=2)}, conversation=mode)
     await ran(graph, {"w": 0}, phase=hook, context="someone")
     assert [(told.mode, told.source, told.targets, told.completed) for told in hook.told] == [
-        (mode, "a", ("b",), ()),
-        (mode, "b", ("c",), ("a",)),
+        (mode, "a", ("b",), ("a",)),
+        (mode, "b", ("c",), ("a", "b")),
     ]
     assert [dict(told.outputs) for told in hook.told] == [{"x": 1}, {"y": 2}]
     assert hook.states[0] == {"w": 0, "x": 1}

@@ -14,6 +14,7 @@ from pipeline.graph.executor import Executor
 from pipeline.graph.outcome import Answer
 from pipeline.graph.spec import (
     END,
+    EdgeSpec,
     GraphSpec,
     Limits,
     NodeSpec,
@@ -337,3 +338,16 @@ async def test_a_subgraph_runs_in_a_branch() -> None:
     for length in range(1, len(log.texts)):
         again = await _executor(built).resume(log.cut(length).records, None)
         assert (again.state, again.status) == (outcome.state, "completed"), length
+
+
+async def test_a_list_that_only_the_subgraph_appends_to_comes_out_whole() -> None:
+    inner = GraphSpec[None](
+        name="inner",
+        entry="x",
+        nodes={"x": Writing(notes=["a"]), "y": Writing(notes=["b"])},
+        edges=(EdgeSpec(source="x", target="y"),),
+        channels={"notes": append},
+    )
+    outer = GraphSpec[None](name="g", entry="sub", nodes={"sub": NodeSpec(subgraph=inner)}, edges=())
+    outcome = await Executor(outer).run({}, None)
+    assert outcome.state["notes"] == ("a", "b")
