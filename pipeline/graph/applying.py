@@ -36,7 +36,14 @@ def apply(run: Run, record: Record, values: Mapping[str, Any] | None = None) -> 
         _APPLY[record["do"]](run, record)
 
 
-def advance(run: Run, frame: Frame, target: str, values: Mapping[str, Any], seconds: float) -> None:
+def advance(
+    run: Run,
+    frame: Frame,
+    update: Mapping[str, Any],
+    target: str,
+    values: Mapping[str, Any],
+    seconds: float,
+) -> None:
     """Apply an ordinary step without writing its record: as `apply` does for one with these contents."""
     run.records += 1
     run.steps += 1
@@ -48,6 +55,8 @@ def advance(run: Run, frame: Frame, target: str, values: Mapping[str, Any], seco
     totals.seconds += seconds
     totals.decision, totals.missing = "next", ()
     frame.values, frame.last, frame.attempts = values, frame.node, 0
+    if frame.parent is not None and update:
+        frame.updates.append(update)
     if frame.effects:
         frame.effects = {}
     move(run, frame, target, NO_INPUTS)

@@ -1,6 +1,6 @@
 """The ordinary step, in one piece: most of a run consists of it, and so its speed is the engine's.
 
-A node without declarations, on the run's own line, that succeeds at once, says `Next` and leads to one place.
+A node without declarations that succeeds at once, says `Next` and leads to one place.
 This does what `Walk` and `Attempts` do for any step, with the same parts, without a call for each. Whatever
 turns out not to be ordinary is handed back to them. A property shows that both give the same run.
 """
@@ -27,21 +27,20 @@ _NO_RESULT: Final = NodeResult()
 
 def is_ordinary(around: Surroundings, frame: Frame) -> bool:
     """Whether the frame's next step can be tried here."""
-    return (
-        frame.plan.ordinary
-        and frame.parent is None
-        and not frame.inputs
-        and not frame.attempts
-        and around.phase is None
-    )
+    return frame.plan.ordinary and not frame.inputs and not frame.attempts and around.phase is None
 
 
-async def ordinary_step(around: Surroundings, attempts: Attempts, frame: Frame) -> Visited | None:
-    """Make the step. None when it is done; else the visit, which is over, and whose step is not ordinary."""
+async def ordinary_step(  # noqa: C901 - in one piece on purpose: a call for each part is what it saves
+    around: Surroundings, attempts: Attempts, frame: Frame
+) -> Visited | None:
+    """Make the step. None when it is done, or when the frame has gone meanwhile; else the visit, which is
+    over, and whose step is not ordinary."""
     run, recorder, plan, label = around.run, around.recorder, frame.plan, frame.label
     listener, clock = recorder.listener, around.clock
     if listener is not None:
         await listener(NodeStarted(label))
+        if run.frames.get(frame.id) is not frame:
+            return None
     visit = run.visits(label) + 1
     view = MappingProxyType(frame.values)
     token = enter_step(partial(attempts.step, frame, visit, 1))
@@ -62,6 +61,8 @@ async def ordinary_step(around: Surroundings, attempts: Attempts, frame: Frame) 
         return await attempts.visit(frame, plan.spec, view, visit, failure=failure, seconds=seconds)
     if attempts.steps:
         attempts.steps.pop(frame.id, None)
+    if run.frames.get(frame.id) is not frame:
+        return None
     values, targets, exits = frame.values, None, plan.exits
     try:
         values = folded(values, frame.channels, update)
@@ -70,10 +71,13 @@ async def ordinary_step(around: Surroundings, attempts: Attempts, frame: Frame) 
         targets = None
     if targets is None or len(targets) != 1 or type(result.decision) is not Next:
         return Visited(update, result.decision, None, 1, seconds)
+    target = frame.prefix + targets[0]
     recorder.write_ordinary(frame, update, targets[0], values, seconds)
     if listener is not None:
         if recorder.marks:
             await recorder.tell_marks()
         await listener(NodeCompleted(label, "next", update, seconds))
-        await listener(EdgeTraversed(label, targets[0]))
+        await listener(EdgeTraversed(label, target))
+        if run.joined:
+            await recorder.tell_joins(run)
     return None

@@ -89,9 +89,11 @@ class RunRecorder:
         """As `write`, for an ordinary step; without a log there is no record to make."""
         seconds = round(seconds, 4) if seconds >= SHOWN_SECONDS else 0.0
         if self._log is None and self._failure is None and self._refusal is None:
-            advance(self._run, frame, target, values, seconds)
+            advance(self._run, frame, update, target, values, seconds)
             return
         record: Record = {"do": "step", "node": frame.node}
+        if frame.id:
+            record["frame"] = frame.id
         if update:
             record["update"] = update
         record["to"] = (target,)

@@ -106,7 +106,7 @@ class Walk:
             return
         if is_ordinary(around, frame):
             visited = await ordinary_step(around, self.attempts, frame)
-            if visited is not None:
+            if visited is not None and self.run.frames.get(frame.id) is frame:
                 await self._complete(frame, visited, visit=visits + 1)
             return
         if self._recorder.listener is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipeline.domain.clock import ManualClock
 from pipeline.graph.decisions import Continue, End, Goto, Next, NodeDecision, NodeResult, Pause, State
-from pipeline.graph.elements import END, EdgeSpec, Limits, Route
+from pipeline.graph.elements import END, EdgeSpec, FanOut, Limits, Route
 from pipeline.graph.events import GraphEvent, RunCompleted
 from pipeline.graph.executor import Executor
 from pipeline.graph.outcome import RunOutcome
@@ -108,8 +108,40 @@ def _graph(first: Sequence[str], second: Sequence[str]) -> GraphSpec[None]:
     )
 
 
+def _parallel(first: Sequence[str], second: Sequence[str]) -> GraphSpec[None]:
+    """Two branches, one of them through a subgraph, to a join."""
+    inner = GraphSpec[None](
+        name="inner",
+        entry="x",
+        nodes={"x": NodeSpec(run=_acting(second), retry=_ONCE), "y": _acting(["next"])},
+        edges=(EdgeSpec(source="x", target="y"),),
+        channels={"seen": append},
+    )
+    return GraphSpec(
+        name="p",
+        entry="a",
+        nodes={
+            "a": _acting(["next"]),
+            "b": NodeSpec(run=_acting(first), retry=_ONCE),
+            "b2": _acting(["next"]),
+            "c": NodeSpec(subgraph=inner),
+            "join": _acting(["next"]),
+        },
+        edges=(
+            EdgeSpec(source="a", target="b"),
+            EdgeSpec(source="a", target="c"),
+            EdgeSpec(source="b", target="b2"),
+            EdgeSpec(source="b2", target="join"),
+            EdgeSpec(source="c", target="join"),
+        ),
+        channels={"seen": append},
+        fan_out=FanOut(on_failure="continue_others"),
+        limits=Limits(max_steps=20),
+    )
+
+
 async def _ran(
-    first: Sequence[str], second: Sequence[str], *, ordinary: bool, logged: bool
+    graph: GraphSpec[None], *, ordinary: bool, logged: bool
 ) -> tuple[RunOutcome, list[GraphEvent], list[str]]:
     events: list[GraphEvent] = []
     log = _Log()
@@ -119,7 +151,7 @@ async def _ran(
 
     # A hook, even one that says nothing, makes every step take the general way.
     hook = None if ordinary else _silent
-    executor = Executor(_graph(first, second), clock=ManualClock(), phase=hook, chance=lambda: 0.0)
+    executor = Executor(graph, clock=ManualClock(), phase=hook, chance=lambda: 0.0)
     outcome = await executor.run({}, None, run_id="run_1", listener=listen, log=log if logged else None)
     return outcome, events, log.records
 
@@ -132,10 +164,16 @@ def _shown(events: Sequence[GraphEvent]) -> list[str]:
     return [repr(event) for event in events if not isinstance(event, RunCompleted)]
 
 
-@given(st.lists(_DEEDS, max_size=8), st.lists(_DEEDS, max_size=8), st.booleans())
-async def test_both_ways_give_the_same_run(first: list[str], second: list[str], logged: bool) -> None:
-    fast, fast_events, fast_records = await _ran(first, second, ordinary=True, logged=logged)
-    slow, slow_events, slow_records = await _ran(first, second, ordinary=False, logged=logged)
+@pytest.mark.parametrize("build", [_graph, _parallel])
+@given(first=st.lists(_DEEDS, max_size=8), second=st.lists(_DEEDS, max_size=8), logged=st.booleans())
+async def test_both_ways_give_the_same_run(
+    build: Callable[[Sequence[str], Sequence[str]], GraphSpec[None]],
+    first: list[str],
+    second: list[str],
+    logged: bool,
+) -> None:
+    fast, fast_events, fast_records = await _ran(build(first, second), ordinary=True, logged=logged)
+    slow, slow_events, slow_records = await _ran(build(first, second), ordinary=False, logged=logged)
     assert fast == slow
     assert _shown(fast_events) == _shown(slow_events)
     assert fast_records == slow_records
@@ -144,8 +182,8 @@ async def test_both_ways_give_the_same_run(first: list[str], second: list[str], 
 @pytest.mark.parametrize("logged", [False, True])
 async def test_a_long_ordinary_run_is_the_same_on_both_ways(logged: bool) -> None:
     deeds = ["next"] * 9
-    fast, fast_events, fast_records = await _ran(deeds, deeds, ordinary=True, logged=logged)
-    slow, slow_events, slow_records = await _ran(deeds, deeds, ordinary=False, logged=logged)
+    fast, fast_events, fast_records = await _ran(_graph(deeds, deeds), ordinary=True, logged=logged)
+    slow, slow_events, slow_records = await _ran(_graph(deeds, deeds), ordinary=False, logged=logged)
     assert fast.path == ("a", "b") * 4
     assert fast == slow
     assert (_shown(fast_events), fast_records) == (_shown(slow_events), slow_records)
