@@ -264,3 +264,21 @@ async def test_a_step_says_where_it_is_and_ends_with_its_node() -> None:
     assert seen == [("r", "s.p", 1, 1)]
     with pytest.raises(GraphError):
         current_step()
+
+
+@pytest.mark.parametrize(
+    ("update", "words"),
+    [({"other": 1}, "not declared in writes"), ({"answers": {}}, "only the engine writes")],
+    ids=["undeclared", "reserved"],
+)
+async def test_a_node_keeps_only_what_it_may_write(update: State, words: str) -> None:
+    async def node(_state: State, _context: None) -> NodeResult:
+        current_step().keep(update)
+        return NodeResult(update={"mine": 1})
+
+    declared = NodeSpec[None](run=node, writes=("mine",))
+    outcome = await Executor(GraphSpec[None](name="g", entry="a", nodes={"a": declared}, edges=())).run(
+        {}, None
+    )
+    assert outcome.error is not None
+    assert words in outcome.error.message

@@ -381,21 +381,3 @@ async def test_a_run_stops_where_a_node_runs_again_for_ever() -> None:
     built = graph({"a": node}, limits=Limits(max_consecutive=1000, max_steps=7))
     outcome = await _executor(built).run({}, None, control=control)
     assert (outcome.stop_reason, node.calls) == ("max_steps", 7)
-
-
-@pytest.mark.parametrize(
-    ("update", "words"),
-    [({"other": 1}, "not declared in writes"), ({"answers": {}}, "only the engine writes")],
-    ids=["undeclared", "reserved"],
-)
-async def test_a_node_keeps_only_what_it_may_write(update: State, words: str) -> None:
-    async def node(_state: State, _context: None) -> NodeResult:
-        current_step().keep(update)
-        return NodeResult(update={"mine": 1})
-
-    declared = NodeSpec[None](run=node, writes=("mine",))
-    outcome = await Executor(GraphSpec[None](name="g", entry="a", nodes={"a": declared}, edges=())).run(
-        {}, None
-    )
-    assert outcome.error is not None
-    assert words in outcome.error.message
