@@ -73,7 +73,7 @@ class Frame:
 
     @property
     def name(self) -> str:
-        """A branch's first node."""
+        """A branch's first node, or END."""
         return self.id.rpartition("/")[2]
 
     @property
@@ -118,7 +118,7 @@ def root_frame(graph: GraphStructure[Any, Any], values: Mapping[str, Any], entry
 
 
 def branch_frame(parent: Frame, target: str, join: str, inputs: Mapping[str, Any]) -> Frame:
-    """A branch that begins at `target` with the parent's state."""
+    """A branch that begins at `target` with the parent's state. One to END stays where it parted."""
     return Frame(
         id=f"{parent.id}/{target}",
         kind="branch",
@@ -129,7 +129,7 @@ def branch_frame(parent: Frame, target: str, join: str, inputs: Mapping[str, Any
         parent=parent,
         inputs=inputs,
         join=join,
-    ).at(target)
+    ).at(parent.node if target == END else target)
 
 
 def subgraph_frame(parent: Frame) -> Frame:

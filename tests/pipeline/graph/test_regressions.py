@@ -178,3 +178,25 @@ async def test_a_source_that_is_its_own_join_does_not_run_in_a_row() -> None:
     )
     outcome = await Executor(graph).run({}, None)
     assert outcome.stop_reason == "completed"
+
+
+async def test_a_fan_out_may_lead_to_the_end_beside_a_node() -> None:
+    by_route = Route(lambda _state: ("a", END), ("a", END))
+    for edges in (
+        (EdgeSpec(source="start", when=by_route),),
+        tuple(EdgeSpec(source="start", target=target, when=OnSuccess()) for target in ("a", END)),
+    ):
+        graph: GraphSpec[None, State] = GraphSpec(
+            name="g",
+            entry="start",
+            nodes={"start": _idle, "a": _idle},
+            edges=(*edges, EdgeSpec(source="a", target=END)),
+        )
+        log = MemoryRunLog()
+        outcome = await Executor(graph, first_snapshot=1).run({}, None, log=log)
+        assert (outcome.status, outcome.path) == ("completed", ("start", "a"))
+        assert [record["do"] for record in log.records[:2] if record] == ["step", "snapshot"]
+        # The first record is damaged but for its head: the snapshot alone says where the branches stand.
+        first = {**(log.records[0] or {}), "do": "damaged"}
+        resumed = await Executor(graph).resume([first, *log.records[1:2]], None)
+        assert (resumed.status, resumed.path) == ("completed", ("start", "a"))
