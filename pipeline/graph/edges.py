@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from pipeline.domain.clock import Clock
@@ -122,7 +123,8 @@ class Asking:
 
 def routed(route: Route, node: str, state: State) -> tuple[str, ...]:
     """What a route chooses. Raises GraphError for anything it has not declared, and for nothing."""
-    chosen = route.choose(state)
+    # Read-only: what a route wrote would be in the state, and in no record.
+    chosen = route.choose(MappingProxyType(state))
     targets = (chosen,) if isinstance(chosen, str) else tuple(dict.fromkeys(chosen))
     for target in targets:
         if target not in route.targets:
@@ -148,7 +150,7 @@ def _called(condition: When, state: State) -> tuple[bool, str]:
     if isinstance(condition.holds, str):
         return False, "the expression does not parse"
     try:
-        return bool(condition.holds(state)), ""
+        return bool(condition.holds(MappingProxyType(state))), ""
     except Exception as error:  # noqa: BLE001 - a condition is a user's code; an undecided edge is not taken
         return False, f"{type(error).__name__}: {error}"
 
@@ -165,7 +167,7 @@ async def _decided(
         for edge in edges
         if isinstance(edge.when, LlmDecide)
     )
-    question = Question(goal=goal, node=node, output=output, candidates=candidates)
+    question = Question(goal=goal, node=node, output=MappingProxyType(output), candidates=candidates)
     try:
         async with asking.clock.timeout(asking.seconds):
             choice = await asking.decider.decide(question)

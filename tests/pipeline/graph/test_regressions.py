@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from typing import Any, cast
 
 from pipeline.domain.clock import ManualClock
 from pipeline.graph.decisions import NodeResult, State
@@ -200,3 +201,37 @@ async def test_a_fan_out_may_lead_to_the_end_beside_a_node() -> None:
         first = {**(log.records[0] or {}), "do": "damaged"}
         resumed = await Executor(graph).resume([first, *log.records[1:2]], None)
         assert (resumed.status, resumed.path) == ("completed", ("start", "a"))
+
+
+async def test_whoever_is_asked_for_the_way_cannot_write_into_the_state() -> None:
+    def choose(state: State) -> str:
+        cast("dict[str, Any]", state)["written"] = True
+        return "b"
+
+    def holds(state: State) -> bool:
+        return choose(state) == "b"
+
+    class Decider:
+        async def decide(self, question: Question) -> Choice:
+            return Choice(target=choose(question.output))
+
+    ways = (
+        EdgeSpec(source="a", when=Route(choose, ("b",))),
+        EdgeSpec(source="a", target="b", when=When(holds)),
+        EdgeSpec(source="a", target="b", when=LlmDecide("always"), fallback=True),
+    )
+    for edge in ways:
+        graph: GraphSpec[None, State] = GraphSpec(
+            name="g",
+            entry="a",
+            nodes={"a": _idle, "b": _idle},
+            edges=(edge, EdgeSpec(source="b", target=END)),
+        )
+        log = MemoryRunLog()
+        outcome = await Executor(graph, decider=Decider()).run({}, None, log=log)
+        assert "written" not in outcome.state
+        assert not any((record or {}).get("update") for record in log.records)
+        problems = [failure.message for failure in outcome.failures]
+        problems += outcome.nodes["a"].edge_errors
+        assert len(problems) == 1
+        assert "does not support item assignment" in problems[0]
