@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from pipeline.domain.events import ApprovalRequired
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Inbound, MediaRef
 from pipeline.domain.ports import EventSender
@@ -96,6 +97,12 @@ class Timeline(Protocol):
     async def entries(self, thread: ThreadKey, *, after: int, limit: int) -> tuple[TimelineEntry, ...]:
         """Durable entries with entry_id > `after`, oldest first, the newest `limit` of them;
         then the accepted messages that still wait, with entry_id 0."""
+        ...
+
+    async def questions(self, thread: ThreadKey) -> tuple[ApprovalRequired, ...]:
+        """What the paused runs of `thread` wait for, oldest first, each as the event that asked it.
+
+        Without those of a turn that is still at work, which nobody but its own events knows of."""
         ...
 
 

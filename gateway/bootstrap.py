@@ -107,7 +107,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     failpoints = Failpoints(extras.crash_at)
     background, threads, deliveries = Supervisor(), Supervisor(), Supervisor()
     store = extras.store or _store(settings, data)
-    timeline = StoreTimeline(store)
+    timeline = StoreTimeline(store, clock)
     addresses = Addresses(settings.server.host, settings.server.port, settings.server.public_origins)
     token_check = _token_check(settings, secrets)
     web = None
@@ -226,7 +226,7 @@ def _inbox(base: _Base, worker: Worker) -> Inbox:
 def delivery_guarantees(settings: Settings) -> list[tuple[str, str]]:
     """What each enabled channel promises about its answers, in words."""
     clock = SystemClock()
-    timeline = StoreTimeline(MemoryStore())
+    timeline = StoreTimeline(MemoryStore(), clock)
     adapters: list[ChannelAdapter] = []
     if settings.channels.web.enabled:
         addresses = Addresses(settings.server.host, settings.server.port, ())

@@ -1,10 +1,13 @@
-"""A thread's visible entries, read from the log and the inbox for channels that show a history."""
+"""A thread's visible entries and open questions, read from the store for channels that show a history."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gateway.storage.ports import VISIBLE_KINDS, InboxEntry, Record, Store
+from gateway.storage.ports import VISIBLE_KINDS, InboxEntry, Interaction, Record, Store
+from gateway.wire import ASKED_IN, GATE, NEVER
+from pipeline.domain.clock import Clock
+from pipeline.domain.events import ApprovalRequired
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.timeline import EntryRole, TimelineEntry
 
@@ -21,8 +24,9 @@ _WAITING_VOICE = "Voice note"
 class StoreTimeline:
     """The `Timeline` port over the store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
+        self._clock = clock
 
     async def entries(self, thread: ThreadKey, *, after: int, limit: int) -> tuple[TimelineEntry, ...]:
         """See `adapters.channel.Timeline`. The first session of a thread begins without a line."""
@@ -34,6 +38,12 @@ class StoreTimeline:
         visible = [_from_record(record) for record in records if _shows(record)]
         return (*visible, *_still_waiting(waiting, await self._recorded(key, waiting)))
 
+    async def questions(self, thread: ThreadKey) -> tuple[ApprovalRequired, ...]:
+        """See `adapters.channel.Timeline`."""
+        now = self._clock.now()
+        pending = await self._store.pending_interactions(thread.encode(), now=now)
+        return tuple(_asked_again(one, now) for one in pending if one.kind == GATE)
+
     async def _recorded(self, key: str, waiting: Sequence[InboxEntry]) -> set[str]:
         """Those of the waiting messages whose words are in the log already, before `after` or behind.
         Only the one that is being worked on, the oldest, can be."""
@@ -41,6 +51,19 @@ class StoreTimeline:
             return set()
         first = waiting[0].message_id
         return {first} if await self._store.read_log(key, kinds=("user",), message_id=first) else set()
+
+
+def _asked_again(question: Interaction, now: float) -> ApprovalRequired:
+    body = question.body
+    return ApprovalRequired(
+        session_id=question.session_id,
+        message_id=str(body.get("message_id", body[ASKED_IN])),
+        interaction_id=question.id,
+        tool_name=str(body["node"]),
+        reasoning=str(body.get("prompt", "")),
+        options=question.options,
+        timeout_s=0.0 if question.expires_at >= NEVER else question.expires_at - now,
+    )
 
 
 def _shows(record: Record) -> bool:

@@ -25,7 +25,7 @@ from gateway.storage.ports import (
     Store,
     TurnCommit,
 )
-from gateway.wire import ASKED_IN, GATE
+from gateway.wire import ASKED_IN, GATE, NEVER
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
 from pipeline.domain.ids import ThreadKey, new_id
@@ -34,9 +34,6 @@ from pipeline.graph.outcome import Gate
 from pipeline.graph.records import RawRecord, RunUnreadable, head_of
 from pipeline.runtime.ports import TurnAnswer, UserWords
 from pipeline.runtime.questions import choices
-
-_NEVER = 253_402_300_799.0
-"""When a gate without an end expires: in the year 9999."""
 
 OnRecorded = Callable[[TimelineEntry], None]
 """Told of every visible entry that no terminal event tells of, once it is durable, in order."""
@@ -250,8 +247,13 @@ class StoreJournal:
             allowed_users=(str(self._entry.body["author"]),),
             action_hash=hashlib.sha256(action.encode("utf-8", "surrogatepass")).hexdigest()[:16],
             created_at=self._clock.now(),
-            expires_at=_NEVER if gate.expires_at is None else gate.expires_at,
-            body={ASKED_IN: self._asked_in, "node": gate.node},
+            expires_at=NEVER if gate.expires_at is None else gate.expires_at,
+            body={
+                ASKED_IN: self._asked_in,
+                "message_id": self._entry.message_id,
+                "node": gate.node,
+                "prompt": gate.prompt,
+            },
         )
 
     def _record(self, kind: RecordKind, body: Mapping[str, Any]) -> NewRecord:

@@ -17,6 +17,8 @@ GATE: Final = "gate"
 """The kind of the interactions that a paused run waits for."""
 ASKED_IN: Final = "asked_in"
 """In the bodies of such an interaction, and of the answer's entry: the message whose run asked."""
+NEVER: Final = 253_402_300_799.0
+"""When such an interaction without an end expires: in the year 9999."""
 
 
 def kind_of(item: Queued) -> Kind:

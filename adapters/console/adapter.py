@@ -161,6 +161,7 @@ class ConsoleAdapter:
     async def _expect_earlier(self) -> None:
         try:
             entries = await self._timeline.entries(THREAD, after=0, limit=_EARLIER_ENTRIES)
+            questions = await self._timeline.questions(THREAD) if self._lines is not None else ()
         except ParlourError as error:
             self._conversation.say(f"the earlier conversation cannot be read: {error}")
             return
@@ -169,6 +170,8 @@ class ConsoleAdapter:
             self._conversation.expect(entry.message_id, outcome=True)
         if waiting:
             self._conversation.say(f"{len(waiting)} earlier messages still wait; their answers come first")
+        for question in questions:
+            self._conversation.ask_again(question)
 
     async def _send_lines(self, on_inbound: OnInbound, lines: AsyncIterator[str]) -> None:
         self._ask()
@@ -246,10 +249,12 @@ class ConsoleAdapter:
         await self._submit(on_inbound, item)
 
     async def _submit(self, on_inbound: OnInbound, item: Inbound) -> None:
-        if not isinstance(item, ApprovalReply):
+        answered = item.interaction_id if isinstance(item, ApprovalReply) else None
+        if answered is None or self._conversation.is_paused(answered):
             # Before the call: the first events may come before it returns.
-            self._conversation.expect(item.message_id, outcome=isinstance(item, InboundMessage))
-        reason = ""
+            outcome = not isinstance(item, SessionCommand)
+            self._conversation.expect(item.message_id, outcome=outcome)
+        reason, refused = "", False
         try:
             acceptance = await on_inbound(item)
         except ParlourError as error:
@@ -259,12 +264,15 @@ class ConsoleAdapter:
             reason = "something went wrong in the gateway; its log says more"
         else:
             if acceptance.status != "refused":
-                if isinstance(item, ApprovalReply):
-                    self._conversation.answered(item.interaction_id)
+                if answered is not None:
+                    self._conversation.answered(answered)
                 return
+            refused = True
             reason = acceptance.reason or "the gateway does not take this message"
         self._conversation.forget(item.message_id)
         self._conversation.say(f"not sent: {reason}", failure=True)
+        if answered is not None and refused:
+            self._conversation.answered(answered)
 
     def _ask(self) -> None:
         if self._lines is None or self._state.state != "up":

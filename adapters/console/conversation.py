@@ -35,6 +35,8 @@ class Conversation:
         """Messages whose durable reply has not come yet; True while even their outcome is open."""
         self._printed: OrderedDict[tuple[str, EntryRole], None] = OrderedDict()
         self._questions: OrderedDict[str, ApprovalRequired] = OrderedDict()
+        self._paused: set[str] = set()
+        """Those of the questions that a paused run waits for: their turn is over."""
         self._changed = asyncio.Event()
         self.output_gone = False
         """Nobody reads the output any more."""
@@ -52,12 +54,21 @@ class Conversation:
         self._changed.set()
 
     def question(self) -> ApprovalRequired | None:
-        """The oldest question that waits for the person's choice."""
+        """The question on the screen, the oldest that waits for the person's choice."""
         return next(iter(self._questions.values()), None)
 
     def answered(self, interaction_id: str) -> None:
-        """The person's choice is on its way; the question is not asked again."""
-        self._questions.pop(interaction_id, None)
+        """The person's choice is on its way, or was refused; the question is not asked again."""
+        self._drop(interaction_id)
+
+    def is_paused(self, interaction_id: str) -> bool:
+        """Whether an answer to the question begins a turn of its own, with its own reply."""
+        return interaction_id in self._paused
+
+    def ask_again(self, question: ApprovalRequired) -> None:
+        """Take up a question that an earlier process left open."""
+        self._paused.add(question.interaction_id)
+        self._add(question)
 
     async def settled(self, *, settle_s: float, or_question: bool) -> None:
         """Wait until every message has its outcome, then up to `settle_s` seconds for their replies.
@@ -65,7 +76,7 @@ class Conversation:
         Returns early when the output is gone, or with `or_question` when the person is asked.
         """
         while any(self._undelivered.values()):
-            if self.output_gone or (or_question and self._questions):
+            if self.output_gone or (or_question and self._questions.keys() - self._paused):
                 return
             await self._change()
         try:
@@ -110,21 +121,19 @@ class Conversation:
             case TranscriptReady():
                 self._screen.line(f'heard: "{event.text}"')
             case ApprovalRequired():
-                self._questions[event.interaction_id] = event
-                choices = " or ".join(event.options)
-                self._screen.line(
-                    f"{event.tool_name} needs your approval: {event.reasoning}\n"
-                    f"Type {choices} within {event.timeout_s:.0f} seconds."
-                )
+                self._add(event)
             case ApprovalResolved():
-                self._questions.pop(event.interaction_id, None)
                 self._screen.line(f"approval: {event.choice}")
+                self._drop(event.interaction_id)
             case ResponseComplete():
                 self._settle(event.message_id)
+                self._paused.update(self._asked_by(event.message_id))
                 self._finish(event.message_id, "assistant", event.content)
             case ErrorEvent():
                 self._settle(event.message_id)
                 self._finish(event.message_id, "error", event.message)
+                for interaction_id in self._asked_by(event.message_id):
+                    self._drop(interaction_id)
             case _:
                 # Steps of the graph and of its tools are not shown in a terminal.
                 return
@@ -132,9 +141,30 @@ class Conversation:
     def _settle(self, message_id: str) -> None:
         if message_id in self._undelivered:
             self._undelivered[message_id] = False
-        for interaction_id, question in tuple(self._questions.items()):
-            if question.message_id == message_id:
-                del self._questions[interaction_id]
+
+    def _asked_by(self, message_id: str) -> tuple[str, ...]:
+        return tuple(key for key, question in self._questions.items() if question.message_id == message_id)
+
+    def _add(self, question: ApprovalRequired) -> None:
+        # One at a time is on the screen: a typed word must not be able to mean another question.
+        self._questions[question.interaction_id] = question
+        if self.question() is question:
+            self._show_question(question)
+
+    def _drop(self, interaction_id: str) -> None:
+        shown = self.question()
+        self._questions.pop(interaction_id, None)
+        self._paused.discard(interaction_id)
+        following = self.question()
+        if following is not None and following is not shown:
+            self._show_question(following)
+
+    def _show_question(self, question: ApprovalRequired) -> None:
+        choices = " or ".join(question.options)
+        limit = f" within {question.timeout_s:.0f} seconds" if question.timeout_s else ""
+        self._screen.line(
+            f"{question.tool_name} needs your approval: {question.reasoning}\nType {choices}{limit}."
+        )
 
     def _finish(self, message_id: str, role: EntryRole, text: str) -> None:
         if (message_id, role) in self._printed:

@@ -16,6 +16,7 @@ from adapters.web.inbound import thread_of
 from adapters.web.intake import Intake
 from adapters.web.protocol import Hello
 from adapters.web.shared import CLOSE_TIMEOUT_S, NORMAL, TRY_AGAIN, Shared, close_socket, problem_of
+from pipeline.domain.events import ApprovalRequired
 from pipeline.domain.timeline import TimelineEntry
 
 
@@ -68,11 +69,13 @@ class Connection:
         settings = self._shared.settings
         chat = self._session.chat
         entries: tuple[TimelineEntry, ...] = ()
+        questions: tuple[ApprovalRequired, ...] = ()
         if hello.chat is not None:
             try:
                 entries = await self._shared.timeline.entries(
                     thread_of(chat), after=hello.after, limit=settings.history_entries
                 )
+                questions = await self._shared.timeline.questions(thread_of(chat))
             except Exception as error:  # noqa: BLE001 - whatever fails, the client is told and may come back
                 problem = problem_of("reading the history", error)
                 await self._socket.send_str(outgoing.problem_frame(problem))
@@ -85,7 +88,7 @@ class Connection:
         )
         for entry in entries:
             await self._socket.send_str(outgoing.entry_frame(entry))
-        self._session.go_live(entries, self._shared.hub.answers(chat))
+        self._session.go_live(entries, questions, self._shared.hub.answers(chat))
         return True
 
     async def _close_when_ended(self, writer: asyncio.Task[None]) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from adapters.streaming import LiveAnswer, LiveAnswers, LossyEventQueue
 from adapters.web import outgoing
 from adapters.web.inbound import thread_of
-from pipeline.domain.events import ErrorEvent, LlmToken, PipelineEvent, ResponseComplete
+from pipeline.domain.events import ApprovalRequired, ErrorEvent, LlmToken, PipelineEvent, ResponseComplete
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.timeline import EntryRole, TimelineEntry
 
@@ -59,8 +59,14 @@ class Session:
         if not self.ended.done():
             self.ended.set_result(code)
 
-    def go_live(self, history: tuple[TimelineEntry, ...], answers: tuple[LiveAnswer, ...]) -> None:
-        """Queue what follows the history that the client was just sent: snapshots, `ready`, live frames.
+    def go_live(
+        self,
+        history: tuple[TimelineEntry, ...],
+        questions: tuple[ApprovalRequired, ...],
+        answers: tuple[LiveAnswer, ...],
+    ) -> None:
+        """Queue what follows the history that the client was just sent: snapshots, the questions of
+        paused runs, `ready`, live frames.
 
         One step without a pause in it, so that `answers` and the collected frames belong together:
         collected tokens are part of the snapshots, collected lines may be part of the history.
@@ -75,6 +81,8 @@ class Session:
             self.deliver(Outgoing(text=outgoing.snapshot_frame(answer.message_id, answer.text)))
             for question in answer.approvals:
                 self.deliver(Outgoing(text=outgoing.event_frame(question)))
+        for question in questions:
+            self.deliver(Outgoing(text=outgoing.event_frame(question)))
         self.deliver(Outgoing(text=outgoing.ready_frame()))
         for frame in collected:
             if frame.droppable or (frame.line is not None and not frame.is_entry and self._has(frame)):

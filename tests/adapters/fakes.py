@@ -15,6 +15,7 @@ class MemoryTimeline:
 
     def __init__(self) -> None:
         self.lines: dict[ThreadKey, list[TimelineEntry]] = {}
+        self.asked: dict[ThreadKey, list[events.ApprovalRequired]] = {}
         self.error: Exception | None = None
         self.calls: list[tuple[ThreadKey, int, int]] = []
 
@@ -28,6 +29,11 @@ class MemoryTimeline:
         lines = self.lines.get(thread, [])
         durable = [line for line in lines if line.entry_id > after][-limit:]
         return (*durable, *(line for line in lines if line.entry_id == 0))
+
+    async def questions(self, thread: ThreadKey) -> tuple[events.ApprovalRequired, ...]:
+        if self.error is not None:
+            raise self.error
+        return tuple(self.asked.get(thread, ()))
 
 
 class MemoryInbox:

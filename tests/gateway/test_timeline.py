@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 from gateway.timeline import StoreTimeline
+from pipeline.domain.clock import SystemClock
 from pipeline.domain.ids import ThreadKey
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.house import THREAD, open_house
@@ -17,7 +18,7 @@ async def test_a_waiting_message_is_shown_until_its_words_are_on_record(tmp_path
     llm = ScriptedLlm([ScriptedAnswer(chunks=("answer",), gate=gate)])
     key = ThreadKey.decode(THREAD)
     async with open_house(tmp_path, llm=llm, transcriber=ScriptedTranscriber(["spoken"])) as house:
-        timeline = StoreTimeline(house.store)
+        timeline = StoreTimeline(house.store, SystemClock())
         running = await house.channel.say("", voice=b"opus")
         await house.channel.until(lambda: llm.requests)
         waiting = await house.channel.say("typed")

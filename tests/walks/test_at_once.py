@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 from gateway.timeline import StoreTimeline
+from pipeline.domain.clock import SystemClock
 from pipeline.domain.ids import ThreadKey
 from pipeline.llm.scripted import ScriptedLlm
 from tests.support.gateway_process import GatewayProcess, slow_echo
@@ -24,7 +25,8 @@ async def test_four_messages_at_once_keep_all_eight_entries_in_order(tmp_path: P
         for message_id in ids:
             await house.channel.reply(message_id)
         records = await house.records("user", "assistant")
-        entries = await StoreTimeline(house.store).entries(ThreadKey.decode(THREAD), after=0, limit=50)
+        timeline = StoreTimeline(house.store, SystemClock())
+        entries = await timeline.entries(ThreadKey.decode(THREAD), after=0, limit=50)
 
     expected = [pair for text in _TEXTS for pair in (("user", text), ("assistant", f"You said: {text}"))]
     assert [(record.kind, record.body["text"]) for record in records] == expected

@@ -93,6 +93,7 @@ function receive(frame) {
       return;
     case 'accepted':
       outbox.remove(frame.client_id);
+      store.questions.accepted(frame.client_id);
       store.accepted(frame);
       return;
     case 'event':
@@ -138,7 +139,7 @@ function problem({ code, message, client_id: clientId }) {
     if (!item.audio) outbox.remove(clientId);
     store.update(item, { state: 'failed', problem: message, place: store.highest + 0.5 });
     status.announce(`Not sent: ${message}`);
-  } else if (!['wrong_token', 'too_many_attempts', 'hello_timeout'].includes(code)) {
+  } else if (store.questions.refused(clientId, code) || !['wrong_token', 'too_many_attempts', 'hello_timeout'].includes(code)) {
     status.tell(message);
   }
 }
@@ -233,7 +234,11 @@ function discard(item) {
 /** @param {Item} item @param {string} choice */
 function choose(item, choice) {
   const interaction = item.approval?.interaction ?? '';
-  if (connection.send({ type: 'approval', client_id: newClientId(), interaction, choice })) return;
+  const clientId = newClientId();
+  if (connection.send({ type: 'approval', client_id: clientId, interaction, choice })) {
+    store.questions.answering(item, clientId);
+    return;
+  }
   status.tell('Not connected just now. Answer again when the connection is back.');
 }
 

@@ -27,7 +27,16 @@
  * @property {number} seconds length of a voice note
  * @property {Blob | null} audio the voice note, while this page still has it
  * @property {number} place where a row without `entryId` stands; 0 is at the end
- * @property {{ interaction: string, tool: string, options: string[], choice: string, open: boolean } | null} approval
+ * @property {Approval | null} approval
+ *
+ * @typedef {object} Approval a question that a person answers
+ * @property {string} interaction
+ * @property {string} tool what asks: a tool, or the step of a paused run
+ * @property {string[]} options
+ * @property {string} choice what was chosen
+ * @property {boolean} open it can be answered
+ * @property {boolean} sent an answer is on its way
+ * @property {boolean} paused a paused run asks: its turn is over, and the answer begins another
  */
 
 let made = 0;

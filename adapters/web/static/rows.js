@@ -128,16 +128,17 @@ function sessionContent(item) {
 
 /** @param {Item} item @param {RowActions} actions */
 function approvalContent(item, actions) {
-  const { tool, options, choice, open } = /** @type {NonNullable<Item['approval']>} */ (item.approval);
-  const title = el('p', { class: 'title' }, `May I use ${tool}?`);
+  const { tool, options, choice, open, sent, paused } = /** @type {NonNullable<Item['approval']>} */ (item.approval);
+  const title = el('p', { class: 'title' }, paused ? 'I wait for your answer' : `May I use ${tool}?`);
   const reason = item.text && el('p', { dir: 'auto' }, item.text);
+  const label = paused ? `Answer to: ${item.text || tool}` : `Answer for ${tool}`;
   const buttons = options.map((option) => {
-    const button = el('button', { type: 'button', class: 'choice', 'data-choice': option }, option);
+    const button = el('button', { type: 'button', class: 'choice', 'data-choice': option, disabled: sent }, option);
     button.addEventListener('click', () => actions.choose(item, option));
     return button;
   });
   const ended = el('p', { class: 'meta' }, choice ? `Answered: ${choice}` : 'No longer open');
-  const foot = open ? el('div', { class: 'choices', role: 'group', 'aria-label': `Answer for ${tool}` }, ...buttons) : ended;
+  const foot = open ? el('div', { class: 'choices', role: 'group', 'aria-label': label }, ...buttons) : ended;
   return [icon('shield'), el('div', { class: 'body' }, title, reason, foot)];
 }
 

@@ -7,6 +7,7 @@
 
 import { activityOf } from './activity.js';
 import { newItem } from './items.js';
+import { Questions } from './questions.js';
 
 /** @typedef {import('./items.js').Item} Item */
 /** @typedef {import('./items.js').Role} Role */
@@ -26,6 +27,7 @@ export class ConversationStore {
     this.byClient = new Map();
     /** @type {Set<string>} ids of the messages being answered now */
     this.active = new Set();
+    this.questions = new Questions(this);
     /** Highest durable line, the `after` of the next hello. */
     this.highest = 0;
   }
@@ -86,10 +88,12 @@ export class ConversationStore {
   /** A connection opens: whatever was half written is shown again only if the gateway says so. */
   beginHistory() {
     this.active.clear();
+    this.questions.beginHistory();
   }
 
   /** The history is complete: half-written answers that the gateway did not mention are over. */
   endHistory() {
+    this.questions.endHistory();
     let ended = 0;
     for (const item of this.items.values()) {
       if (item.role !== 'user' && item.role !== 'approval' && item.entryId > ended) ended = item.entryId;
@@ -97,7 +101,6 @@ export class ConversationStore {
     for (const item of [...this.items.values()]) {
       if (this.active.has(item.messageId)) continue;
       if (item.streaming) this.remove(item);
-      else if (item.role === 'approval') this.#closeApproval(item, '');
       else if (item.role === 'user' && item.messageId && item.state !== 'answered') {
         // Turns run one after the other: a line before the last answer has had its turn.
         this.update(item, { state: item.entryId > 0 && item.entryId < ended ? 'answered' : 'queued' });
@@ -157,12 +160,10 @@ export class ConversationStore {
         this.#fail(event);
         return;
       case 'approval_required':
-        this.#ask(event);
+        this.questions.ask(event);
         return;
       case 'approval_resolved':
-        for (const item of this.items.values()) {
-          if (item.approval?.interaction === event.interaction_id) this.#closeApproval(item, event.choice);
-        }
+        this.questions.resolve(event);
         return;
       default: {
         const words = activityOf(event);
@@ -211,21 +212,6 @@ export class ConversationStore {
     this.#finish(messageId, 'error');
   }
 
-  /** @param {Record<string, any>} event `approval_required` */
-  #ask(event) {
-    this.add({
-      role: 'approval',
-      messageId: event.message_id,
-      text: event.reasoning,
-      approval: { interaction: event.interaction_id, tool: event.tool_name, options: event.options, choice: '', open: true },
-    });
-  }
-
-  /** @param {Item} item @param {string} choice */
-  #closeApproval(item, choice) {
-    if (item.approval?.open) this.update(item, { approval: { ...item.approval, choice, open: false } });
-  }
-
   /** The message has its outcome. @param {string} messageId @param {Role} role */
   #finish(messageId, role) {
     this.active.delete(messageId);
@@ -233,9 +219,7 @@ export class ConversationStore {
     if (stream?.streaming && role !== 'assistant') this.remove(stream);
     const user = this.find(messageId, 'user');
     if (user) this.update(user, { state: 'answered' });
-    for (const item of this.items.values()) {
-      if (item.role === 'approval' && item.messageId === messageId) this.#closeApproval(item, '');
-    }
+    this.questions.finish(messageId, role === 'error');
   }
 
   /** @param {Item} user */
@@ -272,6 +256,8 @@ export class ConversationStore {
   #sortKey(item) {
     if (item.entryId > 0) return [item.entryId, 0, 0];
     if (item.place > 0) return [item.place, 0, 0];
+    const asking = item.approval ? this.find(item.messageId, 'assistant') : undefined;
+    if (asking?.entryId) return [asking.entryId, 0, 1];
     const user = item.role === 'user' ? undefined : this.find(item.messageId, 'user');
     if (!user || !item.messageId) return [Infinity, item.uid, 0];
     const [first, second] = this.#sortKey(user);

@@ -1,0 +1,109 @@
+/**
+ * The questions of the conversation that a person answers with a choice: which are open, and whose
+ * answers are on their way. Their rows are items of the store; it draws nothing and sends nothing.
+ *
+ * @module questions
+ */
+
+/** @typedef {import('./items.js').Item} Item */
+
+/** The browser's timers reach no further; the gateway refuses what comes too late. */
+const LONGEST_TIMER_S = 2_000_000;
+
+export class Questions {
+  /** @param {import('./store.js').ConversationStore} store */
+  constructor(store) {
+    this.store = store;
+    /** @type {Set<string>} those that the gateway has named since the connection opened */
+    this.named = new Set();
+    /** @type {Map<string, Item>} those whose answers this connection has sent, by the frame's key */
+    this.sent = new Map();
+  }
+
+  /** A connection opens: the gateway names what is open. */
+  beginHistory() {
+    this.named.clear();
+    this.sent.clear();
+  }
+
+  /** The history is complete: what the gateway did not name is not open any more. */
+  endHistory() {
+    for (const item of this.#open()) {
+      if (!this.named.has(item.approval?.interaction ?? '')) this.#close(item);
+    }
+  }
+
+  /** @param {Record<string, any>} event `approval_required` */
+  ask({ message_id: messageId, interaction_id: interaction, tool_name: tool, reasoning, options, timeout_s: seconds }) {
+    this.named.add(interaction);
+    const known = this.#find(interaction);
+    if (known?.approval?.choice) return;
+    const paused = !this.store.active.has(messageId);
+    const approval = { interaction, tool, options, choice: '', open: true, sent: false, paused };
+    const at = this.store.find(messageId, 'assistant')?.at ?? Date.now() / 1000;
+    const item = known ?? this.store.add({ role: 'approval', messageId, text: reasoning, at, approval });
+    if (known) this.store.update(known, { approval });
+    if (seconds > 0 && seconds < LONGEST_TIMER_S) setTimeout(() => this.#close(item), seconds * 1000);
+  }
+
+  /** @param {Record<string, any>} event `approval_resolved` */
+  resolve({ interaction_id: interaction, choice }) {
+    const item = this.#find(interaction);
+    if (item) this.#change(item, { choice, open: false });
+  }
+
+  /** A message has its outcome: of its questions, only those of a run that waits are left. @param {string} messageId @param {boolean} failed */
+  finish(messageId, failed) {
+    for (const item of this.#open()) {
+      if (item.messageId !== messageId) continue;
+      if (failed) this.#close(item);
+      else this.#change(item, { paused: true });
+    }
+  }
+
+  /** An answer has been sent. @param {Item} item @param {string} clientId the frame's key */
+  answering(item, clientId) {
+    this.sent.set(clientId, item);
+    this.#change(item, { sent: true });
+  }
+
+  /** An answer counts. @param {string} clientId */
+  accepted(clientId) {
+    this.sent.delete(clientId);
+  }
+
+  /**
+   * A frame did not count.
+   *
+   * @param {string} clientId @param {string} code
+   * @returns {boolean} whether it was an answer to a question
+   */
+  refused(clientId, code) {
+    const item = this.sent.get(clientId);
+    if (!item) return false;
+    this.sent.delete(clientId);
+    // A refusal is final: it was answered elsewhere, or its time is over.
+    if (code === 'refused') this.#close(item);
+    else this.#change(item, { sent: false });
+    return true;
+  }
+
+  /** @param {string} interaction */
+  #find(interaction) {
+    return [...this.store.items.values()].find((item) => item.approval?.interaction === interaction);
+  }
+
+  #open() {
+    return [...this.store.items.values()].filter((item) => item.approval?.open);
+  }
+
+  /** @param {Item} item */
+  #close(item) {
+    if (item.approval?.open) this.#change(item, { open: false });
+  }
+
+  /** @param {Item} item @param {Partial<import('./items.js').Approval>} fields */
+  #change(item, fields) {
+    if (item.approval && this.store.items.has(item.uid)) this.store.update(item, { approval: { ...item.approval, ...fields } });
+  }
+}
