@@ -154,6 +154,7 @@ def _edges(graph: GraphStructure[Any, Any]) -> Iterator[str]:
             if target and target != END and target not in graph.nodes:
                 yield f"edge {edge.source} -> {target}: no such node; name one of the graph's nodes or END"
         yield from _condition(edge)
+        yield from _state_keys(f"edge {edge.source} -> {edge.target}: mapping", edge.mapping)
 
 
 def _route(edge: EdgeSpec, route: Route) -> Iterator[str]:

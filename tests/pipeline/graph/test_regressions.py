@@ -6,7 +6,10 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, cast
 
+import pytest
+
 from pipeline.domain.clock import ManualClock
+from pipeline.domain.errors import GraphError
 from pipeline.graph.decisions import NodeResult, State
 from pipeline.graph.elements import END, EdgeSpec, FanOut, LlmDecide, OnSuccess, Route, When
 from pipeline.graph.events import BranchesJoined, GraphEvent, NodeCompleted, NodeStarted
@@ -235,3 +238,15 @@ async def test_whoever_is_asked_for_the_way_cannot_write_into_the_state() -> Non
         problems += outcome.nodes["a"].edge_errors
         assert len(problems) == 1
         assert "does not support item assignment" in problems[0]
+
+
+@pytest.mark.parametrize("key", ["answers", "failure", "fanout"])
+def test_a_mapping_cannot_pretend_to_be_the_engine(key: str) -> None:
+    edge = EdgeSpec(source="a", target="b", mapping={key: "text"})
+    with pytest.raises(GraphError, match=f"edge a -> b: mapping {key}: the engine owns this key"):
+        GraphSpec(
+            name="g",
+            entry="a",
+            nodes={"a": _idle, "b": _idle},
+            edges=(edge, EdgeSpec(source="b", target=END)),
+        )
