@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 from gateway.timeline import StoreTimeline
-from pipeline.domain.clock import SystemClock
+from pipeline.domain.clock import ManualClock, SystemClock
 from pipeline.domain.ids import ThreadKey
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
+from tests.support.gate_graph import OPTIONS, PROMPT, Ledger, answer_to, gate_graph
 from tests.support.house import THREAD, open_house
 from voice.scripted import ScriptedTranscriber
 
@@ -36,3 +38,33 @@ async def test_a_waiting_message_is_shown_until_its_words_are_on_record(tmp_path
         assert roles == ["user", "assistant", "user", "assistant"]
         newest = await timeline.entries(key, after=0, limit=1)
         assert [e.text for e in newest] == ["You said: typed"]
+
+
+async def test_an_open_question_is_the_event_that_asked_it_until_it_is_answered(tmp_path: Path) -> None:
+    key = ThreadKey.decode(THREAD)
+    graph = gate_graph(Ledger(tmp_path / "ledger"))
+    async with open_house(tmp_path, graph=graph) as house:
+        message_id = (await house.channel.say("pay")).message_id
+        await house.channel.reply(message_id)
+        asked = [event for event in house.channel.events_of(message_id) if event.type == "approval_required"]
+    async with open_house(tmp_path, graph=graph) as house:
+        timeline = StoreTimeline(house.store, SystemClock())
+        (question,) = await timeline.questions(key)
+        assert [question] == asked
+        assert (question.reasoning, question.options, question.timeout_s) == (PROMPT, OPTIONS, 0.0)
+        assert await timeline.questions(replace(key, chat="c2")) == ()
+        await house.channel.bring(answer_to(question.interaction_id, "deny"))
+        assert await timeline.questions(key) == ()
+
+
+async def test_an_open_question_has_only_the_time_that_is_left(tmp_path: Path) -> None:
+    clock = ManualClock()
+    key = ThreadKey.decode(THREAD)
+    graph = gate_graph(Ledger(tmp_path / "ledger"), expires_s=60)
+    async with open_house(tmp_path, graph=graph, clock=clock) as house:
+        await house.channel.reply((await house.channel.say("pay")).message_id)
+        timeline = StoreTimeline(house.store, clock)
+        clock.step_wall(45)
+        assert [question.timeout_s for question in await timeline.questions(key)] == [15.0]
+        clock.step_wall(15)
+        assert await timeline.questions(key) == ()

@@ -166,6 +166,11 @@ class WebChat:
         """Send `stop`, `new` or `help`."""
         await self._send({"type": "command", "client_id": client_id, "name": name})
 
+    async def send_approval(self, client_id: str, interaction: str, choice: str) -> None:
+        """Answer a question."""
+        frame = {"type": "approval", "client_id": client_id, "interaction": interaction, "choice": choice}
+        await self._send(frame)
+
     async def send_voice(self, client_id: str, data: bytes, *, mime: str) -> None:
         """Send a voice note: the announcement and its binary frame."""
         await self._send({"type": "voice", "client_id": client_id, "mime": mime, "size": len(data)})

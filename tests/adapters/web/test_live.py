@@ -106,6 +106,42 @@ async def test_an_answer_in_progress_is_given_to_a_newcomer_with_its_open_questi
     assert [frame["type"] for frame in later] == ["welcome", "ready"]
 
 
+async def test_the_questions_of_paused_runs_come_before_ready_whatever_is_shown_already(
+    tmp_path: Path,
+) -> None:
+    harness = WebHarness(tmp_path)
+    harness.timeline.add(THREAD, line(1, "m_1", "user", "pay"))
+    harness.timeline.add(THREAD, line(2, "m_1", "assistant", "Send 100?"))
+    harness.timeline.asked[THREAD] = [
+        ApprovalRequired(
+            session_id="ses_1",
+            message_id="m_1",
+            interaction_id="int_1",
+            tool_name="ask",
+            reasoning="Send 100?",
+            options=("approve", "deny"),
+            timeout_s=0.0,
+        )
+    ]
+    async with serving(harness) as browser:
+        _, frames = await browser.open()
+        _, again = await browser.open(after=2)
+        _, stranger = await browser.open(chat=None)
+    assert [frame["type"] for frame in frames] == ["welcome", "entry", "entry", "event", "ready"]
+    assert [frame["type"] for frame in again] == ["welcome", "event", "ready"]
+    assert again[1]["event"] == {
+        "type": "approval_required",
+        "session_id": "ses_1",
+        "message_id": "m_1",
+        "interaction_id": "int_1",
+        "tool_name": "ask",
+        "reasoning": "Send 100?",
+        "options": ["approve", "deny"],
+        "timeout_s": 0.0,
+    }
+    assert [frame["type"] for frame in stranger] == ["welcome", "ready"]
+
+
 async def test_an_answer_that_is_in_the_history_has_no_snapshot_although_its_event_is_late(
     tmp_path: Path,
 ) -> None:
