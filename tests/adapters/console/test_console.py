@@ -3,109 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from adapters.channel import Acceptance, OutboundReply
-from adapters.console.adapter import THREAD, ConsoleAdapter, ConsoleSettings
-from pipeline.domain.clock import ManualClock
+from adapters.channel import OutboundReply
+from adapters.console.adapter import THREAD
 from pipeline.domain.errors import InvalidInput, MediaUnavailable, StorageError
 from pipeline.domain.events import (
-    ApprovalRequired,
-    ApprovalResolved,
     ErrorEvent,
     LlmToken,
-    ResponseComplete,
     TranscriptReady,
-    TurnStarted,
 )
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import ApprovalReply, Inbound, InboundMessage, MediaRef, SessionCommand
-from pipeline.domain.timeline import EntryRole, TimelineEntry
-from tests.adapters.fakes import MemoryInbox, MemoryTimeline
-
-Turn = Callable[["Bot", Inbound], Awaitable[None]]
-
-
-class Terminal:
-    """Lines typed ahead, and everything that was written."""
-
-    def __init__(self, *lines: str) -> None:
-        self._lines = lines
-        self.text = ""
-        self.broken = False
-
-    def write(self, text: str) -> None:
-        if self.broken:
-            raise BrokenPipeError(32, "Broken pipe")
-        self.text += text
-
-    async def lines(self) -> AsyncIterator[str]:
-        for line in self._lines:
-            yield line
-
-
-class Bot:
-    """The gateway behind the console: accepts, then answers each message in the same breath."""
-
-    def __init__(self, terminal: Terminal, turn: Turn, **options: Any) -> None:
-        settings = ConsoleSettings(
-            interactive=options.pop("interactive", False),
-            text_chars=100,
-            settle_s=options.pop("settle_s", 5.0),
-        )
-        self.timeline = options.pop("timeline", MemoryTimeline())
-        self.lines = options.pop("lines", terminal.lines())
-        self.adapter = ConsoleAdapter(
-            settings, self.timeline, ManualClock(), lines=self.lines, write=terminal.write, **options
-        )
-        self.inbox = MemoryInbox()
-        self._turn = turn
-
-    async def chat(self) -> None:
-        """Run the adapter to its own end."""
-        async with asyncio.timeout(20):
-            await self.adapter.run(self._accept)
-
-    async def _accept(self, item: Inbound) -> Acceptance:
-        acceptance = await self.inbox(item)
-        if acceptance.status == "accepted":
-            await self._turn(self, item)
-        return acceptance
-
-    async def stream(self, message_id: str, *pieces: str) -> None:
-        offset = 0
-        for piece in pieces:
-            event = LlmToken(session_id="s", message_id=message_id, text=piece, offset=offset)
-            await self.adapter.sender_for(THREAD).send_event(event)
-            offset += len(piece)
-
-    async def finish(self, message_id: str, text: str) -> None:
-        event = ResponseComplete(session_id="s", message_id=message_id, content=text, entry_id=1)
-        await self.adapter.sender_for(THREAD).send_event(event)
-        await self.reply(message_id, text)
-
-    async def reply(self, message_id: str, text: str, role: EntryRole = "assistant") -> None:
-        await self.adapter.send(
-            OutboundReply(
-                key=f"{message_id}:{role}",
-                thread=THREAD,
-                message_id=message_id,
-                entry_id=1,
-                role=role,
-                text=text,
-                created_at=1.0,
-            )
-        )
-
-
-async def echo(bot: Bot, item: Inbound) -> None:
-    assert isinstance(item, InboundMessage)
-    await bot.stream(item.message_id, "you said ", item.text)
-    await bot.finish(item.message_id, f"you said {item.text}")
+from pipeline.domain.messages import Inbound, InboundMessage, MediaRef, SessionCommand
+from pipeline.domain.timeline import TimelineEntry
+from tests.adapters.console.harness import Bot, Terminal, echo
+from tests.adapters.fakes import MemoryTimeline
 
 
 async def test_piped_lines_are_messages_and_each_answer_is_printed_once() -> None:
@@ -312,111 +226,6 @@ async def test_only_readable_files_within_the_limit_can_be_downloaded(tmp_path: 
         await adapter.download(MediaRef(channel="console", handle=str(note)), max_bytes=4)
     with pytest.raises(MediaUnavailable):
         await adapter.download(MediaRef(channel="web", handle=str(note)), max_bytes=10)
-
-
-async def test_a_question_is_answered_by_typing_one_of_its_choices() -> None:
-    async def turn(bot: Bot, item: Inbound) -> None:
-        sender = bot.adapter.sender_for(THREAD)
-        ids = {"session_id": "s", "message_id": bot.inbox.items[0].message_id}
-        if isinstance(item, InboundMessage):
-            question = ApprovalRequired(
-                **ids,
-                interaction_id="int_1",
-                tool_name="shell",
-                reasoning="it writes",
-                options=("Allow", "Deny"),
-                timeout_s=60.0,
-            )
-            await sender.send_event(TurnStarted(**ids))
-            await sender.send_event(question)
-        else:
-            assert isinstance(item, ApprovalReply)
-            assert (item.interaction_id, item.choice) == ("int_1", "Deny")
-            await sender.send_event(ApprovalResolved(**ids, interaction_id="int_1", choice="Deny"))
-            await bot.finish(bot.inbox.items[0].message_id, "then not")
-
-    terminal = Terminal("write it", " deny ")
-    await Bot(terminal, turn).chat()
-    assert terminal.text == (
-        "shell needs your approval: it writes\nType Allow or Deny within 60 seconds.\n"
-        "approval: Deny\nthen not\n"
-    )
-
-
-def _asked(message_id: str, interaction_id: str = "int_1", words: str = "Send 100?") -> ApprovalRequired:
-    return ApprovalRequired(
-        session_id="s",
-        message_id=message_id,
-        interaction_id=interaction_id,
-        tool_name="ask",
-        reasoning=words,
-        options=("Approve", "Deny"),
-        timeout_s=0.0,
-    )
-
-
-async def test_a_paused_run_is_answered_after_its_turn_and_other_messages_in_between() -> None:
-    async def turn(bot: Bot, item: Inbound) -> None:
-        sender = bot.adapter.sender_for(THREAD)
-        if isinstance(item, ApprovalReply):
-            ids = {"session_id": "s", "message_id": item.message_id}
-            choice = item.choice
-            await sender.send_event(
-                ApprovalResolved(**ids, interaction_id=item.interaction_id, choice=choice)
-            )
-            await bot.finish(item.message_id, f"then {choice}")
-        elif isinstance(item, InboundMessage) and item.text == "pay":
-            await sender.send_event(_asked(item.message_id))
-            await bot.finish(item.message_id, "Send 100? (Approve / Deny)")
-        else:
-            await echo(bot, item)
-
-    terminal = Terminal("pay", "why approve?", "APPROVE", "approve")
-    bot = Bot(terminal, turn)
-    await bot.chat()
-    assert terminal.text == (
-        "ask needs your approval: Send 100?\nType Approve or Deny.\n"
-        "Send 100? (Approve / Deny)\nyou said why approve?\n"
-        "approval: Approve\nthen Approve\nyou said approve\n"
-    )
-    assert [type(item) for item in bot.inbox.items] == [
-        InboundMessage,
-        InboundMessage,
-        ApprovalReply,
-        InboundMessage,
-    ]
-
-
-async def test_the_questions_of_an_earlier_run_are_asked_again_one_after_the_other() -> None:
-    async def turn(bot: Bot, item: Inbound) -> None:
-        await bot.finish(item.message_id, f"took {getattr(item, 'interaction_id', 'a message')}")
-
-    timeline = MemoryTimeline()
-    timeline.asked[THREAD] = [_asked("m_1"), _asked("m_2", "int_2", "Send 200?")]
-    terminal = Terminal("deny", "approve")
-    await Bot(terminal, turn, timeline=timeline).chat()
-    assert terminal.text == (
-        "ask needs your approval: Send 100?\nType Approve or Deny.\n"
-        "took int_1\n"
-        "ask needs your approval: Send 200?\nType Approve or Deny.\n"
-        "took int_2\n"
-    )
-
-
-async def test_a_refused_answer_closes_the_question_and_the_word_is_a_message_again() -> None:
-    timeline = MemoryTimeline()
-    timeline.asked[THREAD] = [_asked("m_1")]
-    terminal = Terminal()
-
-    async def lines() -> AsyncIterator[str]:
-        bot.inbox.refuse = "This question has expired; nothing was done."
-        yield "deny"
-        bot.inbox.refuse = None
-        yield "deny"
-
-    bot = Bot(terminal, echo, timeline=timeline, lines=lines())
-    await bot.chat()
-    assert terminal.text.endswith("not sent: This question has expired; nothing was done.\nyou said deny\n")
 
 
 async def test_messages_of_an_earlier_run_are_waited_for_first() -> None:
