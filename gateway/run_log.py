@@ -75,8 +75,12 @@ class StoreRunLog:
             self._writes.append(self._store.append(self._lease, [self._row(to_rows(records))]))
 
     def _drop_written(self) -> None:
-        self._writes = [write for write in self._writes if not write.done() or write.exception() is not None]
+        self._writes = [write for write in self._writes if not _written(write)]
 
     def _note_run(self, record: Mapping[str, Any]) -> None:
         if "head" in record:
             self.run_id = record["head"]["run"]
+
+
+def _written(write: asyncio.Future[tuple[int, ...]]) -> bool:
+    return write.done() and not write.cancelled() and write.exception() is None

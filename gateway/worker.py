@@ -16,6 +16,7 @@ from gateway.tasks import Supervisor
 from gateway.turns import TurnRunner
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import FenceLost, StorageError
+from pipeline.graph.control import asked_to_stop
 from pipeline.runtime.stopping import StopSignal
 
 _log = logging.getLogger(__name__)
@@ -126,6 +127,11 @@ class Worker:
                     _log.warning("thread taken over", extra={"thread_key": thread})
                 except StorageError:
                     _log.exception("thread waits for the store", extra={"thread_key": thread})
+                except asyncio.CancelledError:
+                    if asked_to_stop():
+                        raise
+                    # Something that the turn waited for was cancelled, not this runner.
+                    _log.exception("thread tries again", extra={"thread_key": thread})
                 except Exception:  # noqa: BLE001 - a thread whose runner dies would wait for ever
                     _log.exception("thread tries again", extra={"thread_key": thread})
                 failures += 1

@@ -51,6 +51,8 @@ _OUTDATED_WORDS = (
     "The assistant has changed since it asked this and cannot go on. Please send your message again."
 )
 
+_OVER_WORDS = "This question is no longer open: the assistant has ended without your answer."
+
 
 class Pipeline:
     """The shared pipeline of all channels. One instance serves every thread at once."""
@@ -168,7 +170,8 @@ class Pipeline:
                 _log.warning("a run cannot be resumed", extra={"code": error.code, "reason": str(error)})
                 if answers:
                     # Begun anew, it would do a second time what it did before it asked.
-                    raise TurnFailed(error.code, _OUTDATED_WORDS) from error
+                    words = _OVER_WORDS if isinstance(error, RunEnded) else _OUTDATED_WORDS
+                    raise TurnFailed(error.code, words) from error
         log = turn.journal.run_log()
         return await self._executor.run({}, context, listener=turn.on_graph_event, log=log)
 

@@ -192,7 +192,7 @@ def _enter(run: Run, record: Record) -> None:
     frame = run.frames[record.get("frame", "")]
     if frame.status != "ready" or frame.node != record["node"]:
         raise ValueError(f"{record['node']} is entered where {frame.node} was to come")
-    child = subgraph_frame(frame)
+    child = subgraph_frame(frame, revisited=run.visits(frame.label) > 0)
     frame.status = "inside"
     frame.children = {frame.node: child}
     run.frames[child.id] = child

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Mapping
 from functools import partial
 from typing import Any, Final
 
+from pipeline.domain.errors import GraphError
 from pipeline.graph.decisions import Next, NodeDecision, NodeResult, State
 from pipeline.graph.events import NodeRetried
 from pipeline.graph.frames import NO_INPUTS, Frame
@@ -14,7 +16,7 @@ from pipeline.graph.records import Record, about
 from pipeline.graph.step import Step, enter_step, leave_step
 from pipeline.graph.structure import NodeSpec
 from pipeline.graph.surroundings import Surroundings
-from pipeline.graph.visit import Visited, failure_of, missing_reads, take
+from pipeline.graph.visit import Visited, failure_of, missing_reads, node_error, take
 
 _NEXT: Final = Next()
 
@@ -69,29 +71,43 @@ class Attempts:
                 result = await (call if spec.timeout_s is None else self._within(spec.timeout_s, call))
                 update, decision = take(frame, spec, result), result.decision
                 failure = reported(frame, result, attempt) if result.error else None
-            except Exception as error:  # noqa: BLE001 - whatever a node raises is that node's failure
+            except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001 - the node's, unless ours
+                error = node_error(frame.label, raised)
                 around.recorder.raise_failure()
                 failure = _raised(frame, spec, error, attempt)
             finally:
                 leave_step(token)
             seconds += around.clock.monotonic() - began
             if failure is None:
-                self.steps.pop(frame.id, None)
+                self.end(frame)
                 return Visited(update, decision, None, attempt, seconds, missing)
 
     def _worth_another(self, frame: Frame, spec: NodeSpec[Any, Any], failure: Failure, attempt: int) -> bool:
         self._around.raise_if_cut_off()
-        self.steps.pop(frame.id, None)
+        self.end(frame)
         gone = self._around.run.frames.get(frame.id) is not frame
         return not gone and attempt < spec.attempts and _worth_another(spec, failure)
 
     def step(self, frame: Frame, visit: int, attempt: int) -> Step:
-        """The step of the attempt in progress, made when it is first asked for."""
+        """The step of the attempt in progress, made when it is first asked for.
+
+        Raises GraphError for an attempt that is over: what a node leaves running has no step any more.
+        """
         step = self.steps.get(frame.id)
-        if step is None or step.frame is not frame or (step.visit, step.attempt) != (visit, attempt):
-            step = Step(self._around.run.id, frame, visit, attempt, self._around.recorder)
-            self.steps[frame.id] = step
+        if step is not None and step.frame is frame and (step.visit, step.attempt) == (visit, attempt):
+            return step
+        newer = step is not None and step.frame is frame
+        if newer or self._around.run.visits(frame.label) >= visit:
+            raise GraphError(f"node {frame.label}: attempt {attempt} of visit {visit} is over")
+        step = Step(self._around.run.id, frame, visit, attempt, self._around.recorder)
+        self.steps[frame.id] = step
         return step
+
+    def end(self, frame: Frame) -> None:
+        """The attempt in progress is over."""
+        step = self.steps.pop(frame.id, None)
+        if step is not None:
+            step.over = True
 
     async def _within(self, seconds: float, call: Awaitable[NodeResult]) -> NodeResult:
         deadline = self._around.clock.timeout(seconds)

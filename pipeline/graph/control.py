@@ -9,6 +9,13 @@ from contextlib import contextmanager
 from pipeline.domain.errors import GraphError
 
 
+def asked_to_stop() -> bool:
+    """Whether somebody wants the current task to end: a CancelledError without it comes from something
+    else that was cancelled, and that the task happened to wait for."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
+
+
 class Interruption:
     """A stop button for a part of a task. `request` may come before, during or after that part.
 

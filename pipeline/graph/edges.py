@@ -7,6 +7,7 @@ edge, else every `Always` edge. A `Route` stands alone. (docs/adr/0018 says why.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -14,6 +15,7 @@ from typing import Any
 
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import GraphError
+from pipeline.graph.control import asked_to_stop
 from pipeline.graph.decisions import State
 from pipeline.graph.elements import (
     Always,
@@ -172,7 +174,9 @@ async def _decided(
         async with asking.clock.timeout(asking.seconds):
             choice = await asking.decider.decide(question)
             target = choice.target.strip()
-    except Exception as error:  # noqa: BLE001 - whatever the decider raises, the declared fallback stands
+    except (Exception, asyncio.CancelledError) as error:
+        if isinstance(error, asyncio.CancelledError) and asked_to_stop():
+            raise
         ways.problems.append((fallback.target, f"the decider failed: {type(error).__name__}: {error}"))
         return fallback
     chosen = next((edge for edge in edges if edge.target == target), None)

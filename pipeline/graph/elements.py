@@ -99,7 +99,8 @@ class Limits:
     """
 
     max_steps: int = 200
-    """Node executions in one run (cross-seed rule: a total cap beside the consecutive one)."""
+    """Node visits in one run, skipped ones included (cross-seed rule: a total cap beside the consecutive
+    one)."""
     max_consecutive: int = 40
     """Executions of the same node in a row (seed 0: MAX_CONSECUTIVE_LOOP)."""
     max_seconds: float | None = None

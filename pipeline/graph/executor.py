@@ -7,6 +7,7 @@ nothing, and knows no session. It swallows no cancellation from outside.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -20,6 +21,7 @@ from pipeline.graph.control import RunAborted, RunControl
 from pipeline.graph.decisions import ContextT, State, StateT
 from pipeline.graph.edges import Asking, Ways, ways_after_failure
 from pipeline.graph.events import Listener, RunCompleted
+from pipeline.graph.merging import RESERVED
 from pipeline.graph.outcome import Answer, Failure, RunOutcome, RunStatus, StopReason
 from pipeline.graph.plain import freeze_update
 from pipeline.graph.ports import Decider, PhaseHook, RunLog
@@ -72,7 +74,8 @@ class Executor(Generic[ContextT, StateT]):
         """Walk the graph until it ends, pauses or fails.
 
         `inputs` go into the state and on record. `base` is state from before this run that is not recorded
-        again, as an earlier outcome's `state`; resuming needs the same one. `entry` names an entry point.
+        again, as an earlier outcome's `state`; resuming needs the same one. A read-only view is taken for
+        one of these and not copied; anything else is. `entry` names an entry point.
         A node's failure is in the outcome. Raises GraphError for inputs that are not plain data or an
         unknown entry, and whatever the log or the listener raises.
         """
@@ -81,6 +84,9 @@ class Executor(Generic[ContextT, StateT]):
             raise GraphError(f"graph {graph.name} has no entry point {entry}")
         node = graph.entry_points[entry] if entry else graph.entry
         frozen = freeze_update(inputs, "the inputs")
+        if not RESERVED.isdisjoint(frozen):
+            key = min(RESERVED & frozen.keys())
+            raise GraphError(f"the inputs have the key {key}, which only the engine writes")
         values = seeded(graph, _trusted(base), frozen)
         run = Run.begin(run_id or new_id("run"), graph, values, node)
         head: Head = {
@@ -116,9 +122,8 @@ class Executor(Generic[ContextT, StateT]):
             raise RunEnded(f"run {run.id} is over and cannot be resumed")
         _check_answers(run, answers, self._clock.now())
         recorder = RunRecorder(run, replayed.head, log, listener, self._first_snapshot)
-        if replayed.void:
-            recorder.write({"do": "resume", "kept": replayed.kept}, "resume", "")
-        return await self._conduct(run, recorder, context, control or RunControl(), answers)
+        kept = replayed.kept if replayed.void else None
+        return await self._conduct(run, recorder, context, control or RunControl(), answers, kept)
 
     async def _conduct(
         self,
@@ -127,8 +132,12 @@ class Executor(Generic[ContextT, StateT]):
         context: ContextT,
         control: RunControl,
         answers: Sequence[Answer],
+        kept: int | None = None,
     ) -> RunOutcome:
-        """One call, from the first node to exactly one completion event."""
+        """One call, from the first node to exactly one completion event.
+
+        `kept` is how many records of a resumed run count, when those behind them do not.
+        """
         limits = self._graph.limits
         around = Surroundings(
             run=run,
@@ -144,16 +153,16 @@ class Executor(Generic[ContextT, StateT]):
         )
         walk = Walk(around)
         try:
+            if kept is not None:
+                recorder.write({"do": "resume", "kept": kept}, "resume", "")
             status, reason, error = await self._walked(walk, control, answers)
             await _close(walk, status, reason)
         except BaseException as caught:  # noqa: BLE001 - one completion event, then it goes on its way
             recorder.cut_off({} if isinstance(caught, Exception) else walk.attempts.kept())
             cause = _leaf(caught)
-            ended: tuple[RunStatus, StopReason] = (
-                ("failed", "error") if isinstance(caught, Exception) else ("cancelled", "aborted")
-            )
-            outcome = _outcome(walk, *ended, _failure_outside(cause))
-            await recorder.emit(RunCompleted(outcome))
+            # Whatever the listener makes of it, what ended the call is what goes on.
+            with contextlib.suppress(Exception):
+                await recorder.emit(RunCompleted(_cut_off(walk, cause)))
             raise cause from None
         outcome = _outcome(walk, status, reason, error)
         await recorder.emit(RunCompleted(outcome))
@@ -186,6 +195,15 @@ class Executor(Generic[ContextT, StateT]):
                 return "failed", cause.reason, Failure(node="", code=cause.reason, message=str(cause))
             raise cause from None
         return _verdict(walk)
+
+
+def _cut_off(walk: Walk, cause: BaseException) -> RunOutcome:
+    """How a call ends that something outside of the graph has ended."""
+    if isinstance(cause, Exception):
+        return _outcome(walk, "failed", "error", _failure_outside(cause))
+    if walk.around.recorder.finished:
+        return _outcome(walk, *_verdict(walk))  # It came too late: the run is on record as over.
+    return _outcome(walk, "cancelled", "aborted", None)
 
 
 def _verdict(walk: Walk) -> tuple[RunStatus, StopReason, Failure | None]:
@@ -281,10 +299,8 @@ def _trusted(base: State) -> State:
     return base if isinstance(base, MappingProxyType) else freeze_update(base, "the base state")
 
 
-def _failure_outside(error: BaseException) -> Failure | None:
+def _failure_outside(error: Exception) -> Failure:
     """What went wrong around the graph: the log, the listener, the engine itself."""
-    if not isinstance(error, Exception):
-        return None
     code = getattr(error, "code", "internal")
     return Failure(node="", code=str(code), message=str(error), exception=error)
 

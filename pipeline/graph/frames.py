@@ -132,9 +132,10 @@ def branch_frame(parent: Frame, target: str, join: str, inputs: Mapping[str, Any
     ).at(parent.node if target == END else target)
 
 
-def subgraph_frame(parent: Frame) -> Frame:
+def subgraph_frame(parent: Frame, *, revisited: bool) -> Frame:
     """The inside of the parent's node: it sees the node's `reads`, and its `inputs` as if they were state.
 
+    On a further visit it begins without the node's `nullable` keys, as any node does.
     Raises GraphError where the records of another graph had a subgraph.
     """
     spec = parent.graph.specs[parent.node]
@@ -144,6 +145,8 @@ def subgraph_frame(parent: Frame) -> Frame:
     visible = parent.values
     if spec.reads is not None:
         visible = {key: parent.values[key] for key in spec.reads if key in parent.values}
+    if revisited and spec.nullable:
+        visible = {key: value for key, value in visible.items() if key not in spec.nullable}
     return Frame(
         id=f"{parent.id}/{parent.node}",
         kind="subgraph",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from pipeline.domain.errors import GraphError
 from pipeline.graph.decisions import (
     Continue,
@@ -104,10 +106,11 @@ def phase_update(around: Surroundings, frame: Frame, ways: Ways, output: State, 
         targets=targets,
         # A node that was asked about at a gate is in the path already.
         completed=tuple(around.run.path) if frame.status == "answered" else (*around.run.path, frame.label),
-        outputs=output,
+        outputs=MappingProxyType(output),
     )
     where = "what the phase hook writes"
-    update = freeze_update(around.phase(transition, values, around.context), where)
+    given = around.phase(transition, MappingProxyType(values), around.context)
+    update = freeze_update(given, where)
     if not update.keys().isdisjoint(RESERVED):
         raise GraphError(f"{where}: {min(update.keys() & RESERVED)} is written by the engine only")
     folded(values, frame.channels, update)  # Its channels take it, or the node before has failed.

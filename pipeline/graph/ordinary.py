@@ -7,6 +7,7 @@ turns out not to be ordinary is handed back to them. A property shows that both 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
@@ -20,7 +21,7 @@ from pipeline.graph.frames import Frame
 from pipeline.graph.merging import folded
 from pipeline.graph.step import enter_step, leave_step
 from pipeline.graph.surroundings import Surroundings
-from pipeline.graph.visit import Visited, failure_of, take
+from pipeline.graph.visit import Visited, failure_of, node_error, take
 
 _NO_RESULT: Final = NodeResult()
 
@@ -51,7 +52,8 @@ async def ordinary_step(  # noqa: C901 - in one piece on purpose: a call for eac
         update = take(frame, plan.spec, result)
         if result.error:
             failure = reported(frame, result, 1)
-    except Exception as error:  # noqa: BLE001 - whatever a node raises is that node's failure
+    except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001 - the node's failure, unless ours
+        error = node_error(label, raised)
         recorder.raise_failure()
         failure = failure_of(label, error, 1)
     finally:
@@ -60,7 +62,7 @@ async def ordinary_step(  # noqa: C901 - in one piece on purpose: a call for eac
     if failure is not None:
         return await attempts.visit(frame, plan.spec, view, visit, failure=failure, seconds=seconds)
     if attempts.steps:
-        attempts.steps.pop(frame.id, None)
+        attempts.end(frame)
     if run.frames.get(frame.id) is not frame:
         return None
     values, targets, exits = frame.values, None, plan.exits
@@ -76,7 +78,7 @@ async def ordinary_step(  # noqa: C901 - in one piece on purpose: a call for eac
     if listener is not None:
         if recorder.marks:
             await recorder.tell_marks()
-        await listener(NodeCompleted(label, "next", update, seconds))
+        await listener(NodeCompleted(label, "next", MappingProxyType(update), seconds))
         await listener(EdgeTraversed(label, target))
         if run.joined:
             await recorder.tell_joins(run)

@@ -41,6 +41,8 @@ class RunRecorder:
         """What the log raised."""
         self._refusal: Exception | None = None
         """What the listener raised."""
+        self.finished = False
+        """The log has taken the end of the run."""
         self._snapshot_at = first_snapshot
         while self._snapshot_at <= run.records:
             self._snapshot_at *= 2
@@ -130,6 +132,7 @@ class RunRecorder:
         except Exception as error:
             self._failure = error
             raise
+        self.finished = True
         await self.emit(Checkpointed("end", ""))
 
     def cut_off(self, kept: Mapping[str, Any]) -> None:

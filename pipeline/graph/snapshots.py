@@ -105,7 +105,7 @@ def _load_frame(run: Run, frame: Frame, plain: Mapping[str, Any]) -> None:
     for child_plain in plain["children"]:
         kind: FrameKind = child_plain["kind"]
         if kind == "subgraph":
-            child = subgraph_frame(frame)
+            child = subgraph_frame(frame, revisited=False)
         else:
             child = branch_frame(frame, child_plain["name"], child_plain["join"], {})
         frame.children[child.name] = child

@@ -32,7 +32,7 @@ class Recorder(Protocol):
 class Step:
     """One attempt at one node. Valid until the attempt is over."""
 
-    __slots__ = ("_kept", "_recorder", "attempt", "frame", "node", "run_id", "visit")
+    __slots__ = ("_kept", "_recorder", "attempt", "frame", "node", "over", "run_id", "visit")
 
     def __init__(self, run_id: str, frame: Frame, visit: int, attempt: int, recorder: Recorder) -> None:
         self.run_id = run_id
@@ -43,6 +43,8 @@ class Step:
         """1 for the first of this visit."""
         self.frame = frame
         """The engine's own."""
+        self.over = False
+        """The attempt has ended: nothing is taken from it any more."""
         self._recorder = recorder
         self._kept: Mapping[str, Any] = NO_INPUTS
 
@@ -56,10 +58,13 @@ class Step:
         abort or the run's deadline, and a resumed run runs the node again on it. A result or a failure of
         the node replaces it.
 
-        Later calls replace the keys of earlier ones. Raises GraphError for anything but plain data, for keys
-        that the node may not write, and for what a channel cannot take: nothing may go wrong with it once
-        the node is cut off.
+        Later calls replace the keys of earlier ones. On a channel that combines, what was kept stays, and
+        the node that runs again adds to it: look before writing it once more.
+
+        Raises GraphError for anything but plain data, for keys that the node may not write, and for what a
+        channel cannot take: nothing may go wrong with it once the node is cut off.
         """
+        self._refuse_when_over()
         kept = {**self._kept, **freeze_update(update, f"what node {self.node} keeps")}
         refuse_undeclared(self.node, self.frame.plan.spec, kept)
         folded(self.frame.values, self.frame.channels, kept)
@@ -73,14 +78,15 @@ class Step:
         """Do something outside once in this visit, over crashes and attempts; its result is plain data.
 
         A finished one is not called again: its recorded result is returned. One that had begun when the
-        process died is called again only if `repeatable`, else this raises EffectUnknown. One that raised
-        may be tried again.
+        process died, or the attempt was cut off, is called again only if `repeatable`, else this raises
+        EffectUnknown. One that raised may be tried again.
         """
+        self._refuse_when_over()
         state, result = self.frame.effects.get(key, ("", None))
         if state == "done":
             return result
         if state == "began" and not repeatable:
-            raise EffectUnknown(f"node {self.node}: it is not known whether {key} was done before the crash")
+            raise EffectUnknown(f"node {self.node}: {key} was cut off, and nobody knows whether it was done")
         await self._note(key, "began")
         await self.barrier()
         try:
@@ -92,6 +98,10 @@ class Step:
         result = freeze(given, f"the result of {key}")
         await self._note(key, "done", result)
         return result
+
+    def _refuse_when_over(self) -> None:
+        if self.over:
+            raise GraphError(f"node {self.node}: attempt {self.attempt} of visit {self.visit} is over")
 
     async def _note(self, key: str, state: str, result: Any = None) -> None:
         record: Record = {"do": "effect", "node": self.frame.node, "key": key, "state": state}

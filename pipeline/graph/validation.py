@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from inspect import iscoroutinefunction
 from itertools import chain
 from typing import Any, Final, get_args
 
@@ -170,6 +171,8 @@ def _route(edge: EdgeSpec, route: Route) -> Iterator[str]:
 def _condition(edge: EdgeSpec) -> Iterator[str]:
     label = f"edge {edge.source} -> {edge.target}"
     match edge.when:
+        case When(holds=asked) | Route(choose=asked) if iscoroutinefunction(asked):
+            yield f"{label}: an async function would count as true before it answers; use a plain one"
         case When(holds=str() as text) if not text.strip():
             yield f"{label}: the expression is empty; write a condition, or use Always"
         case When(holds=str() as text):

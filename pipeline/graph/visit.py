@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
 from pipeline.domain.errors import GraphError, ParlourError
+from pipeline.graph.control import asked_to_stop
 from pipeline.graph.decisions import Next, NodeDecision, NodeResult, State
 from pipeline.graph.frames import Frame
 from pipeline.graph.merging import ANSWERS, RESERVED
@@ -103,6 +105,19 @@ def check_writes(label: str, spec: NodeSpec[Any, Any], update: Mapping[str, Any]
     missing = [key for key in spec.writes if key not in spec.nullable and update.get(key) is None]
     if missing:
         raise BadResult("missing_output", f"node {label} did not write {', '.join(missing)}")
+
+
+def node_error(label: str, error: Exception | asyncio.CancelledError) -> Exception:
+    """What a node raised, as an error of its own.
+
+    A cancellation that the task was asked for is raised again. One that nobody asked it for is the end of
+    something that the node waited for.
+    """
+    if isinstance(error, Exception):
+        return error
+    if asked_to_stop():
+        raise error
+    return GraphError(f"node {label}: something that it waited for was cancelled")
 
 
 def failure_of(label: str, error: Exception, attempts: int) -> Failure:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from pipeline.domain.errors import GraphError
@@ -39,7 +40,7 @@ from pipeline.graph.ordinary import is_ordinary, ordinary_step
 from pipeline.graph.outcome import Failure, Gate
 from pipeline.graph.records import Record, about, plain_gate
 from pipeline.graph.surroundings import RunStopped, Surroundings
-from pipeline.graph.visit import Visited, check_writes, failure_of, view_of
+from pipeline.graph.visit import Visited, check_writes, failure_of, missing_reads, view_of
 
 
 class Walk:
@@ -154,7 +155,7 @@ class Walk:
         if self._recorder.listener is not None:
             decision = record.get("decision", "next")
             completed = NodeCompleted(
-                source, decision, visited.update, visited.seconds, visited.failure, skipped
+                source, decision, MappingProxyType(visited.update), visited.seconds, visited.failure, skipped
             )
             await self._tell(self._recorder.listener, source, prefix, ways, completed, gate)
 
@@ -252,6 +253,8 @@ class Walk:
         visited.seconds = self.around.clock.monotonic() - self._entered.pop(
             child.id, self.around.clock.monotonic()
         )
+        reads = frame.plan.spec.reads
+        visited.missing = () if reads is None else missing_reads(reads, {**frame.values, **frame.inputs})
         if visited.failure is None:
             visited.update = self._surfaced(frame, visited)
         await self._complete(frame, visited, visit=self.run.visits(frame.label) + 1)

@@ -122,7 +122,7 @@ ADVERSARIAL = {
 def test_parsing_is_bounded_in_time_and_memory(text: str) -> None:
     started = time.process_time()
     Expression.parse_or_none(text)
-    assert time.process_time() - started < 0.5
+    assert time.process_time() - started < 5  # an explosion, not a slow machine
     tracemalloc.start()
     try:
         Expression.parse_or_none(text)
@@ -158,7 +158,7 @@ def test_evaluation_over_large_values_is_bounded_in_time_and_memory(text: str) -
     expression = Expression.parse(text)
     started = time.process_time()
     expression.evaluate(LARGE, {})
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 10  # an explosion, not a slow machine
     tracemalloc.start()
     try:
         _, problem = expression.evaluate(LARGE, {})

@@ -219,7 +219,7 @@ def test_a_graph_of_three_hundred_nodes_is_checked_at_once() -> None:
         fan_out=FanOut(on_conflict="error"),
         terminals=("f100",),
     )
-    assert time.process_time() - began < 0.1
+    assert time.process_time() - began < 5  # an explosion, not a slow machine
 
 
 def test_a_loop_back_on_a_condition_alone_still_lets_the_branches_before_it_join() -> None:

@@ -12,13 +12,14 @@ from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import GraphError
 from pipeline.graph.decisions import NodeResult, State
 from pipeline.graph.elements import END, EdgeSpec, FanOut, LlmDecide, OnSuccess, Route, When
-from pipeline.graph.events import BranchesJoined, GraphEvent, NodeCompleted, NodeStarted
+from pipeline.graph.events import BranchesJoined, GraphEvent, NodeCompleted, NodeStarted, RunCompleted
 from pipeline.graph.executor import Executor
 from pipeline.graph.ports import Choice, Question
 from pipeline.graph.retry import RetryPolicy
 from pipeline.graph.spec import GraphSpec
+from pipeline.graph.step import Step, current_step
 from pipeline.graph.structure import NodeSpec
-from tests.support.graph_log import MemoryRunLog
+from tests.support.graph_log import LogBroken, MemoryRunLog
 
 
 async def _idle(_state: State, _context: None) -> NodeResult:
@@ -250,3 +251,131 @@ def test_a_mapping_cannot_pretend_to_be_the_engine(key: str) -> None:
             nodes={"a": _idle, "b": _idle},
             edges=(edge, EdgeSpec(source="b", target=END)),
         )
+
+
+async def test_a_cancellation_inside_a_node_is_the_failure_of_that_node_and_not_tried_again() -> None:
+    calls = 0
+
+    async def waits_for_what_is_gone(_state: State, _context: None) -> NodeResult:
+        nonlocal calls
+        calls += 1
+        gone = asyncio.get_running_loop().create_future()
+        gone.cancel()
+        await gone
+        return NodeResult()
+
+    node = NodeSpec[None, State](run=waits_for_what_is_gone)
+    alone: GraphSpec[None, State] = GraphSpec(
+        name="g", entry="a", nodes={"a": node}, edges=(EdgeSpec(source="a", target=END, when=OnSuccess()),)
+    )
+    for graph in (alone, _fan({"a": node, "b": NodeSpec(run=_idle)}, FanOut())):
+        calls = 0
+        outcome = await Executor(graph).run({}, None)
+        assert (outcome.status, outcome.stop_reason, calls) == ("failed", "error", 1)
+        assert [failure.node for failure in outcome.failures] == ["a"]
+
+
+async def test_a_listener_that_fails_does_not_replace_a_cancellation_from_outside() -> None:
+    begun = asyncio.Event()
+
+    async def waits(_state: State, _context: None) -> NodeResult:
+        begun.set()
+        await asyncio.Event().wait()
+        return NodeResult()
+
+    async def refuses_the_end(event: GraphEvent) -> None:
+        if isinstance(event, RunCompleted):
+            raise LogBroken("no")
+
+    graph = GraphSpec[None](name="g", entry="a", nodes={"a": waits}, edges=())
+    async with asyncio.TaskGroup() as group:
+        run = group.create_task(Executor(graph).run({}, None, listener=refuses_the_end))
+        await begun.wait()
+        run.cancel()
+    assert run.cancelled()
+
+
+@pytest.mark.parametrize("key", ["answers", "failure", "fanout"])
+async def test_the_inputs_cannot_pretend_to_be_the_engine(key: str) -> None:
+    graph = GraphSpec[None](name="g", entry="a", nodes={"a": _idle}, edges=())
+    with pytest.raises(GraphError, match=f"the key {key}, which only the engine writes"):
+        await Executor(graph).run({key: 1}, None)
+
+
+async def test_a_log_that_refuses_the_record_of_void_ones_still_gives_one_completion() -> None:
+    graph = GraphSpec[None](
+        name="g",
+        entry="a",
+        nodes={"a": _idle, "b": _idle, "c": _idle},
+        edges=(EdgeSpec(source="a", target="b"), EdgeSpec(source="b", target="c")),
+    )
+    log = MemoryRunLog()
+    await Executor(graph).run({}, None, log=log)
+    broken = MemoryRunLog(log.damaged(1, "{").texts[:2], fail_append=1)
+    events: list[GraphEvent] = []
+
+    async def listen(event: GraphEvent) -> None:
+        events.append(event)
+
+    with pytest.raises(LogBroken):
+        await Executor(graph).resume(broken.records, None, listener=listen, log=broken)
+    assert [type(event) for event in events] == [RunCompleted]
+
+
+async def test_a_further_visit_of_a_subgraph_begins_without_its_nullable_keys() -> None:
+    seen: list[dict[str, Any]] = []
+
+    async def once(state: State, _context: None) -> NodeResult:
+        seen.append(dict(state))
+        return NodeResult(update={"k": 1} if len(seen) == 1 else {})
+
+    inner = GraphSpec[None](name="inner", entry="x", nodes={"x": once}, edges=())
+    again = Route(choose=lambda _state: "sub" if len(seen) < 2 else END, targets=("sub", END))
+    graph = GraphSpec[None](
+        name="g",
+        entry="sub",
+        nodes={"sub": NodeSpec(subgraph=inner, reads=("k",), writes=("k",), nullable=("k",))},
+        edges=(EdgeSpec(source="sub", when=again),),
+    )
+    outcome = await Executor(graph).run({}, None)
+    assert seen == [{}, {}]
+    assert "k" not in outcome.state
+    assert outcome.nodes["sub"].missing_inputs == ()
+
+
+async def test_a_listener_cannot_change_what_a_node_wrote() -> None:
+    async def meddles(event: GraphEvent) -> None:
+        if isinstance(event, NodeCompleted):
+            cast("dict[str, Any]", event.update)["evil"] = 1
+
+    async def writes(_state: State, _context: None) -> NodeResult:
+        return NodeResult(update={"x": 1})
+
+    for node in (writes, NodeSpec[None, State](run=writes, writes=("x",))):
+        graph = GraphSpec[None](name="g", entry="a", nodes={"a": node}, edges=())
+        with pytest.raises(TypeError, match="does not support item assignment"):
+            await Executor(graph).run({}, None, listener=meddles)
+
+
+async def test_a_step_is_of_no_use_once_its_attempt_is_over() -> None:
+    steps: list[Step] = []
+
+    async def node(_state: State, _context: None) -> NodeResult:
+        steps.append(current_step())
+        return NodeResult()
+
+    graph = GraphSpec[None](name="g", entry="a", nodes={"a": node}, edges=())
+    await Executor(graph).run({}, None)
+    with pytest.raises(GraphError, match="attempt 1 of visit 1 is over"):
+        steps[0].keep({"x": 1})
+    with pytest.raises(GraphError, match="attempt 1 of visit 1 is over"):
+        await steps[0].effect("late", asyncio.Event().wait)
+
+
+def test_an_async_condition_is_refused_when_the_graph_is_built() -> None:
+    async def later(_state: State) -> bool:
+        return False
+
+    edge = EdgeSpec(source="a", target="b", when=When(cast("Any", later)))
+    with pytest.raises(GraphError, match="edge a -> b: an async function would count as true"):
+        GraphSpec[None](name="g", entry="a", nodes={"a": _idle, "b": _idle}, edges=(edge,))
