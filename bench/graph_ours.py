@@ -35,6 +35,7 @@ from pipeline.graph.replaying import replay
 from pipeline.graph.spec import GraphSpec
 
 _TTL_S = 3600.0
+_LIVE_THREADS = 8
 _CLOCK = SystemClock()
 
 
@@ -67,14 +68,16 @@ class Ours:
         return {"versions": {"parlour": __version__}, "synchronous": 2}
 
     async def prepare(self, case: Case, count: int) -> Sequence[Turn]:
-        """A thread's state is immutable, so the same threads serve every round of a case."""
+        """A thread's state is immutable, so the same threads serve every turn and round of a case: as many
+        as the peer has, or as are to be held at once."""
         if case != self._case:
             await self.close()
             await self._open_store(case)
             self._case = case
         graph = graph_for(case.graph, self._hold)
         executor = Executor(graph, clock=_CLOCK)
-        while len(self._threads) < count:
+        live = count if case.graph == "held" else min(count, max(_LIVE_THREADS, case.at_once))
+        while len(self._threads) < live:
             self._threads.append(await self._thread(case, executor))
         if case.store == "sqlite-cold":
             return [self._cold_turn(case, graph, executor, number) for number in range(count)]
@@ -117,7 +120,7 @@ class Ours:
         return thread
 
     def _turn(self, case: Case, executor: Executor[None], number: int) -> Turn:
-        thread = self._threads[number]
+        thread = self._threads[number % len(self._threads)]
         begin = inputs(case, thread.key, number)
 
         async def turn() -> Mapping[str, Any]:
@@ -126,7 +129,7 @@ class Ours:
         return turn
 
     def _cold_turn(self, case: Case, graph: GraphSpec[None], executor: Executor[None], number: int) -> Turn:
-        thread = self._threads[number]
+        thread = self._threads[number % len(self._threads)]
         begin = inputs(case, thread.key, number)
 
         async def turn() -> Mapping[str, Any]:
