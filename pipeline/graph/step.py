@@ -12,7 +12,7 @@ from pipeline.graph.frames import NO_INPUTS, Frame
 from pipeline.graph.merging import folded
 from pipeline.graph.plain import freeze, freeze_update
 from pipeline.graph.records import Record
-from pipeline.graph.visit import refuse_undeclared
+from pipeline.graph.visit import refuse_unwritable
 
 
 class EffectUnknown(GraphError):
@@ -66,7 +66,7 @@ class Step:
         """
         self._refuse_when_over()
         kept = {**self._kept, **freeze_update(update, f"what node {self.node} keeps")}
-        refuse_undeclared(self.node, self.frame.plan.spec, kept)
+        refuse_unwritable(self.node, self.frame.plan.spec, kept)
         folded(self.frame.values, self.frame.channels, kept)
         self._kept = kept
 

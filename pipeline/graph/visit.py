@@ -77,15 +77,14 @@ def take(frame: Frame, spec: NodeSpec[Any, Any], result: NodeResult) -> dict[str
         update = freeze_update(result.update, _UPDATE)
     except GraphError as error:
         raise BadResult("bad_update", f"{_UPDATE} of node {label}{str(error)[len(_UPDATE) :]}") from None
-    if not RESERVED.isdisjoint(update):
-        refuse_undeclared(label, spec, update)
-    if spec.writes is not None:
-        check_writes(label, spec, update)
+    if spec.writes is not None or not RESERVED.isdisjoint(update):
+        refuse_unwritable(label, spec, update)
+        check_complete(label, spec, update)
     return update
 
 
-def refuse_undeclared(label: str, spec: NodeSpec[Any, Any], update: Mapping[str, Any]) -> None:
-    """Refuse what the node may not write, complete or not. Raises BadResult."""
+def refuse_unwritable(label: str, spec: NodeSpec[Any, Any], update: Mapping[str, Any]) -> None:
+    """Refuse keys that the node may not write. Raises BadResult."""
     if not RESERVED.isdisjoint(update):
         key = min(update.keys() & RESERVED)
         raise BadResult("undeclared_write", f"node {label} wrote {key}, which only the engine writes")
@@ -95,13 +94,10 @@ def refuse_undeclared(label: str, spec: NodeSpec[Any, Any], update: Mapping[str,
         raise BadResult("undeclared_write", words)
 
 
-def check_writes(label: str, spec: NodeSpec[Any, Any], update: Mapping[str, Any]) -> None:
-    """Refuse an update that is not what `writes` and `nullable` declare. Raises BadResult."""
-    refuse_undeclared(label, spec, update)
-    if spec.writes is None:
-        return
-    if spec.event_loop:
-        return  # its own judge has looked at them (seed 2)
+def check_complete(label: str, spec: NodeSpec[Any, Any], update: Mapping[str, Any]) -> None:
+    """Refuse an update without one of the declared keys that are not nullable. Raises BadResult."""
+    if spec.writes is None or spec.event_loop:
+        return  # an event loop's own judge has looked at them (seed 2)
     missing = [key for key in spec.writes if key not in spec.nullable and update.get(key) is None]
     if missing:
         raise BadResult("missing_output", f"node {label} did not write {', '.join(missing)}")

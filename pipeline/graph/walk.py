@@ -40,7 +40,7 @@ from pipeline.graph.ordinary import is_ordinary, ordinary_step
 from pipeline.graph.outcome import Failure, Gate
 from pipeline.graph.records import Record, about, plain_gate
 from pipeline.graph.surroundings import RunStopped, Surroundings
-from pipeline.graph.visit import Visited, check_writes, failure_of, missing_reads, view_of
+from pipeline.graph.visit import Visited, check_complete, failure_of, missing_reads, view_of
 
 
 class Walk:
@@ -277,12 +277,12 @@ class Walk:
 
     def _surfaced(self, frame: Frame, visited: Visited) -> State:
         """What the subgraph has written into the state around it, as the output of its node."""
-        spec, child = frame.graph.specs[frame.node], frame.children[frame.node]
+        child = frame.children[frame.node]
         keys = dict.fromkeys(key for update in given_back(frame, child) for key in update)
         try:
             after = values_after(self.run, frame, NO_INPUTS)
             output = {key: after[key] for key in keys if key in after}
-            check_writes(frame.label, spec, output)
+            check_complete(frame.label, frame.plan.spec, output)
         except GraphError as error:
             visited.failure = failure_of(frame.label, error, 1)
             return NO_INPUTS

@@ -10,10 +10,11 @@ import pytest
 
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import GraphError
-from pipeline.graph.decisions import NodeResult, State
+from pipeline.graph.decisions import NodeResult, Pause, State
 from pipeline.graph.elements import END, EdgeSpec, FanOut, LlmDecide, OnSuccess, Route, When
 from pipeline.graph.events import BranchesJoined, GraphEvent, NodeCompleted, NodeStarted, RunCompleted
 from pipeline.graph.executor import Executor
+from pipeline.graph.outcome import Answer
 from pipeline.graph.ports import Choice, Question
 from pipeline.graph.retry import RetryPolicy
 from pipeline.graph.spec import GraphSpec
@@ -379,3 +380,17 @@ def test_an_async_condition_is_refused_when_the_graph_is_built() -> None:
     edge = EdgeSpec(source="a", target="b", when=When(cast("Any", later)))
     with pytest.raises(GraphError, match="edge a -> b: an async function would count as true"):
         GraphSpec[None](name="g", entry="a", nodes={"a": _idle, "b": _idle}, edges=(edge,))
+
+
+async def test_a_subgraph_that_declares_no_writes_may_have_been_answered_inside() -> None:
+    async def asks(_state: State, _context: None) -> NodeResult:
+        return NodeResult(decision=Pause(options=("yes",)))
+
+    inner = GraphSpec[None](name="inner", entry="x", nodes={"x": asks}, edges=())
+    graph = GraphSpec[None](name="g", entry="sub", nodes={"sub": NodeSpec(subgraph=inner)}, edges=())
+    log = MemoryRunLog()
+    paused = await Executor(graph).run({}, None, log=log)
+    answer = Answer(gate=paused.gates[0].id, choice="yes")
+    outcome = await Executor(graph).resume(log.records, None, answers=(answer,), log=log)
+    assert outcome.status == "completed"
+    assert outcome.state["answers"]["sub.x"]["choice"] == "yes"
