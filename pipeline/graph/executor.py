@@ -273,7 +273,7 @@ async def _take_answers(walk: Walk, answers: Sequence[Answer]) -> None:
         if gate is not None and gate.expires_at is not None and gate.expires_at <= now:
             words = f"nobody answered {gate.node} in time"
             failure = Failure(node=gate.node, code="gate_expired", message=words, permanent=True)
-            ways: Ways = ways_after_failure(frame.graph.exits[frame.node], frame.values)
+            ways: Ways = ways_after_failure(frame.plan.exits, frame.values)
             await walk.record_route(frame, ways, failure)
 
 

@@ -138,7 +138,7 @@ def subgraph_frame(parent: Frame, *, revisited: bool) -> Frame:
     On a further visit it begins without the node's `nullable` keys, as any node does.
     Raises GraphError where the records of another graph had a subgraph.
     """
-    spec = parent.graph.specs[parent.node]
+    spec = parent.plan.spec
     graph = spec.subgraph
     if graph is None:
         raise GraphError(f"node {parent.label} is no subgraph, and cannot be entered")

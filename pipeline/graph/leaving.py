@@ -70,8 +70,7 @@ async def ways_by_question(
 ) -> Ways:
     """Finish undecided ways."""
     graph, scope = frame.graph, _scope(frame, output, values)
-    exits = graph.exits[frame.node]
-    return await decided_ways(ways, exits, frame.label, output, scope, graph.goal, around.asking)
+    return await decided_ways(ways, frame.plan.exits, frame.label, output, scope, graph.goal, around.asking)
 
 
 def _scope(frame: Frame, output: State, values: State) -> State:
@@ -80,7 +79,7 @@ def _scope(frame: Frame, output: State, values: State) -> State:
 
 
 def _check_jump(frame: Frame, target: str) -> None:
-    graph, declared = frame.graph, frame.graph.specs[frame.node].goes_to
+    graph, declared = frame.graph, frame.plan.spec.goes_to
     if target != END and target not in graph.nodes:
         raise GraphError(f"graph {graph.name}: node {frame.label} jumps to {target}, which does not exist")
     if declared is not None and target not in declared:

@@ -32,7 +32,7 @@ def is_ordinary(around: Surroundings, frame: Frame) -> bool:
 
 
 async def ordinary_step(  # noqa: C901 - in one piece on purpose: a call for each part is what it saves
-    around: Surroundings, attempts: Attempts, frame: Frame
+    around: Surroundings, attempts: Attempts, frame: Frame, visit: int
 ) -> Visited | None:
     """Make the step. None when it is done, or when the frame has gone meanwhile; else the visit, which is
     over, and whose step is not ordinary."""
@@ -42,7 +42,6 @@ async def ordinary_step(  # noqa: C901 - in one piece on purpose: a call for eac
         await listener(NodeStarted(label))
         if run.frames.get(frame.id) is not frame:
             return None
-    visit = run.visits(label) + 1
     view = MappingProxyType(frame.values)
     token = enter_step(partial(attempts.step, frame, visit, 1))
     began, failure, result = clock.monotonic(), None, _NO_RESULT

@@ -100,13 +100,12 @@ class Walk:
     async def _boundary(self, frame: Frame) -> None:
         self._begin(frame)
         around = self.around
-        spec, totals = frame.plan.spec, self.run.totals.get(frame.label)
-        visits = 0 if totals is None else totals.visits
+        spec, visits = frame.plan.spec, self.run.visits(frame.label)
         if spec.max_visits and visits >= spec.max_visits:
             await self._complete(frame, Visited(NO_INPUTS), skipped=True)
             return
         if is_ordinary(around, frame):
-            visited = await ordinary_step(around, self.attempts, frame)
+            visited = await ordinary_step(around, self.attempts, frame, visits + 1)
             if visited is not None and self.run.frames.get(frame.id) is frame:
                 await self._complete(frame, visited, visit=visits + 1)
             return
@@ -175,7 +174,7 @@ class Walk:
         visited.update, visited.decision, visited.failure = NO_INPUTS, Next(), failure
         self.raised[failure] = failure
         values = values_after_failure(self.run, frame)
-        return values, ways_after_failure(frame.graph.exits[frame.node], values)
+        return values, ways_after_failure(frame.plan.exits, values)
 
     async def _tell(
         self,
@@ -222,7 +221,7 @@ class Walk:
             phase = phase_update(self.around, frame, ways, answer, frame.values)
         except Exception as error:  # noqa: BLE001 - as for a step
             failure = failure_of(frame.label, error, 1)
-            ways = ways_after_failure(frame.graph.exits[frame.node], frame.values)
+            ways = ways_after_failure(frame.plan.exits, frame.values)
         await self.record_route(frame, ways, failure, phase)
 
     async def record_route(
@@ -244,7 +243,7 @@ class Walk:
     async def _inside(self, frame: Frame) -> bool:
         """Drive the subgraph of this frame's node; False when it is not at rest yet."""
         child = frame.children[frame.node]
-        failure = await self._drive_in_time(child, frame.graph.specs[frame.node].timeout_s)
+        failure = await self._drive_in_time(child, frame.plan.spec.timeout_s)
         if failure is None and not child.at_rest:
             return False
         if child.failure is not None:

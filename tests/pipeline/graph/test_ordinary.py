@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,23 +19,9 @@ from pipeline.graph.ports import PhaseTransition
 from pipeline.graph.retry import RetryPolicy
 from pipeline.graph.spec import GraphSpec, NodeSpec, append, merge
 from pipeline.graph.step import current_step
+from tests.support.graph_log import MemoryRunLog
 
 _ONCE = RetryPolicy(max_attempts=2, delay_s=0)
-
-
-class _Log:
-    def __init__(self) -> None:
-        self.records: list[str] = []
-
-    def append(self, record: Mapping[str, Any]) -> None:
-        self.records.append(json.dumps(record, default=dict))
-
-    async def barrier(self) -> None:
-        pass
-
-    async def finish(self, records: Sequence[Mapping[str, Any]]) -> None:
-        for record in records:
-            self.append(record)
 
 
 def _acting(deeds: Sequence[str]) -> Any:
@@ -144,7 +129,7 @@ async def _ran(
     graph: GraphSpec[None], *, ordinary: bool, logged: bool
 ) -> tuple[RunOutcome, list[GraphEvent], list[str]]:
     events: list[GraphEvent] = []
-    log = _Log()
+    log = MemoryRunLog()
 
     async def listen(event: GraphEvent) -> None:
         events.append(event)
@@ -153,7 +138,7 @@ async def _ran(
     hook = None if ordinary else _silent
     executor = Executor(graph, clock=ManualClock(), phase=hook, chance=lambda: 0.0)
     outcome = await executor.run({}, None, run_id="run_1", listener=listen, log=log if logged else None)
-    return outcome, events, log.records
+    return outcome, events, log.texts
 
 
 def _silent(_transition: PhaseTransition, _state: State, _context: None) -> Mapping[str, Any]:

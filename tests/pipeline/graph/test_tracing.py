@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -16,23 +14,7 @@ from pipeline.graph.records import RunUnreadable
 from pipeline.graph.retry import RetryPolicy
 from pipeline.graph.spec import GraphSpec, NodeSpec
 from pipeline.graph.tracing import Trace, trace
-
-
-class _Log:
-    """Keeps records as a store would give them back."""
-
-    def __init__(self) -> None:
-        self.records: list[Mapping[str, Any] | None] = []
-
-    def append(self, record: Mapping[str, Any]) -> None:
-        self.records.append(json.loads(json.dumps(record, default=dict)))
-
-    async def barrier(self) -> None:
-        pass
-
-    async def finish(self, records: Sequence[Mapping[str, Any]]) -> None:
-        for record in records:
-            self.append(record)
+from tests.support.graph_log import MemoryRunLog
 
 
 def _says(*decisions: NodeDecision, fails: int = 0) -> Any:
@@ -50,8 +32,8 @@ def _says(*decisions: NodeDecision, fails: int = 0) -> Any:
     return node
 
 
-async def _traced(graph: GraphSpec[None], log: _Log | None = None) -> tuple[Trace, RunOutcome]:
-    log = log or _Log()
+async def _traced(graph: GraphSpec[None], log: MemoryRunLog | None = None) -> tuple[Trace, RunOutcome]:
+    log = log or MemoryRunLog()
     outcome = await Executor(graph).run({}, None, log=log)
     return trace(log.records), outcome
 
@@ -99,7 +81,7 @@ async def test_branches_subgraphs_retries_failures_and_skips_are_told() -> None:
         ),
         fan_out=FanOut(on_failure="wait_all"),
     )
-    log = _Log()
+    log = MemoryRunLog()
     traced, outcome = await _traced(graph, log)
     steps = {step.node: step for step in traced.steps}
     assert (steps["shaky"].attempts, steps["shaky"].branch) == (2, "shaky")
@@ -118,7 +100,7 @@ async def test_an_open_gate_is_told_until_it_is_answered() -> None:
         nodes={"ask": _says(Pause(options=("yes",))), "after": _says()},
         edges=(EdgeSpec(source="ask", target="after"),),
     )
-    log = _Log()
+    log = MemoryRunLog()
     traced, outcome = await _traced(graph, log)
     assert (traced.status, traced.open_gates) == ("paused", ("ask",))
     answer = Answer(gate=outcome.gates[0].id, choice="yes")
@@ -135,10 +117,9 @@ async def test_records_that_cannot_be_read_are_counted_and_passed_over() -> None
         nodes={"a": _says(), "b": _says(), "c": _says()},
         edges=(EdgeSpec(source="a", target="b"), EdgeSpec(source="b", target="c")),
     )
-    log = _Log()
+    log = MemoryRunLog()
     await _traced(graph, log)
-    log.records[1] = None
-    traced = trace(log.records)
+    traced = trace(log.damaged(1, "{").records)
     assert traced.unreadable == 1
     assert [step.node for step in traced.steps] == ["a", "c"]
 
