@@ -1,14 +1,17 @@
 """The interface between the gateway and one channel on one account.
 
-Only the gateway calls it. What a channel cannot do is declared in `ChannelCapabilities`, and the
-core does without.
+Only the gateway calls it. There are two kinds of channel. A *showing* channel (the page, the terminal) is
+given every live event and every reply, and keeps its own screen. A *posting* channel (Telegram, Slack,
+Discord) has messages on somebody else's server: the gateway owns the visible reply, and the channel only
+renders, posts and edits. What a channel cannot do is declared in `ChannelCapabilities`, and the core does
+without.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from pipeline.domain.events import ApprovalRequired
 from pipeline.domain.ids import ThreadKey
@@ -18,6 +21,30 @@ from pipeline.domain.timeline import EntryRole, TimelineEntry
 
 FailureKind = Literal["transient", "rate_limit", "auth", "permission", "not_found", "invalid", "unknown"]
 AcceptStatus = Literal["accepted", "duplicate", "refused"]
+Resolution = Literal["nonce", "lookup", "placeholder", "none"]
+"""How a posting channel keeps a reply from showing twice when the outcome of a post is unknown.
+
+`nonce`: posting again under the same key shows it once, for a few minutes; later `find` looks.
+`lookup`: `find` tells whether the post arrived.
+`placeholder`: a placeholder is posted and recorded first; the reply is an edit of it, which may be repeated.
+`none`: it may show twice, and is labelled then.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateLimits:
+    """What the platform bears before it answers 429. Seconds and calls a second; 0 means no limit of ours.
+
+    A call is anything that shows something: a post or an edit. The platform's own `retry_after` is obeyed
+    whatever stands here."""
+
+    chat_per_s: float = 0.0
+    chat_burst: int = 3
+    room_per_minute: float = 0.0
+    """For a chat that is a room, in place of `chat_per_s` where that is stricter."""
+    account_per_s: float = 0.0
+    edit_interval_s: float = 1.1
+    """The least time between two previews of one answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +58,14 @@ class ChannelCapabilities:
     edit: bool = False
     voice_in: bool = False
     idempotent_send: bool = False
-    """Sending the same reply twice shows it once, so an unknown outcome may simply be sent again."""
+    """For a showing channel: sending the same reply twice shows it once."""
+    resolution: Resolution = "none"
+    """For a posting channel."""
+    typing_s: float = 0.0
+    """How long one `typing` call lasts; 0 where there is none."""
+    silence_limit_s: float = 0.0
+    """A receive path that has been silent for longer is dead, whatever it says; 0 where silence is normal."""
+    rates: RateLimits = RateLimits()
     guarantee: str = ""
     """The delivery guarantee in words, as `parlour doctor` prints it."""
 
@@ -62,8 +96,43 @@ class OutboundReply:
     """Its place in the thread's log."""
     role: EntryRole
     text: str
+    """Markdown, as the model writes it."""
     created_at: float
     code: str = ""
+    heard: str = ""
+    """The transcript that it answers, for channels that show what was heard above the answer."""
+    reply_handle: str = ""
+    """The answered message's, as its adapter made it."""
+    questions: tuple[ApprovalRequired, ...] = ()
+    """What the reply asks, for buttons; the words of the questions are part of `text`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outgoing:
+    """Something to render for a posting channel."""
+
+    text: str
+    """Markdown."""
+    role: EntryRole = "assistant"
+    heard: str = ""
+    """A transcript to quote above the text."""
+    questions: tuple[ApprovalRequired, ...] = ()
+    """Become buttons below the last part."""
+    unfinished: bool = False
+    """A preview: more is to come, and the reader may press Stop where the channel has such a button."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One message of the platform, rendered. Within the platform's limits by construction."""
+
+    body: Mapping[str, Any]
+    """The platform's own fields: text with entities, blocks, components …"""
+    plain: str
+    """The same words without formatting, for the one more try after the platform refused the formatting."""
+    file: bytes | None = None
+    """An attachment in place of what would be too many parts."""
+    file_name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +150,8 @@ class Failure:
     message: str
     retry_after_s: float | None = None
     maybe_delivered: bool = False
+    whole_account: bool = False
+    """A rate limit that counts for all chats of the account, not only for this one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +160,9 @@ class ChannelHealth:
 
     state: Literal["starting", "up", "down"]
     detail: str = ""
+    received_at: float | None = None
+    """`Clock.monotonic` of the last sign of life from the platform: a poll that returned, an envelope, a
+    heartbeat's answer."""
 
 
 class Timeline(Protocol):
@@ -105,9 +179,14 @@ class Timeline(Protocol):
         Without those of a turn that is still at work, which nobody but its own events knows of."""
         ...
 
+    async def last_seen(self, channel: str, account: str, *, limit: int) -> Mapping[ThreadKey, str]:
+        """The newest accepted native id of each thread of the account, for the `limit` threads that were
+        heard last: where a channel without replay looks for what it missed."""
+        ...
+
 
 class ChannelAdapter(Protocol):
-    """One channel on one account."""
+    """What every channel on one account can do."""
 
     @property
     def name(self) -> str: ...
@@ -119,23 +198,86 @@ class ChannelAdapter(Protocol):
     def capabilities(self) -> ChannelCapabilities: ...
 
     async def run(self, on_inbound: OnInbound) -> None:
-        """Receive until cancelled. Acks the platform only after `on_inbound` returned."""
-        ...
+        """Receive until cancelled. Acks the platform only after `on_inbound` returned.
 
-    def sender_for(self, thread: ThreadKey) -> EventSender:
-        """Where the live events of `thread` go."""
+        Raises ConfigurationError when only the operator can help (a refused token); any other exception
+        means: try again. It may be called again after it ended.
+        """
         ...
 
     async def download(self, ref: MediaRef, *, max_bytes: int) -> bytes:
         """The bytes behind `ref`. Raises MediaUnavailable when gone or larger than `max_bytes`."""
         ...
 
+    def classify(self, error: Exception) -> Failure:
+        """What `error`, raised by a call that sends, means."""
+        ...
+
+    def health(self) -> ChannelHealth: ...
+
+
+@runtime_checkable
+class ShowingChannel(ChannelAdapter, Protocol):
+    """A channel that keeps its own screen."""
+
+    def sender_for(self, thread: ThreadKey) -> EventSender:
+        """Where the live events of `thread` go."""
+        ...
+
     async def send(self, reply: OutboundReply) -> Receipt:
         """Deliver one reply. Any exception is given to `classify`."""
         ...
 
-    def classify(self, error: Exception) -> Failure:
-        """What `error`, raised by `send`, means."""
+
+class LiveView(Protocol):
+    """The preview of one answer in one chat. One call at a time; any exception is given to `classify`."""
+
+    @property
+    def native_id(self) -> str:
+        """The message that shows it and that the final answer may replace by an edit; empty before there
+        is one, and for previews that vanish by themselves."""
         ...
 
-    def health(self) -> ChannelHealth: ...
+    async def show(self, outgoing: Outgoing) -> None:
+        """Make the preview show the newest text. The whole text so far comes each time; a view that only
+        appends finds out itself what is new."""
+        ...
+
+    async def close(self) -> None:
+        """No preview follows. The final answer may edit `native_id` afterwards."""
+        ...
+
+
+@runtime_checkable
+class PostingChannel(ChannelAdapter, Protocol):
+    """A channel whose replies are messages on somebody else's server. One attempt per call: waiting,
+    order and retries are the gateway's."""
+
+    def render(self, outgoing: Outgoing) -> tuple[Part, ...]:
+        """At least one part for anything, blank text included; each within the platform's limits. Pure."""
+        ...
+
+    async def post(self, thread: ThreadKey, part: Part, *, key: str, reply_handle: str = "") -> Receipt:
+        """A new message. `key` is the same for every attempt at this part (at most 60 ASCII characters)."""
+        ...
+
+    async def edit(self, thread: ThreadKey, native_id: str, part: Part) -> Receipt:
+        """Make a message of ours show `part`. Doing it again changes nothing and is no error."""
+        ...
+
+    async def find(self, thread: ThreadKey, part: Part, *, key: str, since: float) -> Receipt | None:
+        """The message that an earlier `post` of this part under this key made, if it arrived; looks at
+        messages from Unix time `since` on. None where the channel cannot know."""
+        ...
+
+    def open_view(self, thread: ThreadKey, *, key: str, reply_handle: str, native_id: str) -> LiveView | None:
+        """A preview for the answer under `key`, going on with the message `native_id` if that is not empty.
+        None where there are no previews."""
+        ...
+
+    async def typing(self, thread: ThreadKey) -> None:
+        """Show that the bot is at work, for `capabilities.typing_s` seconds."""
+        ...
+
+
+Channel = ShowingChannel | PostingChannel

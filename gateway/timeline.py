@@ -63,6 +63,7 @@ def _asked_again(question: Interaction, now: float) -> ApprovalRequired:
         reasoning=str(body.get("prompt", "")),
         options=question.options,
         timeout_s=0.0 if question.expires_at >= NEVER else question.expires_at - now,
+        paused=True,
     )
 
 

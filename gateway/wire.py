@@ -35,8 +35,10 @@ def kind_of(item: Queued) -> Kind:
 def to_body(item: Queued) -> dict[str, Any]:
     """Everything about `item` that the inbox row does not hold in columns; empty values left out."""
     body: dict[str, Any] = {"native_id": item.native_id, "author": item.author.id, "name": item.author.name}
+    if not item.private:
+        body["private"] = False
     if isinstance(item, SessionCommand):
-        body["command"] = item.name
+        body |= {"command": item.name, "reply_handle": item.reply_handle}
     elif isinstance(item, ApprovalReply):
         body |= {"interaction": item.interaction_id, "choice": item.choice}
     else:
@@ -47,6 +49,10 @@ def to_body(item: Queued) -> dict[str, Any]:
             "reply_to": item.reply_to,
             "addressed": None if item.addressed else False,
             "mode": item.mode if item.mode != "normal" else None,
+            "quoted": item.quoted,
+            "forwarded": item.forwarded or None,
+            "edited": item.edited or None,
+            "reply_handle": item.reply_handle,
         }
     return {key: value for key, value in body.items() if value not in (None, "", [])}
 
@@ -62,9 +68,10 @@ def from_body(
             "thread": ThreadKey.decode(thread),
             "author": Author(id=body["author"], name=body.get("name", "")),
             "received_at": received_at,
+            "private": body.get("private", True),
         }
         if kind == "command":
-            return SessionCommand(**common, name=body["command"])
+            return SessionCommand(**common, name=body["command"], reply_handle=body.get("reply_handle", ""))
         if kind == "approval":
             return ApprovalReply(**common, interaction_id=body["interaction"], choice=body["choice"])
         return InboundMessage(
@@ -75,6 +82,10 @@ def from_body(
             reply_to=body.get("reply_to"),
             addressed=body.get("addressed", True),
             mode=body.get("mode", "normal"),
+            quoted=body.get("quoted", ""),
+            forwarded=body.get("forwarded", False),
+            edited=body.get("edited", False),
+            reply_handle=body.get("reply_handle", ""),
         )
     except (KeyError, TypeError, ValueError, InvalidInput) as error:
         raise StorageError(f"inbox entry {message_id}: its stored body is not readable ({error})") from error
@@ -82,6 +93,10 @@ def from_body(
 
 def _media_body(ref: MediaRef) -> dict[str, Any]:
     body = {"channel": ref.channel, "handle": ref.handle, "mime": ref.mime}
-    return body | {
-        key: value for key, value in (("size", ref.size), ("duration_s", ref.duration_s)) if value is not None
+    optional = {
+        "size": ref.size,
+        "duration_s": ref.duration_s,
+        "kind": None if ref.kind == "file" else ref.kind,
+        "name": ref.name or None,
     }
+    return body | {key: value for key, value in optional.items() if value is not None}

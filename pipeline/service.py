@@ -264,6 +264,7 @@ class _Turn:
                     reasoning=gate.prompt,
                     options=choices(gate),
                     timeout_s=max(0.0, remaining),
+                    paused=True,
                 )
             )
         await self.send(ResponseComplete(**self.ids, content=answer.text, entry_id=entry_id))

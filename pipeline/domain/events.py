@@ -108,6 +108,10 @@ class ApprovalRequired(_Event):
     reasoning: str
     options: tuple[str, ...]
     timeout_s: float
+    """Seconds until nobody can answer any more; 0 for ever."""
+    paused: bool = False
+    """The run has let go of its thread: the turn's reply asks, and says so in its words. False while the turn
+    itself waits for the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ Adapters build these; `gateway.inbox` makes them durable; nothing platform-speci
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,6 +13,7 @@ from pipeline.domain.errors import InvalidInput
 from pipeline.domain.ids import ThreadKey
 
 Mode = Literal["normal", "otr"]
+MediaKind = Literal["voice", "audio", "image", "video", "file"]
 CommandName = Literal["stop", "new", "help"]
 COMMAND_NAMES: tuple[CommandName, ...] = ("stop", "new", "help")
 
@@ -37,6 +39,10 @@ class MediaRef:
     """Bytes, if the platform says."""
     duration_s: float | None = None
     """Seconds, if the platform says."""
+    kind: MediaKind = "file"
+    """What the platform calls it."""
+    name: str = ""
+    """The file's name as its sender gave it: for display, never for a path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +64,16 @@ class InboundMessage:
     addressed: bool = True
     """False for group chatter that does not speak to the bot."""
     mode: Mode = "normal"
+    private: bool = True
+    """The chat is one person's with the bot; False in a room."""
+    quoted: str = ""
+    """What the message replies to, in words, where the platform shows the sender that it does."""
+    forwarded: bool = False
+    """The words are somebody else's, passed on."""
+    edited: bool = False
+    """It takes the place of an earlier message, and is asked anew."""
+    reply_handle: str = ""
+    """What the adapter needs to answer this very message; opaque to everyone else."""
 
     def __post_init__(self) -> None:
         if not self.message_id or not self.native_id:
@@ -76,6 +92,8 @@ class SessionCommand:
     author: Author
     received_at: float
     name: CommandName
+    private: bool = True
+    reply_handle: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,10 +106,21 @@ class ApprovalReply:
     author: Author
     received_at: float
     interaction_id: str
+    """The question's id; from a button with `option`, its `button_handle`."""
     choice: str
+    """One of the question's options; empty from a button."""
+    option: int | None = None
+    """From a button: the place of the option, from 0."""
+    private: bool = True
 
 
 Inbound = InboundMessage | SessionCommand | ApprovalReply
+
+
+def button_handle(interaction_id: str) -> str:
+    """A short name for a question, the same in every process, that fits into any platform's button
+    (16 hexadecimal digits). It opens nothing by itself: the inbox looks for it in the chat's own questions."""
+    return hashlib.sha256(interaction_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def parse_command(text: str) -> CommandName | None:

@@ -1,0 +1,1 @@
+"""Fake platform servers: real HTTP and sockets on loopback, the platforms' real rules, scripted faults."""
