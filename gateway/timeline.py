@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gateway.storage.ports import VISIBLE_KINDS, InboxEntry, Interaction, Record, Store
 from gateway.wire import ASKED_IN, GATE, NEVER
@@ -19,6 +19,7 @@ _ROLES: dict[str, EntryRole] = {
     "notice": "notice",
 }
 _WAITING_VOICE = "Voice note"
+_ENTRIES_LOOKED_AT = 5_000
 
 
 class StoreTimeline:
@@ -43,6 +44,15 @@ class StoreTimeline:
         now = self._clock.now()
         pending = await self._store.pending_interactions(thread.encode(), now=now)
         return tuple(_asked_again(one, now) for one in pending if one.kind == GATE)
+
+    async def last_seen(self, channel: str, account: str, *, limit: int) -> Mapping[ThreadKey, str]:
+        """See `adapters.channel.Timeline`. Looks at the newest entries of all channels, which bounds it."""
+        seen: dict[ThreadKey, str] = {}
+        for key, body in await self._store.newest_entries(limit=_ENTRIES_LOOKED_AT):
+            thread = ThreadKey.decode(key)
+            if (thread.channel, thread.account) == (channel, account) and len(seen) < limit:
+                seen.setdefault(thread, str(body.get("native_id", "")))
+        return seen
 
     async def _recorded(self, key: str, waiting: Sequence[InboxEntry]) -> set[str]:
         """Those of the waiting messages whose words are in the log already, before `after` or behind.

@@ -122,6 +122,17 @@ class OutboxRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShownPart:
+    """A message on the platform that shows, or will show, a part of a reply."""
+
+    part: int
+    """Its place in the reply, from 0."""
+    native_id: str
+    final: bool
+    """Whether it shows the final words; otherwise it is a placeholder or a preview."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Interaction:
     """Something that waits for a person's answer: single use, bound to people and to one action."""
 
@@ -213,6 +224,10 @@ class Store(Protocol):
         """All unfinished entries of `thread`, oldest first."""
         ...
 
+    async def newest_entries(self, *, limit: int) -> tuple[tuple[str, Mapping[str, Any]], ...]:
+        """Thread and body of the newest `limit` entries, finished ones included, newest first."""
+        ...
+
     async def start_attempt(self, lease: Lease, seq: int) -> int:
         """Count one attempt at the entry, durably, before any work; the new count. FenceLost if stale."""
         ...
@@ -290,15 +305,28 @@ class Store(Protocol):
         """
         ...
 
-    async def mark_sent(self, row_id: int, receipt: str, at: float) -> None: ...
+    async def mark_sent(self, row_id: int, receipt: str, at: float) -> None:
+        """State sent, with the proof. What `note_shown` kept for the row's key is forgotten."""
+        ...
 
-    async def mark_retry(self, row_id: int, error: str, not_before: float) -> None:
-        """Back to ready with the error noted, not to be tried before the given time."""
+    async def mark_retry(
+        self, row_id: int, error: str, not_before: float, *, maybe_sent: bool = False
+    ) -> None:
+        """Back to ready with the error noted, not to be tried before the given time. With `maybe_sent` the
+        row stays sending: also the next process must know that the reply may have arrived."""
         ...
 
     async def mark_failed(self, row_id: int, error: str) -> None: ...
 
     async def outbox_row(self, row_id: int) -> OutboxRow | None: ...
+
+    async def note_shown(self, key: str, part: ShownPart) -> None:
+        """Remember which message shows a part of the reply under `key`; in place of what was known of it."""
+        ...
+
+    async def shown(self, key: str) -> tuple[ShownPart, ...]:
+        """What `note_shown` kept for `key`, by part."""
+        ...
 
     # -- sessions -----------------------------------------------------------------------------
     async def current_session(self, thread: str) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from adapters.channel import Acceptance
 from pipeline.domain import events
 from pipeline.domain.events import PipelineEvent, Thought
@@ -16,6 +18,7 @@ class MemoryTimeline:
     def __init__(self) -> None:
         self.lines: dict[ThreadKey, list[TimelineEntry]] = {}
         self.asked: dict[ThreadKey, list[events.ApprovalRequired]] = {}
+        self.seen: dict[ThreadKey, str] = {}
         self.error: Exception | None = None
         self.calls: list[tuple[ThreadKey, int, int]] = []
 
@@ -34,6 +37,12 @@ class MemoryTimeline:
         if self.error is not None:
             raise self.error
         return tuple(self.asked.get(thread, ()))
+
+    async def last_seen(self, channel: str, account: str, *, limit: int) -> Mapping[ThreadKey, str]:
+        if self.error is not None:
+            raise self.error
+        mine = [key for key in self.seen if (key.channel, key.account) == (channel, account)]
+        return {key: self.seen[key] for key in mine[:limit]}
 
 
 class MemoryInbox:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from gateway.storage.ports import Store, StoreCounts
+from gateway.storage.ports import ShownPart, Store, StoreCounts
 from pipeline.domain.errors import FenceLost, StorageError
 from tests.contracts.conftest import Reopen
 from tests.contracts.store_values import (
@@ -162,3 +162,38 @@ async def test_a_reply_on_its_way_is_found_after_a_restart(store: Store, reopen:
     follower = await reopen()
     (sending,) = await follower.outbox_open()
     assert (sending.id, sending.state, sending.attempts) == (row_id, "sending", 1)
+
+
+async def test_a_reply_that_may_have_arrived_is_still_sending_while_it_waits(store: Store) -> None:
+    row_id = await sent_row(store)
+    await store.mark_sending(row_id)
+    await store.mark_retry(row_id, "no answer", NOW + 5, maybe_sent=True)
+    (waiting,) = await store.outbox_open()
+    assert (waiting.state, waiting.error, waiting.not_before) == ("sending", "no answer", NOW + 5)
+
+
+async def test_what_shows_a_reply_is_kept_until_the_reply_is_sent(store: Store, reopen: Reopen) -> None:
+    row_id = await sent_row(store)
+    key = "msg-1:answer"
+    await store.note_shown(key, ShownPart(part=1, native_id="n-2", final=False))
+    await store.note_shown(key, ShownPart(part=0, native_id="n-1", final=False))
+    await store.note_shown(key, ShownPart(part=0, native_id="n-1", final=True))
+    await store.note_shown("another", ShownPart(part=0, native_id="n-9", final=False))
+    follower = await reopen()
+    assert await follower.shown(key) == (
+        ShownPart(part=0, native_id="n-1", final=True),
+        ShownPart(part=1, native_id="n-2", final=False),
+    )
+    await follower.mark_sent(row_id, "n-1,n-2", NOW)
+    assert await follower.shown(key) == ()
+    assert len(await follower.shown("another")) == 1
+
+
+async def test_the_newest_entries_are_told_whether_finished_or_not(store: Store) -> None:
+    first, lease = await accepted_with_lease(store, "1")
+    await store.commit_turn(lease, turn(first.seq, record("assistant")))
+    await store.accept(entry("2", thread=OTHER))
+    await store.accept(entry("3"))
+    newest = await store.newest_entries(limit=2)
+    assert [(thread, body["text"]) for thread, body in newest] == [(THREAD, "hello 3"), (OTHER, "hello 2")]
+    assert len(await store.newest_entries(limit=9)) == 3

@@ -7,8 +7,9 @@ second `open`, never the object. Every call takes effect at once, in one step of
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from gateway.storage.answers import judge_answer
 from gateway.storage.appends import report_if_failed
@@ -27,6 +28,7 @@ from gateway.storage.ports import (
     OutboxRow,
     Record,
     RecordKind,
+    ShownPart,
     StoreCounts,
     TurnCommit,
 )
@@ -43,6 +45,7 @@ class MemoryStore:
         self._accepted: dict[str, Accepted] = {}
         self._outbox: dict[int, ReplyRow] = {}
         self._outbox_ids: dict[str, int] = {}
+        self._shown: dict[str, dict[int, ShownPart]] = {}
         self._interactions: dict[str, InteractionRow] = {}
         self._last_record_id = 0
 
@@ -95,6 +98,11 @@ class MemoryStore:
     async def open_entries(self, thread: str) -> tuple[InboxEntry, ...]:
         self._require_open()
         return tuple(row.view() for row in self._peek(thread).unfinished.values())
+
+    async def newest_entries(self, *, limit: int) -> tuple[tuple[str, Mapping[str, Any]], ...]:
+        self._require_open()
+        newest = sorted(self._entries.values(), key=lambda row: -row.seq)[:limit]
+        return tuple((row.thread, row.view().body) for row in newest)
 
     async def start_attempt(self, lease: Lease, seq: int) -> int:
         self._require_open()
@@ -222,10 +230,13 @@ class MemoryStore:
         row = self._open_reply(row_id)
         row.state = "sent"
         row.receipt = storable_text(receipt)
+        self._shown.pop(row.new.key, None)
 
-    async def mark_retry(self, row_id: int, error: str, not_before: float) -> None:
+    async def mark_retry(
+        self, row_id: int, error: str, not_before: float, *, maybe_sent: bool = False
+    ) -> None:
         row = self._open_reply(row_id)
-        row.state = "ready"
+        row.state = "sending" if maybe_sent else "ready"
         row.error = storable_text(error)
         row.not_before = not_before
 
@@ -238,6 +249,15 @@ class MemoryStore:
         self._require_open()
         row = self._outbox.get(row_id)
         return None if row is None else row.view()
+
+    async def note_shown(self, key: str, part: ShownPart) -> None:
+        self._require_open()
+        kept = replace(part, native_id=storable_text(part.native_id))
+        self._shown.setdefault(key, {})[part.part] = kept
+
+    async def shown(self, key: str) -> tuple[ShownPart, ...]:
+        self._require_open()
+        return tuple(part for _, part in sorted(self._shown.get(key, {}).items()))
 
     # -- sessions -----------------------------------------------------------------------------
     async def current_session(self, thread: str) -> str | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
+from typing import Any
 
 from gateway.storage.bodies import decode_body
 from gateway.storage.ports import Accepted, InboxEntry, Lease, NewEntry, Outcome
@@ -24,6 +26,8 @@ OPEN_ENTRIES = """
     SELECT seq, message_id, kind, body, received_at, attempts, excused, cancelled FROM inbox
     WHERE thread = (SELECT id FROM threads WHERE key = ?) AND outcome IS NULL
     ORDER BY seq LIMIT ?"""
+_NEWEST = """
+    SELECT key, body FROM inbox JOIN threads ON id = thread ORDER BY seq DESC LIMIT ?"""
 _START_ATTEMPT = """
     UPDATE inbox SET attempts = attempts + 1 WHERE seq = ? AND thread = ? AND outcome IS NULL
     RETURNING attempts"""
@@ -75,6 +79,11 @@ def open_entries(db: sqlite3.Connection, thread: str, *, limit: int = -1) -> tup
             OPEN_ENTRIES, (thread, limit)
         )
     )
+
+
+def newest(db: sqlite3.Connection, limit: int) -> tuple[tuple[str, Mapping[str, Any]], ...]:
+    """Thread and body of the newest entries, finished ones included, newest first."""
+    return tuple((thread, decode_body(body)) for thread, body in db.execute(_NEWEST, (limit,)))
 
 
 def start_attempt(db: sqlite3.Connection, lease: Lease, seq: int) -> int:

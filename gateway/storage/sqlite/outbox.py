@@ -6,7 +6,7 @@ import sqlite3
 from typing import Any
 
 from gateway.storage.bodies import decode_body, storable_text
-from gateway.storage.ports import NewOutboxRow, OutboxRow
+from gateway.storage.ports import NewOutboxRow, OutboxRow, OutboxState, ShownPart
 from pipeline.domain.errors import AlreadyDone
 
 _INSERT = """
@@ -29,8 +29,13 @@ _SENT = """
     UPDATE outbox SET state = 'sent', receipt = ?, sent_at = ?
     WHERE id = ? AND state IN ('ready', 'sending')"""
 _RETRY = """
-    UPDATE outbox SET state = 'ready', error = ?, not_before = ?
+    UPDATE outbox SET state = ?, error = ?, not_before = ?
     WHERE id = ? AND state IN ('ready', 'sending')"""
+_NOTE_SHOWN = """
+    INSERT INTO shown (key, part, native_id, final) VALUES (?, ?, ?, ?)
+    ON CONFLICT (key, part) DO UPDATE SET native_id = excluded.native_id, final = excluded.final"""
+_SHOWN = "SELECT part, native_id, final FROM shown WHERE key = ? ORDER BY part"
+_FORGET_SHOWN = "DELETE FROM shown WHERE key = (SELECT key FROM outbox WHERE id = ?)"
 _FAILED = "UPDATE outbox SET state = 'failed', error = ? WHERE id = ? AND state IN ('ready', 'sending')"
 
 
@@ -62,16 +67,32 @@ def mark_sending(db: sqlite3.Connection, row_id: int) -> None:
 def mark_sent(db: sqlite3.Connection, row_id: int, receipt: str, at: float) -> None:
     """State sent, with the proof."""
     _change(db, row_id, _SENT, (storable_text(receipt), at, row_id))
+    db.execute(_FORGET_SHOWN, (row_id,))
 
 
-def mark_retry(db: sqlite3.Connection, row_id: int, error: str, not_before: float) -> None:
-    """Back to ready, later."""
-    _change(db, row_id, _RETRY, (storable_text(error), not_before, row_id))
+def mark_retry(
+    db: sqlite3.Connection, row_id: int, state: OutboxState, error: str, not_before: float
+) -> None:
+    """To be tried again later, from `state`."""
+    _change(db, row_id, _RETRY, (state, storable_text(error), not_before, row_id))
 
 
 def mark_failed(db: sqlite3.Connection, row_id: int, error: str) -> None:
     """State failed, with the reason."""
     _change(db, row_id, _FAILED, (storable_text(error), row_id))
+
+
+def note_shown(db: sqlite3.Connection, key: str, part: ShownPart) -> None:
+    """Which message shows a part of the reply under `key`."""
+    db.execute(_NOTE_SHOWN, (key, part.part, storable_text(part.native_id), part.final))
+
+
+def shown(db: sqlite3.Connection, key: str) -> tuple[ShownPart, ...]:
+    """What is noted for `key`, by part."""
+    return tuple(
+        ShownPart(part=part, native_id=native_id, final=bool(final))
+        for part, native_id, final in db.execute(_SHOWN, (key,))
+    )
 
 
 def _change(db: sqlite3.Connection, row_id: int, sql: str, values: tuple[str | float, ...]) -> None:

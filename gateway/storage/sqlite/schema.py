@@ -93,7 +93,18 @@ _STEP_1 = (
     "CREATE TABLE probe (n INTEGER PRIMARY KEY, filler BLOB NOT NULL) STRICT",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_STEP_1,)
+_STEP_2 = (
+    # Which messages of a platform show a reply that is not yet known to be sent. A row goes when it is.
+    """CREATE TABLE shown (
+        key TEXT NOT NULL,
+        part INTEGER NOT NULL,
+        native_id TEXT NOT NULL,
+        final INTEGER NOT NULL,
+        PRIMARY KEY (key, part)
+    ) STRICT, WITHOUT ROWID""",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_STEP_1, _STEP_2)
 """Step n brings a file from schema version n - 1 to n."""
 
 

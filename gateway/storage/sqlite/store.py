@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from gateway.storage.appends import report_if_failed
 from gateway.storage.bodies import encode_body
@@ -22,8 +23,10 @@ from gateway.storage.ports import (
     NewEntry,
     NewRecord,
     OutboxRow,
+    OutboxState,
     Record,
     RecordKind,
+    ShownPart,
     StoreCounts,
     TurnCommit,
 )
@@ -101,6 +104,9 @@ class SqliteStore:
 
     async def open_entries(self, thread: str) -> tuple[InboxEntry, ...]:
         return await self._reader.submit(lambda db: inbox.open_entries(db, thread))
+
+    async def newest_entries(self, *, limit: int) -> tuple[tuple[str, Mapping[str, Any]], ...]:
+        return await self._reader.submit(lambda db: inbox.newest(db, limit))
 
     async def start_attempt(self, lease: Lease, seq: int) -> int:
         return await self._writer.submit(lambda db: inbox.start_attempt(db, lease, seq))
@@ -185,14 +191,23 @@ class SqliteStore:
     async def mark_sent(self, row_id: int, receipt: str, at: float) -> None:
         await self._writer.submit(lambda db: outbox.mark_sent(db, row_id, receipt, at))
 
-    async def mark_retry(self, row_id: int, error: str, not_before: float) -> None:
-        await self._writer.submit(lambda db: outbox.mark_retry(db, row_id, error, not_before))
+    async def mark_retry(
+        self, row_id: int, error: str, not_before: float, *, maybe_sent: bool = False
+    ) -> None:
+        state: OutboxState = "sending" if maybe_sent else "ready"
+        await self._writer.submit(lambda db: outbox.mark_retry(db, row_id, state, error, not_before))
 
     async def mark_failed(self, row_id: int, error: str) -> None:
         await self._writer.submit(lambda db: outbox.mark_failed(db, row_id, error))
 
     async def outbox_row(self, row_id: int) -> OutboxRow | None:
         return await self._reader.submit(lambda db: outbox.one(db, row_id))
+
+    async def note_shown(self, key: str, part: ShownPart) -> None:
+        await self._writer.submit(lambda db: outbox.note_shown(db, key, part))
+
+    async def shown(self, key: str) -> tuple[ShownPart, ...]:
+        return await self._reader.submit(lambda db: outbox.shown(db, key))
 
     # -- sessions -----------------------------------------------------------------------------
     async def current_session(self, thread: str) -> str | None:
