@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from adapters.channel import ChannelAdapter
+from adapters.channel import ChannelAdapter, PostingChannel
+from gateway.channels import ChannelStatus, ChannelSupervisor, Lease, any_alive, channel_lines
 from gateway.coordinator import ProcessingCoordinator
 from gateway.data_dir import DataDir
 from gateway.delivery import Delivery
@@ -29,7 +30,6 @@ _log = logging.getLogger(__name__)
 DRAIN_S = 18.0
 """With the steps after it, within the 30 seconds that service managers commonly grant."""
 _DELIVERY_S = 3.0
-_RESTART_CHANNEL_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +54,8 @@ class Parts:
     turns: Supervisor
     """Runners of threads: given time to finish."""
     deliveries: Supervisor
+    leases: Mapping[tuple[str, str], Lease] = field(default_factory=dict)
+    """Of the channels that have a bot token, which one process at a time may receive with."""
 
 
 class Gateway:
@@ -64,14 +66,26 @@ class Gateway:
         self.server: Server | None = None
         """Set before `start` by whoever wants one; it asks this gateway whether it is ready."""
         self._ready = False
+        self._supervisors = [
+            ChannelSupervisor(adapter, clock=parts.clock, lease=parts.leases.get(key))
+            for key, adapter in parts.channels.items()
+        ]
         self._channels: list[asyncio.Task[None]] = []
+        self._receivers: list[asyncio.Task[None]] = []
+        """Those of the channels that are not also the screen on which the last answers are shown."""
 
     @property
     def ready(self) -> bool:
-        """Whether messages are accepted: started, and no channel is down."""
-        return self._ready and all(
-            adapter.health().state != "down" for adapter in self._parts.channels.values()
-        )
+        """Whether messages are accepted: started, and not every channel is down."""
+        return self._ready and any_alive(self.channel_statuses())
+
+    def channel_statuses(self) -> tuple[ChannelStatus, ...]:
+        """How each channel is now."""
+        return tuple(supervisor.status for supervisor in self._supervisors)
+
+    def channel_lines(self) -> tuple[str, ...]:
+        """How each channel is now, a line each."""
+        return channel_lines(self.channel_statuses())
 
     @property
     def url(self) -> str:
@@ -96,10 +110,11 @@ class Gateway:
             # what the unfinished turns will say, then those turns, then the channels' new messages.
             unsent = await parts.delivery.recover()
             waiting = await parts.worker.recover()
-            for adapter in parts.channels.values():
-                run = self._run_channel(adapter)
-                self._channels.append(parts.background.spawn(run, name=f"channel {adapter.name}"))
-            # One turn of the loop, so that every channel's own start has run.
+            for supervisor in self._supervisors:
+                self._start_channel(supervisor)
+            # Two turns of the loop, so that every channel's own start has run: a supervisor's first
+            # step, and that of the run which it starts.
+            await asyncio.sleep(0)
             await asyncio.sleep(0)
         except BaseException:
             await self._close()
@@ -115,10 +130,14 @@ class Gateway:
     async def stop(self, drain_s: float = DRAIN_S) -> bool:
         """Refuse new messages, let running turns finish within `drain_s`, then close everything.
 
-        False when turns were cut off; they are taken up at the next start.
+        What a platform has not been told to forget stays with it: the receivers end first. False when
+        turns were cut off; they are taken up at the next start.
         """
         self._ready = False
         self._parts.inbox.close()
+        for receiver in self._receivers:
+            # They end while the turns finish, and `_close` waits for them.
+            receiver.cancel()
         finished = await self._parts.worker.drain(drain_s)
         try:
             async with asyncio.timeout(min(drain_s, _DELIVERY_S)):
@@ -146,16 +165,12 @@ class Gateway:
         await parts.store.close()
         parts.data.release()
 
-    async def _run_channel(self, adapter: ChannelAdapter) -> None:
-        """One supervisor per channel: a failing channel is started again and disturbs no other."""
-        while True:
-            try:
-                await adapter.run(self._parts.inbox.accept)
-            except Exception:  # noqa: BLE001 - whatever an SDK raises, the other channels go on
-                _log.exception("channel failed", extra={"channel": adapter.name})
-            else:
-                return
-            await self._parts.clock.sleep(_RESTART_CHANNEL_S)
+    def _start_channel(self, supervisor: ChannelSupervisor) -> None:
+        parts, adapter = self._parts, supervisor.adapter
+        task = parts.background.spawn(supervisor.run(parts.inbox.accept), name=f"channel {adapter.name}")
+        self._channels.append(task)
+        if isinstance(adapter, PostingChannel):
+            self._receivers.append(task)
 
     async def _warm_transcriber(self, transcriber: Transcriber) -> None:
         try:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -15,10 +18,37 @@ from pipeline.domain.errors import ConfigurationError
 _log = logging.getLogger(__name__)
 
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
-_MAX_BODY_BYTES = 1_048_576
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
+_UNREAD = frozenset({408, 413, 503})
+"""Refusals of a body that has not been read to its end: nothing else can come on that connection."""
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerLimits:
+    """What a stranger can make the server hold. Not settings: no platform and no page comes near them."""
+
+    connections: int = 800
+    """At a time, over all routes. Each takes a file descriptor, of which a process usually has 1,024: the
+    rest is for the store, the models and the calls to the platforms."""
+    head_s: float = 10.0
+    """From the connection to the end of the first request's headers."""
+    keepalive_s: float = 75.0
+    """Between two requests: longer than the 60 seconds after which proxies usually let a connection go, so
+    that the proxy is the one that closes it. The next request's headers have this time too."""
+    body_s: float = 5.0
+    """For a whole body, before its handler is called."""
+    body_bytes: int = 1_048_576
+    small_body_bytes: int = 65_536
+    """Up to this size a body is read beside all others."""
+    large_bodies: int = 8
+    """Larger ones, and those of unknown size, that are read at a time."""
+    read_bytes: int = 16_384
+    """Read ahead of a handler, per connection."""
+    lingering_s: float = 1.0
+    """For a client to notice a refusal while it still sends."""
 
 
 class Addresses:
@@ -60,13 +90,19 @@ class Server:
         metrics: Callable[[], bytes],
         token_check: Callable[[str], bool],
         attempts: AttemptLimit,
+        channels: Callable[[], Iterable[str]] = tuple,
+        limits: ServerLimits | None = None,
     ) -> None:
+        """`channels` gives a public line for each channel."""
         self._addresses = addresses
         self._ready = ready
         self._metrics = metrics
         self._token_check = token_check
         self._attempts = attempts
-        self._app = web.Application(middlewares=[self._guard], client_max_size=_MAX_BODY_BYTES)
+        self._channels = channels
+        self._limits = limits or ServerLimits()
+        self._large_bodies = asyncio.Semaphore(self._limits.large_bodies)
+        self._app = web.Application(middlewares=[self._guard], client_max_size=self._limits.body_bytes)
         self._app.add_routes(
             [
                 web.get("/healthz", self._healthz),
@@ -81,7 +117,7 @@ class Server:
         """Listen. Raises ConfigurationError when the address cannot be had."""
         runner = web.AppRunner(self._app, access_log=None, shutdown_timeout=2.0)
         await runner.setup()
-        site = web.TCPSite(runner, self._addresses.host, self._addresses.port)
+        site = _Site(runner, self._addresses.host, self._addresses.port, self._limits)
         try:
             await site.start()
         except OSError as error:
@@ -102,12 +138,17 @@ class Server:
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Every route: our own Host only, and the security headers on every answer, errors included."""
+        if isinstance(request.protocol, _Connection):
+            request.protocol.head_came()
         if not host_allowed(request, self._addresses.hosts()):
             return foreign_address_response()
         try:
+            await self._read_body(request)
             response = await handler(request)
         except web.HTTPException as error:
             response = web.Response(status=error.status, text=f"{error.status}: {error.reason}\n")
+            if error.status in _UNREAD:
+                response.force_close()
         except Exception:  # noqa: BLE001 - the reason belongs into the log, not into the answer
             _log.exception("a request failed", extra={"path": request.path})
             response = web.Response(status=500, text="500: the gateway's log says more\n")
@@ -116,11 +157,37 @@ class Server:
                 response.headers.setdefault(name, value)
         return response
 
+    async def _read_body(self, request: web.Request) -> None:
+        """Read the body, which the request keeps for its handler. Raises HTTPException for one that is too
+        large, too slow, or one too many: before anything is known of its sender, little may be held."""
+        limits, size = self._limits, request.content_length
+        if not request.can_read_body:
+            return
+        if size is not None and size > limits.body_bytes:
+            raise web.HTTPRequestEntityTooLarge(limits.body_bytes, size)
+        # A compressed one is small only until it is unpacked.
+        packed = "Content-Encoding" in request.headers
+        small = size is not None and size <= limits.small_body_bytes and not packed
+        if not small and self._large_bodies.locked():
+            # Waiting would hold what has come of it already.
+            raise web.HTTPServiceUnavailable
+        try:
+            async with asyncio.timeout(limits.body_s):
+                if small:
+                    await request.read()
+                else:
+                    async with self._large_bodies:
+                        await request.read()
+        except TimeoutError:
+            raise web.HTTPRequestTimeout from None
+
     async def _healthz(self, _request: web.Request) -> web.Response:
         return web.Response(text="ok\n")
 
     async def _readyz(self, _request: web.Request) -> web.Response:
-        return web.Response(text="ready\n") if self._ready() else web.Response(status=503, text="not ready\n")
+        ready = self._ready()
+        lines = ("ready" if ready else "not ready", *self._channels())
+        return web.Response(status=200 if ready else 503, text="\n".join(lines) + "\n")
 
     async def _serve_metrics(self, request: web.Request) -> web.Response:
         scheme, _, presented = request.headers.get("Authorization", "").partition(" ")
@@ -138,6 +205,74 @@ class Server:
             body=self._metrics(),
             headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8", "Cache-Control": "no-store"},
         )
+
+
+class _Site(web.BaseSite):
+    """Listens, and gives each connection its handler while there is room for it."""
+
+    def __init__(self, runner: web.AppRunner, host: str, port: int, limits: ServerLimits) -> None:
+        super().__init__(runner)
+        self._address = (host, port)
+        self._limits = limits
+
+    @property
+    def name(self) -> str:
+        return "http://{}:{}".format(*self._address)
+
+    async def start(self) -> None:
+        await super().start()
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(partial(self._connect, loop), *self._address, backlog=128)
+
+    def _connect(self, loop: asyncio.AbstractEventLoop) -> asyncio.Protocol:
+        server = self._runner.server
+        # A closing site has no server any more.
+        if server is None or len(server.connections) >= self._limits.connections:
+            return _Refusal()
+        return _Connection(server, loop, self._limits)
+
+
+class _Connection(web.RequestHandler):
+    """aiohttp's connection, closed when the first request's headers do not come in time."""
+
+    __slots__ = ("_head_s", "_late")
+
+    def __init__(self, server: web.Server, loop: asyncio.AbstractEventLoop, limits: ServerLimits) -> None:
+        super().__init__(
+            server,
+            loop=loop,
+            access_log=None,  # type: ignore[arg-type]  # how AppRunner says that there is none
+            keepalive_timeout=limits.keepalive_s,
+            lingering_time=limits.lingering_s,
+            read_bufsize=limits.read_bytes,
+        )
+        self._head_s = limits.head_s
+        self._late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._late = asyncio.get_running_loop().call_later(self._head_s, self.force_close)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self.head_came()
+        super().connection_lost(exc)
+
+    def head_came(self) -> None:
+        """The headers are complete: what follows has limits of its own."""
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+
+class _Refusal(asyncio.Protocol):
+    """One connection too many: told so and closed, whatever it says."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if isinstance(transport, asyncio.WriteTransport):
+            transport.write(
+                b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+            )
+        transport.close()
 
 
 def _netloc(origin: str) -> str:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from pipeline.domain.clock import Clock
 from pipeline.domain.events import LlmToken, PipelineEvent, TranscriptReady, is_terminal
@@ -18,6 +22,25 @@ class _Stages:
     first_token: Histogram
     first_visible: Histogram
     final: Histogram
+
+
+class ChannelFigures(Protocol):
+    """What is measured of a channel."""
+
+    @property
+    def channel(self) -> str: ...
+
+    @property
+    def account(self) -> str: ...
+
+    @property
+    def up(self) -> bool: ...
+
+    @property
+    def received_ago_s(self) -> float | None: ...
+
+    @property
+    def restarts(self) -> int: ...
 
 
 class Telemetry:
@@ -80,6 +103,10 @@ class Telemetry:
         """An outbox row was `sent`, `retried` or `failed`."""
         self._deliveries.labels(result).inc()
 
+    def watch_channels(self, read: Callable[[], Iterable[ChannelFigures]]) -> None:
+        """Ask `read` at each scrape how the channels are. Call it once."""
+        self.registry.register(_Channels(read))
+
     def watch(self, sender: EventSender, received_at: float) -> EventSender:
         """`sender`, with the stages of one turn measured on the way."""
         return _StageSender(sender, self._stages, self._clock, received_at)
@@ -93,6 +120,32 @@ class Telemetry:
 
     def _histogram(self, name: str, text: str) -> Histogram:
         return Histogram(name, text, buckets=_SECONDS, registry=self.registry)
+
+
+class _Channels(Collector):
+    """The channels' figures at the moment of the scrape."""
+
+    def __init__(self, read: Callable[[], Iterable[ChannelFigures]]) -> None:
+        self._read = read
+
+    def collect(self) -> Iterator[Metric]:
+        labels = ("channel", "account")
+        up = GaugeMetricFamily("parlour_channel_up", "1 while the channel receives", labels=labels)
+        silent = GaugeMetricFamily(
+            "parlour_channel_last_received_seconds",
+            "Since the last sign of life from the platform",
+            labels=labels,
+        )
+        restarts = CounterMetricFamily(
+            "parlour_channel_restarts", "Times that the channel was started again", labels=labels
+        )
+        for one in self._read():
+            names = (one.channel, one.account)
+            up.add_metric(names, float(one.up))
+            restarts.add_metric(names, one.restarts)
+            if one.received_ago_s is not None:
+                silent.add_metric(names, one.received_ago_s)
+        yield from (up, silent, restarts)
 
 
 class _StageSender:
