@@ -110,7 +110,9 @@ def _nearest_section(path: tuple[str, ...]) -> str:
 def _walk(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo | type[BaseModel]]]:
     yield prefix, model
     sections = []
-    for name, info in model.model_fields.items():
+    # What a section shares with others comes after what is its own.
+    shared = {name for base in model.__bases__ for name in getattr(base, "model_fields", {})}
+    for name, info in sorted(model.model_fields.items(), key=lambda field: field[0] in shared):
         path = f"{prefix}.{name}".lstrip(".")
         if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
             sections.append((path, info.annotation))

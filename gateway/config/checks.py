@@ -1,78 +1,46 @@
-"""Rules across settings, and whether the secrets that are referred to can be read.
+"""What is wrong with settings that are valid one by one, and with the secrets that they refer to.
 
-Not here: what a single value may be (`settings`, `values`).
+Not here: the rules themselves (`rules`, `channel_rules`, `tokens`) and what a single value may be (`values`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from gateway.config.channel_rules import CHANNEL_RULES
 from gateway.config.problems import Problem, Source
+from gateway.config.rules import RULES
 from gateway.config.secrets import SecretUnavailable
 from gateway.config.settings import Settings
-from gateway.config.values import is_loopback
+from gateway.config.tokens import shape_problem
 
 SourceOf = Callable[[str], Source]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rule:
-    """A rule, told at the setting `path`, that makes sense only if all of `reads` are valid."""
-
-    path: str
-    reads: tuple[str, ...]
-    broken: Callable[[Settings], bool]
-    what: str
-    fix: str
-
-
-_RULES = (
-    _Rule(
-        path="server.host",
-        reads=("server.host", "server.public_origins", "channels.web.enabled"),
-        broken=lambda settings: (
-            settings.channels.web.enabled
-            and not is_loopback(settings.server.host)
-            and not settings.server.public_origins
-        ),
-        what="other machines could connect, but no page outside this machine is allowed",
-        fix='set server.public_origins to the origins people use, like ["https://bot.example.org"], or '
-        'server.host to "127.0.0.1"',
-    ),
-    _Rule(
-        path="llm.api_key",
-        reads=("llm.api_key", "llm.model"),
-        broken=lambda settings: settings.llm.model == "local" and settings.llm.api_key is not None,
-        what='has no effect, as llm.model is "local"',
-        fix="remove it or name another model",
-    ),
-    _Rule(
-        path="llm.api_base",
-        reads=("llm.api_base", "llm.model"),
-        broken=lambda settings: settings.llm.model == "local" and settings.llm.api_base is not None,
-        what='has no effect, as llm.model is "local"',
-        fix="remove it or name another model",
-    ),
-)
 
 
 def cross_problems(settings: Settings, bad: frozenset[str], source_of: SourceOf) -> list[Problem]:
     """Broken rules, leaving out those that read a setting in `bad`."""
     return [
-        Problem(path=rule.path, what=f"{rule.what} ({source_of(rule.path).phrase()})", fix=rule.fix)
-        for rule in _RULES
+        Problem(
+            path=rule.path,
+            what=f"{rule.what} ({source_of(rule.caused_by or rule.path).phrase()})",
+            fix=rule.fix,
+        )
+        for rule in (*RULES, *CHANNEL_RULES)
         if bad.isdisjoint(rule.reads) and rule.broken(settings)
     ]
 
 
 def secret_problems(settings: Settings, source_of: SourceOf) -> list[Problem]:
-    """The references that do not resolve now."""
+    """The references that do not resolve now, and the secrets that cannot be what their setting needs."""
     problems = []
     for path, reference in settings.secret_refs().items():
         try:
-            reference.resolve()
+            wrong = shape_problem(path, reference.resolve())
         except SecretUnavailable as error:
-            what = f"{error.what} (referred to {source_of(path).phrase()})"
-            problems.append(Problem(path=path, what=what, fix=error.fix))
+            wrong = (error.what, error.fix)
+        if wrong is not None:
+            what, fix = wrong
+            problems.append(
+                Problem(path=path, what=f"{what} (referred to {source_of(path).phrase()})", fix=fix)
+            )
     return problems

@@ -1,17 +1,19 @@
 """The settings: sections, defaults, bounds and their explanations. One source for code, docs and example.
 
-Not here: where values come from (`layers`), rules across sections (`checks`), words for errors (`load`).
+Not here: the channels' (`channels`), where values come from (`layers`), rules across sections (`checks`),
+words for errors (`load`).
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
-from pydantic.config import JsonDict
+from pydantic import AfterValidator
 
+from gateway.config.channels import WEB_TOKEN_FILE, ChannelsSettings
 from gateway.config.secrets import SecretRef
+from gateway.config.section import PathSetting, Section, setting
 from gateway.config.values import (
     check_api_base,
     check_host,
@@ -19,54 +21,25 @@ from gateway.config.values import (
     check_llm_model,
     check_name,
     check_origin,
-    check_path,
     check_transcriber,
 )
 
 LOCAL_MODEL_FILE = "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"
 WHISPER_FOLDER = "whisper-base"
-WEB_TOKEN_FILE = "web-token"  # noqa: S105 - a file name, not a token
 
 _MIB = 1024 * 1024
 
 
-def _setting(
-    default: object, description: str, *, example: object = None, expected: str = "", **bounds: Any
-) -> Any:
-    """A field. `expected` replaces the words made from type and bounds; `example` shows an optional one."""
-    extra: JsonDict | None = {"expected": expected} if expected else None
-    examples = None if example is None else [example]
-    return Field(
-        default=default, description=description, examples=examples, json_schema_extra=extra, **bounds
-    )
-
-
-# Strict mode takes no text for a path and no list for a tuple, the only shapes that TOML has for them.
-PathSetting = Annotated[Path, Field(strict=False), BeforeValidator(check_path)]
 Origin = Annotated[str, AfterValidator(check_origin)]
-
-
-class Section(BaseModel):
-    """A table of the file: immutable, strict about types, closed to unknown keys."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        strict=True,
-        validate_default=True,
-        allow_inf_nan=False,
-        hide_input_in_errors=True,
-        protected_namespaces=(),
-    )
 
 
 class BotSettings(Section):
     """[bot]: who the bot is."""
 
-    name: Annotated[str, AfterValidator(check_name)] = _setting(
+    name: Annotated[str, AfterValidator(check_name)] = setting(
         "Parlour", "The bot's name, as people see it.", min_length=1, max_length=64
     )
-    system_prompt: str = _setting(
+    system_prompt: str = setting(
         "You are a helpful assistant. Answer briefly and in the language of the user's message.",
         "The instruction that the model gets before every conversation.",
         min_length=1,
@@ -77,7 +50,7 @@ class BotSettings(Section):
 class DataSettings(Section):
     """[data]: what the bot remembers."""
 
-    dir: PathSetting = _setting(
+    dir: PathSetting = setting(
         Path("data"),
         "The folder of the conversations and the web token. Made with mode 700. A relative path starts at "
         "the folder in which the program is started.",
@@ -87,7 +60,7 @@ class DataSettings(Section):
 class ModelsSettings(Section):
     """[models]: where model files lie."""
 
-    dir: PathSetting = _setting(
+    dir: PathSetting = setting(
         Path("models"),
         "The folder into which `parlour models get` puts the model files. A relative path starts at the "
         "folder in which the program is started.",
@@ -97,13 +70,13 @@ class ModelsSettings(Section):
 class ServerSettings(Section):
     """[server]: the HTTP server."""
 
-    host: Annotated[str, AfterValidator(check_host)] = _setting(
+    host: Annotated[str, AfterValidator(check_host)] = setting(
         "127.0.0.1",
         "The address to listen on. Any other than loopback needs server.public_origins.",
         expected="an IP address or a host name",
     )
-    port: int = _setting(8765, "The port to listen on; 0 takes any free one.", ge=0, le=65_535)
-    public_origins: tuple[Origin, ...] = _setting(
+    port: int = setting(8765, "The port to listen on; 0 takes any free one.", ge=0, le=65_535)
+    public_origins: tuple[Origin, ...] = setting(
         (),
         "The exact origins, besides loopback, whose pages may use the web channel.",
         example=["https://bot.example.org"],
@@ -116,12 +89,12 @@ class ServerSettings(Section):
 class LocalModelSettings(Section):
     """[llm.local]: the embedded model."""
 
-    model_path: PathSetting | None = _setting(
+    model_path: PathSetting | None = setting(
         None,
         f"The GGUF file of the embedded model. When absent: {LOCAL_MODEL_FILE} in models.dir.",
         example=f"models/{LOCAL_MODEL_FILE}",
     )
-    threads: int = _setting(
+    threads: int = setting(
         0, "Processor threads of the embedded model; 0 chooses by the machine.", ge=0, le=256
     )
 
@@ -129,31 +102,31 @@ class LocalModelSettings(Section):
 class LlmSettings(Section):
     """[llm]: the language model."""
 
-    model: Annotated[str, AfterValidator(check_llm_model)] = _setting(
+    model: Annotated[str, AfterValidator(check_llm_model)] = setting(
         "local",
         'The language model: "local" is the embedded one, "scripted:…" the shipped fake, anything else a '
         'LiteLLM model name such as "openai/gpt-5-mini" or "ollama_chat/llama3".',
         expected='"local", "scripted:…" or a LiteLLM model name',
         max_length=2_000,
     )
-    api_base: Annotated[str | None, AfterValidator(check_api_base)] = _setting(
+    api_base: Annotated[str | None, AfterValidator(check_api_base)] = setting(
         None,
         "The address of the model's API, when it is not the provider's own.",
         example="http://127.0.0.1:11434",
         expected="an address that starts with http:// or https://",
     )
-    api_key: SecretRef | None = _setting(
+    api_key: SecretRef | None = setting(
         None, "The key for the model's API, by reference.", example="env:OPENAI_API_KEY"
     )
-    timeout_s: float = _setting(
+    timeout_s: float = setting(
         120.0, "Seconds for one model call, waiting and retries included.", ge=1, le=3_600
     )
-    max_tokens: int = _setting(512, "The longest answer, in tokens.", ge=1, le=131_072)
-    temperature: float = _setting(
+    max_tokens: int = setting(512, "The longest answer, in tokens.", ge=1, le=131_072)
+    temperature: float = setting(
         0.2, "How freely the model chooses words; 0 is the most predictable.", ge=0, le=2
     )
-    retries: int = _setting(2, "How often a failed call is tried again within timeout_s.", ge=0, le=10)
-    context_tokens: int = _setting(
+    retries: int = setting(2, "How often a failed call is tried again within timeout_s.", ge=0, le=10)
+    context_tokens: int = setting(
         4_096, "How much of the conversation the model is shown, in tokens.", ge=256, le=2_000_000
     )
     local: LocalModelSettings = LocalModelSettings()
@@ -162,75 +135,47 @@ class LlmSettings(Section):
 class VoiceSettings(Section):
     """[voice]: hearing."""
 
-    enabled: bool = _setting(default=True, description="Whether voice messages are heard.")
-    transcriber: Annotated[str, AfterValidator(check_transcriber)] = _setting(
+    enabled: bool = setting(default=True, description="Whether voice messages are heard.")
+    transcriber: Annotated[str, AfterValidator(check_transcriber)] = setting(
         "whisper",
         'What turns speech into text: "whisper", or "scripted:…", a shipped fake that hears the given text.',
         expected='"whisper" or "scripted:…"',
         max_length=2_000,
     )
-    model_path: PathSetting | None = _setting(
+    model_path: PathSetting | None = setting(
         None,
         f"The folder of the Whisper model. When absent: {WHISPER_FOLDER} in models.dir.",
         example=f"models/{WHISPER_FOLDER}",
     )
-    max_bytes: int = _setting(20 * _MIB, "The largest voice message, in bytes.", ge=1_024, le=1_024 * _MIB)
-    max_seconds: float = _setting(300.0, "The longest voice message, in seconds.", ge=1, le=7_200)
-    language: Annotated[str | None, AfterValidator(check_language)] = _setting(
+    max_bytes: int = setting(20 * _MIB, "The largest voice message, in bytes.", ge=1_024, le=1_024 * _MIB)
+    max_seconds: float = setting(300.0, "The longest voice message, in seconds.", ge=1, le=7_200)
+    language: Annotated[str | None, AfterValidator(check_language)] = setting(
         None,
         "The language that is spoken. When absent, it is recognised in each message.",
         example="en",
         expected="a two-letter language code",
     )
-    queue_limit: int = _setting(
+    queue_limit: int = setting(
         16, "How many voice messages may wait for the transcriber before more are refused.", ge=1, le=1_000
     )
-
-
-class WebSettings(Section):
-    """[channels.web]: the web page."""
-
-    enabled: bool = _setting(default=True, description="Whether the web page and its API are served.")
-    token: SecretRef | None = _setting(
-        None,
-        "The token that opens the web page, by reference. When absent, a random one is made in the file "
-        f"{WEB_TOKEN_FILE} of data.dir, mode 600.",
-        example="file:secrets/web-token",
-    )
-    max_message_chars: int = _setting(8_000, "The longest message, in characters.", ge=1, le=100_000)
-
-
-class ConsoleSettings(Section):
-    """[channels.console]: the terminal."""
-
-    enabled: bool = _setting(
-        default=False, description="Whether the terminal is a channel; `parlour chat` turns it on."
-    )
-
-
-class ChannelsSettings(Section):
-    """[channels]: where people talk to the bot."""
-
-    web: WebSettings = WebSettings()
-    console: ConsoleSettings = ConsoleSettings()
 
 
 class TurnSettings(Section):
     """[turn]: one message and its reply."""
 
-    timeout_s: float = _setting(
+    timeout_s: float = setting(
         180.0, "Seconds until a turn without an answer ends with an error.", ge=1, le=7_200
     )
-    max_attempts: int = _setting(
+    max_attempts: int = setting(
         3, "How often a turn is begun, counting those that a crash cut off.", ge=1, le=20
     )
-    max_running: int = _setting(
+    max_running: int = setting(
         0, "How many turns run at the same time; 0 chooses by the model.", ge=0, le=10_000
     )
-    lease_s: float = _setting(
+    lease_s: float = setting(
         30.0, "Seconds for which a process owns a thread without renewing it.", ge=5, le=600
     )
-    max_queue_per_thread: int = _setting(
+    max_queue_per_thread: int = setting(
         50, "How many messages of one thread may wait before more are refused.", ge=1, le=10_000
     )
 
@@ -238,10 +183,10 @@ class TurnSettings(Section):
 class StorageSettings(Section):
     """[storage]: the store."""
 
-    kind: Literal["sqlite", "memory"] = _setting(
+    kind: Literal["sqlite", "memory"] = setting(
         "sqlite", "Where conversations are stored. With memory they are lost when the process ends."
     )
-    synchronous: Literal["full", "normal"] = _setting(
+    synchronous: Literal["full", "normal"] = setting(
         "full",
         "When SQLite waits for the disk: full survives a power cut, normal may lose the last moments of it.",
     )
@@ -250,10 +195,10 @@ class StorageSettings(Section):
 class LogSettings(Section):
     """[log]: the log."""
 
-    level: Literal["debug", "info", "warning", "error"] = _setting(
+    level: Literal["debug", "info", "warning", "error"] = setting(
         "info", "The least severe line that is logged."
     )
-    format: Literal["auto", "json", "console"] = _setting(
+    format: Literal["auto", "json", "console"] = setting(
         "auto", "The form of the lines; auto is console in a terminal and json elsewhere."
     )
 
@@ -289,5 +234,5 @@ class Settings(Section):
 
     def secret_refs(self) -> dict[str, SecretRef]:
         """The references that are set, by dotted path."""
-        found = {"llm.api_key": self.llm.api_key, "channels.web.token": self.channels.web.token}
+        found = {"llm.api_key": self.llm.api_key, **self.channels.secret_refs()}
         return {path: reference for path, reference in found.items() if reference is not None}

@@ -14,6 +14,8 @@ from pydantic_core import PydanticCustomError
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 _LANGUAGE = re.compile(r"[a-z]{2}")
+_ACCOUNT = re.compile(r"[a-z0-9-]{1,32}")
+_WEBHOOK = "https://bot.example.org/telegram"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -56,13 +58,46 @@ def check_origin(value: str) -> str:
 
 def check_api_base(value: str | None) -> str | None:
     """An http(s) address without credentials, query and fragment."""
+    return _checked_base(value, example="http://127.0.0.1:11434", key_goes="use llm.api_key")
+
+
+def check_platform_base(value: str | None) -> str | None:
+    """As `check_api_base`, for the API of a chat platform."""
+    return _checked_base(value, example="http://127.0.0.1:8081", key_goes="use the token's own setting")
+
+
+def check_gateway_url(value: str | None) -> str | None:
+    """A ws(s) address without credentials, query and fragment."""
+    if value is not None and not value.startswith(("ws://", "wss://")):
+        raise _refused("is not an address of a gateway", "write for example wss://gateway.example.org")
+    _checked_base(
+        value and f"http{value.removeprefix('ws')}",
+        example="wss://gateway.example.org",
+        key_goes="use the token's own setting",
+    )
+    return value
+
+
+def check_webhook_url(value: str | None) -> str | None:
+    """An https address with a path of its own; http too where only this machine can call."""
     if value is None:
         return None
     address = _split(value, credentials=True)
-    if address is None or address.query or address.fragment:
-        raise _refused("is not an address of an API", "write for example http://127.0.0.1:11434")
-    if "@" in address.netloc:
-        raise _refused("holds a user name or a password", "remove it and use llm.api_key")
+    if address is None or address.query or address.fragment or "@" in address.netloc:
+        raise _refused("is not an address to call", f"write for example {_WEBHOOK}")
+    if address.scheme != "https" and not is_loopback(address.hostname or ""):
+        raise _refused("is not encrypted: it starts with http://", "write https://")
+    if address.port == _DEFAULT_PORTS[address.scheme]:
+        raise _refused("names the scheme's own port, which callers leave out", f"remove :{address.port}")
+    if address.path in ("", "/"):
+        raise _refused("has no path of its own", f"write for example {_WEBHOOK}")
+    return value
+
+
+def check_account(value: str) -> str:
+    """A short name in lower case."""
+    if _ACCOUNT.fullmatch(value) is None:
+        raise _refused("is not 1 to 32 of the characters a-z, 0-9 and -", 'write for example "main"')
     return value
 
 
@@ -96,6 +131,17 @@ def is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
     return _is_address(host) and ipaddress.ip_address(host).is_loopback
+
+
+def _checked_base(value: str | None, *, example: str, key_goes: str) -> str | None:
+    if value is None:
+        return None
+    address = _split(value, credentials=True)
+    if address is None or address.query or address.fragment:
+        raise _refused("is not an address of an API", f"write for example {example}")
+    if "@" in address.netloc:
+        raise _refused("holds a user name or a password", f"remove it and {key_goes}")
+    return value
 
 
 def _is_address(value: str) -> bool:

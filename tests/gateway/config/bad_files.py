@@ -260,7 +260,10 @@ BAD_FILES = [
     ),
     (
         "[channels.zebra]\nx = 1",
-        "channels.zebra: names no setting (in FILE); known in channels: web, console",
+        (
+            "channels.zebra: names no setting (in FILE); known in channels: web, console, telegram, slack, "
+            "discord"
+        ),
     ),
     ('"server.port" = 1', '"server.port": names no setting (in FILE); did you mean server.port?'),
     ("llm = 5", "llm: is a section, but a single value was given (in FILE); write the table [llm]"),

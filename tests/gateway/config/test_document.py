@@ -11,7 +11,7 @@ import pytest
 from gateway.config import Settings, load, load_with_sources
 from gateway.config.catalog import SETTINGS, dotted
 from gateway.config.document import BEGIN, END, EXAMPLE, PAGE, example, main, page, tables
-from tests.gateway.config.support import write_config
+from tests.gateway.config.support import SECRETS, write_config
 
 ROOT = Path(__file__).parents[3]
 _COMMENTED = re.compile(r"^# ([a-z_]+ = .*)$", re.MULTILINE)
@@ -54,8 +54,10 @@ def test_every_setting_occurs_in_the_example_file() -> None:
 
 def test_the_shown_values_are_accepted_where_they_make_sense_together(tmp_path: Path) -> None:
     (tmp_path / "secrets").mkdir()
-    (tmp_path / "secrets" / "web-token").write_text("tiger", encoding="utf-8")
-    (tmp_path / "secrets" / "web-token").chmod(0o600)
+    for name, value in SECRETS.items():
+        file = tmp_path / str(SETTINGS[name].example).removeprefix("file:")
+        file.write_text(value, encoding="utf-8")
+        file.chmod(0o600)
     path = write_config(tmp_path, _SHOWN.sub(r"\1", _COMMENTED.sub("", example())))
 
     loaded = load_with_sources(path, {"OPENAI_API_KEY": "lion"}, ["llm.model=openai/gpt-5-mini"])

@@ -1,0 +1,147 @@
+"""Rules across the settings of the channels that post on somebody else's server.
+
+A channel that is to receive over HTTP never starts without what proves where a request comes from.
+Not here: what a token looks like (`tokens`).
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from gateway.config.channels import TelegramSettings
+from gateway.config.places import person_of
+from gateway.config.rules import Rule
+from gateway.config.settings import Settings
+from gateway.config.values import is_loopback
+
+_TELEGRAM_PORTS = (443, 80, 88, 8443)
+"""Where Telegram's own servers call a webhook (core.telegram.org/bots/api#setwebhook)."""
+_TELEGRAM = "channels.telegram"
+_SLACK = "channels.slack"
+
+
+def _deny_meets_allow(channel: str) -> Rule:
+    def broken(settings: Settings) -> bool:
+        chosen = settings.channels.posting()[channel]
+        people = {person_of(entry) for entry in chosen.allow}
+        return not people.isdisjoint(chosen.deny)
+
+    path = f"channels.{channel}"
+    return Rule(
+        path=f"{path}.deny",
+        reads=(f"{path}.allow", f"{path}.deny"),
+        broken=broken,
+        what=f"names somebody whom {path}.allow lets in",
+        fix="remove the person from one of the two",
+    )
+
+
+def _wants_webhook(telegram: TelegramSettings) -> bool:
+    return telegram.active and telegram.mode == "webhook"
+
+
+def _webhook_without_token(settings: Settings) -> bool:
+    telegram = settings.channels.telegram
+    return telegram.enabled and telegram.token is None and telegram.mode == "webhook"
+
+
+def _webhook_host_is_foreign(settings: Settings) -> bool:
+    telegram = settings.channels.telegram
+    if not _wants_webhook(telegram) or telegram.webhook_url is None:
+        return False
+    address = urlsplit(telegram.webhook_url)
+    ours = {urlsplit(origin).netloc for origin in settings.server.public_origins}
+    return not is_loopback(address.hostname or "") and address.netloc not in ours
+
+
+def _webhook_port_is_closed(settings: Settings) -> bool:
+    telegram = settings.channels.telegram
+    if not _wants_webhook(telegram) or telegram.webhook_url is None or telegram.api_base is not None:
+        return False
+    return (urlsplit(telegram.webhook_url).port or _TELEGRAM_PORTS[0]) not in _TELEGRAM_PORTS
+
+
+def _slack_lacks_bot_token(settings: Settings) -> bool:
+    slack = settings.channels.slack
+    return slack.enabled and slack.bot_token is None and bool(slack.app_token or slack.signing_secret)
+
+
+CHANNEL_RULES = (
+    Rule(
+        path=f"{_TELEGRAM}.token",
+        reads=(f"{_TELEGRAM}.enabled", f"{_TELEGRAM}.token", f"{_TELEGRAM}.mode"),
+        broken=_webhook_without_token,
+        what=f'is not set, but {_TELEGRAM}.mode is "webhook"',
+        fix=f"set it to the bot's token by reference, or set {_TELEGRAM}.enabled to false",
+        caused_by=f"{_TELEGRAM}.mode",
+    ),
+    Rule(
+        path=f"{_TELEGRAM}.webhook_url",
+        reads=(f"{_TELEGRAM}.token", f"{_TELEGRAM}.mode", f"{_TELEGRAM}.webhook_url"),
+        broken=lambda settings: (
+            _wants_webhook(settings.channels.telegram) and settings.channels.telegram.webhook_url is None
+        ),
+        what=f'is not set, but {_TELEGRAM}.mode is "webhook"',
+        fix="set it to the public address of this server, like https://bot.example.org/telegram, "
+        f'or set {_TELEGRAM}.mode to "polling"',
+        caused_by=f"{_TELEGRAM}.mode",
+    ),
+    Rule(
+        path=f"{_TELEGRAM}.webhook_secret",
+        reads=(f"{_TELEGRAM}.token", f"{_TELEGRAM}.mode", f"{_TELEGRAM}.webhook_secret"),
+        broken=lambda settings: (
+            _wants_webhook(settings.channels.telegram) and settings.channels.telegram.webhook_secret is None
+        ),
+        what=f'is not set, but {_TELEGRAM}.mode is "webhook": anybody could send messages as Telegram',
+        fix='make a secret with "openssl rand -hex 32" and refer to it, '
+        f'or set {_TELEGRAM}.mode to "polling"',
+        caused_by=f"{_TELEGRAM}.mode",
+    ),
+    Rule(
+        path=f"{_TELEGRAM}.webhook_url",
+        reads=(f"{_TELEGRAM}.webhook_url", f"{_TELEGRAM}.mode", "server.public_origins"),
+        broken=_webhook_host_is_foreign,
+        what="names a host that is not in server.public_origins, so the server would refuse Telegram's calls",
+        fix="add scheme and host of the address to server.public_origins",
+    ),
+    Rule(
+        path=f"{_TELEGRAM}.webhook_url",
+        reads=(f"{_TELEGRAM}.webhook_url", f"{_TELEGRAM}.mode", f"{_TELEGRAM}.api_base"),
+        broken=_webhook_port_is_closed,
+        what="names a port that Telegram does not call",
+        fix="use one of the ports 443, 80, 88 and 8443",
+    ),
+    Rule(
+        path=f"{_SLACK}.bot_token",
+        reads=tuple(f"{_SLACK}.{key}" for key in ("enabled", "bot_token", "app_token", "signing_secret")),
+        broken=_slack_lacks_bot_token,
+        what="is not set, but another of Slack's secrets is",
+        fix=f"set it to the bot's token (xoxb-…) by reference, or set {_SLACK}.enabled to false",
+    ),
+    Rule(
+        path=f"{_SLACK}.app_token",
+        reads=(f"{_SLACK}.bot_token", f"{_SLACK}.mode", f"{_SLACK}.app_token"),
+        broken=lambda settings: (
+            settings.channels.slack.active
+            and settings.channels.slack.mode == "socket"
+            and settings.channels.slack.app_token is None
+        ),
+        what=f'is not set, but {_SLACK}.mode is "socket"',
+        fix="set it to an app-level token (xapp-…) with the scope connections:write, "
+        f'or set {_SLACK}.mode to "http"',
+        caused_by=f"{_SLACK}.mode",
+    ),
+    Rule(
+        path=f"{_SLACK}.signing_secret",
+        reads=(f"{_SLACK}.bot_token", f"{_SLACK}.mode", f"{_SLACK}.signing_secret"),
+        broken=lambda settings: (
+            settings.channels.slack.active
+            and settings.channels.slack.mode == "http"
+            and settings.channels.slack.signing_secret is None
+        ),
+        what=f'is not set, but {_SLACK}.mode is "http": anybody could send messages as Slack',
+        fix=f'set it to the signing secret of the app, by reference, or set {_SLACK}.mode to "socket"',
+        caused_by=f"{_SLACK}.mode",
+    ),
+    *(_deny_meets_allow(channel) for channel in ("telegram", "slack", "discord")),
+)

@@ -1,0 +1,250 @@
+"""The settings of the channels: the page, the terminal, and those that post on somebody else's server.
+
+Not here: rules that read more than one of them (`channel_rules`) and what a token looks like (`tokens`).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator
+
+from gateway.config.places import DISCORD, SLACK, TELEGRAM
+from gateway.config.secrets import SecretRef
+from gateway.config.section import Section, setting
+from gateway.config.values import (
+    check_account,
+    check_gateway_url,
+    check_platform_base,
+    check_webhook_url,
+)
+
+WEB_TOKEN_FILE = "web-token"  # noqa: S105 - a file name, not a token
+
+Access = Literal["pairing", "list", "open"]
+Rooms = Literal["addressed", "all", "never"]
+_LISTED = 1_000
+
+
+def _allow(*example: str) -> Any:
+    return setting(
+        (),
+        "Who may write whatever access says: dm:USER in private, room:CHAT everybody in that room, "
+        "room:CHAT/USER one person there; all by the platform's ids.",
+        example=example,
+        expected=f"a list of up to {_LISTED} of dm:USER, room:CHAT and room:CHAT/USER",
+        max_length=_LISTED,
+        strict=False,
+    )
+
+
+def _deny(*example: str) -> Any:
+    return setting(
+        (),
+        "Who may never write, whatever else says otherwise, by the platform's ids of the people.",
+        example=example,
+        expected=f"a list of up to {_LISTED} ids",
+        max_length=_LISTED,
+        strict=False,
+    )
+
+
+class WebSettings(Section):
+    """[channels.web]: the web page."""
+
+    enabled: bool = setting(default=True, description="Whether the web page and its API are served.")
+    token: SecretRef | None = setting(
+        None,
+        "The token that opens the web page, by reference. When absent, a random one is made in the file "
+        f"{WEB_TOKEN_FILE} of data.dir, mode 600.",
+        example="file:secrets/web-token",
+    )
+    max_message_chars: int = setting(8_000, "The longest message, in characters.", ge=1, le=100_000)
+
+
+class ConsoleSettings(Section):
+    """[channels.console]: the terminal."""
+
+    enabled: bool = setting(
+        default=False, description="Whether the terminal is a channel; `parlour chat` turns it on."
+    )
+
+
+class PostingSettings(Section):
+    """[channels.*]: what the channels that post on somebody else's server have in common."""
+
+    enabled: bool = setting(
+        default=True, description="Whether the channel is on. It starts only where the bot's token is set."
+    )
+    account: Annotated[str, AfterValidator(check_account)] = setting(
+        "main",
+        "The name under which the store keeps this bot's conversations. Another name starts anew.",
+        expected="1 to 32 of the characters a-z, 0-9 and -",
+    )
+    api_base: Annotated[str | None, AfterValidator(check_platform_base)] = setting(
+        None,
+        "The address of the platform's API, when it is not the platform's own.",
+        example="http://127.0.0.1:8081",
+        expected="an address that starts with http:// or https://",
+    )
+    access: Access = setting(
+        "pairing",
+        "Who may write to the bot: with pairing those in allow and those whom the operator lets in by a "
+        "code; with list those in allow; with open everybody, within open_messages_per_day and open_people.",
+    )
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    open_messages_per_day: int = setting(
+        100, 'With access = "open": how many messages one person may write in a day.', ge=1, le=100_000
+    )
+    open_people: int = setting(
+        200, 'With access = "open": how many different people may write in a day.', ge=1, le=100_000
+    )
+    rooms: Rooms = setting(
+        "addressed",
+        "When the bot answers in rooms with several people: when it is addressed, always, or never.",
+    )
+    rate: float | None = setting(
+        None,
+        "The most posts and edits in a second over all chats; 0 sets no limit. When absent: what the "
+        "platform bears.",
+        example=20,
+        ge=0,
+        le=1_000,
+    )
+    previews: bool = setting(
+        default=True, description="Whether the answer is shown while it is written; else only when finished."
+    )
+
+    @property
+    def credential(self) -> SecretRef | None:
+        """The bot's own token, without which the channel stays off."""
+        return None
+
+    @property
+    def active(self) -> bool:
+        """Whether the channel is to run."""
+        return self.enabled and self.credential is not None
+
+
+class TelegramSettings(PostingSettings):
+    """[channels.telegram]: a Telegram bot; needs nothing but its token."""
+
+    token: SecretRef | None = setting(
+        None, "The bot's token from @BotFather, by reference.", example="file:secrets/telegram-token"
+    )
+    mode: Literal["polling", "webhook"] = setting(
+        "polling",
+        "How messages arrive: polling asks Telegram, webhook lets Telegram call webhook_url.",
+    )
+    webhook_url: Annotated[str | None, AfterValidator(check_webhook_url)] = setting(
+        None,
+        "The public address that Telegram calls. Its host must be in server.public_origins.",
+        example="https://bot.example.org/telegram",
+        expected="an address that starts with https:// and has a path",
+    )
+    webhook_secret: SecretRef | None = setting(
+        None,
+        "What proves that a call comes from Telegram, by reference: 32 to 256 of the characters A-Z, a-z, "
+        "0-9, _ and -.",
+        example="file:secrets/telegram-webhook-secret",
+    )
+    replies: Literal["edit", "plain"] = setting(
+        "edit",
+        "How an answer is shown: edit posts a placeholder first and makes it the answer, so that an answer "
+        "never shows twice; plain posts the finished answer only, which may show twice after a crash.",
+    )
+
+    allow: tuple[Annotated[str, AfterValidator(TELEGRAM.check_allowed)], ...] = _allow(
+        "dm:1001", "room:-1002003", "room:-1002004/1001"
+    )
+    deny: tuple[Annotated[str, AfterValidator(TELEGRAM.check_person)], ...] = _deny("1009")
+
+    @property
+    def credential(self) -> SecretRef | None:
+        return self.token
+
+
+class SlackSettings(PostingSettings):
+    """[channels.slack]: a Slack app; needs its bot token and its app-level token."""
+
+    bot_token: SecretRef | None = setting(
+        None,
+        "The bot's token (xoxb-…) of the page OAuth & Permissions, by reference.",
+        example="file:secrets/slack-bot-token",
+    )
+    app_token: SecretRef | None = setting(
+        None,
+        'The app-level token (xapp-…) with the scope connections:write, by reference. mode = "socket" needs '
+        "it.",
+        example="file:secrets/slack-app-token",
+    )
+    signing_secret: SecretRef | None = setting(
+        None,
+        'The signing secret of the page Basic Information, by reference. mode = "http" needs it.',
+        example="file:secrets/slack-signing-secret",
+    )
+    mode: Literal["socket", "http"] = setting(
+        "socket",
+        "How messages arrive: socket opens a connection to Slack, http lets Slack call this server.",
+    )
+
+    allow: tuple[Annotated[str, AfterValidator(SLACK.check_allowed)], ...] = _allow(
+        "dm:U012AB3CD", "room:C024BE7LR", "room:C024BE7LS/U012AB3CD"
+    )
+    deny: tuple[Annotated[str, AfterValidator(SLACK.check_person)], ...] = _deny("U012AB3CE")
+
+    @property
+    def credential(self) -> SecretRef | None:
+        return self.bot_token
+
+
+class DiscordSettings(PostingSettings):
+    """[channels.discord]: a Discord bot; needs nothing but its token."""
+
+    token: SecretRef | None = setting(
+        None,
+        "The bot's token of the page Bot, by reference.",
+        example="file:secrets/discord-token",
+    )
+    gateway_url: Annotated[str | None, AfterValidator(check_gateway_url)] = setting(
+        None,
+        "The address of Discord's gateway, when it is not the one that the API names.",
+        example="ws://127.0.0.1:8082",
+        expected="an address that starts with ws:// or wss://",
+    )
+
+    allow: tuple[Annotated[str, AfterValidator(DISCORD.check_allowed)], ...] = _allow(
+        "dm:80351110224678912", "room:41771983423143937"
+    )
+    deny: tuple[Annotated[str, AfterValidator(DISCORD.check_person)], ...] = _deny("80351110224678913")
+
+    @property
+    def credential(self) -> SecretRef | None:
+        return self.token
+
+
+class ChannelsSettings(Section):
+    """[channels]: where people talk to the bot."""
+
+    web: WebSettings = WebSettings()
+    console: ConsoleSettings = ConsoleSettings()
+    telegram: TelegramSettings = TelegramSettings()
+    slack: SlackSettings = SlackSettings()
+    discord: DiscordSettings = DiscordSettings()
+
+    def posting(self) -> dict[str, PostingSettings]:
+        """The channels that post on somebody else's server, by name."""
+        return {"telegram": self.telegram, "slack": self.slack, "discord": self.discord}
+
+    def secret_refs(self) -> dict[str, SecretRef | None]:
+        """Every secret of a channel by dotted path; None where it is not set."""
+        return {
+            "channels.web.token": self.web.token,
+            "channels.telegram.token": self.telegram.token,
+            "channels.telegram.webhook_secret": self.telegram.webhook_secret,
+            "channels.slack.bot_token": self.slack.bot_token,
+            "channels.slack.app_token": self.slack.app_token,
+            "channels.slack.signing_secret": self.slack.signing_secret,
+            "channels.discord.token": self.discord.token,
+        }
