@@ -214,7 +214,7 @@ def _room(settings: Settings) -> int:
 def _inbox(base: _Base, worker: Worker) -> Inbox:
     return Inbox(
         store=base.store,
-        access=AccessPolicy(),
+        access=AccessPolicy(book=base.store.pairings, clock=base.clock),
         turns=worker,
         clock=base.clock,
         telemetry=base.telemetry,

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
+from dataclasses import replace
 from typing import Protocol
 
 from adapters.channel import Acceptance
 from gateway.access import AccessPolicy, Denied
+from gateway.answering import may_answer, pressed, typed
 from gateway.failpoints import Failpoints
-from gateway.storage.ports import AnswerStatus, NewEntry, Store
+from gateway.refusals import Refusals, Say
+from gateway.storage.ports import AnswerStatus, Interaction, NewEntry, Store
 from gateway.telemetry import Telemetry
 from gateway.wire import ASKED_IN, GATE, kind_of, to_body
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
-from pipeline.domain.messages import ApprovalReply, Inbound, SessionCommand
+from pipeline.domain.messages import ApprovalReply, Inbound, InboundMessage, SessionCommand
 
 _log = logging.getLogger(__name__)
 
 _ROOM_FOR_COMMANDS = 20
-_NOT_ALLOWED = "You are not allowed to use this bot."
+_NOT_OPEN = "This question is no longer open."
 _QUEUE_FULL = "Too many of your messages are still waiting. Send this one again when some are answered."
 _ANSWER_REFUSED: dict[AnswerStatus, str] = {
     "unknown": "There is no such question in this chat.",
@@ -42,7 +46,11 @@ class Turns(Protocol):
 
 
 class Inbox:
-    """Accepts inbound items from every channel."""
+    """Accepts inbound items from every channel.
+
+    `posting` names the accounts, as (channel, account), whose refusals `say` posts in the chat; the other
+    channels show the acceptance's reason themselves, as every channel does for a pressed button.
+    """
 
     def __init__(
         self,
@@ -54,6 +62,8 @@ class Inbox:
         telemetry: Telemetry,
         failpoints: Failpoints,
         max_queue_per_thread: int,
+        posting: Collection[tuple[str, str]] = (),
+        say: Say | None = None,
     ) -> None:
         self._store = store
         self._access = access
@@ -62,6 +72,8 @@ class Inbox:
         self._telemetry = telemetry
         self._failpoints = failpoints
         self._max_queue = max_queue_per_thread
+        self._posting = frozenset(posting)
+        self._refusals = None if say is None else Refusals(say, clock)
         self._closed = False
 
     def close(self) -> None:
@@ -75,30 +87,27 @@ class Inbox:
         """
         if self._closed:
             raise StorageError("the gateway is shutting down; send it again in a moment")
-        verdict = self._access.authorise(item)
+        verdict = await self._access.authorise(item)
         if isinstance(verdict, Denied):
-            _log.warning("refused", extra={"thread_key": item.thread.encode(), "reason": verdict.reason})
-            self._telemetry.refused(item.thread.channel)
-            return Acceptance(status="refused", message_id=item.message_id, reason=_NOT_ALLOWED)
+            return self._denied(item, verdict)
         if isinstance(item, ApprovalReply):
             return await self._answer(item)
+        if isinstance(item, InboundMessage) and self._posts(item) and may_answer(item):
+            answered = await self._typed_answer(item)
+            if answered is not None:
+                return answered
+        return await self._enqueue(item)
+
+    async def _enqueue(self, item: InboundMessage | SessionCommand) -> Acceptance:
         thread = item.thread.encode()
         # Commands may use the room above the limit, or a full queue could not be stopped.
         limit = self._max_queue + (_ROOM_FOR_COMMANDS if isinstance(item, SessionCommand) else 0)
-        entry = NewEntry(
-            dedupe_key=f"{item.thread.channel}:{item.thread.account}:{item.native_id}",
-            thread=thread,
-            message_id=item.message_id,
-            kind=kind_of(item),
-            body=to_body(item),
-            received_at=item.received_at,
-        )
         self._failpoints.reach("inbox-commit-before")
-        accepted = await self._store.accept(entry, limit=limit)
+        accepted = await self._store.accept(_entry(item), limit=limit)
         self._failpoints.reach("inbox-commit-after")
         if accepted.full:
             self._telemetry.refused(item.thread.channel)
-            return Acceptance(status="refused", message_id=item.message_id, reason=_QUEUE_FULL)
+            return self._refused(item, _QUEUE_FULL)
         try:
             if isinstance(item, SessionCommand) and item.name == "stop":
                 # Also for a redelivery: the first delivery may have got no further than the inbox.
@@ -111,45 +120,96 @@ class Inbox:
         self._telemetry.accepted(item.thread.channel, self._clock.now() - item.received_at)
         return Acceptance(status="accepted", message_id=accepted.message_id)
 
+    def _denied(self, item: Inbound, verdict: Denied) -> Acceptance:
+        if not verdict.chatter:
+            _log.warning("refused", extra={"thread_key": item.thread.encode(), "reason": verdict.reason})
+            self._telemetry.refused(item.thread.channel)
+        return self._refused(item, verdict.words)
+
+    def _refused(self, item: Inbound, words: str) -> Acceptance:
+        if words and self._refusals is not None and self._posts(item) and not isinstance(item, ApprovalReply):
+            self._refusals.tell(item, words)
+        return Acceptance(status="refused", message_id=item.message_id, reason=words)
+
+    def _posts(self, item: Inbound) -> bool:
+        return (item.thread.channel, item.thread.account) in self._posting
+
     async def _answer(self, item: ApprovalReply) -> Acceptance:
         """An answer goes straight to the pending interaction: most would wait behind the turn that waits
         for them. One to a paused run, which has let go of its thread, also becomes an entry, in the same
         step. It is single use, so a redelivery needs no key of its own."""
-        thread, now = item.thread.encode(), self._clock.now()
-        entry = await self._going_on(item, thread, now)
-        self._failpoints.reach("inbox-commit-before")
-        status = await self._store.answer_interaction(
-            item.interaction_id,
-            thread=thread,
-            user=item.author.id,
-            choice=item.choice,
-            now=now,
-            entry=entry,
-        )
-        self._failpoints.reach("inbox-commit-after")
+        questions = await self._questions(item)
+        answer: ApprovalReply | None = item
+        if item.option is not None:
+            answer = pressed(item, questions)
+        if answer is None:
+            return self._refused(item, _NOT_OPEN)
+        if answer.option is not None and not answer.choice:
+            return self._refused(item, _ANSWER_REFUSED["invalid_choice"])
+        asked = next((one for one in questions if one.id == answer.interaction_id and one.kind == GATE), None)
+        entry = None
+        if asked is not None:
+            entry = replace(_going_on(answer, asked), dedupe_key=f"{GATE}:{asked.id}")
+        status = await self._give(answer, entry, finished=False)
         if status != "accepted":
-            words = _ANSWER_REFUSED[status]
-            return Acceptance(status="refused", message_id=item.message_id, reason=words)
-        if entry is not None:
-            self._turns.wake(thread)
+            return self._refused(item, _ANSWER_REFUSED[status])
         return Acceptance(status="accepted", message_id=item.message_id)
 
-    async def _going_on(self, item: ApprovalReply, thread: str, now: float) -> NewEntry | None:
-        """The turn that the answer leads to, if a paused run waits for it."""
-        pending = await self._store.pending_interactions(thread, now=now)
-        asked = next((one for one in pending if one.id == item.interaction_id and one.kind == GATE), None)
-        if asked is None:
+    async def _typed_answer(self, item: InboundMessage) -> Acceptance | None:
+        """The message taken as an answer; None when it is none. It stands in the inbox under its own key in
+        the same step, so that its redelivery is known when the question is no longer open."""
+        questions = await self._questions(item)
+        answer = typed(item, questions)
+        if answer is None:
             return None
-        return NewEntry(
-            dedupe_key=f"{GATE}:{asked.id}",
+        asked = next(one for one in questions if one.id == answer.interaction_id)
+        gate = asked.kind == GATE
+        entry = _going_on(answer, asked) if gate else _entry(answer)
+        if await self._give(answer, entry, finished=not gate) != "accepted":
+            # Somebody was faster, or this is a redelivery: the inbox finds out which.
+            return None
+        self._telemetry.accepted(item.thread.channel, self._clock.now() - item.received_at)
+        return Acceptance(status="accepted", message_id=item.message_id)
+
+    async def _questions(self, item: Inbound) -> tuple[Interaction, ...]:
+        """What waits for a person in the item's own thread."""
+        return await self._store.pending_interactions(item.thread.encode(), now=self._clock.now())
+
+    async def _give(self, answer: ApprovalReply, entry: NewEntry | None, *, finished: bool) -> AnswerStatus:
+        thread = answer.thread.encode()
+        self._failpoints.reach("inbox-commit-before")
+        status = await self._store.answer_interaction(
+            answer.interaction_id,
             thread=thread,
-            message_id=item.message_id,
-            kind=kind_of(item),
-            body={**to_body(item), ASKED_IN: asked.body[ASKED_IN]},
-            received_at=item.received_at,
+            user=answer.author.id,
+            choice=answer.choice,
+            now=self._clock.now(),
+            entry=entry,
+            finished=finished,
         )
+        self._failpoints.reach("inbox-commit-after")
+        if status == "accepted" and entry is not None and not finished:
+            self._turns.wake(thread)
+        return status
 
     async def _stop(self, thread: str, seq: int) -> None:
         """The priority path: a stop does not wait in the queue behind what it is to stop."""
         cancelled = await self._store.cancel_open(thread, up_to_seq=seq - 1)
         self._turns.stop_before(thread, seq, cancelled)
+
+
+def _entry(item: InboundMessage | SessionCommand | ApprovalReply) -> NewEntry:
+    return NewEntry(
+        dedupe_key=f"{item.thread.channel}:{item.thread.account}:{item.native_id}",
+        thread=item.thread.encode(),
+        message_id=item.message_id,
+        kind=kind_of(item),
+        body=to_body(item),
+        received_at=item.received_at,
+    )
+
+
+def _going_on(answer: ApprovalReply, asked: Interaction) -> NewEntry:
+    """The turn that the answer to a paused run leads to."""
+    entry = _entry(answer)
+    return replace(entry, body={**entry.body, ASKED_IN: asked.body[ASKED_IN]})

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from gateway.storage.pairings import PairingBook
+
 RecordKind = Literal["session", "user", "step", "assistant", "error", "notice"]
 VISIBLE_KINDS: tuple[RecordKind, ...] = ("session", "user", "assistant", "error", "notice")
 OutboxState = Literal["ready", "sending", "sent", "failed"]
@@ -203,6 +205,11 @@ class Store(Protocol):
 
     async def counts(self) -> StoreCounts: ...
 
+    @property
+    def pairings(self) -> PairingBook:
+        """Who asked to be let in, and who was."""
+        ...
+
     # -- inbox --------------------------------------------------------------------------------
     async def accept(self, entry: NewEntry, *, limit: int | None = None) -> Accepted:
         """Dedupe and enqueue in one statement; durable when it returns.
@@ -345,11 +352,14 @@ class Store(Protocol):
         choice: str,
         now: float,
         entry: NewEntry | None = None,
+        finished: bool = False,
     ) -> AnswerStatus:
         """Record the one answer, atomically: exactly one of many concurrent answers is accepted.
 
         With `entry`, an accepted answer also enqueues it, in the same transaction and whatever the queue's
-        limit; any other answer does not.
+        limit; any other answer does not. With `finished` the entry needs no work: it stands in the inbox
+        only so that `accept` knows a redelivery. Where its dedupe key is on record already, the answer is
+        none: `already_answered`, and nothing changes.
         """
         ...
 

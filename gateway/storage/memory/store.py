@@ -14,6 +14,7 @@ from typing import Any
 from gateway.storage.answers import judge_answer
 from gateway.storage.appends import report_if_failed
 from gateway.storage.bodies import encode_body, storable_text
+from gateway.storage.memory.pairings import MemoryPairings
 from gateway.storage.memory.rows import EntryRow, InteractionRow, LogRow, ReplyRow, ThreadRow
 from gateway.storage.ports import (
     Accepted,
@@ -48,6 +49,7 @@ class MemoryStore:
         self._shown: dict[str, dict[int, ShownPart]] = {}
         self._interactions: dict[str, InteractionRow] = {}
         self._last_record_id = 0
+        self.pairings = MemoryPairings(self._require_open)
 
     # -- life ---------------------------------------------------------------------------------
     async def open(self) -> None:
@@ -284,8 +286,11 @@ class MemoryStore:
         choice: str,
         now: float,
         entry: NewEntry | None = None,
+        finished: bool = False,
     ) -> AnswerStatus:
         self._require_open()
+        if entry is not None and entry.dedupe_key in self._accepted:
+            return "already_answered"
         row = self._interactions.get(interaction_id)
         if row is None:
             return "unknown"
@@ -294,7 +299,10 @@ class MemoryStore:
         )
         if status == "accepted":
             if entry is not None:
-                await self.accept(entry)
+                accepted = await self.accept(entry)
+                if finished:
+                    self._entries[accepted.seq].outcome = "answered"
+                    del self._thread(entry.thread).unfinished[accepted.seq]
             row.answered = True
         return status
 

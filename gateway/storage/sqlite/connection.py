@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 from typing import Literal
 
-from gateway.storage.sqlite.schema import migrate, require_ours
+from gateway.storage.sqlite.schema import migrate, require_current, require_ours
 from pipeline.domain.errors import StorageError
 
 Synchronous = Literal["NORMAL", "FULL"]
@@ -74,6 +74,25 @@ def open_reader(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA query_only = ON")
     except sqlite3.Error as error:
         raise in_words(error, path) from error
+    return db
+
+
+def open_beside(path: Path) -> sqlite3.Connection:
+    """A connection that writes into a file which the gateway may have open as well. Raises StorageError,
+    also for a file whose schema is not this program's: the gateway alone migrates."""
+    try:
+        db = _connect(path)
+    except sqlite3.Error as error:
+        raise in_words(error, path) from error
+    try:
+        require_current(db, path)
+        db.execute("PRAGMA wal_autocheckpoint = 0")
+    except sqlite3.Error as error:
+        db.close()
+        raise in_words(error, path) from error
+    except BaseException:
+        db.close()
+        raise
     return db
 
 

@@ -56,6 +56,11 @@ def accept(db: sqlite3.Connection, entry: NewEntry, body: str, limit: int | None
     return Accepted(seq=known[0], message_id=known[1], duplicate=True)
 
 
+def is_known(db: sqlite3.Connection, dedupe_key: str) -> bool:
+    """Whether an entry was ever accepted under the key."""
+    return db.execute(_KNOWN, (dedupe_key,)).fetchone() is not None
+
+
 def open_threads(db: sqlite3.Connection) -> tuple[str, ...]:
     """Keys of the threads that have unfinished entries, longest waiting first."""
     return tuple(key for (key,) in db.execute(_OPEN_THREADS))

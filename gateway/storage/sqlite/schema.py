@@ -104,7 +104,32 @@ _STEP_2 = (
     ) STRICT, WITHOUT ROWID""",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_STEP_1, _STEP_2)
+_STEP_3 = (
+    # A code is kept as its hash. The rows stay after the code's end, so that its person is not shown another
+    # one at once.
+    """CREATE TABLE pairing_requests (
+        channel TEXT NOT NULL,
+        account TEXT NOT NULL,
+        chat TEXT NOT NULL,
+        user TEXT NOT NULL,
+        name TEXT NOT NULL,
+        code_hash TEXT NOT NULL,
+        asked_at REAL NOT NULL,
+        expires_at REAL NOT NULL,
+        PRIMARY KEY (channel, account, chat, user)
+    ) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE pairings (
+        channel TEXT NOT NULL,
+        account TEXT NOT NULL,
+        chat TEXT NOT NULL,
+        user TEXT NOT NULL,
+        name TEXT NOT NULL,
+        paired_at REAL NOT NULL,
+        PRIMARY KEY (channel, account, chat, user)
+    ) STRICT, WITHOUT ROWID""",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_STEP_1, _STEP_2, _STEP_3)
 """Step n brings a file from schema version n - 1 to n."""
 
 
@@ -145,6 +170,15 @@ def migrate(db: sqlite3.Connection, path: Path, steps: Sequence[Sequence[str]] =
                 db.execute("ROLLBACK")
             raise
     return len(steps)
+
+
+def require_current(db: sqlite3.Connection, path: Path) -> None:
+    """Raise StorageError unless the file is ours and has the schema of this program."""
+    require_ours(db, path)
+    if _pragma(db, "user_version") != len(MIGRATIONS):
+        raise StorageError(
+            f"{path} was last used by another release of Parlour; restart the gateway with this one first"
+        )
 
 
 def _pragma(db: sqlite3.Connection, name: str) -> int:

@@ -33,6 +33,7 @@ from gateway.storage.ports import (
 from gateway.storage.sqlite import inbox, interactions, log, outbox, probe, threads
 from gateway.storage.sqlite.connection import Synchronous
 from gateway.storage.sqlite.lane import Lane
+from gateway.storage.sqlite.pairings import SqlitePairings
 from gateway.storage.sqlite.reading import Reading
 from gateway.storage.sqlite.writing import GroupCommit
 from pipeline.domain.errors import StorageError
@@ -51,6 +52,7 @@ class SqliteStore:
         self._reading = Reading(path)
         self._writer = Lane("store-writer", self._group_commit)
         self._reader = Lane("store-reader", self._reading)
+        self.pairings = SqlitePairings(lambda: self._writer, lambda: self._reader)
 
     # -- life ---------------------------------------------------------------------------------
     async def open(self) -> None:
@@ -227,13 +229,18 @@ class SqliteStore:
         choice: str,
         now: float,
         entry: NewEntry | None = None,
+        finished: bool = False,
     ) -> AnswerStatus:
         body = "" if entry is None else encode_body(entry.body)
 
         def answer(db: sqlite3.Connection) -> AnswerStatus:
+            if entry is not None and inbox.is_known(db, entry.dedupe_key):
+                return "already_answered"
             status = interactions.answer(db, interaction_id, thread=thread, user=user, choice=choice, now=now)
             if status == "accepted" and entry is not None:
-                inbox.accept(db, entry, body, None)
+                accepted = inbox.accept(db, entry, body, None)
+                if finished:
+                    inbox.finish(db, threads.intern(db, entry.thread), accepted.seq, "answered", now)
             return status
 
         return await self._writer.submit(answer)

@@ -1,0 +1,65 @@
+"""What an answer from a platform is about: a button's short name, or typed words that equal a choice.
+
+It looks only among the open questions of the chat that the answer came from. Whether an answer counts is
+the store's question, asked with what is found here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gateway.storage.ports import Interaction
+from pipeline.domain.messages import ApprovalReply, InboundMessage, button_handle
+
+_LONGEST_ANSWER = 200
+"""Characters; what is longer is a message."""
+
+
+def pressed(press: ApprovalReply, questions: Sequence[Interaction]) -> ApprovalReply | None:
+    """The press with the question's own id and the choice in words; the choice stays empty where the button
+    offers none of them. None when no open question has that button."""
+    for question in questions:
+        if button_handle(question.id) == press.interaction_id:
+            place, options = press.option, question.options
+            fits = place is not None and 0 <= place < len(options)
+            choice = options[place] if place is not None and fits else ""
+            return replace(press, interaction_id=question.id, choice=choice)
+    return None
+
+
+def typed(message: InboundMessage, questions: Sequence[Interaction]) -> ApprovalReply | None:
+    """The message as an answer: its words equal an option of a question that its author may answer, or are
+    the option's number, from 1. None when they fit nothing, or more than one thing. For a message that
+    `may_answer`."""
+    words = message.text.strip().casefold()
+    mine = [question for question in questions if message.author.id in question.allowed_users]
+    meant = [
+        (question, option)
+        for question in mine
+        for option in question.options
+        if option.strip().casefold() == words
+    ]
+    if not meant and len(mine) == 1:
+        options = mine[0].options
+        meant = [(mine[0], option) for number, option in enumerate(options, 1) if str(number) == words]
+    if len(meant) != 1:
+        return None
+    question, choice = meant[0]
+    return ApprovalReply(
+        message_id=message.message_id,
+        native_id=message.native_id,
+        thread=message.thread,
+        author=message.author,
+        received_at=message.received_at,
+        interaction_id=question.id,
+        choice=choice,
+        private=message.private,
+    )
+
+
+def may_answer(message: InboundMessage) -> bool:
+    """Whether the words are its author's own, said now, and nothing but words."""
+    if message.voice is not None or message.attachments or message.forwarded or message.edited:
+        return False
+    return len(message.text) <= _LONGEST_ANSWER

@@ -1,0 +1,67 @@
+"""Pairing by code: how a stranger in a private chat becomes somebody whom the bot answers.
+
+The stranger is shown a code once, and the owner types it into `parlour pair` on the machine of the gateway.
+Nothing that the stranger writes is kept, and the code itself only as a hash. Whether a chat takes part in
+this at all is the access policy's question.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+
+from gateway.storage.pairings import PairedChat, PairingBook, PairingRequest
+from pipeline.domain.clock import Clock
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import Author
+
+CODE_CHARS = 8
+_ALPHABET = "ACDEFHJKMNPQRTUVWXY3479"
+"""Without characters that are taken for one another: 0 O, 1 I L, 2 Z, 5 S, 8 B, 6 G."""
+VALID_S = 15 * 60.0
+SILENT_S = 3600.0
+"""How long a stranger who was shown a code is not answered again."""
+MAX_OPEN = 20
+"""Codes that wait at a time on one account."""
+_MAX_NAME_CHARS = 80
+_INVITATION = (
+    "I do not know you yet. Your code is {code}, for the next 15 minutes: "
+    "the owner of this bot lets you in with `parlour pair {code}`."
+)
+
+
+class PairingDesk:
+    """Shows codes to strangers and knows who was let in."""
+
+    def __init__(self, book: PairingBook, clock: Clock) -> None:
+        self._book = book
+        self._clock = clock
+
+    async def is_paired(self, thread: ThreadKey, author: Author) -> bool:
+        """Whether the owner let this person in, in this chat. Raises StorageError."""
+        return await self._book.is_paired(_place(thread, author))
+
+    async def invitation(self, thread: ThreadKey, author: Author) -> str:
+        """The line with a fresh code; empty for somebody who got one within the hour, and while too many
+        wait. Raises StorageError."""
+        code = "".join(secrets.choice(_ALPHABET) for _ in range(CODE_CHARS))
+        now = self._clock.now()
+        request = PairingRequest(
+            place=_place(thread, author),
+            name=author.name[:_MAX_NAME_CHARS],
+            code_hash=hash_of(code),
+            asked_at=now,
+            expires_at=now + VALID_S,
+        )
+        noted = await self._book.ask(request, limit=MAX_OPEN, again_after_s=SILENT_S)
+        return _INVITATION.format(code=code) if noted else ""
+
+
+def hash_of(code: str) -> str:
+    """What the store keeps of a code. Case, spaces and hyphens do not matter."""
+    plain = "".join(letter for letter in code.upper() if letter.isalnum())
+    return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _place(thread: ThreadKey, author: Author) -> PairedChat:
+    return PairedChat(channel=thread.channel, account=thread.account, chat=thread.chat, user=author.id)
