@@ -1,0 +1,1 @@
+"""The Discord channel: one bot by discord.py."""
