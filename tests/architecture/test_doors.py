@@ -9,12 +9,21 @@ import tomllib
 from tests.architecture.house import PACKAGES, ROOT, imported_names, module_name, python_files
 
 IMPORT_NAMES = {
+    "discord.py": "discord",
     "faster-whisper": "faster_whisper",
+    "markdown-it-py": "markdown_it",
     "prometheus-client": "prometheus_client",
+    "python-telegram-bot": "telegram",
+    "slack-bolt": "slack_bolt",
     "typing-extensions": "typing_extensions",
 }
 """Where the name to import is not the name to install."""
-COMES_WITH = {"pydantic_core": "pydantic", "annotated_types": "pydantic", "openai": "litellm"}
+COMES_WITH = {
+    "annotated_types": "pydantic",
+    "openai": "litellm",
+    "pydantic_core": "pydantic",
+    "slack_sdk": "slack_bolt",
+}
 """Parts of a declared package that are imported under a name of their own."""
 
 

@@ -40,10 +40,40 @@ def test_help_lists_every_command(tmp_path: Path) -> None:
         assert command in done.stdout
 
 
-def test_help_is_quick_because_it_loads_nothing_heavy(tmp_path: Path) -> None:
-    heavy = ("aiohttp", "pydantic", "litellm")
-    code = f"import sys; import gateway.cli; print([m for m in {heavy} if m in sys.modules])"
+PLATFORMS = ("telegram", "slack_bolt", "slack_sdk", "discord", "nacl")
+HEAVY = ("aiohttp", "pydantic", "litellm", "markdown_it", *PLATFORMS)
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["serve", "--help"]])
+def test_help_is_quick_because_it_loads_nothing_heavy(tmp_path: Path, arguments: list[str]) -> None:
+    call = f"gateway.cli.main({arguments})" if arguments else "None"
+    code = f"""
+import sys, gateway.cli
+try:
+    {call}
+except SystemExit as ended:
+    assert not ended.code
+print([name for name in {HEAVY} if name in sys.modules])
+"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert ("usage: parlour" in done.stdout) == bool(arguments)
+
+
+def test_a_platforms_sdk_is_loaded_only_with_its_channel(tmp_path: Path) -> None:
+    code = f"""
+import sys
+from pathlib import Path
+import gateway.doctor, gateway.serve, gateway.terminal
+from gateway.bootstrap import build
+from gateway.config import Secrets, load
+build(load(Path("/dev/null"), {{}}, ["llm.model=scripted:echo", "voice.enabled=false"]), Secrets(()))
+print([name for name in {PLATFORMS} if name in sys.modules])
+"""
+    environ = {"PYTHONPATH": str(Path(__file__).parents[2]), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environ, capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[]"
 
 
