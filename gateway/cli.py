@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gateway import __version__
-from pipeline.domain.errors import ParlourError
+from pipeline.domain.errors import ConfigurationError, ParlourError
 
 OK, FAILED, BAD_CONFIGURATION = 0, 1, 2
 
@@ -49,6 +49,16 @@ def _parser() -> argparse.ArgumentParser:
 
     check = commands.add_parser("check-config", parents=[common], help="explain the configuration")
     check.set_defaults(run=_check_config)
+
+    paired = commands.add_parser(
+        "pair", parents=[common], help="let strangers talk to the bot, by their codes"
+    )
+    paired.add_argument(
+        "code", nargs="?", metavar="CODE", help="what the bot showed them; without it, who asks and who is in"
+    )
+    paired.add_argument("--yes", action="store_true", help="do not ask before letting somebody in")
+    paired.add_argument("--remove", nargs=2, metavar=("CHANNEL", "USER"), help="let them in no longer")
+    paired.set_defaults(run=_pair)
 
     models = commands.add_parser("models", help="the bundled models' files")
     actions = models.add_subparsers(title="actions", required=True, metavar="ACTION")
@@ -118,6 +128,23 @@ def _check_config(options: argparse.Namespace) -> int:
     from gateway.config import check_config, environment
 
     return check_config(options.config, environment(), options.overrides, sys.stdout.write)
+
+
+def _pair(options: argparse.Namespace) -> int:
+    from gateway.config import environment, load
+    from gateway.pair_command import list_pairings, pair, remove_pairing
+
+    settings = load(options.config, environment(), options.overrides)
+    if settings.storage.kind == "memory":
+        raise ConfigurationError(
+            "storage.kind: in memory nobody can be paired from outside; "
+            'use "sqlite", or let people in with allow in the channel\'s section'
+        )
+    if options.remove is not None:
+        return remove_pairing(settings.data.dir, *options.remove)
+    if options.code is None:
+        return list_pairings(settings.data.dir)
+    return pair(settings.data.dir, options.code, confirmed=options.yes)
 
 
 def _models(options: argparse.Namespace) -> int:
