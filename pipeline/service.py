@@ -34,6 +34,7 @@ from pipeline.graph.outcome import Answer, RunOutcome
 from pipeline.graph.records import GateRefused, GraphChanged, RawRecord, RunEnded, RunUnreadable
 from pipeline.graph.spec import GraphSpec
 from pipeline.intake.cleaning import clean_text
+from pipeline.intake.quoting import in_context
 from pipeline.llm.client import LlmClient
 from pipeline.runtime.context import RunContext
 from pipeline.runtime.ports import Ears, TurnAnswer, TurnJournal, UserWords
@@ -138,7 +139,7 @@ class Pipeline:
         if isinstance(message, InboundMessage) and message.voice is None:
             if not clean_text(message.text):
                 raise TurnFailed("unsupported", "I can read text and hear voice notes, nothing else yet.")
-            return UserWords(text=message.text)
+            return UserWords(text=in_context(message, message.text))
         recorded = await turn.journal.recorded_user()
         if isinstance(message, ApprovalReply):
             if recorded is None:
@@ -157,7 +158,7 @@ class Pipeline:
             TranscriptReady(**turn.ids, text=heard.text, language=heard.language, confidence=heard.confidence)
         )
         caption = message.text.strip()
-        return f"{caption}\n\n{heard.text}" if caption else heard.text
+        return in_context(message, f"{caption}\n\n{heard.text}" if caption else heard.text)
 
     async def _walk(self, turn: _Turn, context: RunContext) -> RunOutcome:
         """Go on with the run on record, or begin one."""
@@ -194,7 +195,9 @@ def _typed(message: InboundMessage | ApprovalReply) -> str:
     """What the user wrote, as it goes on record at once; empty for a voice note, and for nothing."""
     if isinstance(message, ApprovalReply):
         return message.choice
-    return message.text if message.voice is None and clean_text(message.text) else ""
+    if message.voice is not None or not clean_text(message.text):
+        return ""
+    return in_context(message, message.text)
 
 
 def _answer_of(outcome: RunOutcome) -> TurnAnswer:
