@@ -96,6 +96,24 @@ def test_every_command_reports_all_problems_of_a_configuration_in_lines(tmp_path
     assert "Traceback" not in printed
 
 
+@pytest.mark.parametrize(
+    "secret", ["", 'webhook_secret = ""', 'webhook_secret = "file:blank"', "webhook_secret = 7"]
+)
+def test_a_webhook_never_starts_without_its_secret(tmp_path: Path, secret: str) -> None:
+    for name, value in (("token", "1001:" + "Aa0_-" * 7), ("blank", " \n")):
+        (tmp_path / name).write_text(value)
+        (tmp_path / name).chmod(0o600)
+    (tmp_path / "parlour.toml").write_text(
+        '[channels.telegram]\ntoken = "file:token"\nmode = "webhook"\n'
+        f'webhook_url = "http://127.0.0.1:8765/telegram"\napi_base = "http://127.0.0.1:1"\n{secret}\n'
+    )
+    done = parlour(tmp_path, "serve", *SCRIPTED)
+    assert done.returncode == 2
+    [line] = [line for line in done.stderr.splitlines() if "channels." in line]
+    assert "channels.telegram.webhook_secret: " in line
+    assert "1001:" not in done.stdout + done.stderr
+
+
 def test_check_config_explains_each_setting_and_masks_secrets(tmp_path: Path) -> None:
     secret = tmp_path / "key"
     secret.write_text("very-secret-value\n")

@@ -15,6 +15,7 @@ from tests.gateway.config.support import SECRETS, write_config
 
 ROOT = Path(__file__).parents[3]
 _COMMENTED = re.compile(r"^# ([a-z_]+ = .*)$", re.MULTILINE)
+_BLOCKS = re.findall(r"^```toml\n(.*?)^```", (ROOT / PAGE).read_text("utf-8"), re.MULTILINE | re.DOTALL)
 _SHOWN = re.compile(r"^# Example: ([a-z_]+ = .*)$", re.MULTILINE)
 
 
@@ -53,17 +54,29 @@ def test_every_setting_occurs_in_the_example_file() -> None:
 
 
 def test_the_shown_values_are_accepted_where_they_make_sense_together(tmp_path: Path) -> None:
-    (tmp_path / "secrets").mkdir()
-    for name, value in SECRETS.items():
-        file = tmp_path / str(SETTINGS[name].example).removeprefix("file:")
-        file.write_text(value, encoding="utf-8")
-        file.chmod(0o600)
+    write_secrets(tmp_path)
     path = write_config(tmp_path, _SHOWN.sub(r"\1", _COMMENTED.sub("", example())))
 
     loaded = load_with_sources(path, {"OPENAI_API_KEY": "lion"}, ["llm.model=openai/gpt-5-mini"])
 
     shown = {name for name, setting in SETTINGS.items() if setting.example != setting.default}
     assert {name for name, source in loaded.sources.items() if source.kind == "file"} == shown
+
+
+@pytest.mark.parametrize("block", _BLOCKS)
+def test_the_pages_examples_load_and_say_more_than_nothing(tmp_path: Path, block: str) -> None:
+    write_secrets(tmp_path)
+
+    settings = load(write_config(tmp_path, block), {}, [])
+
+    assert settings != Settings()
+    assert any(section.active for section in settings.channels.posting().values())
+
+
+def test_the_page_shows_an_example_of_each_channel() -> None:
+    assert {"telegram", "slack", "discord"} <= {
+        name for block in _BLOCKS for name in tomllib.loads(block)["channels"]
+    }
 
 
 def test_every_setting_is_explained_in_a_sentence() -> None:
@@ -92,6 +105,15 @@ def test_the_document_command_refuses_a_page_without_marks(
 
     assert main(tmp_path) == 2
     assert "the marks of the settings are missing" in capsys.readouterr().err
+
+
+def write_secrets(folder: Path) -> None:
+    """Every secret of a channel in the file that the documentation shows for it."""
+    (folder / "secrets").mkdir()
+    for name, value in SECRETS.items():
+        file = folder / str(SETTINGS[name].example).removeprefix("file:")
+        file.write_text(value, encoding="utf-8")
+        file.chmod(0o600)
 
 
 def _names(table: dict[str, object], path: tuple[str, ...] = ()) -> set[str]:
