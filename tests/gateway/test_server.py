@@ -24,6 +24,7 @@ class _Site:
     addresses: Addresses
     session: aiohttp.ClientSession
     ready: bool = True
+    channels: tuple[str, ...] = ()
 
     async def get(self, path: str, **headers: str) -> tuple[int, str, dict[str, str]]:
         async with self.session.get(self.addresses.url + path, headers=headers) as response:
@@ -39,6 +40,7 @@ async def site() -> AsyncIterator[_Site]:
             addresses=addresses,
             routes=[web.get("/boom", _boom)],
             ready=lambda: found.ready,
+            channels=lambda: found.channels,
             metrics=lambda: b"parlour_accepted_total 1\n",
             token_check=lambda token: token == "right",
             attempts=AttemptLimit(SystemClock()),
@@ -56,6 +58,11 @@ async def test_readiness_follows_the_gateway(site: _Site) -> None:
     assert (await site.get("/readyz"))[0] == 200
     site.ready = False
     assert (await site.get("/readyz"))[:2] == (503, "not ready\n")
+
+
+async def test_readiness_has_a_line_for_each_channel_after_the_first(site: _Site) -> None:
+    site.channels = ("web:local up", "telegram:main down (refused)")
+    assert (await site.get("/readyz"))[:2] == (200, "ready\nweb:local up\ntelegram:main down (refused)\n")
 
 
 @pytest.mark.parametrize("header", ["", "right", "Bearer wrong", "Basic right", "Bearer", "Bearer  "])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from gateway.channels import ChannelStatus
 from gateway.telemetry import Telemetry
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.events import (
@@ -81,3 +82,21 @@ async def test_a_wall_clock_that_jumps_back_gives_no_negative_times() -> None:
     clock.step_wall(-3600)
     telemetry.turn_started(received_at=1000.0)
     assert _samples(telemetry)["parlour_queue_wait_seconds_sum"] == 0
+
+
+def test_the_channels_figures_are_those_of_the_moment_of_the_scrape() -> None:
+    telemetry = Telemetry(ManualClock())
+    statuses = [ChannelStatus(channel="slack", account="main", state="starting")]
+    telemetry.watch_channels(lambda: statuses)
+    samples = _samples(telemetry)
+    assert samples["parlour_channel_up/main/slack"] == 0
+    assert samples["parlour_channel_restarts_total/main/slack"] == 0
+    assert "parlour_channel_last_received_seconds/main/slack" not in samples
+
+    statuses[0] = ChannelStatus(
+        channel="slack", account="main", state="up", received_ago_s=2.5, restarts=3, words="connected"
+    )
+    samples = _samples(telemetry)
+    assert samples["parlour_channel_up/main/slack"] == 1
+    assert samples["parlour_channel_restarts_total/main/slack"] == 3
+    assert samples["parlour_channel_last_received_seconds/main/slack"] == 2.5
