@@ -1,0 +1,102 @@
+"""Discord's Markdown: escaped by context, so that words show as they are and nobody is mentioned.
+
+Sizes are UTF-16 code units, never less than the code points that Discord's servers count.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from adapters.formatting.layout import BULLET, lay_out
+from adapters.formatting.links import WEB
+from adapters.formatting.markdown import parse
+from adapters.formatting.markup import ZERO_WIDTH_SPACE, Dialect, is_bare
+from adapters.formatting.plain import plain_lines
+from adapters.formatting.rows import Row, Span
+from adapters.formatting.split import split
+
+NOTHING = "…"
+_ALWAYS = re.compile(r"[\\*_~`|\[\]<]")
+_MENTION = re.compile(r"@(?=everyone|here|[!&]?\d{15})")
+_EMOJI = re.compile(r":(?=[\w+-]+:)|:(?=//)")
+_OPENING = re.compile(r"(\s*)(?:(?=[#>+-])|(\d{1,10})(?=[.)]))")
+_TICKS = re.compile(r"`(?=`)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscordText:
+    """One message. `plain` shows the same words without formatting, with nothing in it that mentions."""
+
+    content: str
+    plain: str
+
+
+def discord_parts(markdown: str, *, heard: str = "", limit: int = 2000) -> tuple[DiscordText, ...]:
+    """`markdown` as messages of at most `limit` characters; `heard` is quoted above the first.
+
+    At least one part for anything: nothing to show becomes an ellipsis. Raises ValueError for a limit below
+    `split.LEAST_LIMIT`.
+    """
+    rows = lay_out(parse(markdown), heard=heard, schemes=WEB)
+    parts = split(rows, limit=limit, scale=DISCORD)
+    texts = tuple(DiscordText(content=DISCORD.text(part), plain=_plain(part, limit)) for part in parts)
+    return texts or (DiscordText(content=NOTHING, plain=NOTHING),)
+
+
+def _plain(part: tuple[Row, ...], limit: int) -> str:
+    for addresses in (True, False):
+        text = _without_mentions(plain_lines(part, addresses=addresses))
+        if len(text.encode("utf-16-le")) // 2 <= limit:
+            return text
+    return DISCORD.text(part)
+
+
+def _without_mentions(text: str) -> str:
+    return _MENTION.sub("@" + ZERO_WIDTH_SPACE, text)
+
+
+class _Discord(Dialect):
+    markers = {"bold": "**", "italic": "*", "strike": "~~"}  # noqa: RUF012 - read only, as in the base class
+
+    def words(self, text: str, *, opening: bool) -> str:
+        escaped = _ALWAYS.sub(r"\\\g<0>", text)
+        if ":" in escaped:
+            escaped = _EMOJI.sub(r"\\:", escaped)
+        if "@" in escaped:
+            escaped = _without_mentions(escaped)
+        return _OPENING.sub(r"\1\2\\", escaped, count=1) if opening and _OPENING.match(escaped) else escaped
+
+    def code(self, text: str) -> str:
+        if "`" not in text:
+            return f"`{text}`"
+        return f"`` {_TICKS.sub('`' + ZERO_WIDTH_SPACE, text)} ``"
+
+    def code_line(self, text: str) -> str:
+        return _TICKS.sub("`" + ZERO_WIDTH_SPACE, text) if "``" in text else text
+
+    def link(self, label: str, target: str) -> str:
+        if is_bare(label, target):
+            return f"<{target}>"
+        words = self.words(label, opening=False)
+        # Discord does not link words that look like an address.
+        return f"{words} (<{target}>)" if "://" in label else f"[{words}](<{target}>)"
+
+    def fence(self, language: str, /) -> str:
+        return "```" + language
+
+    def lead(self, row: Row) -> str:
+        marker = row.marker and ("- " if row.marker == BULLET else row.marker + " ")
+        sign = "#" * row.level + " " if row.kind == "heading" and row.level <= 3 else ""
+        return " " * row.indent + marker + sign
+
+    def spans_of(self, row: Row) -> tuple[Span, ...]:
+        if row.kind != "heading" or row.level <= 3:
+            return row.spans
+        return tuple(
+            replace(span, marks=("bold", *(mark for mark in span.marks if mark != "bold")))
+            for span in row.spans
+        )
+
+
+DISCORD = _Discord()

@@ -1,0 +1,118 @@
+"""HTML for the page: built from the tree, so that only the tags named here can come out of it.
+
+Images become links: the page loads nothing from elsewhere. The result is a fragment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+from adapters.formatting.document import (
+    Block,
+    Cell,
+    Code,
+    CodeBlock,
+    Emphasis,
+    Heading,
+    Inline,
+    LineBreak,
+    Link,
+    ListBlock,
+    Paragraph,
+    Quote,
+    Strong,
+    Table,
+    Text,
+    words,
+)
+from adapters.formatting.links import WEB, resolve
+from adapters.formatting.markdown import parse
+
+TAGS = frozenset(
+    {
+        *("a", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol"),
+        *("p", "pre", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul"),
+    }
+)
+"""Every tag that can occur."""
+_SCHEMES = WEB | {"mailto"}
+
+
+def render_html(markdown: str) -> str:
+    """`markdown` as a fragment of HTML; empty for blank text."""
+    return _blocks(parse(markdown).blocks)
+
+
+def _blocks(blocks: Iterable[Block]) -> str:
+    return "\n".join(_block(block) for block in blocks)
+
+
+def _block(block: Block) -> str:
+    if isinstance(block, Paragraph):
+        return f"<p>{_inlines(block.children)}</p>"
+    if isinstance(block, Heading):
+        return f"<h{block.level}>{_inlines(block.children)}</h{block.level}>"
+    if isinstance(block, CodeBlock):
+        language = f' class="language-{escape(block.language)}"' if block.language else ""
+        return f"<pre><code{language}>{escape(block.text)}</code></pre>"
+    if isinstance(block, ListBlock):
+        return _list(block)
+    if isinstance(block, Quote):
+        return f"<blockquote>{_blocks(block.children)}</blockquote>"
+    if isinstance(block, Table):
+        return _table(block)
+    return "<hr>"
+
+
+def _list(block: ListBlock) -> str:
+    items = "".join(f"<li>{_item(item, loose=block.loose)}</li>" for item in block.items)
+    if block.start is None:
+        return f"<ul>{items}</ul>"
+    start = f' start="{block.start}"' if block.start != 1 else ""
+    return f"<ol{start}>{items}</ol>"
+
+
+def _item(blocks: tuple[Block, ...], *, loose: bool) -> str:
+    if loose:
+        return _blocks(blocks)
+    return "\n".join(
+        _inlines(block.children) if isinstance(block, Paragraph) else _block(block) for block in blocks
+    )
+
+
+def _table(block: Table) -> str:
+    head = "".join(_cell("th", cell) for cell in block.header)
+    rows = "".join(f"<tr>{''.join(_cell('td', cell) for cell in row)}</tr>" for row in block.rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _cell(tag: str, cell: Cell) -> str:
+    return f"<{tag}>{_inlines(cell)}</{tag}>"
+
+
+def _inlines(inlines: Iterable[Inline]) -> str:
+    return "".join(_inline(inline) for inline in inlines)
+
+
+def _inline(inline: Inline) -> str:
+    if isinstance(inline, Text):
+        return escape(inline.text)
+    if isinstance(inline, Code):
+        return f"<code>{escape(inline.text)}</code>"
+    if isinstance(inline, LineBreak):
+        return "<br>"
+    if isinstance(inline, Link):
+        return _link(inline)
+    tag = "strong" if isinstance(inline, Strong) else "em" if isinstance(inline, Emphasis) else "del"
+    return f"<{tag}>{_inlines(inline.children)}</{tag}>"
+
+
+def _link(link: Link) -> str:
+    plain = words(link.children)
+    label, target = resolve(plain, link.target, schemes=_SCHEMES)
+    # The formatting of the words is kept where nothing had to be added to them.
+    shown = _inlines(link.children) if label == plain else escape(label)
+    if not target:
+        return shown
+    return f'<a href="{escape(target)}" target="_blank" rel="noopener noreferrer nofollow">{shown}</a>'

@@ -1,0 +1,126 @@
+"""From Markdown to our tree: CommonMark with tables and strikethrough. Raw HTML is plain text.
+
+What a model writes is not trusted to be small or sane. Texts whose parse would take more than linear time
+(thousands of brackets, deep nesting) lose their formatting, never their words.
+"""
+
+from __future__ import annotations
+
+import re
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
+
+from adapters.formatting.document import Block, Document, LineBreak, Paragraph, Text
+from adapters.formatting.tree import blocks_of
+
+MAX_PARSED = 64_000
+"""Characters that are parsed; what follows is shown as it is written. More than any channel shows as messages
+(`overflow.MAX_PARTS` parts)."""
+_MAX_NESTING = 40
+_MAX_BRACKETS = 300
+_MAX_DELIMITERS = 2_000
+_MAX_TABLE_WORK = 40_000
+
+_LINE_ENDS = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+_UNSHOWABLE = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
+_MARKUP = re.compile(r"[\\`*_~\[\]!<&\n]")
+
+
+def parse(markdown: str) -> Document:
+    """The tree of `markdown`. Takes any str and never raises; lone surrogates and control characters
+    become U+FFFD."""
+    text = clean(markdown)
+    head, rest = _parsed_part(text)
+    try:
+        tokens = _parser_for(head).parse(head)
+        blocks = None if _is_cut_off(tokens) else blocks_of(tokens)
+    except Exception:  # noqa: BLE001 - a fault in the parser must cost the formatting, not the answer
+        blocks = None
+    if blocks is None:
+        blocks = literal(head)
+    return Document((*blocks, *literal(rest)))
+
+
+def clean(text: str) -> str:
+    """`text` with "\\n" for every kind of line end and U+FFFD for what no channel can show."""
+    return _UNSHOWABLE.sub("\ufffd", _LINE_ENDS.sub("\n", text))
+
+
+def literal(text: str) -> tuple[Block, ...]:
+    """Paragraphs that show cleaned `text` as it is written."""
+    paragraphs: list[Block] = []
+    for paragraph in re.split(r"\n[ \t]*\n", text):
+        lines = [line.rstrip() for line in paragraph.split("\n")]
+        inlines: list[Text | LineBreak] = []
+        for line in lines:
+            if inlines:
+                inlines.append(LineBreak())
+            if line:
+                inlines.append(Text(line))
+        if any(lines):
+            paragraphs.append(Paragraph(tuple(inlines)))
+    return tuple(paragraphs)
+
+
+def _parsed_part(text: str) -> tuple[str, str]:
+    if len(text) <= MAX_PARSED:
+        return text, ""
+    cut = text.rfind("\n\n", MAX_PARSED // 2, MAX_PARSED)
+    if cut < 0:
+        cut = text.rfind("\n", MAX_PARSED // 2, MAX_PARSED)
+    return (text[:cut], text[cut:]) if cut >= 0 else ("", text)
+
+
+def _is_cut_off(tokens: list[Token]) -> bool:
+    """Whether the parser reached its nesting limit, where it leaves out what is deeper."""
+    return any(token.level >= _MAX_NESTING - 1 for token in tokens)
+
+
+def _parser_for(text: str) -> MarkdownIt:
+    pipes = text.count("|")
+    if pipes < 2:
+        return _WITHOUT_TABLES
+    widest = max(line.count("|") for line in text.split("\n"))
+    return _WITH_TABLES if pipes * widest <= _MAX_TABLE_WORK else _WITHOUT_TABLES
+
+
+def _inline_rule(state: StateCore) -> None:
+    """In place of the parser's own rule: words without markup cost nothing, and hostile ones are words."""
+    for token in state.tokens:
+        if token.type != "inline":
+            continue
+        if token.children is None:
+            token.children = []
+        if _MARKUP.search(token.content) is None or _is_hostile(token.content):
+            token.children.append(Token("text", "", 0, content=token.content))
+        else:
+            state.md.inline.parse(token.content, state.md, state.env, token.children)
+
+
+def _is_hostile(content: str) -> bool:
+    if len(content) < _MAX_BRACKETS:
+        return False
+    delimiters = content.count("*") + content.count("_") + content.count("~")
+    return content.count("[") > _MAX_BRACKETS or delimiters > _MAX_DELIMITERS
+
+
+class _Parser(MarkdownIt):
+    """Takes any address for a link: which of them are live is for `links` to say, for every channel."""
+
+    def validateLink(self, url: str) -> bool:  # noqa: ARG002, N802 - the parser's own hook
+        return True
+
+
+def _parser(*, tables: bool) -> _Parser:
+    parser = _Parser("commonmark", {"html": False, "maxNesting": _MAX_NESTING})
+    parser.enable("strikethrough")
+    if tables:
+        parser.enable("table")
+    parser.core.ruler.at("inline", _inline_rule)
+    return parser
+
+
+_WITH_TABLES = _parser(tables=True)
+_WITHOUT_TABLES = _parser(tables=False)

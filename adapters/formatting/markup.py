@@ -1,0 +1,199 @@
+"""Rows as a channel's own markup, for channels where formatting is written into the text.
+
+A dialect says how a mark, a link, a fence is written and how words are kept from being read as markup.
+What is the same everywhere is here: marks are opened and closed in order, around words and not around
+spaces, and never so that two markers touch and are read as a third.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from adapters.formatting.links import same_address
+from adapters.formatting.rows import Mark, Row, Span, utf16
+
+ZERO_WIDTH_SPACE = "\u200b"
+_MARKERS = "*_~`"
+_SEAM = 2
+"""Zero-width spaces that may have to stand around a span."""
+
+
+class Dialect:
+    """One channel's markup. Subclasses give the words and the markers; it is a `split.Scale`."""
+
+    markers: Mapping[Mark, str]
+    boundaries = False
+    """Whether a marker only counts where no letter touches it from outside."""
+
+    def words(self, text: str, *, opening: bool) -> str:
+        """`text` so that it shows as it is. `opening`: it stands at the beginning of a line."""
+        raise NotImplementedError
+
+    def code(self, text: str) -> str:
+        """`text` as code within a line."""
+        raise NotImplementedError
+
+    def code_line(self, text: str) -> str:
+        """`text` as a line within a fence."""
+        raise NotImplementedError
+
+    def link(self, label: str, target: str) -> str:
+        """`label`, leading to `target`; the bare address where they are the same."""
+        raise NotImplementedError
+
+    def fence(self, language: str, /) -> str:
+        """The line that opens a block of code."""
+        raise NotImplementedError
+
+    def lead(self, row: Row) -> str:
+        """What stands before the words of a row: its indent and marker, the sign of a heading."""
+        raise NotImplementedError
+
+    def spans_of(self, row: Row) -> tuple[Span, ...]:
+        """The spans of a row, with the marks that its kind gives them in this channel."""
+        return row.spans
+
+    def text(self, rows: Sequence[Row]) -> str:
+        """The rows of one part."""
+        pieces: list[str] = []
+        before: Row | None = None
+        for row in rows:
+            pieces.extend((self._joint(before, row), self._row(row)))
+            before = row
+        if before is not None:
+            pieces.append(self._close(before))
+        return "".join(pieces)
+
+    def joint(self, before: Row | None, row: Row) -> int:
+        return utf16(self._joint(before, row))
+
+    def row(self, row: Row) -> int:
+        return utf16(self._row(row))
+
+    def prefix(self, row: Row) -> int:
+        return utf16(self._prefix(row))
+
+    def span(self, span: Span, *, code: bool) -> int:
+        if code:
+            return utf16(self.code_line(span.text))
+        plain = not (span.marks or span.code or span.target)
+        # A heading may add a mark that is two characters wide on either side.
+        return utf16(self._line((span,), opening=True)) + (0 if plain else _SEAM) + 4
+
+    def close(self, row: Row) -> int:
+        return utf16(self._close(row))
+
+    def _row(self, row: Row) -> str:
+        if row.kind == "code":
+            return "".join(self.code_line(span.text) for span in row.spans)
+        return self._prefix(row) + self._line(self.spans_of(row), opening=True)
+
+    def _prefix(self, row: Row) -> str:
+        return "" if row.kind == "code" else ("> " if row.quote else "") + self.lead(row)
+
+    def _joint(self, before: Row | None, row: Row) -> str:
+        opens = row.kind == "code" and (before is None or before.group != row.group)
+        fence = self.fence(row.language) + "\n" if opens else ""
+        if before is None:
+            return fence
+        closes = "\n```" if before.kind == "code" and before.group != row.group else ""
+        if not row.gap:
+            return closes + "\n" + fence
+        return closes + ("\n> \n" if row.quote and row.quote == before.quote else "\n\n") + fence
+
+    def _close(self, row: Row) -> str:
+        return "\n```" if row.kind == "code" else ""
+
+    def _line(self, spans: Sequence[Span], *, opening: bool) -> str:
+        line = _Line(self)
+        for span in spans:
+            line.add(span, opening=opening and line.empty)
+        return line.done()
+
+
+class _Line:
+    """One line in the making: its pieces and the marks that are open."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._pieces: list[str] = []
+        self._open: list[Mark] = []
+        self._after_marker = False
+
+    @property
+    def empty(self) -> bool:
+        return not self._pieces
+
+    def add(self, span: Span, *, opening: bool) -> None:
+        if span.text.isspace() and not span.code:
+            self._pieces.append(span.text)
+            self._after_marker = False
+            return
+        common = 0
+        while common < min(len(self._open), len(span.marks)) and self._open[common] == span.marks[common]:
+            common += 1
+        self._close_to(common)
+        written = self._written(span, opening=opening)
+        marks = span.marks[common:]
+        if marks:
+            words = written.lstrip()
+            self._pieces.append(written[: len(written) - len(words)])
+            self._mark("".join(self._dialect.markers[mark] for mark in marks), opens=True)
+            self._open.extend(marks)
+            written = words
+        self._append(written, is_marker=span.code)
+
+    def done(self) -> str:
+        self._close_to(0)
+        return "".join(self._pieces)
+
+    def _written(self, span: Span, *, opening: bool) -> str:
+        if span.target:
+            return self._dialect.link(span.text, span.target)
+        if span.code and span.text.strip():
+            return self._dialect.code(span.text)
+        return self._dialect.words(span.text, opening=opening)
+
+    def _close_to(self, depth: int) -> None:
+        if len(self._open) <= depth:
+            return
+        spaces = ""
+        while self._pieces and (not self._pieces[-1] or self._pieces[-1].isspace()):
+            spaces = self._pieces.pop() + spaces
+        words = self._pieces[-1].rstrip()
+        spaces = self._pieces[-1][len(words) :] + spaces
+        self._pieces[-1] = words
+        closing = "".join(self._dialect.markers[mark] for mark in reversed(self._open[depth:]))
+        del self._open[depth:]
+        self._mark(closing, opens=False)
+        if spaces:
+            self._pieces.append(spaces)
+            self._after_marker = False
+
+    def _mark(self, marker: str, *, opens: bool) -> None:
+        last = self._last()
+        touches = last in _MARKERS and last != "" and opens
+        letter = self._dialect.boundaries and opens and (last.isalnum() or last == "_")
+        self._pieces.append((ZERO_WIDTH_SPACE if touches or letter else "") + marker)
+        self._after_marker = not opens
+
+    def _append(self, written: str, *, is_marker: bool) -> None:
+        first = written[:1]
+        last = self._last()
+        if (first in _MARKERS and last in _MARKERS and last and first and (is_marker or last == "`")) or (
+            self._after_marker and self._dialect.boundaries and (first.isalnum() or first in _MARKERS)
+        ):
+            written = ZERO_WIDTH_SPACE + written
+        self._pieces.append(written)
+        self._after_marker = is_marker
+
+    def _last(self) -> str:
+        for piece in reversed(self._pieces):
+            if piece:
+                return piece[-1]
+        return ""
+
+
+def is_bare(label: str, target: str) -> bool:
+    """Whether a link shows its own address."""
+    return same_address(label, target)

@@ -1,0 +1,229 @@
+"""Cuts rows into parts that each fit one message, measured as the channel renders them.
+
+Cuts are made before a block if that leaves the part reasonably full, else before an item, else between
+lines, else inside a line: after a sentence, at a space, between characters. Only whitespace at a cut is lost.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from adapters.formatting.graphemes import cut_position
+from adapters.formatting.links import same_address
+from adapters.formatting.rows import Row, Span
+
+LEAST_LIMIT = 128
+"""No channel has smaller messages; below it, a fence or a link would not leave room for words."""
+_FULL_ENOUGH = 0.4
+_AHEAD = 64
+_INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Mn", "Me"})
+_BLANK = "\u115f\u1160\u2800\u3164\uffa0"
+
+
+class Scale(Protocol):
+    """What rows take in one channel, in its unit. Sums are exact or too large, never too small."""
+
+    def joint(self, before: Row | None, row: Row) -> int:
+        """Between `before` and `row`: line ends, fences. None: `row` opens the part."""
+        ...
+
+    def row(self, row: Row) -> int:
+        """A whole row with its prefix."""
+        ...
+
+    def prefix(self, row: Row) -> int:
+        """A row without its spans."""
+        ...
+
+    def span(self, span: Span, *, code: bool) -> int:
+        """One span of a row of text, or of code, wherever it stands."""
+        ...
+
+    def close(self, row: Row, /) -> int:
+        """After `row`, when it is the last of the part."""
+        ...
+
+
+def split(rows: Sequence[Row], *, limit: int, scale: Scale) -> list[tuple[Row, ...]]:
+    """The parts of `rows`, each at most `limit` by `scale` and with something to see. None for rows without
+    anything to see. Raises ValueError for a limit below `LEAST_LIMIT`."""
+    if limit < LEAST_LIMIT:
+        raise ValueError(
+            f"limit: {limit} is less than {LEAST_LIMIT}, the shortest message that can be filled"
+        )
+    cutter = _Cutter(limit, scale)
+    queue = deque(rows)
+    while queue:
+        row = queue.popleft()
+        if not cutter.add(row):
+            queue.extendleft(reversed(cutter.overflow(row)))
+    cutter.emit(len(cutter.part))
+    return cutter.parts
+
+
+def has_ink(text: str) -> bool:
+    """Whether a reader sees anything of `text`."""
+    return any(
+        not char.isspace() and char not in _BLANK and unicodedata.category(char) not in _INVISIBLE
+        for char in text
+    )
+
+
+class _Cutter:
+    """The part that is being filled, and those that are done."""
+
+    def __init__(self, limit: int, scale: Scale) -> None:
+        self.parts: list[tuple[Row, ...]] = []
+        self.part: list[Row] = []
+        self._fills: list[int] = []
+        self._limit = limit
+        self._scale = scale
+
+    def add(self, row: Row) -> bool:
+        """Puts `row` into the part; False if it does not fit there."""
+        before = self.part[-1] if self.part else None
+        if before is None:
+            if _is_blank_code(row):
+                return True
+            row = replace(row, indent=0, gap=False) if row.indent or row.gap else row
+        room = self._room(row)
+        if row.length > room:
+            return False
+        size = self._scale.row(row)
+        if size > room:
+            return False
+        self._fills.append(self._used + self._scale.joint(before, row) + size)
+        self.part.append(row)
+        return True
+
+    def overflow(self, row: Row) -> list[Row]:
+        """Finishes the part, which `row` did not fit into; what is still to be placed, in order."""
+        cut = self._best_cut(row)
+        if cut:
+            left = self.part[cut:]
+            self.emit(cut)
+            return [*left, row]
+        head, tail = self._cut_row(row)
+        if head is None and self.part:
+            self.emit(len(self.part))
+            return [row]
+        if head is None:
+            return [_plainer(row)]
+        if not self.add(head):
+            self.emit(len(self.part))
+            return [head, *tail]
+        self.emit(len(self.part))
+        return tail
+
+    def emit(self, count: int) -> None:
+        """The first `count` rows of the part become a part of the result; the rest is forgotten here."""
+        rows = self.part[:count]
+        while rows and _is_blank_code(rows[-1]):
+            rows.pop()
+        if any(has_ink(span.text) for row in rows for span in row.spans):
+            self.parts.append(tuple(rows))
+        self.part, self._fills = [], []
+
+    @property
+    def _used(self) -> int:
+        return self._fills[-1] if self._fills else 0
+
+    def _room(self, row: Row) -> int:
+        before = self.part[-1] if self.part else None
+        return self._limit - self._used - self._scale.joint(before, row) - self._scale.close(row)
+
+    def _best_cut(self, row: Row) -> int:
+        """How many rows to keep in the part; 0 if it is not full enough to be cut between rows."""
+        best, kept = -1, 0
+        for number, fill in enumerate(self._fills, start=1):
+            following = self.part[number] if number < len(self.part) else row
+            if fill >= self._limit * _FULL_ENOUGH and following.cut >= best:
+                best, kept = following.cut, number
+        return kept
+
+    def _cut_row(self, row: Row) -> tuple[Row | None, list[Row]]:
+        """The piece of `row` that fits into the part, and the rest. No piece if there is no good one."""
+        if not self.part:
+            row = replace(row, indent=0, gap=False)
+        room = self._room(row) - self._scale.prefix(row)
+        length = self._fitting(row, room)
+        text = "".join(span.text for span in row.spans)[: length + _AHEAD]
+        if length <= 0:
+            return None, [row]
+        position = cut_position(text[:length], text[length:])
+        if position <= 0 and self.part:
+            return None, [row]
+        # One character, as a reader sees it, that is longer than a message is cut all the same.
+        position = position or length
+        head, tail = _sliced(row.spans, position)
+        if row.kind != "code":
+            head, tail = _stripped(head, at_end=True), _stripped(tail, at_end=False)
+        rest = [replace(row, spans=tail, marker="", gap=False)] if tail else []
+        return replace(row, spans=head), rest
+
+    def _fitting(self, row: Row, room: int) -> int:
+        """How many characters of `row` fit into `room`."""
+        count = 0
+        code = row.kind == "code"
+        for span in row.spans:
+            if len(span.text) <= room:
+                size = self._scale.span(span, code=code)
+                if size <= room:
+                    room -= size
+                    count += len(span.text)
+                    continue
+            return count + self._fitting_text(span, room, code=code)
+        return count
+
+    def _fitting_text(self, span: Span, room: int, *, code: bool) -> int:
+        low, high = 0, min(len(span.text), max(room, 0))
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self._scale.span(replace(span, text=span.text[:middle]), code=code) <= room:
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
+
+def _plainer(row: Row) -> Row:
+    """`row` when nothing of it fits into an empty part: its addresses are too long, and are written out."""
+    return replace(row, spans=tuple(_written_out(span) for span in row.spans))
+
+
+def _written_out(span: Span) -> Span:
+    if not span.target or same_address(span.text, span.target):
+        return replace(span, target="")
+    return Span(f"{span.text} ({span.target})", span.marks)
+
+
+def _is_blank_code(row: Row) -> bool:
+    return row.kind == "code" and not any(span.text.strip() for span in row.spans)
+
+
+def _sliced(spans: Sequence[Span], position: int) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
+    head: list[Span] = []
+    for number, span in enumerate(spans):
+        if len(span.text) > position:
+            if position:
+                head.append(replace(span, text=span.text[:position]))
+            return tuple(head), (replace(span, text=span.text[position:]), *spans[number + 1 :])
+        head.append(span)
+        position -= len(span.text)
+    return tuple(head), ()
+
+
+def _stripped(spans: tuple[Span, ...], *, at_end: bool) -> tuple[Span, ...]:
+    left = list(spans)
+    while left:
+        edge = left[-1] if at_end else left[0]
+        text = edge.text.rstrip() if at_end else edge.text.lstrip()
+        if text:
+            left[-1 if at_end else 0] = replace(edge, text=text)
+            break
+        left.pop(-1 if at_end else 0)
+    return tuple(left)
