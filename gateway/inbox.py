@@ -11,7 +11,7 @@ from adapters.channel import Acceptance
 from gateway.access import AccessPolicy, Denied
 from gateway.answering import may_answer, pressed, typed
 from gateway.failpoints import Failpoints
-from gateway.refusals import Refusals, Say
+from gateway.refusals import AGAIN_S, Refusals, Say
 from gateway.storage.ports import AnswerStatus, Interaction, NewEntry, Store
 from gateway.telemetry import Telemetry
 from gateway.wire import ASKED_IN, GATE, kind_of, to_body
@@ -24,6 +24,8 @@ _log = logging.getLogger(__name__)
 _ROOM_FOR_COMMANDS = 20
 _NOT_OPEN = "This question is no longer open."
 _QUEUE_FULL = "Too many of your messages are still waiting. Send this one again when some are answered."
+_QUEUE_FULL_AGAIN_S = 60.0
+"""Sooner than other refusals are said again: whoever does not hear of it takes the message for accepted."""
 _ANSWER_REFUSED: dict[AnswerStatus, str] = {
     "unknown": "There is no such question in this chat.",
     "already_answered": "This question has already been answered.",
@@ -107,7 +109,7 @@ class Inbox:
         self._failpoints.reach("inbox-commit-after")
         if accepted.full:
             self._telemetry.refused(item.thread.channel)
-            return self._refused(item, _QUEUE_FULL)
+            return self._refused(item, _QUEUE_FULL, again_after_s=_QUEUE_FULL_AGAIN_S)
         try:
             if isinstance(item, SessionCommand) and item.name == "stop":
                 # Also for a redelivery: the first delivery may have got no further than the inbox.
@@ -126,9 +128,9 @@ class Inbox:
             self._telemetry.refused(item.thread.channel)
         return self._refused(item, verdict.words)
 
-    def _refused(self, item: Inbound, words: str) -> Acceptance:
+    def _refused(self, item: Inbound, words: str, *, again_after_s: float = AGAIN_S) -> Acceptance:
         if words and self._refusals is not None and self._posts(item) and not isinstance(item, ApprovalReply):
-            self._refusals.tell(item, words)
+            self._refusals.tell(item, words, again_after_s=again_after_s)
         return Acceptance(status="refused", message_id=item.message_id, reason=words)
 
     def _posts(self, item: Inbound) -> bool:

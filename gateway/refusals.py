@@ -12,26 +12,27 @@ from pipeline.domain.messages import Inbound
 Say = Callable[[ThreadKey, str], None]
 """Posts a line in a chat, at best: nothing waits for it, and nothing is tried again."""
 
-_AGAIN_S = 3600.0
+AGAIN_S = 3600.0
 _MAX_REMEMBERED = 10_000
 
 _Key = tuple[str, str, str, str, str]
 
 
 class Refusals:
-    """Says each line to a person in a chat at most once an hour. Remembers a bounded number of them."""
+    """Says no line to a person in a chat again too soon. Remembers a bounded number of them."""
 
     def __init__(self, say: Say, clock: Clock) -> None:
         self._say = say
         self._clock = clock
         self._said: OrderedDict[_Key, float] = OrderedDict()
 
-    def tell(self, item: Inbound, words: str) -> None:
-        """Post `words` where `item` came from, unless its author has just read them there."""
+    def tell(self, item: Inbound, words: str, *, again_after_s: float = AGAIN_S) -> None:
+        """Post `words` where `item` came from, unless its author read them there in the last
+        `again_after_s` seconds."""
         thread, now = item.thread, self._clock.monotonic()
         key = (thread.channel, thread.account, thread.chat, item.author.id, words)
         said = self._said.get(key)
-        if said is not None and now - said < _AGAIN_S:
+        if said is not None and now - said < again_after_s:
             return
         self._said[key] = now
         self._said.move_to_end(key)
