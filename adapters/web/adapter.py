@@ -27,6 +27,7 @@ from adapters.web.hub import Hub, ThreadSender
 from adapters.web.media import MediaInbox
 from adapters.web.pages import INDEX, PageFiles
 from adapters.web.protocol import Limits
+from adapters.web.rendered import RenderedAnswers
 from adapters.web.security import (
     AttemptLimit,
     foreign_address_response,
@@ -54,7 +55,8 @@ class WebAdapter:
         self._settings = settings
         self._pages = PageFiles(settings.static_dir)
         self._media = MediaInbox(settings.media_dir)
-        self._hub = Hub(max_per_chat=settings.max_sockets_per_chat)
+        rendered = RenderedAnswers()
+        self._hub = Hub(max_per_chat=settings.max_sockets_per_chat, rendered=rendered)
         self._clock = clock
         self._open_sockets = 0
         self._greeting: dict[int, web.Request] = {}
@@ -71,6 +73,7 @@ class WebAdapter:
                 voice_seconds=settings.voice_seconds,
             ),
             hub=self._hub,
+            rendered=rendered,
             media=self._media,
             timeline=timeline,
             attempts=AttemptLimit(clock),

@@ -87,7 +87,9 @@ class Connection:
             )
         )
         for entry in entries:
-            await self._socket.send_str(outgoing.entry_frame(entry))
+            await self._socket.send_str(outgoing.entry_frame(entry, self._shared.rendered))
+            # Rendering a long history cold takes a while; other chats go on between two lines of it.
+            await asyncio.sleep(0)
         self._session.go_live(entries, questions, self._shared.hub.answers(chat))
         return True
 

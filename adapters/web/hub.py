@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from adapters.streaming import LiveAnswer, LiveAnswers, LossyEventQueue
 from adapters.web import outgoing
 from adapters.web.inbound import thread_of
+from adapters.web.rendered import RenderedAnswers
 from pipeline.domain.events import ApprovalRequired, ErrorEvent, LlmToken, PipelineEvent, ResponseComplete
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.timeline import EntryRole, TimelineEntry
@@ -39,8 +40,9 @@ class Session:
     From its creation on it collects live frames; `go_live` merges them with the history.
     """
 
-    def __init__(self, chat: str) -> None:
+    def __init__(self, chat: str, rendered: RenderedAnswers) -> None:
         self.chat = chat
+        self._rendered = rendered
         self.queue: LossyEventQueue[Outgoing] = LossyEventQueue()
         self.ended: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
         """Done when the socket has to close: with its close code, or None when the client left."""
@@ -80,9 +82,9 @@ class Session:
                 continue
             self.deliver(Outgoing(text=outgoing.snapshot_frame(answer.message_id, answer.text)))
             for question in answer.approvals:
-                self.deliver(Outgoing(text=outgoing.event_frame(question)))
+                self.deliver(Outgoing(text=outgoing.event_frame(question, self._rendered)))
         for question in questions:
-            self.deliver(Outgoing(text=outgoing.event_frame(question)))
+            self.deliver(Outgoing(text=outgoing.event_frame(question, self._rendered)))
         self.deliver(Outgoing(text=outgoing.ready_frame()))
         for frame in collected:
             if frame.droppable or (frame.line is not None and not frame.is_entry and self._has(frame)):
@@ -112,8 +114,9 @@ class Session:
 class Hub:
     """The open sessions by chat, and the answers in progress."""
 
-    def __init__(self, *, max_per_chat: int) -> None:
+    def __init__(self, *, max_per_chat: int, rendered: RenderedAnswers) -> None:
         self._max_per_chat = max_per_chat
+        self._rendered = rendered
         self._sessions: dict[str, set[Session]] = {}
         self._answers = LiveAnswers()
 
@@ -122,7 +125,7 @@ class Hub:
         sessions = self._sessions.setdefault(chat, set())
         if len(sessions) >= self._max_per_chat:
             return None
-        session = Session(chat)
+        session = Session(chat, self._rendered)
         sessions.add(session)
         return session
 
@@ -147,7 +150,7 @@ class Hub:
         sessions = self._sessions.get(thread.chat)
         if not sessions:
             return
-        frame = _event_frame(event)
+        frame = _event_frame(event, self._rendered)
         for session in tuple(sessions):
             session.deliver(frame)
 
@@ -157,7 +160,7 @@ class Hub:
         if not sessions:
             return
         frame = Outgoing(
-            text=outgoing.entry_frame(entry),
+            text=outgoing.entry_frame(entry, self._rendered),
             line=(entry.message_id, entry.role),
             entry_id=entry.entry_id,
             is_entry=True,
@@ -180,8 +183,8 @@ class ThreadSender:
             _log.error("web: the event %s could not be sent: %s", event.type, type(error).__name__)
 
 
-def _event_frame(event: PipelineEvent) -> Outgoing:
-    text = outgoing.event_frame(event)
+def _event_frame(event: PipelineEvent, rendered: RenderedAnswers) -> Outgoing:
+    text = outgoing.event_frame(event, rendered)
     if isinstance(event, LlmToken):
         return Outgoing(text=text, droppable=True)
     if isinstance(event, ResponseComplete) and event.entry_id:

@@ -1,4 +1,5 @@
-"""What clients get, as JSON text: the server's frames of docs/web-protocol.md. Pure.
+"""What clients get, as JSON text: the server's frames of docs/web-protocol.md. Pure,
+but for the memory of rendered answers.
 
 Every function returns text that can be sent as UTF-8 and read by a browser's JSON parser, whatever a
 model or a recogniser put into it.
@@ -12,7 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from adapters.web.protocol import PROTOCOL_VERSION, Limits, Problem
-from pipeline.domain.events import PipelineEvent, event_to_wire
+from adapters.web.rendered import RenderedAnswers
+from pipeline.domain.events import PipelineEvent, ResponseComplete, event_to_wire
 from pipeline.domain.timeline import TimelineEntry
 
 
@@ -34,20 +36,21 @@ def welcome_frame(*, chat: str, bot: str, limits: Limits, voice: bool) -> str:
     )
 
 
-def entry_frame(entry: TimelineEntry) -> str:
-    """One line of the conversation."""
-    return _text(
-        {
-            "type": "entry",
-            "entry_id": entry.entry_id,
-            "message_id": entry.message_id,
-            "role": entry.role,
-            "text": entry.text,
-            "at": _finite(entry.at),
-            "spoken": entry.spoken,
-            "code": entry.code,
-        }
-    )
+def entry_frame(entry: TimelineEntry, answers: RenderedAnswers) -> str:
+    """One line of the conversation; an answer also carries its HTML."""
+    fields = {
+        "type": "entry",
+        "entry_id": entry.entry_id,
+        "message_id": entry.message_id,
+        "role": entry.role,
+        "text": entry.text,
+        "at": _finite(entry.at),
+        "spoken": entry.spoken,
+        "code": entry.code,
+    }
+    if entry.role == "assistant":
+        fields["html"] = answers.html_of(entry.text)
+    return _text(fields)
 
 
 def snapshot_frame(message_id: str, text: str) -> str:
@@ -67,10 +70,12 @@ def accepted_frame(*, client_id: str, message_id: str, duplicate: bool) -> str:
     )
 
 
-def event_frame(event: PipelineEvent) -> str:
-    """A live event."""
-    wire = event_to_wire(event)
-    return _text({"type": "event", "event": {name: _finite(value) for name, value in wire.items()}})
+def event_frame(event: PipelineEvent, answers: RenderedAnswers) -> str:
+    """A live event; `response_complete` also carries the answer's HTML."""
+    wire = {name: _finite(value) for name, value in event_to_wire(event).items()}
+    if isinstance(event, ResponseComplete):
+        wire["html"] = answers.html_of(event.content)
+    return _text({"type": "event", "event": wire})
 
 
 def problem_frame(problem: Problem) -> str:

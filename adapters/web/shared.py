@@ -14,6 +14,7 @@ from adapters.channel import OnInbound, Timeline
 from adapters.web.hub import Hub
 from adapters.web.media import MediaInbox
 from adapters.web.protocol import Limits, Problem
+from adapters.web.rendered import RenderedAnswers
 from adapters.web.security import AttemptLimit
 from adapters.web.settings import WebSettings
 from pipeline.domain.clock import Clock
@@ -39,6 +40,7 @@ class Shared:
     settings: WebSettings
     limits: Limits
     hub: Hub
+    rendered: RenderedAnswers
     media: MediaInbox
     timeline: Timeline
     attempts: AttemptLimit

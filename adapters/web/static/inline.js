@@ -1,11 +1,11 @@
 /**
- * Markdown inside one paragraph, as DOM nodes: emphasis, code, links. Raw HTML stays text. Links
- * open http, https and mailto only; images become links, so an answer cannot load anything.
+ * Markdown inside one paragraph, as DOM nodes: emphasis, code, links. Raw HTML stays text.
  *
  * @module inline
  */
 
-import { el, icon } from './dom.js';
+import { el } from './dom.js';
+import { imageLink, plainLink, safeUrl, wordedLink } from './links.js';
 
 /**
  * @typedef {object} Token
@@ -52,20 +52,6 @@ export function renderInline(text, { links = true } = {}) {
   }
   flush();
   return pairMarks(tokens);
-}
-
-/**
- * @param {string} raw an address from an answer
- * @returns {URL | null} null unless it is an absolute http, https or mailto address
- */
-export function safeUrl(raw) {
-  if (!/^(?:https?:\/\/|mailto:)/i.test(raw)) return null;
-  try {
-    const url = new URL(raw);
-    return ['http:', 'https:', 'mailto:'].includes(url.protocol) ? url : null;
-  } catch {
-    return null;
-  }
 }
 
 /**
@@ -161,15 +147,11 @@ function bracketed(text, open, links, image) {
   if (image) {
     const alt = label || 'image';
     if (!url || !links) return { end: target.end, text: alt };
-    const link = anchor(url, [icon('image'), `Image: ${alt}`]);
-    link.append(hostNote(url));
-    return { end: target.end, token: { node: link } };
+    return { end: target.end, token: { node: imageLink(url, alt) } };
   }
   const inside = renderInline(label, { links: false });
   if (!url) return { end: target.end, token: { node: el('span', {}, ...inside) } };
-  const link = anchor(url, inside);
-  if (!saysWhere(link.textContent ?? '', url)) link.append(hostNote(url));
-  return { end: target.end, token: { node: link } };
+  return { end: target.end, token: { node: wordedLink(url, inside) } };
 }
 
 /** @param {string} text @param {number} open @returns {number} the `]` of this `[`, or -1 */
@@ -216,32 +198,6 @@ function bareLink(text, at) {
   while (address.endsWith(')') && address.split(')').length > address.split('(').length) address = address.slice(0, -1);
   const url = safeUrl(address);
   return url ? { end: at + address.length, token: { node: plainLink(url, address) } } : null;
-}
-
-/** @param {URL} url @param {string} text the address as it was written */
-function plainLink(url, text) {
-  const link = anchor(url, [text]);
-  // `https://bank.example@evil.example` and look-alike letters go elsewhere than they seem to: say where.
-  if (url.username || !text.toLowerCase().includes(url.host)) link.append(hostNote(url));
-  return link;
-}
-
-/** @param {URL} url @param {(Node | string)[]} inside */
-function anchor(url, inside) {
-  return el('a', { href: url.href, target: '_blank', rel: 'noopener noreferrer nofollow', dir: 'auto' }, ...inside);
-}
-
-/** @param {string} text @param {URL} url whether the text already tells where the link goes */
-function saysWhere(text, url) {
-  const bare = (/** @type {string} */ value) => value.trim().replace(/^mailto:/i, '').replace(/\/$/, '');
-  if (url.username) return false;
-  return [url.href, url.host, url.pathname && url.host + url.pathname].some((said) => said && bare(said) === bare(text));
-}
-
-/** @param {URL} url */
-function hostNote(url) {
-  const where = url.protocol === 'mailto:' ? url.pathname : url.host;
-  return el('span', { class: 'host', dir: 'ltr' }, ` (${where})`);
 }
 
 /**

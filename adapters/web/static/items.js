@@ -15,6 +15,7 @@
  * @property {string} clientId empty unless this page sent it
  * @property {number} entryId 0 until it is a durable line
  * @property {string} text
+ * @property {string} html a finished answer as the gateway renders it; empty until then
  * @property {number} at Unix seconds
  * @property {boolean} spoken
  * @property {string} code
@@ -53,6 +54,7 @@ export function newItem(fields) {
     clientId: '',
     entryId: 0,
     text: '',
+    html: '',
     at: Date.now() / 1000,
     spoken: false,
     code: '',

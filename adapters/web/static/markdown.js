@@ -1,12 +1,14 @@
 /**
- * Markdown blocks as DOM nodes: paragraphs, headings, lists, quotes, tables, code. A growing
- * answer is rendered again block by block, and blocks that did not change keep their nodes, so a
- * reader's selection survives. Raw HTML is text; inline.js does what stands inside a line.
+ * Markdown blocks as DOM nodes, for answers that are still being written: paragraphs, headings,
+ * lists, quotes, tables, code. A growing answer is rendered again block by block, and blocks that did
+ * not change keep their nodes, so a reader's selection survives. Raw HTML is text; inline.js does what
+ * stands inside a line. A finished answer is drawn from the gateway's HTML; that is finished.js.
  *
  * @module markdown
  */
 
-import { copyButton, el } from './dom.js';
+import { codeBlock, heading, tableRegion, taskBox } from './blocks.js';
+import { el } from './dom.js';
 import { renderInline } from './inline.js';
 
 /**
@@ -88,7 +90,7 @@ function renderBlocks(lines, depth) {
 function blockAt(lines, at, depth) {
   const line = lines[at];
   if (FENCE.test(line)) return fencedCode(lines, at);
-  if (HEADING.test(line)) return { end: at + 1, build: () => heading(line) };
+  if (HEADING.test(line)) return { end: at + 1, build: () => headingLine(line) };
   if (RULE.test(line)) return { end: at + 1, build: () => el('hr') };
   if (depth < DEEPEST) {
     if (QUOTE.test(line)) return quote(lines, at, depth);
@@ -113,23 +115,13 @@ function fencedCode(lines, at) {
   return { end: Math.min(end + 1, lines.length), build: () => codeBlock(code, language) };
 }
 
-/** @param {string} code @param {string} language */
-function codeBlock(code, language) {
-  const label = el('span', { class: 'language' }, language || 'text');
-  const header = el('div', { class: 'code-head' }, label, copyButton('Copy code', () => code));
-  const body = el('pre', { tabindex: 0, 'aria-label': `Code, ${language || 'text'}` }, el('code', { dir: 'ltr' }, code));
-  return el('div', { class: 'code-block', dir: 'ltr' }, header, body);
-}
-
 /** @param {string} line */
-function heading(line) {
+function headingLine(line) {
   const [opening, marks] = /** @type {RegExpExecArray} */ (HEADING.exec(line));
   let text = line.slice(opening.length).trim();
   const bare = text.replace(/#+$/, '');
   if (bare === '' || bare.endsWith(' ')) text = bare.trim();
-  // The page itself owns the first two levels.
-  const tag = /** @type {'h3'} */ (`h${Math.min(6, marks.length + 2)}`);
-  return el(tag, { dir: 'auto', class: `level-${marks.length}` }, ...renderInline(text));
+  return heading(marks.length, renderInline(text));
 }
 
 /** @param {string[]} lines @param {number} at @param {number} depth */
@@ -211,7 +203,7 @@ function listNode(items, marker, loose, depth) {
     const own = task ? [lines[0].slice(4), ...lines.slice(1)] : lines;
     const blocks = renderBlocks(own, depth + 1);
     const inside = blocks.flatMap((block) => (!loose && block.tagName === 'P' ? [...block.childNodes] : [block]));
-    const box = task && el('input', { type: 'checkbox', disabled: true, checked: task[1] !== ' ', 'aria-label': 'Task' });
+    const box = task && taskBox(task[1] !== ' ');
     node.append(el('li', { class: task ? 'task' : undefined }, box, ...inside));
   }
   return node;
@@ -240,7 +232,7 @@ function tableNode(heads, delimiters, rows) {
       el(tag, { dir: 'auto', class: aligned[column], scope: tag === 'th' && 'col' }, ...renderInline(texts[column] ?? ''))));
   const body = el('tbody', {}, ...rows.map((texts) => row('td', texts)));
   const node = el('table', {}, el('thead', {}, row('th', heads)), body);
-  return el('div', { class: 'table', role: 'region', 'aria-label': 'Table', tabindex: 0 }, node);
+  return tableRegion(node);
 }
 
 /** @param {string} line */

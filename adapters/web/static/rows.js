@@ -6,6 +6,7 @@
  */
 
 import { copyButton, el, icon } from './dom.js';
+import { showFinished } from './finished.js';
 import { renderMarkdown } from './markdown.js';
 import { clock, timeOf } from './times.js';
 
@@ -67,7 +68,10 @@ function updateAnswer(row, item, actions) {
   }
   const prose = /** @type {HTMLElement} */ (row.querySelector('.prose'));
   const foot = /** @type {HTMLElement} */ (row.querySelector('.body > .meta'));
-  renderMarkdown(prose, item.text);
+  // The gateway renders whole answers only: HTML of a half-written one would have to come anew with each
+  // token, and would lose the reader's selection. Until it is finished the page draws what is there.
+  if (item.html && !item.streaming) showFinished(prose, item.html);
+  else renderMarkdown(prose, item.text);
   row.classList.toggle('streaming', item.streaming);
   row.classList.toggle('waiting', item.streaming && !item.text);
   if (item.streaming) {

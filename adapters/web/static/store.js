@@ -121,11 +121,12 @@ export class ConversationStore {
 
   /** @param {import('./connection.js').Frame} frame `entry` */
   entry(frame) {
-    const { entry_id: entryId, message_id: messageId, role, text, at, spoken, code } = frame;
+    const { entry_id: entryId, message_id: messageId, role, text, html, at, spoken, code } = frame;
     if (!ROLES.has(role)) return;
     this.highest = Math.max(this.highest, entryId);
     const known = this.find(messageId, role);
-    const fields = { entryId: entryId || known?.entryId || 0, text: text || known?.text || '', at, spoken, code, streaming: false };
+    const words = { text: text || known?.text || '', html: html || known?.html || '' };
+    const fields = { entryId: entryId || known?.entryId || 0, ...words, at, spoken, code, streaming: false };
     const item = known ?? this.add({ role, messageId, ...fields, state: role === 'user' ? 'queued' : '' });
     if (known) this.update(known, fields);
     if (role === 'user') this.#refreshUser(item);
@@ -154,7 +155,7 @@ export class ConversationStore {
         this.#token(event);
         return;
       case 'response_complete':
-        this.#complete(messageId, event.content, event.entry_id ?? 0);
+        this.#complete(event);
         return;
       case 'error':
         this.#fail(event);
@@ -192,14 +193,14 @@ export class ConversationStore {
     this.update(item, { text: before + text, length: offset + [...text].length, activity: '' });
   }
 
-  /** @param {string} messageId @param {string} text @param {number} entryId */
-  #complete(messageId, text, entryId) {
+  /** @param {Record<string, any>} event `response_complete` */
+  #complete({ message_id: messageId, content: text, html = '', entry_id: entryId = 0 }) {
     this.highest = Math.max(this.highest, entryId);
     const shown = this.find(messageId, 'notice') ?? this.find(messageId, 'session');
     if (!shown && text) {
       const item = this.find(messageId, 'assistant') ?? newItem({ role: 'assistant', messageId });
       const at = item.entryId ? item.at : Date.now() / 1000;
-      this.update(item, { text, at, entryId: entryId || item.entryId, streaming: false, activity: '' });
+      this.update(item, { text, html, at, entryId: entryId || item.entryId, streaming: false, activity: '' });
     }
     this.#finish(messageId, text ? 'assistant' : 'notice');
   }

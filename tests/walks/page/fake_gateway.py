@@ -15,6 +15,7 @@ from typing import Any
 
 from aiohttp import WSMsgType, web
 
+from adapters.formatting.html import render_html
 from pipeline.domain.clock import SystemClock
 
 STATIC = Path(__file__).parents[3] / "adapters" / "web" / "static"
@@ -87,6 +88,7 @@ class FakeGateway:
             "at": SystemClock().now(),
             "spoken": False,
             "code": "",
+            **({"html": render_html(text)} if role == "assistant" else {}),
             **more,
         }
         entries.append(frame)
@@ -121,20 +123,20 @@ class FakeGateway:
         writing[message_id] += piece
         await self.event("llm_token", message_id, text=piece, offset=offset)
 
-    async def complete(self, message_id: str, content: str) -> None:
-        """The answer is durable."""
+    async def complete(self, message_id: str, content: str, *, html: str | None = None) -> None:
+        """The answer is durable. `html` stands in for what the gateway's renderer makes of it."""
         self.chats[self.chat].writing.pop(message_id, None)
-        entry = self.write("assistant", content, message_id=message_id, chat=self.chat)
-        await self.event(
-            "response_complete", message_id, content=content, thoughts=[], entry_id=entry["entry_id"]
-        )
+        html = render_html(content) if html is None else html
+        entry = self.write("assistant", content, message_id=message_id, chat=self.chat, html=html)
+        fields = {"content": content, "html": html, "thoughts": [], "entry_id": entry["entry_id"]}
+        await self.event("response_complete", message_id, **fields)
         await self.send(entry)
 
-    async def answer(self, message_id: str, content: str) -> None:
+    async def answer(self, message_id: str, content: str, *, html: str | None = None) -> None:
         """A whole turn at once."""
         await self.begin(message_id)
         await self.say(message_id, content)
-        await self.complete(message_id, content)
+        await self.complete(message_id, content, html=html)
 
     async def fail(self, message_id: str, code: str, message: str, *, recoverable: bool = True) -> None:
         """The message ends without an answer."""

@@ -1,4 +1,5 @@
-"""Answers as they are drawn: markdown that reads well, and hostile text that stays text."""
+"""Answers as the page draws them by itself, while they are written: markdown that reads well, and hostile
+text that stays text. Finished answers come drawn from the gateway; they are test_finished's."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from tests.walks.page.probes import DANGERS
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
-_FEATURES = """# Title
+FEATURES = """# Title
 
 A *soft* and **strong** and ~~gone~~ `code` line
 with a second line, 2*3*4 and snake_case_name.
@@ -50,15 +51,15 @@ print("<b>")
 
 
 async def show(room: Page, gateway: FakeGateway, text: str) -> Any:
-    """Has the bot answer with `text`; gives the answer's prose."""
-    await gateway.answer(await ask(room, gateway, "show it"), text)
+    """Has the bot answer with `text`, without HTML of its own; gives the answer's prose."""
+    await gateway.answer(await ask(room, gateway, "show it"), text, html="")
     row = entries(room, "assistant").last
     await expect(row.get_by_role("button", name="Copy answer")).to_be_visible()
     return row.locator(".prose")
 
 
 async def test_markdown_is_drawn_as_elements(room: Page, gateway: FakeGateway) -> None:
-    prose = await show(room, gateway, _FEATURES)
+    prose = await show(room, gateway, FEATURES)
     await expect(prose.locator("h3")).to_have_text("Title")
     for tag, text in (("em", "soft"), ("strong", "strong"), ("s", "gone")):
         await expect(prose.locator(f"> p {tag}").first).to_have_text(text)
@@ -77,7 +78,7 @@ async def test_markdown_is_drawn_as_elements(room: Page, gateway: FakeGateway) -
 
 
 async def test_links_say_where_they_go_and_images_are_links(room: Page, gateway: FakeGateway) -> None:
-    prose = await show(room, gateway, _FEATURES)
+    prose = await show(room, gateway, FEATURES)
     links = prose.locator("a")
     await expect(links).to_have_text(
         [

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import re
 
+from adapters.formatting.html import TAGS
 from tests.walks.page.fake_gateway import STATIC
 from tests.walks.page.hostile import HOSTILE
 
 
 def test_the_source_has_no_way_to_inject_markup() -> None:
     banned = re.compile(
-        r"\.(?:inner|outer)HTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser"
-        r"|createContextualFragment|setAttribute\('style'|location\.(?:search|hash|href)"
+        r"\.(?:inner|outer)HTML|insertAdjacentHTML|document\.write|\beval\(|new Function"
+        r"|importNode|adoptNode|cloneNode|setHTML|createContextualFragment|setAttribute\('style'|location\.(?:search|hash|href)"
     )
     sources = sorted(STATIC.glob("*.js"))
     assert len(sources) > 10
     for source in sources:
         text = source.read_text(encoding="utf-8")
         assert banned.search(text) is None, source.name
+        assert ("DOMParser" in text) == (source.name == "finished.js"), source.name
         assert len(text.splitlines()) < 300, source.name
         assert text.startswith("/*"), f"{source.name} does not begin by saying what it is"
     page = (STATIC / "index.html").read_text(encoding="utf-8")
@@ -25,6 +27,12 @@ def test_the_source_has_no_way_to_inject_markup() -> None:
         re.search(r"\son\w+=|\sstyle=|<style|<script(?! (?:type=\"module\" )?src=\"/static/)", page) is None
     )
     assert re.search(r"(?:src|href)=\"(?!/static/|#)", page) is None
+
+
+def test_the_page_builds_every_element_that_the_gateways_html_may_have() -> None:
+    text = (STATIC / "finished.js").read_text(encoding="utf-8")
+    assert {tag for tag in TAGS if re.search(rf"^  {tag}: ?", text, re.MULTILINE) is None} - {"a"} == set()
+    assert re.search(r"^  a: link,$", text, re.MULTILINE)
 
 
 def test_every_asset_that_the_page_names_is_there() -> None:

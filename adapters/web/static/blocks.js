@@ -1,0 +1,33 @@
+/**
+ * The blocks of an answer that are more than an element: code with its copy button, tables that scroll
+ * by themselves, headings below the page's own. One look for answers being written and finished ones.
+ *
+ * @module blocks
+ */
+
+import { copyButton, el } from './dom.js';
+
+/** @param {string} code @param {string} language as the answer names it, or empty */
+export function codeBlock(code, language) {
+  const label = el('span', { class: 'language' }, language || 'text');
+  const header = el('div', { class: 'code-head' }, label, copyButton('Copy code', () => code));
+  const body = el('pre', { tabindex: 0, 'aria-label': `Code, ${language || 'text'}` }, el('code', { dir: 'ltr' }, code));
+  return el('div', { class: 'code-block', dir: 'ltr' }, header, body);
+}
+
+/** @param {number} level 1 to 6, as the answer counts @param {Node[]} inside */
+export function heading(level, inside) {
+  // The page itself owns the first two levels.
+  const tag = /** @type {'h3'} */ (`h${Math.min(6, level + 2)}`);
+  return el(tag, { dir: 'auto', class: `level-${level}` }, ...inside);
+}
+
+/** @param {HTMLTableElement} table */
+export function tableRegion(table) {
+  return el('div', { class: 'table', role: 'region', 'aria-label': 'Table', tabindex: 0 }, table);
+}
+
+/** @param {boolean} checked */
+export function taskBox(checked) {
+  return el('input', { type: 'checkbox', disabled: true, checked, 'aria-label': 'Task' });
+}
