@@ -41,7 +41,7 @@ class FakeDiscord:
 
     def __init__(self, clock: Clock | None = None) -> None:
         clock = clock or SystemClock()
-        self.token = f"fake-token.{secrets.token_urlsafe(24)}"
+        self.token = f"FakeBotOfTheTests.Gfake1.{secrets.token_urlsafe(24)}"
         self.world = World(clock)
         self.interactions = Interactions(clock)
         self.gateway = Gateway(self.world)

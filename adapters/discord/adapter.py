@@ -1,0 +1,261 @@
+"""The Discord channel: what the gateway drives, put together from its parts."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from adapters.channel import (
+    ChannelCapabilities,
+    ChannelHealth,
+    Failure,
+    LiveView,
+    OnInbound,
+    Outgoing,
+    Part,
+    RateLimits,
+    Receipt,
+    Timeline,
+)
+from adapters.discord.backfill import Backfill
+from adapters.discord.download import Downloads
+from adapters.discord.failures import classify
+from adapters.discord.gateway import GatewayClient
+from adapters.discord.inbound import Context, parse_event
+from adapters.discord.interactions import SLASH_COMMANDS, Interaction
+from adapters.discord.lanes import Job, Lanes
+from adapters.discord.outbound import TEXT_CHARS, nonce_of, render, shows
+from adapters.discord.payload import leading_snowflake, mapping, snowflake, snowflake_at
+from adapters.discord.rest import Rest
+from adapters.discord.settings import CHANNEL, DiscordSettings
+from adapters.discord.view import EditView
+from pipeline.domain.clock import Clock
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import ApprovalReply, Inbound, MediaRef, SessionCommand
+
+_log = logging.getLogger(__name__)
+
+RATES = RateLimits(chat_per_s=0.9, chat_burst=2, account_per_s=40.0, edit_interval_s=1.2)
+"""Discord's documentation: 50 calls a second of one bot; the buckets of a chat are told by headers only, and
+were five posts and five edits in five seconds when this was written. What is above them discord.py delays."""
+
+GUARANTEE = (
+    "each answer is shown once: Discord takes a repeated post under the same nonce for the earlier one for "
+    "some minutes, later the bot looks whether its post arrived; messages written while the bot was away are "
+    "fetched for a day back in every chat that it knows"
+)
+_KNOWN_CHATS = 200
+_TYPING_S = 9.0
+_SILENCE_S = 120.0
+_LOOK_BEFORE_S = 60.0
+"""Two machines' clocks may differ."""
+_LOOK_PAGES = 3
+_PAGE = 100
+_FIRST_RETRY_S = 1.0
+_LONGEST_RETRY_S = 30.0
+
+
+class DiscordAdapter:
+    """Implements PostingChannel for one bot."""
+
+    def __init__(self, settings: DiscordSettings, timeline: Timeline, clock: Clock) -> None:
+        self._settings = settings
+        self._timeline = timeline
+        self._clock = clock
+        self._gateway = GatewayClient(settings, clock, self._on_dispatch)
+        self._rest = Rest(self._gateway.client, clock)
+        self._downloads = Downloads(self._rest, clock, settings.api_base)
+        self._backfill = Backfill(self._rest, clock, self._context, back_s=settings.backfill_s)
+        self._alone = asyncio.Lock()
+        self._tasks: asyncio.TaskGroup | None = None
+        self._lanes: Lanes | None = None
+        self._bot_id = ""
+        self._detail = "not started"
+        self._sessions = 0
+        self._gaps: Mapping[str, int] = {}
+        """What the last run had heard and not handed over, by chat: the id to fetch from."""
+
+    @property
+    def name(self) -> str:
+        return CHANNEL
+
+    @property
+    def account(self) -> str:
+        return self._settings.account
+
+    @property
+    def capabilities(self) -> ChannelCapabilities:
+        return ChannelCapabilities(
+            text_limit=TEXT_CHARS,
+            streaming=self._settings.previews,
+            edit=True,
+            voice_in=True,
+            resolution="nonce",
+            typing_s=_TYPING_S,
+            silence_limit_s=_SILENCE_S,
+            rates=self._settings.rates or RATES,
+            guarantee=GUARANTEE,
+        )
+
+    def health(self) -> ChannelHealth:
+        received_at = self._gateway.received_at
+        if self._tasks is None:
+            return ChannelHealth(state="down", detail=self._detail, received_at=received_at)
+        if self._gateway.connected:
+            return ChannelHealth(state="up", received_at=received_at)
+        return ChannelHealth(state="starting", detail="connecting", received_at=received_at)
+
+    def classify(self, error: Exception) -> Failure:
+        return classify(error)
+
+    # -- receiving --------------------------------------------------------------------------------
+
+    async def run(self, on_inbound: OnInbound) -> None:
+        """Receive until cancelled; one client at a time, closed before this returns."""
+        async with self._alone:
+            failure: Exception | None = None
+            try:
+                async with asyncio.TaskGroup() as tasks:
+                    self._tasks = tasks
+                    self._lanes = Lanes(tasks, on_inbound, self._backfill.missed, self._clock)
+                    await self._connect()
+            except* _Ended as ended:
+                failure = next(one.cause for one in ended.exceptions if isinstance(one, _Ended))
+            finally:
+                if self._lanes is not None:
+                    self._gaps = self._lanes.unfinished()
+                self._tasks = self._lanes = None
+                self._detail = "stopped"
+            if failure is not None:
+                self._detail = str(failure) or type(failure).__name__
+                raise failure
+
+    async def download(self, ref: MediaRef, *, max_bytes: int) -> bytes:
+        return await self._downloads.fetch(ref, max_bytes=max_bytes)
+
+    async def _connect(self) -> None:
+        try:
+            await self._gateway.run()
+        except Exception as error:  # noqa: BLE001 - raised again by `run`
+            # Ends the group: whatever is still on its way to the inbox the next run fetches again.
+            raise _Ended(error) from None
+
+    def _context(self) -> Context:
+        return Context(account=self.account, bot_id=self._bot_id, now=self._clock.now())
+
+    def _on_dispatch(self, name: str, data: Mapping[str, Any]) -> None:
+        tasks, lanes = self._tasks, self._lanes
+        if tasks is None or lanes is None:
+            return
+        if name == "READY":
+            self._bot_id = snowflake(mapping(data.get("user")).get("id"))
+            self._sessions += 1
+            lanes.hold()
+            tasks.create_task(self._begin_session(lanes, self._sessions, mapping(data.get("application"))))
+            return
+        item = parse_event(name, data, self._context())
+        if name == "INTERACTION_CREATE":
+            self._on_interaction(tasks, lanes, data, item)
+        elif item is not None:
+            # An edit is an event of its own; fetching the chat again would not bring it.
+            place = int(item.native_id) if item.native_id.isdecimal() else 0
+            lanes.put(item.thread.chat, Job(item=item, place=place))
+
+    def _on_interaction(
+        self, tasks: asyncio.TaskGroup, lanes: Lanes, data: Mapping[str, Any], item: Inbound | None
+    ) -> None:
+        interaction = Interaction(data, self._rest, self._clock)
+        if not interaction.answerable:
+            return
+        if not isinstance(item, ApprovalReply | SessionCommand):
+            tasks.create_task(interaction.dismiss())
+            return
+        outcome = asyncio.get_running_loop().create_future()
+        lanes.put(item.thread.chat, Job(item=item, outcome=outcome))
+        tasks.create_task(interaction.settle(item, outcome))
+
+    async def _begin_session(self, lanes: Lanes, session: int, application: Mapping[str, Any]) -> None:
+        """A session that continues none: what came in between is to be fetched."""
+        wait_s = _FIRST_RETRY_S
+        while (seen := await self._last_seen()) is None:
+            await self._clock.sleep(wait_s)
+            wait_s = min(_LONGEST_RETRY_S, 2 * wait_s)
+        if session == self._sessions:
+            gaps, self._gaps = self._gaps, {}
+            lanes.release(
+                {chat: min(after, gaps.get(chat, after)) for chat, after in {**gaps, **seen}.items()}
+            )
+        await self._register_commands(snowflake(application.get("id")))
+
+    async def _last_seen(self) -> dict[str, int] | None:
+        try:
+            seen = await self._timeline.last_seen(CHANNEL, self.account, limit=_KNOWN_CHATS)
+        except Exception as error:  # noqa: BLE001 - asked again until it answers
+            _log.warning("discord: the store does not say what is known (%s)", type(error).__name__)
+            return None
+        places = {thread.chat: leading_snowflake(native_id) for thread, native_id in seen.items()}
+        return {chat: place for chat, place in places.items() if place is not None}
+
+    async def _register_commands(self, application: str) -> None:
+        try:
+            await self._rest.set_commands(application, SLASH_COMMANDS)
+        except Exception as error:  # noqa: BLE001 - the bot works without them: /stop can be written
+            _log.warning("discord: no slash commands: %s", classify(error).message)
+
+    # -- sending ----------------------------------------------------------------------------------
+
+    def render(self, outgoing: Outgoing) -> tuple[Part, ...]:
+        return render(outgoing)
+
+    async def post(self, thread: ThreadKey, part: Part, *, key: str, reply_handle: str = "") -> Receipt:
+        body = {**part.body, "nonce": nonce_of(key), "enforce_nonce": True}
+        if reply_handle:
+            body["message_reference"] = {"message_id": reply_handle, "fail_if_not_exists": False}
+        message = await self._rest.create_message(thread.chat, body, file=part.file, file_name=part.file_name)
+        native_id = str(message.get("id", ""))
+        if not shows(message, part):
+            # The nonce found what an earlier process had posted under this key: the preview.
+            return await self.edit(thread, native_id, part)
+        return Receipt(native_id=native_id)
+
+    async def edit(self, thread: ThreadKey, native_id: str, part: Part) -> Receipt:
+        body = part.body if part.file is not None else {**part.body, "attachments": []}
+        await self._rest.edit_message(thread.chat, native_id, body, file=part.file, file_name=part.file_name)
+        return Receipt(native_id=native_id)
+
+    async def find(self, thread: ThreadKey, part: Part, *, key: str, since: float) -> Receipt | None:  # noqa: ARG002 - Discord keeps no keys
+        after = snowflake_at(since - _LOOK_BEFORE_S)
+        for _ in range(_LOOK_PAGES):
+            page = await self._rest.messages_after(thread.chat, after, limit=_PAGE)
+            for message in page:
+                if mapping(message.get("author")).get("id") == self._bot_id and shows(message, part):
+                    return Receipt(native_id=str(message["id"]))
+            if len(page) < _PAGE:
+                return None
+            after = int(page[-1]["id"])
+        return None
+
+    def open_view(self, thread: ThreadKey, *, key: str, reply_handle: str, native_id: str) -> LiveView | None:
+        if not self._settings.previews:
+            return None
+
+        async def post(part: Part) -> Receipt:
+            return await self.post(thread, part, key=key, reply_handle=reply_handle)
+
+        async def edit(message: str, part: Part) -> Receipt:
+            return await self.edit(thread, message, part)
+
+        return EditView(post, edit, native_id)
+
+    async def typing(self, thread: ThreadKey) -> None:
+        await self._rest.typing(thread.chat)
+
+
+class _Ended(Exception):
+    """The connection is over, and with it everything that runs beside it."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__()
+        self.cause = cause

@@ -1,0 +1,81 @@
+"""What a chat missed while no session heard it: fetched by REST, read by the same parser.
+
+Not here: when (`lanes`), and which of it is known already (the inbox).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from typing import TypeVar
+
+from adapters.discord.failures import classify
+from adapters.discord.inbound import Context, parse_event
+from adapters.discord.payload import snowflake_at
+from adapters.discord.rest import Rest
+from pipeline.domain.clock import Clock
+from pipeline.domain.messages import Inbound
+
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_PAGE = 100
+_PAGES = 50
+"""5,000 messages of one chat; a room with more talk than that in a day is not read back whole."""
+_FIRST_RETRY_S = 1.0
+_LONGEST_RETRY_S = 60.0
+_AT_ONCE = 4
+"""Chats that are read back side by side: Discord bears 50 calls a second of one bot."""
+_LASTING = ("permission", "not_found", "invalid")
+
+
+class Backfill:
+    """Reads chats back. `context` is asked for every message."""
+
+    def __init__(self, rest: Rest, clock: Clock, context: Callable[[], Context], *, back_s: float) -> None:
+        self._rest = rest
+        self._clock = clock
+        self._context = context
+        self._back_s = back_s
+        self._slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def missed(self, chat: str, after: int) -> AsyncIterator[Inbound]:
+        """The messages of `chat` with ids greater than `after`, oldest first, none older than `back_s`.
+
+        Ends early where the bot may no longer read; tries again for ever where Discord does not answer.
+        """
+        after = max(after, snowflake_at(self._clock.now() - self._back_s))
+        place = await self._persist(partial(self._rest.channel, chat), chat)
+        if place is None:
+            return
+        for _ in range(_PAGES):
+            page = await self._persist(partial(self._rest.messages_after, chat, after, limit=_PAGE), chat)
+            if not page:
+                return
+            for message in page:
+                # REST tells the server of a channel, not of its messages.
+                located = {**message, "guild_id": place.get("guild_id"), "channel_id": chat}
+                item = parse_event("MESSAGE_CREATE", located, self._context())
+                if item is not None:
+                    yield item
+            after = int(page[-1]["id"])
+            if len(page) < _PAGE:
+                return
+        _log.warning("discord: chat %s has missed more than %d messages", chat, _PAGE * _PAGES)
+
+    async def _persist(self, ask: Callable[[], Awaitable[T]], chat: str) -> T | None:
+        """The answer; None when there will never be one."""
+        wait_s = _FIRST_RETRY_S
+        while True:
+            try:
+                async with self._slots:
+                    return await ask()
+            except Exception as error:  # noqa: BLE001 - classified, and asked again
+                failure = classify(error)
+            if failure.kind in _LASTING:
+                _log.warning("discord: chat %s cannot be read back: %s", chat, failure.message)
+                return None
+            await self._clock.sleep(max(wait_s, failure.retry_after_s or 0.0))
+            wait_s = min(_LONGEST_RETRY_S, 2 * wait_s)

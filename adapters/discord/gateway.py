@@ -1,0 +1,154 @@
+"""The life of the one discord.py client: connect, listen to the raw gateway, close before anything new.
+
+discord.py identifies, beats, resumes and reconnects; its cache and its event objects are not used. Not
+here: what the events mean (`inbound`), and catching up after a session was lost (`lanes`, `backfill`).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from adapters.discord.payload import mapping
+from adapters.discord.rest import NotConnected, one_attempt
+from adapters.discord.sdk import discord, point_at, quiet
+from adapters.discord.settings import DiscordSettings
+from pipeline.domain.clock import Clock
+from pipeline.domain.errors import ConfigurationError
+
+_log = logging.getLogger(__name__)
+
+OnDispatch = Callable[[str, Mapping[str, Any]], None]
+INTENTS = discord.Intents(guilds=True, guild_messages=True, dm_messages=True, message_content=True)
+"""What the bot hears: messages of servers and of direct chats, with their words."""
+
+_IDENTIFY_AGAIN_S = 5.0
+"""Discord takes one IDENTIFY in five seconds."""
+_CLOSE_S = 3.0
+_HEARTBEAT_TIMEOUT_S = 60.0
+_BAD_TOKEN = 4004
+_BAD_INTENTS = (4013, 4014)
+_PORTAL = "on the page Bot of the application at https://discord.com/developers/applications"
+_WRONG_CREDENTIAL = (
+    "channels.discord.token: Discord does not accept the token. Press Reset Token "
+    f"{_PORTAL}, and store the new one where the setting points"
+)
+_INTENT_REFUSED = (
+    "channels.discord: the bot may not read messages. Turn on MESSAGE CONTENT INTENT under Privileged "
+    f"Gateway Intents, {_PORTAL}, and start again"
+)
+
+
+class GatewayClient:
+    """Connects with `run`; gives every dispatch of the gateway to `on_dispatch`, in order."""
+
+    def __init__(self, settings: DiscordSettings, clock: Clock, on_dispatch: OnDispatch) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._on_dispatch = on_dispatch
+        self._client: _Client | None = None
+        self.connected = False
+        self.received_at: float | None = None
+
+    def client(self) -> discord.Client:
+        """The client, logged in. Raises NotConnected."""
+        if self._client is None or not self._client.logged_in:
+            raise NotConnected
+        return self._client
+
+    async def run(self) -> None:
+        """Stay connected until cancelled. Raises ConfigurationError, or ConnectionError to be tried again.
+
+        The client is closed when this returns, whichever way."""
+        quiet()
+        point_at(api_base=self._settings.api_base, gateway_url=self._settings.gateway_url)
+        client = _Client(self, self._clock)
+        self._client = client
+        try:
+            await client.start(self._settings.token())
+        except discord.LoginFailure:
+            raise ConfigurationError(_WRONG_CREDENTIAL) from None
+        except discord.PrivilegedIntentsRequired:
+            raise ConfigurationError(_INTENT_REFUSED) from None
+        except discord.ConnectionClosed as error:
+            raise _closed(error) from None
+        except discord.HTTPException as error:
+            raise ConnectionError(f"Discord answered {error.status} to the login") from None
+        finally:
+            self._client, self.connected = None, False
+            await self._close(client)
+        raise ConnectionError("the connection to Discord ended")
+
+    def heard(self, frame: str | bytes) -> None:
+        """A frame of the gateway came in: any of them is a sign of life."""
+        self.received_at = self._clock.monotonic()
+        payload = mapping(json.loads(frame))
+        name = payload.get("t")
+        if not isinstance(name, str):
+            return
+        if name in ("READY", "RESUMED"):
+            self.connected = True
+            _log.info("discord: %s", "connected" if name == "READY" else "resumed")
+        self._on_dispatch(name, mapping(payload.get("d")))
+
+    def lost(self) -> None:
+        """The connection broke; discord.py is going to resume it."""
+        if self.connected:
+            _log.info("discord: the connection broke")
+        self.connected = False
+
+    async def _close(self, client: discord.Client) -> None:
+        try:
+            async with self._clock.timeout(_CLOSE_S):
+                await client.close()
+        except TimeoutError:
+            # The other side does not answer the closing frame; the sockets are closed all the same.
+            await client.http.close()
+
+
+class _Client(discord.Client):
+    """discord.py's client without caches, and with our clock between two IDENTIFYs."""
+
+    def __init__(self, owner: GatewayClient, clock: Clock) -> None:
+        super().__init__(
+            intents=INTENTS,
+            # The raw frames; the only public way to them.
+            enable_debug_events=True,
+            http_trace=one_attempt(),
+            max_messages=None,
+            chunk_guilds_at_startup=False,
+            member_cache_flags=discord.MemberCacheFlags.none(),
+            guild_ready_timeout=0.0,
+            heartbeat_timeout=_HEARTBEAT_TIMEOUT_S,
+            allowed_mentions=discord.AllowedMentions.none(),
+        )
+        self._owner = owner
+        self._pause = clock.sleep
+        self.logged_in = False
+
+    async def setup_hook(self) -> None:
+        self.logged_in = True
+
+    async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:  # noqa: ARG002 - discord.py's signature
+        if not initial:
+            await self._pause(_IDENTIFY_AGAIN_S)
+
+    async def on_socket_raw_receive(self, frame: str | bytes) -> None:
+        # No await: discord.py starts a task for each frame, and tasks begin in the order of the frames.
+        self._owner.heard(frame)
+
+    async def on_disconnect(self) -> None:
+        self._owner.lost()
+
+    async def on_error(self, event_method: str, /, *_: Any, **__: Any) -> None:
+        _log.exception("discord: a frame could not be taken in (%s)", event_method)
+
+
+def _closed(error: discord.ConnectionClosed) -> Exception:
+    if error.code == _BAD_TOKEN:
+        return ConfigurationError(_WRONG_CREDENTIAL)
+    if error.code in _BAD_INTENTS:
+        return ConfigurationError(_INTENT_REFUSED)
+    return ConnectionError(f"Discord closed the connection with {error.code}")

@@ -1,0 +1,234 @@
+"""Discord's gateway events as inbound items: pure, from the raw JSON, and never raising.
+
+Not here: where the events come from (`gateway`, `backfill`), and the answers to buttons (`interactions`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from adapters.discord.media import media_of
+from adapters.discord.payload import integer, items, mapping, snowflake, text
+from adapters.discord.settings import CHANNEL
+from adapters.identity import derived_message_id
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import (
+    COMMAND_NAMES,
+    ApprovalReply,
+    Author,
+    Inbound,
+    InboundMessage,
+    SessionCommand,
+    parse_command,
+)
+
+STOP_BUTTON = "stop"
+
+_TEXT_CHARS = 16_000
+"""Four times what Discord lets anybody write: more is no message of Discord's."""
+_QUOTE_CHARS = 4_000
+_NAME_CHARS = 100
+_MENTIONS = 100
+_ORDINARY_TYPES = frozenset({0, 19})
+"""A message and a reply; joins, pins, boosts and thread openings are others."""
+_FORWARD = 1
+_SLASH_COMMAND, _COMPONENT = 2, 3
+_APPROVAL = re.compile(r"q:([0-9a-f]{16}):([0-9]{1,2})")
+_MENTION = re.compile(r"<@!?([0-9]{1,20})>")
+_STALE_EDIT_S = 900.0
+"""An update with an older edit is about something else, like a pin, or a link that was looked up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What an event is read with."""
+
+    account: str
+    bot_id: str
+    now: float
+    """Unix seconds."""
+
+
+def parse_event(name: str, data: object, context: Context) -> Inbound | None:
+    """The item in the gateway event `name` with the payload `data`; None for what is not for the bot.
+
+    `MESSAGE_CREATE` also reads messages fetched by REST, given their `guild_id`, which REST leaves out.
+    """
+    payload = mapping(data)
+    if name == "MESSAGE_CREATE":
+        return _message(payload, context, edited=False)
+    if name == "MESSAGE_UPDATE":
+        return _message(payload, context, edited=True)
+    if name == "INTERACTION_CREATE":
+        return _interaction(payload, context)
+    return None
+
+
+def _message(payload: Mapping[str, Any], context: Context, *, edited: bool) -> Inbound | None:
+    author = _person(payload.get("author"))
+    message_id, channel = snowflake(payload.get("id")), snowflake(payload.get("channel_id"))
+    if author is None or not message_id or not channel or author.id == context.bot_id:
+        return None
+    if payload.get("webhook_id") is not None or integer(payload.get("type", 0)) not in _ORDINARY_TYPES:
+        return None
+    native_id = message_id
+    if edited:
+        native_id = _edit_id(message_id, payload.get("edited_timestamp"), context)
+        if not native_id:
+            return None
+    written = payload.get("content")
+    if not isinstance(written, str) or len(written) > _TEXT_CHARS:
+        return None
+    return _from_words(payload, context, author, native_id=native_id, edited=edited)
+
+
+def _from_words(
+    payload: Mapping[str, Any], context: Context, author: Author, *, native_id: str, edited: bool
+) -> Inbound | None:
+    private = payload.get("guild_id") is None
+    replied = mapping(payload.get("referenced_message"))
+    words, mentioned = _readable(payload, context.bot_id)
+    forwarded = _forwarded(payload)
+    if forwarded is not None:
+        words = f"{words}\n\n{text(forwarded.get('content'), limit=_TEXT_CHARS)}".strip()
+    media = media_of(payload, () if forwarded is None else (forwarded,))
+    addressed = private or mentioned or snowflake(mapping(replied.get("author")).get("id")) == context.bot_id
+    command = None if edited or media.any or forwarded is not None else parse_command(words)
+    thread = _thread(payload, context)
+    message_id = derived_message_id(CHANNEL, context.account, native_id)
+    # In a room only the bot that is named knows that the command is meant for it.
+    if command is not None and addressed:
+        return SessionCommand(
+            message_id=message_id,
+            native_id=native_id,
+            thread=thread,
+            author=author,
+            received_at=context.now,
+            name=command,
+            private=private,
+            reply_handle=_reply_handle(payload, private=private),
+        )
+    if not words.strip() and not media.any:
+        return None
+    return InboundMessage(
+        message_id=message_id,
+        native_id=native_id,
+        thread=thread,
+        author=author,
+        received_at=context.now,
+        text=words,
+        voice=media.voice,
+        attachments=media.attachments,
+        reply_to=snowflake(replied.get("id")) or None,
+        addressed=addressed,
+        private=private,
+        quoted=text(replied.get("content"), limit=_QUOTE_CHARS),
+        forwarded=forwarded is not None,
+        edited=edited,
+        reply_handle=_reply_handle(payload, private=private),
+    )
+
+
+def _interaction(payload: Mapping[str, Any], context: Context) -> Inbound | None:
+    native_id, channel = snowflake(payload.get("id")), snowflake(payload.get("channel_id"))
+    author = _person(mapping(payload.get("member")).get("user") or payload.get("user"))
+    if not native_id or not channel or author is None:
+        return None
+    data, kind = mapping(payload.get("data")), payload.get("type")
+    private = payload.get("guild_id") is None
+    thread = _thread(payload, context)
+    message_id = derived_message_id(CHANNEL, context.account, native_id)
+    pressed = data.get("custom_id") if kind == _COMPONENT else None
+    named = data.get("name") if kind == _SLASH_COMMAND else None
+    named = STOP_BUTTON if pressed == STOP_BUTTON else named
+    for command in COMMAND_NAMES:
+        if named == command:
+            return SessionCommand(
+                message_id=message_id,
+                native_id=native_id,
+                thread=thread,
+                author=author,
+                received_at=context.now,
+                name=command,
+                private=private,
+            )
+    approval = _APPROVAL.fullmatch(pressed) if isinstance(pressed, str) else None
+    if approval is None:
+        return None
+    return ApprovalReply(
+        message_id=message_id,
+        native_id=native_id,
+        thread=thread,
+        author=author,
+        received_at=context.now,
+        interaction_id=approval.group(1),
+        choice="",
+        option=int(approval.group(2)),
+        private=private,
+    )
+
+
+def _person(value: object) -> Author | None:
+    """The author, unless it is a bot or the platform itself."""
+    user = mapping(value)
+    user_id = snowflake(user.get("id"))
+    if not user_id or user.get("bot") or user.get("system"):
+        return None
+    name = user.get("global_name") or user.get("username")
+    return Author(id=user_id, name=text(name, limit=_NAME_CHARS))
+
+
+def _thread(payload: Mapping[str, Any], context: Context) -> ThreadKey:
+    # A thread of Discord's is a channel of its own.
+    return ThreadKey(channel=CHANNEL, account=context.account, chat=str(payload["channel_id"]))
+
+
+def _reply_handle(payload: Mapping[str, Any], *, private: bool) -> str:
+    return "" if private else str(payload["id"])
+
+
+def _edit_id(message_id: str, stamp: object, context: Context) -> str:
+    """The native id of an edit; empty for an update that changed no words.
+
+    A preview of a link that Discord adds to an edited message has the stamp of that edit, and so its id."""
+    if not isinstance(stamp, str) or len(stamp) > 40:
+        return ""
+    try:
+        at = datetime.fromisoformat(stamp).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return ""
+    return f"{message_id}:e{stamp}" if context.now - at < _STALE_EDIT_S else ""
+
+
+def _readable(payload: Mapping[str, Any], bot_id: str) -> tuple[str, bool]:
+    """The words with the bot's mention cut out and people's mentions as names; whether it was mentioned."""
+    words = text(payload.get("content"), limit=_TEXT_CHARS)
+    names = {
+        snowflake(user.get("id")): text(user.get("global_name") or user.get("username"), limit=_NAME_CHARS)
+        for user in items(payload.get("mentions"), limit=_MENTIONS)
+    }
+    mentioned = False
+
+    def name(match: re.Match[str]) -> str:
+        nonlocal mentioned
+        if match.group(1) == bot_id:
+            mentioned = True
+            return ""
+        known = names.get(match.group(1))
+        return f"@{known}" if known else match.group(0)
+
+    readable = _MENTION.sub(name, words)
+    return (readable.strip() if mentioned else readable), mentioned
+
+
+def _forwarded(payload: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The message that was passed on, if this is one."""
+    if integer(mapping(payload.get("message_reference")).get("type")) != _FORWARD:
+        return None
+    for snapshot in items(payload.get("message_snapshots"), limit=1):
+        return mapping(snapshot.get("message"))
+    return None

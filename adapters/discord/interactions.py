@@ -1,0 +1,137 @@
+"""Pressed buttons and slash commands: each is answered within three seconds, once, and the presser alone
+reads a refusal.
+
+Not here: what a press means (`inbound`) and whether it counts (the inbox).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from adapters.channel import Acceptance
+from adapters.discord.failures import classify
+from adapters.discord.outbound import EPHEMERAL, TEXT_CHARS, plain_body
+from adapters.discord.payload import items, mapping, snowflake, text
+from adapters.discord.rest import Rest
+from adapters.formatting.discord import discord_parts
+from adapters.formatting.visible import visible
+from pipeline.domain.clock import Clock
+from pipeline.domain.messages import ApprovalReply, CommandName, SessionCommand
+
+_log = logging.getLogger(__name__)
+
+SLASH_COMMANDS: tuple[Mapping[str, Any], ...] = tuple(
+    {"type": 1, "name": name, "description": description}
+    for name, description in (
+        ("stop", "Stop the answer that is being written"),
+        ("new", "Begin a new conversation"),
+        ("help", "What this bot can do"),
+    )
+)
+_SAID: Mapping[CommandName, str] = {
+    "stop": "Stopping.",
+    "new": "Beginning a new conversation.",
+    "help": "The help comes into this chat.",
+}
+_PUT_OFF_S = 2.0
+"""Of Discord's three seconds; one is for the way."""
+_COMMAND, _COMPONENT = 2, 3
+_WORDS, _WORDS_LATER, _LATER, _UPDATE = 4, 5, 6, 7
+_NO_MORE = "This button no longer does anything."
+_NOT_HERE = "You cannot use this here."
+_CLOSED = ("no longer open", "already been answered", "has expired", "no such question")
+"""How the inbox says that a question takes no more answers: its buttons can go."""
+
+
+class Interaction:
+    """One press or slash command, answered by `settle`."""
+
+    def __init__(self, data: Mapping[str, Any], rest: Rest, clock: Clock) -> None:
+        self._data = data
+        self._rest = rest
+        self._clock = clock
+        self._id = snowflake(data.get("id"))
+        self._token = text(data.get("token"), limit=1000)
+        self._application = snowflake(data.get("application_id"))
+        self._component = data.get("type") == _COMPONENT
+        self._put_off = False
+
+    @property
+    def answerable(self) -> bool:
+        """Whether it is a press or a slash command that can be answered at all."""
+        return bool(self._id and self._token) and self._data.get("type") in (_COMMAND, _COMPONENT)
+
+    async def settle(self, item: ApprovalReply | SessionCommand, outcome: asyncio.Future[Acceptance]) -> None:
+        """Answer with what becomes of `item`. Never raises but CancelledError."""
+        try:
+            acceptance = await self._within_time(outcome)
+            await self._answer(item, acceptance)
+        except Exception as error:  # noqa: BLE001 - the press itself has been dealt with
+            _log.warning("discord: a press was not answered: %s", classify(error).message)
+
+    async def dismiss(self) -> None:
+        """Answer a press that means nothing to us. Never raises but CancelledError."""
+        try:
+            await self._say(_NO_MORE)
+        except Exception as error:  # noqa: BLE001 - as in settle
+            _log.warning("discord: a press was not answered: %s", classify(error).message)
+
+    async def _within_time(self, outcome: asyncio.Future[Acceptance]) -> Acceptance:
+        try:
+            async with self._clock.timeout(_PUT_OFF_S):
+                return await asyncio.shield(outcome)
+        except TimeoutError:
+            self._put_off = True
+        later: dict[str, Any] = {"type": _LATER}
+        if not self._component:
+            later = {"type": _WORDS_LATER, "data": {"flags": EPHEMERAL}}
+        await self._rest.answer_interaction(self._id, self._token, later)
+        return await outcome
+
+    async def _answer(self, item: ApprovalReply | SessionCommand, acceptance: Acceptance) -> None:
+        if acceptance.status == "refused":
+            reason = acceptance.reason or _NOT_HERE
+            if self._component and any(words in reason for words in _CLOSED):
+                await self._update({"components": []})
+            await self._say(reason)
+        elif isinstance(item, ApprovalReply):
+            await self._update(self._chosen())
+        elif self._component:
+            await self._update({"components": []})
+        else:
+            await self._say(_SAID[item.name])
+
+    async def _say(self, words: str) -> None:
+        """Words that the presser alone sees."""
+        body = plain_body(discord_parts(visible(words))[0].content)
+        body["flags"] |= EPHEMERAL
+        if self._put_off:
+            await self._rest.follow_up(self._application, self._token, body)
+        else:
+            await self._rest.answer_interaction(self._id, self._token, {"type": _WORDS, "data": body})
+
+    async def _update(self, change: Mapping[str, Any]) -> None:
+        """Change the message whose button was pressed; words that follow are a second message."""
+        if self._put_off:
+            await self._rest.edit_answer(self._application, self._token, change)
+        else:
+            await self._rest.answer_interaction(self._id, self._token, {"type": _UPDATE, "data": change})
+            self._put_off = True
+
+    def _chosen(self) -> dict[str, Any]:
+        """The asking message without its buttons, and with what was chosen below it where there is room."""
+        message = mapping(self._data.get("message"))
+        said = text(message.get("content"), limit=TEXT_CHARS)
+        pressed = mapping(self._data.get("data")).get("custom_id")
+        label = ""
+        for row in items(message.get("components"), limit=5):
+            for button in items(row.get("components"), limit=5):
+                if button.get("custom_id") == pressed:
+                    label = text(button.get("label"), limit=80)
+        line = f"\n→ {discord_parts(visible(label))[0].content}" if label else ""
+        if not line or len(said) + len(line) > TEXT_CHARS:
+            return {"components": []}
+        return plain_body(said + line)

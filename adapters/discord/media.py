@@ -1,0 +1,100 @@
+"""Attachments of Discord's messages: as typed references, and found again by them.
+
+Not here: the download itself (`download`). A reference holds ids alone, never a link: links end after a
+day, and where bytes are fetched from is never somebody's choice.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from adapters.discord.payload import integer, items, mapping, snowflake, text
+from adapters.discord.settings import CHANNEL
+from pipeline.domain.messages import MediaKind, MediaRef
+
+_VOICE_MESSAGE = 1 << 13
+_MOST = 10
+"""Attachments of one message, by Discord's rule."""
+_NAME_CHARS = 200
+_MIME_CHARS = 100
+_LONGEST_S = 24 * 3600.0
+_HANDLE = re.compile(r"([0-9]{1,20})/([0-9]{1,20})/([0-9]{1,20})")
+_KINDS: tuple[tuple[str, MediaKind], ...] = (
+    ("audio/", "audio"),
+    ("image/", "image"),
+    ("video/", "video"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MediaFound:
+    """What a message carries besides its words."""
+
+    voice: MediaRef | None = None
+    attachments: tuple[MediaRef, ...] = ()
+
+    @property
+    def any(self) -> bool:
+        """Whether there is anything."""
+        return self.voice is not None or bool(self.attachments)
+
+
+def media_of(message: Mapping[str, Any], forwarded: Sequence[Mapping[str, Any]]) -> MediaFound:
+    """The attachments of `message` and of the messages that it passes on. The first one that is a voice
+    message, or else sound, is the voice."""
+    where = f"{snowflake(message.get('channel_id'))}/{snowflake(message.get('id'))}"
+    refs: list[MediaRef] = []
+    for part in (message, *forwarded):
+        spoken = bool(integer(part.get("flags")) & _VOICE_MESSAGE)
+        for one in items(part.get("attachments"), limit=_MOST):
+            ref = _ref(one, where, spoken=spoken)
+            if ref is not None:
+                refs.append(ref)
+    refs = refs[:_MOST]
+    voice = next((ref for ref in refs if ref.kind == "voice"), None)
+    voice = voice or next((ref for ref in refs if ref.kind == "audio"), None)
+    return MediaFound(voice=voice, attachments=tuple(ref for ref in refs if ref is not voice))
+
+
+def place_of(handle: str) -> tuple[str, str, str] | None:
+    """Channel, message and attachment id of a reference; None when it is none of ours."""
+    match = _HANDLE.fullmatch(handle)
+    return (match.group(1), match.group(2), match.group(3)) if match else None
+
+
+def attachment_in(message: Mapping[str, Any], attachment_id: str) -> Mapping[str, Any] | None:
+    """The attachment object in a message object, or in what the message passes on."""
+    snapshots = items(message.get("message_snapshots"), limit=1)
+    for part in (message, *(mapping(one.get("message")) for one in snapshots)):
+        for one in items(part.get("attachments"), limit=_MOST):
+            if snowflake(one.get("id")) == attachment_id:
+                return one
+    return None
+
+
+def _ref(one: Mapping[str, Any], where: str, *, spoken: bool) -> MediaRef | None:
+    attachment_id = snowflake(one.get("id"))
+    if not attachment_id:
+        return None
+    mime = text(one.get("content_type"), limit=_MIME_CHARS).lower()
+    size = integer(one.get("size"))
+    kind: MediaKind = next((kind for prefix, kind in _KINDS if mime.startswith(prefix)), "file")
+    return MediaRef(
+        channel=CHANNEL,
+        handle=f"{where}/{attachment_id}",
+        mime=mime,
+        size=size if size > 0 else None,
+        duration_s=_duration(one.get("duration_secs")),
+        kind="voice" if spoken and kind in ("audio", "file") else kind,
+        name=text(one.get("filename"), limit=_NAME_CHARS),
+    )
+
+
+def _duration(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) and 0 < value <= _LONGEST_S else None

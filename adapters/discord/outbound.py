@@ -1,0 +1,128 @@
+"""What the gateway wants shown, as Discord's message bodies. Pure; not the sending.
+
+Every body names all that makes up a message, so that an edit leaves nothing of what stood there before:
+links are not looked up, nobody is mentioned, and buttons that are not asked for are gone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from adapters.channel import Outgoing, Part
+from adapters.discord.inbound import STOP_BUTTON
+from adapters.discord.payload import items
+from adapters.formatting.discord import DiscordText, discord_parts
+from adapters.formatting.overflow import FILE_NAME, MAX_PARTS, as_file
+from adapters.formatting.visible import visible
+from pipeline.domain.events import ApprovalRequired
+from pipeline.domain.messages import button_handle
+
+TEXT_CHARS = 2000
+EPHEMERAL = 1 << 6
+_SUPPRESS_EMBEDS = 1 << 2
+_LABEL_CHARS = 80
+_ROWS = 5
+_BUTTONS = 5
+_ROW, _BUTTON = 1, 2
+_GREY, _RED = 2, 4
+_NONCE_DIGITS = 25
+NO_MENTIONS: Mapping[str, Any] = {"parse": [], "replied_user": False}
+
+
+def render(outgoing: Outgoing) -> tuple[Part, ...]:
+    """The messages that show `outgoing`: at least one; too many become the first and a file with all."""
+    texts = discord_parts(outgoing.text, heard=outgoing.heard, limit=TEXT_CHARS)
+    rows = [stop_row()] if outgoing.unfinished else question_rows(outgoing.questions)
+    if len(texts) > MAX_PARTS and not outgoing.unfinished:
+        file = as_file(outgoing.text)
+        whole = DiscordText(content="The whole answer:", plain="The whole answer:")
+        return (_part(texts[0], []), _part(whole, rows, file=file, file_name=FILE_NAME))
+    *before, last = texts
+    return (*(_part(text, []) for text in before), _part(last, rows))
+
+
+def plain_body(content: str, rows: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+    """A message body that shows `content` as it is, within Discord's limits already."""
+    return {
+        "content": content,
+        "components": list(rows),
+        "allowed_mentions": dict(NO_MENTIONS),
+        "flags": _SUPPRESS_EMBEDS,
+    }
+
+
+def nonce_of(key: str) -> str:
+    """What Discord knows a post by: 25 characters, the same for the same key."""
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:_NONCE_DIGITS]
+
+
+def shows(message: Mapping[str, Any], part: Part) -> bool:
+    """Whether the platform's message looks as `part` would make it. Discord strips the ends of a text."""
+    said = message.get("content")
+    same_words = isinstance(said, str) and said.strip() == str(part.body.get("content", "")).strip()
+    wanted = _button_ids(part.body.get("components"))
+    return (
+        same_words
+        and _button_ids(message.get("components")) == wanted
+        and file_name_of(message) == part.file_name
+    )
+
+
+def file_name_of(message: Mapping[str, Any]) -> str:
+    """The name of the message's file; empty for none."""
+    for one in items(message.get("attachments"), limit=1):
+        return str(one.get("filename", ""))
+    return ""
+
+
+def stop_row() -> dict[str, Any]:
+    """The button that stops the answer at work."""
+    return _row([_button("Stop", STOP_BUTTON, _RED)])
+
+
+def question_rows(questions: Sequence[ApprovalRequired]) -> list[dict[str, Any]]:
+    """Buttons for the questions, a row or more for each; what finds no room is answered by words."""
+    rows: list[dict[str, Any]] = []
+    for question in questions:
+        handle = button_handle(question.interaction_id)
+        buttons = iter(
+            [
+                _button(_label(question, option, alone=len(questions) == 1), f"q:{handle}:{place}", _GREY)
+                for place, option in enumerate(question.options)
+            ]
+        )
+        while row := list(islice(buttons, _BUTTONS)):
+            rows.append(_row(row))
+    return rows[:_ROWS]
+
+
+def _part(
+    text: DiscordText, rows: list[dict[str, Any]], *, file: bytes | None = None, file_name: str = ""
+) -> Part:
+    return Part(body=plain_body(text.content, rows), plain=text.plain, file=file, file_name=file_name)
+
+
+def _label(question: ApprovalRequired, option: str, *, alone: bool) -> str:
+    words = " ".join(visible(option if alone else f"{question.tool_name}: {option}").split())
+    if len(words) > _LABEL_CHARS:
+        words = words[: _LABEL_CHARS - 1] + "…"
+    return words or "?"
+
+
+def _row(buttons: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"type": _ROW, "components": buttons}
+
+
+def _button(label: str, custom_id: str, style: int) -> dict[str, Any]:
+    return {"type": _BUTTON, "style": style, "label": label, "custom_id": custom_id}
+
+
+def _button_ids(rows: object) -> list[object]:
+    return [
+        button.get("custom_id")
+        for row in items(rows, limit=_ROWS)
+        for button in items(row.get("components"), limit=_BUTTONS)
+    ]
