@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from typing import Protocol
 
 from pipeline.domain.clock import Clock
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Inbound
 
-Say = Callable[[ThreadKey, str], None]
-"""Posts a line in a chat, at best: nothing waits for it, and nothing is tried again."""
-
 AGAIN_S = 3600.0
 _MAX_REMEMBERED = 10_000
 
 _Key = tuple[str, str, str, str, str]
+
+
+class Say(Protocol):
+    """Posts a line in a chat, at best: nothing waits for it, and nothing is tried again."""
+
+    def __call__(self, thread: ThreadKey, words: str, *, private: bool) -> None: ...
 
 
 class Refusals:
@@ -38,4 +41,4 @@ class Refusals:
         self._said.move_to_end(key)
         if len(self._said) > _MAX_REMEMBERED:
             self._said.popitem(last=False)
-        self._say(thread, words)
+        self._say(thread, words, private=item.private)

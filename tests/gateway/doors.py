@@ -94,6 +94,11 @@ async def open_door(
     telemetry = Telemetry(clock)
     turns = Wakes()
     said: list[tuple[str, str]] = []
+
+    def say(thread: ThreadKey, words: str, *, private: bool) -> None:
+        assert private != thread.chat.startswith("-")
+        said.append((thread.encode(), words))
+
     inbox = Inbox(
         store=store,
         access=AccessPolicy(book=store.pairings, clock=clock, rules=dict.fromkeys(POSTING, rule)),
@@ -103,7 +108,7 @@ async def open_door(
         failpoints=Failpoints(None),
         max_queue_per_thread=limit,
         posting=POSTING,
-        say=lambda thread, words: said.append((thread.encode(), words)),
+        say=say,
     )
     try:
         yield Door(inbox=inbox, store=store, clock=clock, telemetry=telemetry, turns=turns, said=said)
