@@ -103,8 +103,10 @@ class OutboundReply:
     """The transcript that it answers, for channels that show what was heard above the answer."""
     reply_handle: str = ""
     """The answered message's, as its adapter made it."""
-    questions: tuple[ApprovalRequired, ...] = ()
-    """What the reply asks, for buttons; the words of the questions are part of `text`."""
+    private: bool = True
+    """The chat is one person's with the bot."""
+    asks: bool = False
+    """It asks what a paused run waits for; the words of the questions are part of `text`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
-from adapters.channel import ChannelAdapter, PostingChannel
+from adapters.channel import ChannelAdapter
 from gateway.channels import ChannelStatus, ChannelSupervisor, Lease, any_alive, channel_lines
 from gateway.coordinator import ProcessingCoordinator
 from gateway.data_dir import DataDir
@@ -71,8 +71,6 @@ class Gateway:
             for key, adapter in parts.channels.items()
         ]
         self._channels: list[asyncio.Task[None]] = []
-        self._receivers: list[asyncio.Task[None]] = []
-        """Those of the channels that are not also the screen on which the last answers are shown."""
 
     @property
     def ready(self) -> bool:
@@ -130,14 +128,11 @@ class Gateway:
     async def stop(self, drain_s: float = DRAIN_S) -> bool:
         """Refuse new messages, let running turns finish within `drain_s`, then close everything.
 
-        What a platform has not been told to forget stays with it: the receivers end first. False when
-        turns were cut off; they are taken up at the next start.
+        The channels stay connected to send what is being answered; what arrives meanwhile is refused at the
+        inbox, so the platforms keep it. False when turns were cut off; they are taken up at the next start.
         """
         self._ready = False
         self._parts.inbox.close()
-        for receiver in self._receivers:
-            # They end while the turns finish, and `_close` waits for them.
-            receiver.cancel()
         finished = await self._parts.worker.drain(drain_s)
         try:
             async with asyncio.timeout(min(drain_s, _DELIVERY_S)):
@@ -169,8 +164,6 @@ class Gateway:
         parts, adapter = self._parts, supervisor.adapter
         task = parts.background.spawn(supervisor.run(parts.inbox.accept), name=f"channel {adapter.name}")
         self._channels.append(task)
-        if isinstance(adapter, PostingChannel):
-            self._receivers.append(task)
 
     async def _warm_transcriber(self, transcriber: Transcriber) -> None:
         try:

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from adapters.channel import ChannelAdapter, Timeline
+from adapters.channel import Channel, PostingChannel, Timeline
 from adapters.console.adapter import ConsoleAdapter, ConsoleSettings
 from adapters.web.adapter import WebAdapter
 from adapters.web.security import AttemptLimit, token_matches
 from adapters.web.settings import WebSettings
-from gateway.access import AccessPolicy
+from gateway.access import AccessPolicy, AccessRule
 from gateway.app import Gateway, Parts
 from gateway.broadcaster import EventBroadcaster
-from gateway.config import SecretRef, Secrets, SecretUnavailable, Settings
+from gateway.config import SecretRef, Secrets, SecretUnavailable, Settings, environment
 from gateway.coordinator import ProcessingCoordinator
 from gateway.data_dir import DataDir, own_web_token
 from gateway.delivery import Delivery
 from gateway.failpoints import Failpoints
 from gateway.hearing import ChannelEars
 from gateway.inbox import Inbox
+from gateway.lanes import Lanes
+from gateway.live import LiveReplies
+from gateway.posting import Posting
+from gateway.posting_channels import BuiltChannel, posting_channels
 from gateway.server import Addresses, Server
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Store
@@ -30,6 +34,7 @@ from gateway.storage.sqlite import SqliteStore
 from gateway.tasks import Supervisor
 from gateway.telemetry import Telemetry
 from gateway.timeline import StoreTimeline
+from gateway.token_lease import TokenLease, lock_folder
 from gateway.turns import TurnHooks, TurnRunner
 from gateway.worker import Worker
 from pipeline.domain.clock import Clock, SystemClock
@@ -56,7 +61,7 @@ from voice.worker import WhisperTranscriber
 _log = logging.getLogger(__name__)
 
 _SCRIPTED = "scripted:"
-ChannelFactory = Callable[[Timeline], ChannelAdapter]
+ChannelFactory = Callable[[Timeline], Channel]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +69,8 @@ class Extras:
     """What a host adds to the configured gateway: `parlour chat` a channel, tests and benches a model."""
 
     channels: tuple[ChannelFactory, ...] = ()
+    rules: Mapping[tuple[str, str], AccessRule] = field(default_factory=dict)
+    """Who may speak on those of `channels` that post, by (channel, account)."""
     clock: Clock = field(default_factory=SystemClock)
     llm: LlmClient | None = None
     transcriber: Transcriber | None = None
@@ -85,7 +92,9 @@ class _Base:
     failpoints: Failpoints
     store: Store
     web: WebAdapter | None
-    channels: Mapping[tuple[str, str], ChannelAdapter]
+    channels: Mapping[tuple[str, str], Channel]
+    live: LiveReplies
+    delivery: Delivery
 
 
 def build(settings: Settings, secrets: Secrets, extras: Extras | None = None) -> Gateway:
@@ -114,7 +123,12 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     if settings.channels.web.enabled:
         web_settings = _web_settings(settings, data.media_path, addresses, token_check)
         web = WebAdapter(web_settings, timeline, clock)
-    adapters = [*([web] if web else []), *(make(timeline) for make in extras.channels)]
+    posting = posting_channels(settings, timeline, clock)
+    adapters: list[Channel] = [*([web] if web else []), *(one.adapter for one in posting)]
+    adapters += [make(timeline) for make in extras.channels]
+    channels = {(adapter.name, adapter.account): adapter for adapter in adapters}
+    lanes = Lanes(clock, deliveries)
+    live = LiveReplies(store=store, lanes=lanes, clock=clock, supervisor=background)
     base = _Base(
         settings=settings,
         clock=clock,
@@ -122,30 +136,33 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
         failpoints=failpoints,
         store=store,
         web=web,
-        channels={(adapter.name, adapter.account): adapter for adapter in adapters},
+        channels=channels,
+        live=live,
+        delivery=Delivery(
+            store=store,
+            channels=channels,
+            lanes=lanes,
+            posting=Posting(store=store, live=live, clock=clock, failpoints=failpoints),
+            timeline=timeline,
+            clock=clock,
+            telemetry=telemetry,
+            failpoints=failpoints,
+        ),
     )
     llm = extras.llm or build_llm(settings, clock)
     transcriber = extras.transcriber or build_transcriber(settings)
-    delivery = Delivery(
-        store=store,
-        channels=base.channels,
-        clock=clock,
-        telemetry=telemetry,
-        failpoints=failpoints,
-        supervisor=deliveries,
-    )
     coordinator = ProcessingCoordinator(store, clock, lease_s=settings.turn.lease_s)
-    turns = _turns(base, _pipeline(base, llm, transcriber, extras.graph), delivery)
+    turns = _turns(base, _pipeline(base, llm, transcriber, extras.graph))
     worker = Worker(store=store, coordinator=coordinator, turns=turns, clock=clock, supervisor=threads)
     gateway = Gateway(
         Parts(
             data=data,
             store=store,
             channels=base.channels,
-            inbox=_inbox(base, worker),
+            inbox=_inbox(base, worker, {**_rules(posting), **extras.rules}),
             worker=worker,
             coordinator=coordinator,
-            delivery=delivery,
+            delivery=base.delivery,
             addresses=addresses,
             llm=llm,
             transcriber=transcriber,
@@ -154,12 +171,16 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             background=background,
             turns=threads,
             deliveries=deliveries,
+            leases=_leases(posting, coordinator),
         )
     )
+    telemetry.watch_channels(gateway.channel_statuses)
     if extras.http:
+        routes = [route for one in posting for route in one.routes]
         gateway.server = Server(
             addresses=addresses,
-            routes=web.routes() if web is not None else (),
+            routes=[*(web.routes() if web is not None else ()), *routes],
+            channels=gateway.channel_lines,
             ready=lambda: gateway.ready,
             metrics=telemetry.exposition,
             token_check=token_check,
@@ -188,14 +209,14 @@ def _pipeline(
     )
 
 
-def _turns(base: _Base, pipeline: Pipeline, delivery: Delivery) -> TurnRunner:
+def _turns(base: _Base, pipeline: Pipeline) -> TurnRunner:
     return TurnRunner(
         store=base.store,
         pipeline=pipeline,
         hooks=TurnHooks(
-            sender_for=EventBroadcaster(base.channels).sender_for,
+            sender_for=EventBroadcaster(base.channels, base.live).sender_for,
             on_recorded=_show_recorded(base.web),
-            on_reply=delivery.enqueue,
+            on_reply=base.delivery.enqueue,
             discard_media=_discard_media(base.web),
         ),
         clock=base.clock,
@@ -211,23 +232,41 @@ def _room(settings: Settings) -> int:
     return ChildSettings(model_path=settings.local_model_path).slots if settings.llm.model == "local" else 64
 
 
-def _inbox(base: _Base, worker: Worker) -> Inbox:
+def _inbox(base: _Base, worker: Worker, rules: Mapping[tuple[str, str], AccessRule]) -> Inbox:
     return Inbox(
         store=base.store,
-        access=AccessPolicy(book=base.store.pairings, clock=base.clock),
+        access=AccessPolicy(book=base.store.pairings, clock=base.clock, rules=rules),
         turns=worker,
         clock=base.clock,
         telemetry=base.telemetry,
         failpoints=base.failpoints,
         max_queue_per_thread=base.settings.turn.max_queue_per_thread,
+        posting=[key for key, channel in base.channels.items() if isinstance(channel, PostingChannel)],
+        say=base.delivery.say,
     )
+
+
+def _rules(posting: Iterable[BuiltChannel]) -> dict[tuple[str, str], AccessRule]:
+    return {(one.adapter.name, one.adapter.account): one.rule for one in posting}
+
+
+def _leases(
+    posting: Iterable[BuiltChannel], coordinator: ProcessingCoordinator
+) -> dict[tuple[str, str], TokenLease]:
+    folder = lock_folder(environment())
+    return {
+        (one.adapter.name, one.adapter.account): TokenLease(
+            channel=one.adapter.name, token=one.token, coordinator=coordinator, folder=folder
+        )
+        for one in posting
+    }
 
 
 def delivery_guarantees(settings: Settings) -> list[tuple[str, str]]:
     """What each enabled channel promises about its answers, in words."""
     clock = SystemClock()
     timeline = StoreTimeline(MemoryStore(), clock)
-    adapters: list[ChannelAdapter] = []
+    adapters: list[Channel] = [one.adapter for one in posting_channels(settings, timeline, clock)]
     if settings.channels.web.enabled:
         addresses = Addresses(settings.server.host, settings.server.port, ())
         adapters.append(

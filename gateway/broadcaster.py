@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from adapters.channel import ChannelAdapter
+from adapters.channel import Channel, ShowingChannel
+from gateway.live import LiveReplies, Origin
+from gateway.storage.ports import InboxEntry
 from pipeline.domain.events import PipelineEvent
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.ports import EventSender
@@ -20,14 +22,24 @@ _log = logging.getLogger(__name__)
 class EventBroadcaster:
     """Finds the way from a thread to its readers."""
 
-    def __init__(self, channels: Mapping[tuple[str, str], ChannelAdapter]) -> None:
+    def __init__(self, channels: Mapping[tuple[str, str], Channel], live: LiveReplies) -> None:
         self._channels = channels
+        self._live = live
 
-    def sender_for(self, thread: ThreadKey) -> EventSender:
-        """The sender of one turn in `thread`. A thread whose channel is not running still works: its
-        answer waits in the outbox."""
+    def sender_for(self, thread: ThreadKey, entry: InboxEntry) -> EventSender:
+        """The sender of the turn of `entry` in `thread`. A thread whose channel is not running still works:
+        its answer waits in the outbox."""
         adapter = self._channels.get((thread.channel, thread.account))
-        return _Shielded(adapter.sender_for(thread)) if adapter is not None else _Nobody()
+        if adapter is None:
+            return _Nobody()
+        if isinstance(adapter, ShowingChannel):
+            return _Shielded(adapter.sender_for(thread))
+        origin = Origin(
+            message_id=entry.message_id,
+            reply_handle=str(entry.body.get("reply_handle", "")),
+            private=bool(entry.body.get("private", True)),
+        )
+        return _Shielded(self._live.sender_for(adapter, thread, origin))
 
 
 class _Shielded:

@@ -1,46 +1,56 @@
 """Replies on their way out: one lane per chat, receipts, retries, and honesty about the unknown.
 
-Rows go ready -> sending -> sent. A row found `sending` after a restart may or may not have arrived, and
-is sent again with a label, because a reply twice is better than none. Where the channel shows a repeated
-send once, the question does not arise: the row goes from ready to sent, and one write is saved.
+Rows go ready -> sending -> sent. A row found `sending` after a restart may or may not have arrived: a
+posting channel finds out in its own way (see `posting`), a showing channel is sent it again with a label,
+because a reply twice is better than none. Where the channel shows a repeated send once, the question does
+not arise: the row goes from ready to sent, and one write is saved.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from adapters.channel import ChannelAdapter, Failure, OutboundReply
+from adapters.channel import (
+    Channel,
+    Failure,
+    OutboundReply,
+    Outgoing,
+    PostingChannel,
+    Receipt,
+    ShowingChannel,
+    Timeline,
+)
 from gateway.failpoints import Failpoints
+from gateway.lanes import Lane, Lanes
+from gateway.posting import REPEAT_LABEL, Posted, Posting, until_recorded
 from gateway.storage.ports import OutboxRow, Record, Store
-from gateway.tasks import Supervisor
 from gateway.telemetry import Telemetry
 from pipeline.domain.clock import Clock
-from pipeline.domain.errors import AlreadyDone, StorageError
-from pipeline.domain.ids import ThreadKey
+from pipeline.domain.errors import StorageError
+from pipeline.domain.ids import ThreadKey, new_id
 
 _log = logging.getLogger(__name__)
 
-MAX_ATTEMPTS = 8
+MAX_ATTEMPTS = 40
+"""With the waits between them some three hours; a rate limit does not count."""
 MAX_AGE_S = 24 * 3600.0
 _BACKOFF_S = (1.0, 2.0, 5.0, 15.0, 60.0, 300.0)
-_FINAL_KINDS = frozenset({"auth", "permission", "not_found", "invalid"})
-_STORE_BACKOFF_S = 2.0
-REPEAT_LABEL = "(This may be a repeat.)\n"
-
-Lane = tuple[str, str, str]
+_FINAL_KINDS = frozenset({"permission", "not_found", "invalid"})
+_LONGEST_WAIT_S = 3_600.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Job:
-    row_id: int
-    reply: OutboundReply
+    posted: Posted
     attempts: int
-    ambiguous: bool
     not_before: float = 0.0
+
+    @property
+    def reply(self) -> OutboundReply:
+        return self.posted.reply
 
 
 class Delivery:
@@ -50,23 +60,26 @@ class Delivery:
         self,
         *,
         store: Store,
-        channels: Mapping[tuple[str, str], ChannelAdapter],
+        channels: Mapping[tuple[str, str], Channel],
+        lanes: Lanes,
+        posting: Posting,
+        timeline: Timeline,
         clock: Clock,
         telemetry: Telemetry,
         failpoints: Failpoints,
-        supervisor: Supervisor,
     ) -> None:
         self._store = store
         self._channels = channels
+        self._lanes = lanes
+        self._posting = posting
+        self._timeline = timeline
         self._clock = clock
         self._telemetry = telemetry
         self._failpoints = failpoints
-        self._supervisor = supervisor
-        self._lanes: dict[Lane, deque[_Job]] = {}
 
     def enqueue(self, row_id: int, reply: OutboundReply) -> None:
         """Send a reply that has just become durable."""
-        self._add(_Job(row_id, reply, attempts=0, ambiguous=False))
+        self._add(_Job(Posted(row_id=row_id, reply=reply, maybe_sent=False), attempts=0))
 
     async def recover(self) -> int:
         """Take up the rows that an earlier process left; how many."""
@@ -77,84 +90,105 @@ class Delivery:
                 self._add(job)
         return len(rows)
 
+    def say(self, thread: ThreadKey, words: str, *, private: bool = True) -> None:
+        """A line for the chat of a posting channel that nothing depends on: tried once, kept nowhere."""
+        adapter = self._channels.get((thread.channel, thread.account))
+        if isinstance(adapter, PostingChannel):
+            lane = self._lanes.lane(adapter, thread, private=private)
+            lane.submit(lambda: self._say(adapter, lane, thread, words))
+
     def _add(self, job: _Job) -> None:
         thread = job.reply.thread
-        if (thread.channel, thread.account) not in self._channels:
+        adapter = self._channels.get((thread.channel, thread.account))
+        if adapter is None:
             _log.warning("reply kept: its channel is not running", extra={"thread_key": thread.encode()})
             return
-        lane = (thread.channel, thread.account, thread.chat)
-        waiting = self._lanes.get(lane)
-        if waiting is not None:
-            waiting.append(job)
-            return
-        self._lanes[lane] = deque([job])
-        self._supervisor.spawn(self._run(lane), name=f"delivery {':'.join(lane)}")
+        lane = self._lanes.lane(adapter, thread, private=job.reply.private)
+        lane.submit(lambda: self._deliver(adapter, lane, job))
 
-    async def _run(self, lane: Lane) -> None:
-        adapter = self._channels[lane[:2]]
-        waiting = self._lanes[lane]
+    async def _deliver(self, adapter: Channel, lane: Lane, job: _Job) -> None:
         try:
-            while waiting:
-                try:
-                    await self._deliver(adapter, waiting[0])
-                except Exception:  # noqa: BLE001 - whatever is wrong with this reply, those behind it leave
-                    _log.exception("reply left for the next start", extra={"row": waiting[0].row_id})
-                waiting.popleft()
-        finally:
-            del self._lanes[lane]
+            await self._clock.sleep(min(job.not_before - self._clock.now(), _LONGEST_WAIT_S))
+            while (failure := await self._attempt(adapter, lane, job)) is not None:
+                wait = await self._failed(lane, job, failure)
+                if wait is None:
+                    return
+                await self._clock.sleep(wait)
+        except StorageError:
+            _log.exception("reply left for the next start", extra={"row": job.posted.row_id})
 
-    async def _deliver(self, adapter: ChannelAdapter, job: _Job) -> None:
-        await self._clock.sleep(min(job.not_before - self._clock.now(), _BACKOFF_S[-1]))
-        while True:
-            failure = await self._attempt(adapter, job)
-            if failure is None:
-                return
-            attempts, ambiguous = job.attempts + 1, job.ambiguous or failure.maybe_delivered
-            job = replace(job, attempts=attempts, ambiguous=ambiguous)
-            age = self._clock.now() - job.reply.created_at
-            if failure.kind in _FINAL_KINDS or attempts >= MAX_ATTEMPTS or age > MAX_AGE_S:
-                _log.error("reply given up", extra={"row": job.row_id, "reason": failure.message})
-                await self._record(partial(self._store.mark_failed, job.row_id, failure.message))
-                self._telemetry.delivered("failed")
-                return
-            wait = failure.retry_after_s or _BACKOFF_S[min(attempts - 1, len(_BACKOFF_S) - 1)]
-            again = self._clock.now() + wait
-            await self._record(partial(self._store.mark_retry, job.row_id, failure.message, again))
-            self._telemetry.delivered("retried")
-            await self._clock.sleep(wait)
-
-    async def _attempt(self, adapter: ChannelAdapter, job: _Job) -> Failure | None:
-        reply = job.reply
-        if not adapter.capabilities.idempotent_send:
-            if job.ambiguous:
-                reply = replace(reply, text=REPEAT_LABEL + reply.text)
-            await self._record(partial(self._store.mark_sending, job.row_id))
-        self._failpoints.reach("send-before")
+    async def _attempt(self, adapter: Channel, lane: Lane, job: _Job) -> Failure | None:
         try:
-            receipt = await adapter.send(reply)
+            if isinstance(adapter, ShowingChannel):
+                receipt = await self._show(adapter, job)
+            else:
+                receipt = await self._post(adapter, lane, job)
+        except StorageError:
+            raise
         except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
             return _understood(adapter, error)
-        self._failpoints.reach("send-after")
         self._failpoints.reach("receipt-before")
-        now = self._clock.now()
-        await self._record(partial(self._store.mark_sent, job.row_id, receipt.native_id, now))
+        sent = partial(self._store.mark_sent, job.posted.row_id, receipt.native_id, self._clock.now())
+        await until_recorded(sent, self._clock)
         self._failpoints.reach("receipt-after")
         self._telemetry.delivered("sent")
         return None
 
-    async def _record(self, write: Callable[[], Awaitable[None]]) -> None:
-        """Write until the store takes it: sending again because of a store that is full for a minute
-        would show the reply twice."""
-        while True:
+    async def _show(self, adapter: ShowingChannel, job: _Job) -> Receipt:
+        reply = job.reply
+        if not adapter.capabilities.idempotent_send:
+            if job.posted.maybe_sent:
+                reply = replace(reply, text=REPEAT_LABEL + reply.text)
+            await until_recorded(partial(self._store.mark_sending, job.posted.row_id), self._clock)
+        self._failpoints.reach("send-before")
+        receipt = await adapter.send(reply)
+        self._failpoints.reach("send-after")
+        return receipt
+
+    async def _post(self, adapter: PostingChannel, lane: Lane, job: _Job) -> Receipt:
+        if job.reply.asks and not job.posted.questions:
+            asked = await self._timeline.questions(job.reply.thread)
+            mine = tuple(question for question in asked if question.message_id == job.reply.message_id)
+            job.posted.questions = mine
+        return await self._posting.attempt(adapter, lane, job.posted)
+
+    async def _failed(self, lane: Lane, job: _Job, failure: Failure) -> float | None:
+        """Put the failure on record; seconds until the next attempt, None when there is none."""
+        job.posted.maybe_sent = job.posted.maybe_sent or failure.maybe_delivered
+        age = self._clock.now() - job.reply.created_at
+        limited = failure.kind == "rate_limit"
+        job.attempts += not limited
+        if failure.kind in _FINAL_KINDS or job.attempts >= MAX_ATTEMPTS or age > MAX_AGE_S:
+            _log.error("reply given up", extra={"row": job.posted.row_id, "reason": failure.message})
+            given_up = partial(self._store.mark_failed, job.posted.row_id, failure.message)
+            await until_recorded(given_up, self._clock)
+            self._telemetry.delivered("failed")
+            return None
+        wait = _BACKOFF_S[min(max(0, job.attempts - 1), len(_BACKOFF_S) - 1)]
+        if limited:
+            wait = lane.allowance.obey(failure, default_s=wait)
+        elif failure.retry_after_s is not None:
+            wait = failure.retry_after_s
+        wait = min(wait, _LONGEST_WAIT_S)
+        again = partial(
+            self._store.mark_retry,
+            job.posted.row_id,
+            failure.message,
+            self._clock.now() + wait,
+            maybe_sent=job.posted.maybe_sent,
+        )
+        await until_recorded(again, self._clock)
+        self._telemetry.delivered("retried")
+        return wait
+
+    async def _say(self, adapter: PostingChannel, lane: Lane, thread: ThreadKey, words: str) -> None:
+        for part in adapter.render(Outgoing(text=words, role="notice")):
+            await lane.allowance.acquire()
             try:
-                await write()
-            except AlreadyDone:
-                return
-            except StorageError:
-                _log.exception("delivery waits for the store")
-                await self._clock.sleep(_STORE_BACKOFF_S)
-            else:
-                return
+                await adapter.post(thread, part, key=new_id("say"))
+            except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
+                reason = _understood(adapter, error).message
+                _log.info("a notice was not posted", extra={"reason": reason})
 
     async def _job(self, row: OutboxRow) -> _Job | None:
         records = await self._store.read_log(row.thread, after=row.entry_id - 1, message_id=row.message_id)
@@ -162,10 +196,11 @@ class Delivery:
         if record is None:
             await self._store.mark_failed(row.id, "its log record is missing")
             return None
-        return _Job(row.id, _reply(row, record), attempts=row.attempts, ambiguous=row.state == "sending")
+        posted = Posted(row_id=row.id, reply=_reply(row, record), maybe_sent=row.state == "sending")
+        return _Job(posted, attempts=row.attempts, not_before=row.not_before)
 
 
-def _understood(adapter: ChannelAdapter, error: Exception) -> Failure:
+def _understood(adapter: Channel, error: Exception) -> Failure:
     try:
         return adapter.classify(error)
     except Exception:  # noqa: BLE001 - a bug in an adapter must not stop its lane
@@ -183,4 +218,8 @@ def _reply(row: OutboxRow, record: Record) -> OutboundReply:
         text=str(record.body.get("text", "")),
         created_at=row.created_at,
         code=str(row.body.get("code", "")),
+        heard=str(row.body.get("heard", "")),
+        reply_handle=str(row.body.get("reply_handle", "")),
+        private=bool(row.body.get("private", True)),
+        asks=bool(row.body.get("asks", False)),
     )

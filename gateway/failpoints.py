@@ -14,6 +14,8 @@ Label = Literal[
     "inbox-commit-after",
     "turn-commit-before",
     "turn-commit-after",
+    "place-before",
+    "place-after",
     "send-before",
     "send-after",
     "receipt-before",

@@ -67,6 +67,7 @@ class StoreJournal:
         self._asked_in = str(entry.body.get(ASKED_IN, entry.message_id))
         self._log = StoreRunLog(store, lease, self._step_row)
         self._user_text: str | None = None
+        self._heard = ""
         self.attempt_counted = False
         """Whether this attempt is durable."""
         self.outcome: Outcome | None = None
@@ -116,6 +117,7 @@ class StoreJournal:
         self.attempt_counted = True
         self._session.stored = True
         self._user_text = text
+        self._heard = text if spoken else ""
         self._tell("user", text, ids[-1], spoken=spoken)
 
     def run_log(self) -> StoreRunLog:
@@ -188,8 +190,7 @@ class StoreJournal:
             records[-1] = replace(records[-1], body={**records[-1].body, **self._log.riding()})
         now = self._clock.now()
         key = self._entry.message_id  # one reply a message, and its id is like no other's in any chat
-        body = {"role": role, "code": code} if code else {"role": role}
-        row = NewOutboxRow(key=key, message_id=self._entry.message_id, body=body, created_at=now)
+        row = self._reply_row(key, role, code, now, asks=bool(questions))
         if not self._session.stored and role != "session":
             records.insert(0, session_record(self.session_id, self._entry.message_id, now))
         commit = TurnCommit(
@@ -214,9 +215,27 @@ class StoreJournal:
             text=text,
             created_at=now,
             code=code,
+            heard=str(row.body.get("heard", "")),
+            reply_handle=str(row.body.get("reply_handle", "")),
+            private=bool(row.body.get("private", True)),
+            asks=bool(questions),
         )
         self._on_reply(committed.outbox_ids[0], reply)
         return committed
+
+    def _reply_row(self, key: str, role: EntryRole, code: str, now: float, *, asks: bool) -> NewOutboxRow:
+        """The row of the reply: beside its words, what a posting channel needs to show it. Empty values
+        are left out."""
+        body = {
+            "role": role,
+            "code": code or None,
+            "heard": self._heard or None,
+            "reply_handle": self._entry.body.get("reply_handle"),
+            "private": self._entry.body.get("private"),
+            "asks": asks or None,
+        }
+        shown = {name: value for name, value in body.items() if value is not None}
+        return NewOutboxRow(key=key, message_id=self._entry.message_id, body=shown, created_at=now)
 
     def _remember(self, answer: str) -> None:
         if self._user_text is None:

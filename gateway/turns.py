@@ -43,7 +43,7 @@ _UNREADABLE = "This message could not be read back from the store and was set as
 class TurnHooks:
     """Where a turn's visible results go."""
 
-    sender_for: Callable[[ThreadKey], EventSender]
+    sender_for: Callable[[ThreadKey, InboxEntry], EventSender]
     on_recorded: Callable[[ThreadKey, TimelineEntry], None]
     on_reply: OnReply
     discard_media: Callable[[InboundMessage], Awaitable[None]]
@@ -98,7 +98,7 @@ class TurnRunner:
             on_recorded=lambda recorded: self._hooks.on_recorded(thread, recorded),
             on_reply=self._hooks.on_reply,
         )
-        sender = self._telemetry.watch(self._hooks.sender_for(thread), entry.received_at)
+        sender = self._telemetry.watch(self._hooks.sender_for(thread, entry), entry.received_at)
         structlog.contextvars.bind_contextvars(thread_key=entry.thread, message_id=entry.message_id)
         held = entry.kind != "command" and await self._slot(stop)
         self._telemetry.turn_started(entry.received_at)

@@ -1,11 +1,13 @@
-"""The gateway's life with several channels: ready while one works; receivers end before the turns do."""
+"""The gateway's life with several channels: ready while one works; channels stay until all is sent."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+
+import pytest
 
 from adapters.channel import (
     Channel,
@@ -19,16 +21,18 @@ from adapters.channel import (
     Receipt,
     Timeline,
 )
+from gateway.access import AccessRule
 from gateway.app import Gateway
 from gateway.bootstrap import Extras, build
 from gateway.config import Secrets, load
 from gateway.storage.memory import MemoryStore
 from pipeline.domain.clock import SystemClock
-from pipeline.domain.errors import ConfigurationError, MediaUnavailable
+from pipeline.domain.errors import ConfigurationError, MediaUnavailable, StorageError
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import MediaRef
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.channel import MemoryChannel
+from tests.support.posting_channel import MemoryPosts
 from voice.scripted import ScriptedTranscriber
 
 
@@ -83,11 +87,15 @@ class _Poster:
 
 @asynccontextmanager
 async def _running(
-    folder: Path, *channels: Channel, llm: ScriptedLlm | None = None
+    folder: Path,
+    *channels: Channel,
+    llm: ScriptedLlm | None = None,
+    rules: Mapping[tuple[str, str], AccessRule] | None = None,
 ) -> AsyncIterator[Gateway]:
     settings = load(None, {}, ["channels.web.enabled=false", f'data.dir="{folder}"'])
     extras = Extras(
         channels=tuple(_given(channel) for channel in channels),
+        rules=rules or {},
         llm=llm or ScriptedLlm.echo(),
         transcriber=ScriptedTranscriber(),
         store=MemoryStore(),
@@ -120,20 +128,24 @@ async def test_a_gateway_whose_only_channel_is_down_is_not_ready(tmp_path: Path)
         assert not gateway.ready
 
 
-async def test_receivers_end_while_the_running_turn_goes_on_and_is_shown(tmp_path: Path) -> None:
+async def test_the_channels_stay_connected_until_the_running_turns_are_answered(tmp_path: Path) -> None:
     gate = asyncio.Event()
     llm = ScriptedLlm([ScriptedAnswer(chunks=("done",), gate=gate)])
-    channel, poster = MemoryChannel(), _Poster()
-    async with _running(tmp_path, channel, poster, llm=llm) as gateway:
-        accepted = await channel.say("hi")
-        await channel.until(lambda: llm.requests)
+    posts = MemoryPosts()
+    rules = {(posts.name, posts.account): AccessRule.of(mode="open")}
+    async with _running(tmp_path, posts, llm=llm, rules=rules) as gateway:
+        await posts.receive("hi", native_id="1")
+        while not llm.requests:  # noqa: ASYNC110 - the scripted model has no event
+            await asyncio.sleep(0)
         async with asyncio.TaskGroup() as group:
             stopping = group.create_task(gateway.stop(10))
-            await poster.ended.wait()
-            assert not channel.sent
+            await asyncio.sleep(0)
+            with pytest.raises(StorageError, match="shutting down"):
+                await posts.receive("too late", native_id="2")
             gate.set()
         assert stopping.result() is True
-        assert [reply.message_id for reply in channel.sent] == [accepted.message_id]
+        assert posts.texts() == ["done"]
+        assert posts.health().state == "down"
 
 
 def _given(channel: Channel) -> Callable[[Timeline], Channel]:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from gateway.access import AccessRule
 from gateway.app import Gateway
 from gateway.bootstrap import Extras, build
 from gateway.config import Secrets, load
@@ -17,6 +18,7 @@ from pipeline.graph.spec import GraphSpec
 from pipeline.llm.scripted import ScriptedLlm
 from pipeline.runtime.context import RunContext
 from tests.support.channel import MemoryChannel
+from tests.support.posting_channel import MemoryPosts
 from voice.scripted import ScriptedTranscriber
 
 THREAD = "console:local:c1"
@@ -50,9 +52,12 @@ async def open_house(
     graph: GraphSpec[RunContext] | None = None,
     crash_at: str | None = None,
     drain_s: float = 5.0,
+    posts: MemoryPosts | None = None,
+    rule: AccessRule | None = None,
 ) -> AsyncIterator[House]:
     """Run a gateway on the folder `data`; the web channel is off unless an override turns it on.
 
+    `posts` is a posting channel beside the showing one, open to everybody unless `rule` says otherwise.
     `graph` stands in for the conversation; `crash_at` ends this whole process (see `gateway.failpoints`).
     """
     settings = load(None, {}, ["channels.web.enabled=false", f'data.dir="{data}"', *overrides])
@@ -61,7 +66,8 @@ async def open_house(
     store = store or SqliteStore(data / "parlour.sqlite3", synchronous="NORMAL")
     transcriber = transcriber or ScriptedTranscriber()
     extras = Extras(
-        channels=(lambda _timeline: channel,),
+        channels=(lambda _timeline: channel, *([lambda _timeline: posts] if posts is not None else [])),
+        rules={(posts.name, posts.account): rule or AccessRule.of(mode="open")} if posts is not None else {},
         clock=clock or SystemClock(),
         llm=llm,
         transcriber=transcriber,

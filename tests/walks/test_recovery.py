@@ -11,6 +11,7 @@ from adapters.channel import Failure
 from gateway.delivery import REPEAT_LABEL
 from gateway.storage.ports import NewRecord, TurnCommit
 from gateway.storage.sqlite import SqliteStore
+from pipeline.domain.clock import SystemClock
 from pipeline.domain.errors import FenceLost, StorageError
 from pipeline.domain.events import ErrorEvent
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
@@ -161,13 +162,15 @@ async def test_a_commit_with_a_stale_fence_leaves_no_trace(tmp_path: Path) -> No
 
 async def test_a_reply_that_could_not_be_sent_is_delivered_after_the_restart(tmp_path: Path) -> None:
     channel = MemoryChannel()
-    channel.failures.append(Failure(kind="rate_limit", message="slow down", retry_after_s=3600))
+    channel.failures.append(Failure(kind="rate_limit", message="slow down", retry_after_s=1.0))
     async with open_house(tmp_path, channel=channel, drain_s=0.1) as house:
         accepted = await house.channel.say("hi")
         await house.channel.terminal(accepted.message_id)
         assert channel.sent == []
+        (row,) = await house.store.outbox_open()
     async with open_house(tmp_path) as house:
         assert (await house.channel.reply(accepted.message_id)).text == "You said: hi"
+        assert SystemClock().now() >= row.not_before, "the platform's word counts for the next process too"
         assert house.llm.requests == []
 
 
@@ -190,9 +193,11 @@ class _ForgetfulStore(SqliteStore):
         super().__init__(path, synchronous="NORMAL")
         self.failing = {"retry", "sent"}
 
-    async def mark_retry(self, row_id: int, error: str, not_before: float) -> None:
+    async def mark_retry(
+        self, row_id: int, error: str, not_before: float, *, maybe_sent: bool = False
+    ) -> None:
         self._fail_once("retry")
-        await super().mark_retry(row_id, error, not_before)
+        await super().mark_retry(row_id, error, not_before, maybe_sent=maybe_sent)
 
     async def mark_sent(self, row_id: int, receipt: str, at: float) -> None:
         self._fail_once("sent")

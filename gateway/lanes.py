@@ -1,0 +1,146 @@
+"""Lanes: one chat's outbound calls one after the other, what must arrive before what may be left out.
+
+A lane knows order and pace, not what is sent: `delivery` submits the replies, `live` offers previews.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from adapters.channel import ChannelAdapter
+from gateway.rates import Allowance, Bucket, account_bucket
+from gateway.tasks import Supervisor
+from pipeline.domain.clock import Clock
+from pipeline.domain.ids import ThreadKey
+
+_log = logging.getLogger(__name__)
+
+_RESERVE = 1
+"""Calls that previews leave for the reply that follows them."""
+_IDLE_LANES = 2_000
+"""Lanes remembered for their pace alone."""
+
+Work = Callable[[], Awaitable[None]]
+LaneKey = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    show: Work
+    not_before: float
+
+
+class Lane:
+    """One chat of one account. Its task lives while there is something to do."""
+
+    def __init__(self, name: str, allowance: Allowance, clock: Clock, supervisor: Supervisor) -> None:
+        self._name = name
+        self.allowance = allowance
+        """What its work has to acquire before each call."""
+        self._clock = clock
+        self._supervisor = supervisor
+        self._work: deque[Work] = deque()
+        self._offers: dict[str, _Offer] = {}
+        self._changed = asyncio.Event()
+        self._running = False
+
+    def submit(self, work: Work) -> None:
+        """Run `work` after everything submitted before it. It waits and retries by itself; what it raises
+        is logged."""
+        self._work.append(work)
+        self._start()
+
+    def offer(self, key: str, show: Work, *, not_before: float) -> None:
+        """Run `show` once nothing submitted waits, from `Clock.monotonic` time `not_before` on, and when
+        more calls are allowed than a reply needs. A newer offer under `key` takes the older one's place."""
+        self._offers[key] = _Offer(show, not_before)
+        self._start()
+
+    def withdraw(self, key: str) -> None:
+        """Forget an offer."""
+        self._offers.pop(key, None)
+        self._changed.set()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is lost when the lane is forgotten."""
+        return not self._running and self.allowance.idle
+
+    def _start(self) -> None:
+        self._changed.set()
+        if not self._running:
+            self._running = True
+            self._supervisor.spawn(self._run(), name=f"lane {self._name}")
+
+    async def _run(self) -> None:
+        try:
+            while self._work or self._offers:
+                if self._work:
+                    await self._guarded(self._work[0])
+                    self._work.popleft()
+                else:
+                    await self._show_next()
+        finally:
+            self._running = False
+
+    async def _show_next(self) -> None:
+        key, offer = min(self._offers.items(), key=lambda item: item[1].not_before)
+        wait = max(offer.not_before - self._clock.monotonic(), self.allowance.wait_s(reserve=_RESERVE))
+        if wait > 0:
+            self._changed.clear()
+            try:
+                async with self._clock.timeout(wait):
+                    await self._changed.wait()
+            except TimeoutError:
+                pass
+            return
+        del self._offers[key]
+        self.allowance.take()
+        await self._guarded(offer.show)
+
+    async def _guarded(self, work: Work) -> None:
+        try:
+            await work()
+        except Exception:  # noqa: BLE001 - whatever is wrong with this one, those behind it leave
+            _log.exception("a lane goes on without what failed", extra={"lane": self._name})
+
+
+class Lanes:
+    """The lanes of all chats."""
+
+    def __init__(self, clock: Clock, supervisor: Supervisor) -> None:
+        self._clock = clock
+        self._supervisor = supervisor
+        self._lanes: OrderedDict[LaneKey, Lane] = OrderedDict()
+        self._buckets: dict[tuple[str, str], Bucket] = {}
+
+    def lane(self, adapter: ChannelAdapter, thread: ThreadKey, *, private: bool) -> Lane:
+        """The chat's lane; all topics of a chat share one, as the platforms count by chat."""
+        key = (thread.channel, thread.account, thread.chat)
+        lane = self._lanes.get(key)
+        if lane is None:
+            self._forget_idle()
+            lane = self._lanes[key] = self._new(key, adapter, private=private)
+        self._lanes.move_to_end(key)
+        return lane
+
+    def __len__(self) -> int:
+        return len(self._lanes)
+
+    def _new(self, key: LaneKey, adapter: ChannelAdapter, *, private: bool) -> Lane:
+        limits = adapter.capabilities.rates
+        account = self._buckets.get(key[:2])
+        if account is None:
+            account = self._buckets[key[:2]] = account_bucket(self._clock, limits)
+        allowance = Allowance.of_chat(self._clock, limits, account, private=private)
+        return Lane(":".join(key), allowance, self._clock, self._supervisor)
+
+    def _forget_idle(self) -> None:
+        if len(self._lanes) < _IDLE_LANES:
+            return
+        for key in [key for key, lane in self._lanes.items() if lane.idle]:
+            del self._lanes[key]

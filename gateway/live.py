@@ -1,0 +1,264 @@
+"""Live replies on posting channels: typing, previews of the answer as it grows, questions of a working turn.
+
+One owner of the visible reply: a preview is droppable and the newest text wins; the final answer takes its
+message over through `hand_over` and nothing is shown after that. Sending the final is `posting`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from adapters.channel import LiveView, Outgoing, PostingChannel
+from adapters.formatting.visible import visible
+from gateway.lanes import Lane, Lanes
+from gateway.storage.ports import ShownPart, Store
+from gateway.tasks import Supervisor
+from pipeline.domain.clock import Clock
+from pipeline.domain.errors import StorageError
+from pipeline.domain.events import (
+    ApprovalRequired,
+    LlmToken,
+    PipelineEvent,
+    TranscriptReady,
+    TurnStarted,
+    is_terminal,
+)
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import button_handle
+
+_log = logging.getLogger(__name__)
+
+_FIRST_PREVIEW_S = 0.7
+"""An answer that is ready sooner needs no preview."""
+_GROWTH_CHARS = 2_000
+"""By this much text the time between two previews grows by one interval: longer texts change less."""
+_SLOWEST_INTERVALS = 5
+_MOST_FAILURES = 3
+_TYPING_CALL_S = 5.0
+_LONGEST_TYPING_S = 300.0
+_BLOCKED_S = 5.0
+_MOST_LIVE = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """The message that a turn answers, as far as showing the answer needs it."""
+
+    message_id: str
+    reply_handle: str = ""
+    private: bool = True
+
+
+class LiveReplies:
+    """The answers in progress of all posting channels."""
+
+    def __init__(self, *, store: Store, lanes: Lanes, clock: Clock, supervisor: Supervisor) -> None:
+        self._store = store
+        self._lanes = lanes
+        self._clock = clock
+        self._supervisor = supervisor
+        self._live: OrderedDict[tuple[ThreadKey, str], LiveReply] = OrderedDict()
+
+    def sender_for(self, adapter: PostingChannel, thread: ThreadKey, origin: Origin) -> LiveReply:
+        """Where the events of one turn go. A turn that begins again goes on with its preview."""
+        key = (thread, origin.message_id)
+        live = self._live.get(key)
+        if live is None:
+            lane = self._lanes.lane(adapter, thread, private=origin.private)
+            live = LiveReply(adapter, thread, origin, lane, self._store, self._clock, self._supervisor)
+            self._live[key] = live
+            while len(self._live) > _MOST_LIVE:
+                self._live.popitem(last=False)[1].end()
+        return live
+
+    async def hand_over(self, thread: ThreadKey, message_id: str) -> str:
+        """End the preview of the answer; the message that showed it, or empty. Called in the chat's lane,
+        so that no preview is under way."""
+        live = self._live.pop((thread, message_id), None)
+        return "" if live is None else await live.closed()
+
+
+class LiveReply:
+    """One answer in progress; an `EventSender`."""
+
+    def __init__(
+        self,
+        adapter: PostingChannel,
+        thread: ThreadKey,
+        origin: Origin,
+        lane: Lane,
+        store: Store,
+        clock: Clock,
+        supervisor: Supervisor,
+    ) -> None:
+        self._adapter = adapter
+        self._thread = thread
+        self._origin = origin
+        self._lane = lane
+        self._store = store
+        self._clock = clock
+        self._supervisor = supervisor
+        self._heard = ""
+        self._text = ""
+        self._view: LiveView | None = None
+        self._previews = True
+        self._shown: Outgoing | None = None
+        self._not_before = 0.0
+        self._failures = 0
+        self._typing: asyncio.Task[None] | None = None
+        self._ended = False
+
+    async def send_event(self, event: PipelineEvent) -> None:
+        """Take note of one event; returns at once."""
+        if is_terminal(event):
+            self.end()
+        match event:
+            case TurnStarted():
+                self._begin()
+            case TranscriptReady(text=text):
+                self._heard = text
+                self._offer()
+            case LlmToken(text=text, offset=offset) if offset <= len(self._text):
+                self._text = self._text[:offset] + text
+                self._offer()
+            case ApprovalRequired(paused=False):
+                self._lane.submit(lambda: self._ask(event))
+            case _:
+                return
+
+    def end(self) -> None:
+        """No more previews and no more typing; what is shown stays."""
+        self._ended = True
+        self._lane.withdraw(self._origin.message_id)
+        if self._typing is not None:
+            self._typing.cancel()
+            self._typing = None
+
+    async def closed(self) -> str:
+        """End, and let go of the message that showed the preview."""
+        self.end()
+        view, self._view = self._view, None
+        if view is None:
+            return ""
+        try:
+            await view.close()
+        except Exception as error:  # noqa: BLE001 - the final answer is an edit, or a message of its own
+            failure = self._adapter.classify(error)
+            _log.info("a preview did not end cleanly", extra={"reason": failure.message})
+        return view.native_id
+
+    def _begin(self) -> None:
+        self._ended = False
+        self._text = ""
+        self._not_before = self._clock.monotonic() + _FIRST_PREVIEW_S
+        if self._typing is None and self._adapter.capabilities.typing_s > 0:
+            self._typing = self._supervisor.spawn(self._keep_typing(), name="typing")
+
+    def _offer(self) -> None:
+        if self._previews and not self._ended:
+            self._lane.offer(self._origin.message_id, self._show, not_before=self._not_before)
+
+    async def _show(self) -> None:
+        """Make the preview show the newest text; in the lane."""
+        outgoing = Outgoing(text=self._text, heard=self._heard, unfinished=True)
+        if self._ended or not self._previews or outgoing == self._shown:
+            return
+        view = self._view = self._view or await self._open()
+        if view is None:
+            self._previews = False
+            return
+        before = view.native_id
+        try:
+            await view.show(outgoing)
+        except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
+            self._failed(error)
+        else:
+            self._failures = 0
+            self._shown = outgoing
+        if view.native_id != before:
+            await self._note(view.native_id)
+        limits = self._adapter.capabilities.rates
+        slower = min(_SLOWEST_INTERVALS, 1 + len(self._text) / _GROWTH_CHARS)
+        self._not_before = self._clock.monotonic() + limits.edit_interval_s * slower
+        if self._text != outgoing.text or self._heard != outgoing.heard:
+            self._offer()
+
+    async def _open(self) -> LiveView | None:
+        """The preview, on the message that an interrupted attempt left where there is one."""
+        known = await self._store.shown(self._origin.message_id)
+        native_id = next((one.native_id for one in known if one.part == 0 and not one.final), "")
+        return self._adapter.open_view(
+            self._thread,
+            key=f"{self._origin.message_id}:0",
+            reply_handle=self._origin.reply_handle,
+            native_id=native_id,
+        )
+
+    def _failed(self, error: Exception) -> None:
+        failure = self._adapter.classify(error)
+        if failure.kind == "rate_limit":
+            self._lane.allowance.obey(failure, default_s=_BLOCKED_S)
+            self._offer()
+            return
+        self._failures += 1
+        if self._failures >= _MOST_FAILURES or failure.kind != "transient":
+            # The final answer goes its own way, with retries.
+            self._previews = False
+            _log.info("previews given up for one answer", extra={"reason": failure.message})
+
+    async def _note(self, native_id: str) -> None:
+        try:
+            await self._store.note_shown(
+                self._origin.message_id, ShownPart(part=0, native_id=native_id, final=False)
+            )
+        except StorageError:
+            # Known here all the same; only a crash now would leave it behind as an unfinished message.
+            _log.exception("a preview is not on record")
+
+    async def _ask(self, question: ApprovalRequired) -> None:
+        """Post a question of a turn that waits; in the lane."""
+        outgoing = Outgoing(text=_question_words(question), role="notice", questions=(question,))
+        for index, part in enumerate(self._adapter.render(outgoing)):
+            await self._lane.allowance.acquire()
+            try:
+                await self._adapter.post(
+                    self._thread,
+                    part,
+                    key=f"{button_handle(question.interaction_id)}:{index}",
+                    reply_handle=self._origin.reply_handle,
+                )
+            except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
+                failure = self._adapter.classify(error)
+                # Nobody can answer what nobody saw: it times out, and that means no.
+                _log.error("a question could not be asked", extra={"reason": failure.message})
+
+    async def _keep_typing(self) -> None:
+        ttl = self._adapter.capabilities.typing_s
+        deadline = self._clock.monotonic() + _LONGEST_TYPING_S
+        while self._clock.monotonic() < deadline:
+            try:
+                async with self._clock.timeout(_TYPING_CALL_S):
+                    await self._adapter.typing(self._thread)
+            except Exception as error:  # noqa: BLE001 - nobody misses a typing sign
+                _log.debug("typing was not shown", extra={"reason": self._adapter.classify(error).message})
+            await self._clock.sleep(ttl * 0.8)
+
+
+def _question_words(question: ApprovalRequired) -> str:
+    """The whole of what is asked, with nothing hidden in it, and the answers for whoever has no buttons."""
+    reasoning = visible(question.reasoning)
+    options = " / ".join(visible(option) for option in question.options)
+    return f"{visible(question.tool_name)} asks:\n\n{_fenced(reasoning)}\n\n({options})"
+
+
+def _fenced(text: str) -> str:
+    longest = max((len(run) for run in _backtick_runs(text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{text}\n{fence}"
+
+
+def _backtick_runs(text: str) -> list[str]:
+    return [run for run in "".join(char if char == "`" else " " for char in text).split() if run]

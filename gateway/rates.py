@@ -1,0 +1,107 @@
+"""How often the bot may speak: token buckets, and the platform's own word on when to go on.
+
+Not per-user limits on what comes in: those are `access`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from adapters.channel import Failure, RateLimits
+from pipeline.domain.clock import Clock
+
+_ROOM_BURST_SHARE = 0.5
+"""Of a minute's allowance, how much may go at once."""
+
+
+class Bucket:
+    """Tokens that come back with time. `per_s` 0 means that it is never empty by itself."""
+
+    def __init__(self, clock: Clock, *, per_s: float, burst: int) -> None:
+        self._clock = clock
+        self._per_s = per_s
+        self._burst = float(max(1, burst))
+        self._tokens = self._burst
+        self._counted_at = clock.monotonic()
+        self._blocked_until = 0.0
+
+    def wait_s(self, *, reserve: int = 0) -> float:
+        """Seconds until a call may go that leaves `reserve` tokens behind; 0 for now.
+
+        A reserve larger than the bucket means a full bucket."""
+        blocked = self._blocked_until - self._clock.monotonic()
+        if self._per_s <= 0:
+            return max(0.0, blocked)
+        self._refill()
+        missing = min(1.0 + reserve, self._burst) - self._tokens
+        return max(0.0, blocked, missing / self._per_s)
+
+    def take(self) -> None:
+        """Spend a token. Below zero the next caller waits longer."""
+        if self._per_s > 0:
+            self._refill()
+            self._tokens -= 1.0
+
+    def block(self, seconds: float) -> None:
+        """Let nothing through for that long, whatever the tokens say."""
+        self._blocked_until = max(self._blocked_until, self._clock.monotonic() + seconds)
+
+    @property
+    def idle(self) -> bool:
+        """Whether a fresh bucket would behave the same."""
+        return self.wait_s(reserve=int(self._burst)) == 0.0
+
+    def _refill(self) -> None:
+        now = self._clock.monotonic()
+        self._tokens = min(self._burst, self._tokens + (now - self._counted_at) * self._per_s)
+        self._counted_at = now
+
+
+class Allowance:
+    """What one chat may use: its own buckets, and the account's, which it shares."""
+
+    def __init__(self, clock: Clock, chat: Sequence[Bucket], account: Bucket) -> None:
+        self._clock = clock
+        self._chat = tuple(chat)
+        self._account = account
+
+    @classmethod
+    def of_chat(cls, clock: Clock, limits: RateLimits, account: Bucket, *, private: bool) -> Allowance:
+        """The allowance of a fresh chat under `limits`."""
+        buckets = [Bucket(clock, per_s=limits.chat_per_s, burst=limits.chat_burst)]
+        if not private and limits.room_per_minute > 0:
+            burst = int(limits.room_per_minute * _ROOM_BURST_SHARE)
+            buckets.append(Bucket(clock, per_s=limits.room_per_minute / 60, burst=burst))
+        return cls(clock, buckets, account)
+
+    @property
+    def idle(self) -> bool:
+        """Whether it may be forgotten."""
+        return all(bucket.idle for bucket in self._chat)
+
+    def wait_s(self, *, reserve: int = 0) -> float:
+        """Seconds until a call may go; `reserve` is left for others."""
+        return max(bucket.wait_s(reserve=reserve) for bucket in (*self._chat, self._account))
+
+    def take(self) -> None:
+        """Spend one call."""
+        for bucket in (*self._chat, self._account):
+            bucket.take()
+
+    async def acquire(self) -> None:
+        """Wait for a call that must go, and spend it."""
+        while (wait := self.wait_s()) > 0:
+            await self._clock.sleep(wait)
+        self.take()
+
+    def obey(self, failure: Failure, *, default_s: float) -> float:
+        """Take the platform's "too many requests" at its word; how long it takes, in seconds."""
+        seconds = default_s if failure.retry_after_s is None else failure.retry_after_s
+        target = self._account if failure.whole_account else self._chat[0]
+        target.block(seconds)
+        return seconds
+
+
+def account_bucket(clock: Clock, limits: RateLimits) -> Bucket:
+    """The bucket that all chats of an account share."""
+    return Bucket(clock, per_s=limits.account_per_s, burst=max(1, int(limits.account_per_s)))

@@ -1,0 +1,338 @@
+"""The reference posting channel, in memory: its messages can be read, what it fails with is scripted.
+
+It plays the platform's messages and the adapter in one, and keeps the platform's promises: an edit may be
+repeated, a post under a known key shows once where the resolution is "nonce". The people of that platform are
+`posting_platform`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from adapters.channel import (
+    Acceptance,
+    ChannelCapabilities,
+    ChannelHealth,
+    Failure,
+    FailureKind,
+    LiveView,
+    OnInbound,
+    Outgoing,
+    Part,
+    RateLimits,
+    Receipt,
+    Resolution,
+)
+from adapters.identity import derived_message_id
+from pipeline.domain.errors import MediaUnavailable
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import ApprovalReply, Author, Inbound, InboundMessage, MediaRef, button_handle
+
+CHARS = 40
+"""Characters of one message: small, so that tests meet the limit."""
+MAX_PARTS = 5
+
+
+class Refused(Exception):
+    """A scripted failure, carrying its own classification; `done` says that the call was carried out."""
+
+    def __init__(self, failure: Failure, *, done: bool = False) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+        self.done = done
+
+
+def refusal(kind: FailureKind, *, retry_after_s: float | None = None, done: bool = False) -> Refused:
+    """A failure to put into `MemoryPosts.failures`; `done`: the platform did it and did not say so."""
+    failure = Failure(kind=kind, message=kind, retry_after_s=retry_after_s, maybe_delivered=done)
+    return Refused(failure, done=done)
+
+
+@dataclass(slots=True, kw_only=True)
+class Message:
+    """A message on the platform."""
+
+    native_id: str
+    thread: ThreadKey
+    key: str
+    text: str
+    buttons: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
+    """What a press of each button sends back."""
+    file_name: str = ""
+    file: bytes = b""
+    reply_handle: str = ""
+    versions: list[str] = field(default_factory=list)
+
+
+class MemoryPosts:
+    """Implements PostingChannel. `failures` are played in order, one for each post or edit; None lets one
+    pass. `gate`, if set, is awaited before a call answers."""
+
+    name = "memory"
+    account = "main"
+
+    def __init__(
+        self,
+        *,
+        resolution: Resolution = "placeholder",
+        previews: bool = True,
+        rates: RateLimits | None = None,
+        typing_s: float = 0.0,
+    ) -> None:
+        self.capabilities = ChannelCapabilities(
+            text_limit=CHARS,
+            streaming=previews,
+            edit=True,
+            voice_in=True,
+            resolution=resolution,
+            typing_s=typing_s,
+            rates=rates or RateLimits(),
+            guarantee="kept in this process's memory, for tests",
+        )
+        self.messages: list[Message] = []
+        self.calls: list[str] = []
+        self.failures: deque[Refused | None] = deque()
+        self.gate: asyncio.Event | None = None
+        self.judge: Callable[[str], Refused | None] = lambda _method: None
+        """Asked after `failures`, with "post" or "edit": a platform's own faults."""
+        self.media: dict[str, bytes] = {}
+        self._on_inbound: OnInbound | None = None
+        self._up = asyncio.Event()
+        self._running = False
+        self.changed = asyncio.Condition()
+
+    # -- what a test does ---------------------------------------------------------------------
+    def thread(self, chat: str = "c1") -> ThreadKey:
+        return ThreadKey(channel=self.name, account=self.account, chat=chat)
+
+    def texts(self, chat: str = "c1") -> list[str]:
+        """What a reader of the chat sees of the bot."""
+        return [message.text for message in self.messages if message.thread.chat == chat]
+
+    async def bring(self, item: Inbound) -> Acceptance:
+        await self._up.wait()
+        assert self._on_inbound is not None
+        return await self._on_inbound(item)
+
+    async def receive(
+        self, text: str, *, native_id: str, chat: str = "c1", author: str = "ann", private: bool = True
+    ) -> Acceptance:
+        """Bring in a text."""
+        return await self.bring(
+            InboundMessage(
+                message_id=derived_message_id(self.name, self.account, native_id),
+                native_id=native_id,
+                thread=self.thread(chat),
+                author=Author(id=author),
+                received_at=1_700_000_000.0,
+                text=text,
+                private=private,
+                reply_handle=f"to-{native_id}",
+            )
+        )
+
+    async def take(self, event: Mapping[str, Any]) -> str:
+        """One event of the platform, as `inbound_of` reads it; what the presser of a button is told."""
+        item = inbound_of(event, self.name, self.account)
+        if item is None:
+            return ""
+        acceptance = await self.bring(item)
+        if not isinstance(item, ApprovalReply):
+            return ""
+        for message in self.messages:
+            if message.native_id == event.get("message"):
+                message.buttons, message.data = (), ()
+        await self._notify()
+        return acceptance.reason or "Noted."
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Wait until `holds()`; checked whenever something is shown."""
+        async with asyncio.timeout(20), self.changed:
+            await self.changed.wait_for(holds)
+
+    # -- the port -----------------------------------------------------------------------------
+    async def run(self, on_inbound: OnInbound) -> None:
+        self._on_inbound = on_inbound
+        self._running = True
+        self._up.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._running = False
+
+    async def download(self, ref: MediaRef, *, max_bytes: int) -> bytes:
+        data = self.media.get(ref.handle) if ref.channel == self.name else None
+        if data is None or len(data) > max_bytes:
+            raise MediaUnavailable("The voice note is gone. Please send it again.")
+        return data
+
+    def classify(self, error: Exception) -> Failure:
+        if isinstance(error, Refused):
+            return error.failure
+        return Failure(kind="unknown", message=type(error).__name__, maybe_delivered=True)
+
+    def health(self) -> ChannelHealth:
+        if self._running:
+            return ChannelHealth(state="up")
+        return ChannelHealth(state="down" if self._up.is_set() else "starting")
+
+    def render(self, outgoing: Outgoing) -> tuple[Part, ...]:
+        text = f"heard: {outgoing.heard}\n{outgoing.text}" if outgoing.heard else outgoing.text
+        text = text or "…"
+        pieces = list(_pieces(text))
+        buttons = tuple(option for question in outgoing.questions for option in question.options)
+        data = tuple(
+            f"q:{button_handle(question.interaction_id)}:{place}"
+            for question in outgoing.questions
+            for place in range(len(question.options))
+        )
+        if outgoing.unfinished:
+            buttons, data = ("Stop",), ("stop",)
+            pieces = pieces[:1]
+        if len(pieces) > MAX_PARTS:
+            file = Part(body={"text": ""}, plain="", file=text.encode(), file_name="answer.md")
+            return (Part(body={"text": pieces[0]}, plain=pieces[0]), file)
+        last = len(pieces) - 1
+        return tuple(
+            Part(
+                body={"text": piece, **({"buttons": buttons, "data": data} if index == last else {})},
+                plain=piece,
+            )
+            for index, piece in enumerate(pieces)
+        )
+
+    async def post(self, thread: ThreadKey, part: Part, *, key: str, reply_handle: str = "") -> Receipt:
+        refused = await self._called(f"post {part.body['text']}")
+        known = next((one for one in self.messages if one.key == key), None)
+        if known is not None and self.capabilities.resolution == "nonce":
+            await self._answer(refused)
+            return Receipt(native_id=known.native_id)
+        message = Message(
+            native_id=f"n{len(self.messages) + 1}",
+            thread=thread,
+            key=key,
+            text=str(part.body["text"]),
+            buttons=tuple(part.body.get("buttons", ())),
+            data=tuple(part.body.get("data", ())),
+            file_name=part.file_name,
+            file=part.file or b"",
+            reply_handle=reply_handle,
+        )
+        self.messages.append(message)
+        await self._answer(refused)
+        return Receipt(native_id=message.native_id)
+
+    async def edit(self, thread: ThreadKey, native_id: str, part: Part) -> Receipt:
+        refused = await self._called(f"edit {part.body['text']}")
+        message = next((one for one in self.messages if one.native_id == native_id), None)
+        if message is None:
+            raise refusal("not_found")
+        message.versions.append(message.text)
+        message.text = str(part.body["text"])
+        message.buttons = tuple(part.body.get("buttons", ()))
+        message.data = tuple(part.body.get("data", ()))
+        await self._answer(refused)
+        return Receipt(native_id=native_id)
+
+    async def find(self, thread: ThreadKey, part: Part, *, key: str, since: float) -> Receipt | None:
+        self.calls.append(f"find {key.rpartition(':')[2]}")
+        found = next((one for one in self.messages if one.key == key), None)
+        return None if found is None else Receipt(native_id=found.native_id)
+
+    def open_view(self, thread: ThreadKey, *, key: str, reply_handle: str, native_id: str) -> LiveView | None:
+        if not self.capabilities.streaming:
+            return None
+        return _View(self, thread, key, reply_handle, native_id)
+
+    async def typing(self, thread: ThreadKey) -> None:
+        self.calls.append(f"typing {thread.chat}")
+        await self._notify()
+
+    async def _called(self, call: str) -> Refused | None:
+        """Play the next failure that does nothing; the one that does something is played afterwards."""
+        self.calls.append(call)
+        if self.gate is not None:
+            await self.gate.wait()
+        refused = self.failures.popleft() if self.failures else self.judge(call.split(" ", 1)[0])
+        if refused is not None and not refused.done:
+            await self._notify()
+            raise refused
+        return refused
+
+    async def _answer(self, refused: Refused | None) -> None:
+        await self._notify()
+        if refused is not None:
+            raise refused
+
+    async def _notify(self) -> None:
+        async with self.changed:
+            self.changed.notify_all()
+
+
+class _View:
+    def __init__(
+        self, channel: MemoryPosts, thread: ThreadKey, key: str, reply_handle: str, native_id: str
+    ) -> None:
+        self._channel = channel
+        self._thread = thread
+        self._key = key
+        self._reply_handle = reply_handle
+        self.native_id = native_id
+
+    async def show(self, outgoing: Outgoing) -> None:
+        part = self._channel.render(outgoing)[0]
+        if self.native_id:
+            await self._channel.edit(self._thread, self.native_id, part)
+            return
+        receipt = await self._channel.post(self._thread, part, key=self._key, reply_handle=self._reply_handle)
+        self.native_id = receipt.native_id
+
+    async def close(self) -> None:
+        return None
+
+
+def inbound_of(event: Mapping[str, Any], channel: str, account: str) -> Inbound | None:
+    """The parser: what a native event says to the bot; None for the bot's own and other bots' words, and for
+    whatever it does not know. Raises nothing."""
+    native_id, chat, author = (event.get(name) for name in ("id", "chat", "from"))
+    if not (_named(native_id) and _named(chat) and _named(author)) or event.get("bot") is not False:
+        return None
+    common: dict[str, Any] = {
+        "message_id": derived_message_id(channel, account, str(native_id)),
+        "native_id": native_id,
+        "thread": ThreadKey(channel=channel, account=account, chat=str(chat)),
+        "author": Author(id=str(author)),
+        "received_at": 1_700_000_000.0,
+        "private": event.get("private") is True,
+    }
+    match event:
+        case {"kind": "press", "data": str(data)} if len(data) <= 100 and data.count(":") == 2:
+            _, handle, place = data.split(":")
+            option = int(place) if place.isdecimal() else -1
+            return ApprovalReply(interaction_id=handle, choice="", option=option, **common)
+        case {"kind": "message", "text": str(text)} if text.strip():
+            addressed = common["private"] or event.get("addressed") is True
+            return InboundMessage(text=text, addressed=addressed, reply_handle=f"to-{native_id}", **common)
+        case {"kind": "voice", "handle": str(handle)}:
+            voice = MediaRef(channel=channel, handle=handle, kind="voice")
+            return InboundMessage(voice=voice, reply_handle=f"to-{native_id}", **common)
+        case _:
+            return None
+
+
+def _named(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= 100
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """`text` in messages of at most CHARS characters, cut after a space where there is one."""
+    while len(text) > CHARS:
+        cut = text.rfind(" ", 0, CHARS) + 1 or CHARS
+        yield text[:cut]
+        text = text[cut:]
+    yield text
