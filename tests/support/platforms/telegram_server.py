@@ -43,7 +43,7 @@ class TelegramServer:
         app.router.add_route("*", "/bot{token}/{method}", self._on_method)
         app.router.add_get("/file/bot{token}/{path:.+}", self._on_file)
         # A poll of a client that went away ends at once, as does a call that is left hanging.
-        self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
+        self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1, access_log=None)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self.port)
         await site.start()

@@ -1,0 +1,1 @@
+"""Telegram: one bot, by polling or by webhook, with python-telegram-bot as the client."""

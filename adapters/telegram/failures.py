@@ -1,0 +1,88 @@
+"""What went wrong with a call to Telegram, understood. Words come from kinds, never from an address."""
+
+from __future__ import annotations
+
+import httpx
+from telegram.error import (
+    BadRequest,
+    ChatMigrated,
+    Conflict,
+    EndPointNotFound,
+    Forbidden,
+    InvalidToken,
+    NetworkError,
+    TelegramError,
+    TimedOut,
+)
+
+from adapters.channel import Failure
+from adapters.telegram.api import FloodWait
+from pipeline.domain.errors import ConfigurationError, InvalidInput
+
+_GONE = ("chat not found", "message to edit not found", "message can't be edited", "message thread not found")
+_FORMAT = ("can't parse", "entit")
+_UNSENT = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.UnsupportedProtocol,
+    ConfigurationError,  # the token could not be read
+)
+_MOST_WORDS = 200
+
+
+def classify(error: Exception) -> Failure:
+    """The failure that `error`, raised by a call that shows something, stands for."""
+    match error:
+        case FloodWait(seconds=seconds):
+            words = f"Telegram asks to wait {seconds:g} s"
+            return Failure(kind="rate_limit", message=words, retry_after_s=seconds)
+        case InvalidToken():
+            return Failure(kind="auth", message="Telegram refuses the token in channels.telegram.token")
+        case ConfigurationError():
+            return Failure(kind="auth", message=str(error))
+        case Forbidden():
+            return Failure(kind="permission", message=f"Telegram does not allow it: {words_of(error)}")
+        case ChatMigrated():
+            return Failure(kind="not_found", message="the group has become a supergroup with another id")
+        case EndPointNotFound():
+            return Failure(kind="invalid", message="this Bot API server does not know the method")
+        case BadRequest():
+            gone = any(words in words_of(error).lower() for words in _GONE)
+            return Failure(
+                kind="not_found" if gone else "invalid", message=f"Telegram refuses it: {words_of(error)}"
+            )
+        case InvalidInput():
+            return Failure(kind="invalid", message=str(error))
+        case NetworkError() | Conflict() | TelegramError() | httpx.HTTPError() | OSError():
+            return _unreachable(error)
+        case _:
+            return Failure(kind="unknown", message=type(error).__name__, maybe_delivered=True)
+
+
+def is_not_modified(error: BadRequest) -> bool:
+    """Telegram says that the message shows this already."""
+    return "message is not modified" in words_of(error).lower()
+
+
+def is_refused_format(error: BadRequest) -> bool:
+    """Telegram does not like the entities; the bare words may pass."""
+    return any(words in words_of(error).lower() for words in _FORMAT)
+
+
+def words_of(error: BaseException) -> str:
+    """Telegram's own description of a refusal, bounded."""
+    return str(error)[:_MOST_WORDS]
+
+
+def _unreachable(error: Exception) -> Failure:
+    unsent = isinstance(error.__cause__ or error, _UNSENT)
+    if unsent:
+        words = "Telegram cannot be reached"
+    elif isinstance(error, TimedOut):
+        words = "Telegram did not answer in time"
+    elif isinstance(error, NetworkError) and error.__cause__ is None:
+        words = "Telegram answered with a server error"
+    else:
+        words = f"the connection to Telegram broke ({type(error.__cause__ or error).__name__})"
+    return Failure(kind="transient", message=words, maybe_delivered=not unsent)

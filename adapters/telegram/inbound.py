@@ -1,0 +1,315 @@
+"""From an update's JSON to the shared vocabulary. Pure, and for anything at all: what is no message, press
+or command of a person gives None, and nothing raises.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from adapters.identity import derived_message_id
+from adapters.telegram.fields import integer, items, mapping, text, units
+from adapters.telegram.media import Media, media_of
+from adapters.telegram.settings import CHANNEL
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import (
+    ApprovalReply,
+    Author,
+    CommandName,
+    Inbound,
+    InboundMessage,
+    SessionCommand,
+    parse_command,
+)
+
+ALLOWED_UPDATES = ("message", "edited_message", "callback_query", "stopped_message_generation")
+STOP_DATA = "stop"
+"""The callback data of a Stop button."""
+
+_MAX_TEXT = 32_768
+_MAX_QUOTE = 2_000
+_MAX_NAME = 200
+_MAX_ENTITIES = 200
+_GENERAL_TOPIC = 1
+_COMMAND_TO = re.compile(r"(/[a-z0-9_]{1,64})(@[a-z0-9_]{1,64}bot)\b", re.IGNORECASE)
+"""A command with the name of the bot that it is for; the names of bots end so."""
+_PRESS = re.compile(r"q:([0-9a-f]{16}):([0-9]{1,2})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParseContext:
+    """What the parser has to know besides the update."""
+
+    account: str
+    bot_id: int
+    bot_username: str
+    received_at: float
+    """Unix seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Origin:
+    """Where an update comes from, and its identity."""
+
+    native_id: str
+    message_id: str
+    thread: ThreadKey
+    author: Author
+    private: bool
+    reply_handle: str = ""
+
+
+def parse_update(update: Mapping[str, Any], context: ParseContext) -> Inbound | None:
+    """The message, command or answer that `update` is, or None."""
+    number = integer(mapping(update).get("update_id"))
+    if number is None or number < 0:
+        return None
+    if "callback_query" in update:
+        return _press(mapping(update["callback_query"]), number, context)
+    if "stopped_message_generation" in update:
+        return _stopped(mapping(update["stopped_message_generation"]), number, context)
+    for kind in ("message", "edited_message"):
+        if kind in update:
+            return _message(mapping(update[kind]), number, context, edited=kind == "edited_message")
+    return None
+
+
+def chat_of(update: Mapping[str, Any]) -> int | None:
+    """The chat whose order the update is part of; None where there is none."""
+    for kind in ("message", "edited_message", "stopped_message_generation"):
+        if kind in update:
+            return integer(mapping(mapping(update[kind]).get("chat")).get("id"))
+    message = mapping(mapping(update.get("callback_query")).get("message"))
+    return integer(mapping(message.get("chat")).get("id"))
+
+
+def _message(
+    message: Mapping[str, Any], number: int, context: ParseContext, *, edited: bool
+) -> InboundMessage | SessionCommand | None:
+    origin = _origin(message, mapping(message.get("from")), number, context)
+    if origin is None or message.get("is_automatic_forward"):
+        return None
+    words = _Words.of(message, context)
+    if words.for_another_bot:
+        return None
+    command = _command(words.bare)
+    if command is not None:
+        return SessionCommand(
+            message_id=origin.message_id,
+            native_id=origin.native_id,
+            thread=origin.thread,
+            author=origin.author,
+            received_at=context.received_at,
+            name=command,
+            private=origin.private,
+            reply_handle=origin.reply_handle,
+        )
+    media = media_of(message)
+    if not words.bare.strip() and media == Media():
+        return None
+    replied = mapping(message.get("reply_to_message"))
+    if "forum_topic_created" in replied:
+        # In a forum every message replies to the one that opened its topic.
+        replied = {}
+    return InboundMessage(
+        message_id=origin.message_id,
+        native_id=origin.native_id,
+        thread=origin.thread,
+        author=origin.author,
+        received_at=context.received_at,
+        text=words.bare,
+        voice=media.voice,
+        attachments=media.attachments,
+        reply_to=_id_text(replied.get("message_id")),
+        addressed=origin.private or words.mentions_bot or _is_by_bot(replied, context),
+        private=origin.private,
+        quoted=_quoted(message, replied),
+        forwarded=any(key in message for key in ("forward_origin", "forward_date", "via_bot")),
+        edited=edited,
+        reply_handle=origin.reply_handle,
+    )
+
+
+def _press(
+    query: Mapping[str, Any], number: int, context: ParseContext
+) -> ApprovalReply | SessionCommand | None:
+    message = mapping(query.get("message"))
+    # Nobody writes in the name of a chat by pressing: the presser is always a person.
+    origin = _origin({**message, "sender_chat": None}, mapping(query.get("from")), number, context)
+    data = text(query.get("data"), most=64)
+    if origin is None:
+        return None
+    if data == STOP_DATA:
+        return _stop(origin, context)
+    match = _PRESS.fullmatch(data)
+    if match is None:
+        return None
+    return ApprovalReply(
+        message_id=origin.message_id,
+        native_id=origin.native_id,
+        thread=origin.thread,
+        author=origin.author,
+        received_at=context.received_at,
+        interaction_id=match[1],
+        choice="",
+        option=int(match[2]),
+        private=origin.private,
+    )
+
+
+def _stopped(stopped: Mapping[str, Any], number: int, context: ParseContext) -> SessionCommand | None:
+    """The Stop button of a streamed preview. Telegram does not say who pressed it: in a private chat it can
+    only have been the one person there."""
+    chat = mapping(stopped.get("chat"))
+    person = {"id": chat.get("id"), "first_name": chat.get("first_name")}
+    message = {"chat": chat, "message_thread_id": stopped.get("message_thread_id"), "is_topic_message": True}
+    origin = _origin(message, person, number, context)
+    return _stop(origin, context) if origin is not None and origin.private else None
+
+
+def _stop(origin: _Origin, context: ParseContext) -> SessionCommand:
+    return SessionCommand(
+        message_id=origin.message_id,
+        native_id=origin.native_id,
+        thread=origin.thread,
+        author=origin.author,
+        received_at=context.received_at,
+        name="stop",
+        private=origin.private,
+        reply_handle=origin.reply_handle,
+    )
+
+
+def _origin(
+    message: Mapping[str, Any], sender: Mapping[str, Any], number: int, context: ParseContext
+) -> _Origin | None:
+    chat = mapping(message.get("chat"))
+    chat_id, kind = integer(chat.get("id")), chat.get("type")
+    if not chat_id or kind not in ("private", "group", "supergroup"):
+        return None
+    author = _author(sender, mapping(message.get("sender_chat")), chat_id)
+    if author is None:
+        return None
+    topic = integer(message.get("message_thread_id")) if message.get("is_topic_message") is True else None
+    native_id = f"u{number}"
+    return _Origin(
+        native_id=native_id,
+        message_id=derived_message_id(CHANNEL, context.account, native_id),
+        thread=ThreadKey(
+            channel=CHANNEL,
+            account=context.account,
+            chat=str(chat_id),
+            topic=None if topic in (None, _GENERAL_TOPIC) else str(topic),
+        ),
+        author=author,
+        private=kind == "private",
+        reply_handle=_id_text(message.get("message_id")) or "",
+    )
+
+
+def _author(sender: Mapping[str, Any], sender_chat: Mapping[str, Any], chat_id: int) -> Author | None:
+    if sender_chat:
+        # An anonymous administrator writes in the group's name and is known by the group's id alone. A
+        # channel's posts, forwarded here or written in its name, are nobody's.
+        if integer(sender_chat.get("id")) != chat_id:
+            return None
+        return Author(id=str(chat_id), name=text(sender_chat.get("title"), most=_MAX_NAME))
+    number = integer(sender.get("id"))
+    if number is None or number <= 0 or sender.get("is_bot"):
+        return None
+    names = (text(sender.get(key), most=_MAX_NAME) for key in ("first_name", "last_name"))
+    name = " ".join(part for part in names if part) or text(sender.get("username"), most=_MAX_NAME)
+    return Author(id=str(number), name=name)
+
+
+def _command(words: str) -> CommandName | None:
+    # Everybody's first message to a bot is /start, with or without the parameter of a link.
+    if words.strip().lower().split(" ", 1)[0] == "/start":
+        return "help"
+    return parse_command(words)
+
+
+def _is_by_bot(replied: Mapping[str, Any], context: ParseContext) -> bool:
+    return integer(mapping(replied.get("from")).get("id")) == context.bot_id
+
+
+def _quoted(message: Mapping[str, Any], replied: Mapping[str, Any]) -> str:
+    for source, key in ((message.get("quote"), "text"), (replied, "text"), (replied, "caption")):
+        words = text(mapping(source).get(key), most=_MAX_QUOTE)
+        if words:
+            return words
+    return ""
+
+
+def _id_text(value: object) -> str | None:
+    number = integer(value)
+    return str(number) if number is not None and number > 0 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Words:
+    """A message's text, and to whom it speaks."""
+
+    bare: str
+    """Without the mention of the bot."""
+    mentions_bot: bool
+    for_another_bot: bool
+    """A command with another bot's name."""
+
+    @classmethod
+    def of(cls, message: Mapping[str, Any], context: ParseContext) -> _Words:
+        key = "text" if message.get("text") else "caption"
+        whole = text(message.get(key), most=_MAX_TEXT)
+        marks = items(message.get("entities" if key == "text" else "caption_entities"), most=_MAX_ENTITIES)
+        name, raw = f"@{context.bot_username}".lower(), units(whole)
+        bare, mentioned = raw, False
+        # From the end, so that the offsets before a cut stay right.
+        for start, end, entity in sorted(_spans(marks, raw), key=lambda span: span[:2], reverse=True):
+            marked = raw[start:end].decode("utf-16-le", "replace").lower()
+            if _is_mention(entity, marked, name, context.bot_id):
+                mentioned = True
+                bare = _cut(bare, start, end)
+        stripped = bare.decode("utf-16-le", "replace").strip() or whole
+        command = _COMMAND_TO.match(stripped)
+        if command is None:
+            return cls(bare=stripped, mentions_bot=mentioned, for_another_bot=False)
+        mine = command[2].lower() == name
+        bare_command = command[1] + stripped[command.end() :]
+        return cls(bare=bare_command, mentions_bot=mentioned or mine, for_another_bot=not mine)
+
+
+def _spans(marks: list[Any], raw: bytes) -> list[tuple[int, int, Mapping[str, Any]]]:
+    """Start and end of each usable entity in bytes."""
+    spans = []
+    last_start = len(raw) + 1
+    for mark in sorted((mapping(mark) for mark in marks), key=_offset, reverse=True):
+        start, length = _offset(mark) * 2, (integer(mark.get("length")) or 0) * 2
+        # One that overlaps a later one would be cut twice.
+        if start >= 0 and length > 0 and start + length <= min(len(raw), last_start):
+            spans.append((start, start + length, mark))
+            if mark.get("type") in ("mention", "text_mention"):
+                last_start = start
+    return spans
+
+
+def _offset(mark: Mapping[str, Any]) -> int:
+    offset = integer(mark.get("offset"))
+    return -1 if offset is None else offset
+
+
+def _is_mention(entity: Mapping[str, Any], marked: str, name: str, bot_id: int) -> bool:
+    if entity.get("type") == "mention":
+        return marked == name
+    return entity.get("type") == "text_mention" and integer(mapping(entity.get("user")).get("id")) == bot_id
+
+
+def _cut(raw: bytes, start: int, end: int) -> bytes:
+    before, after = raw[:start].decode("utf-16-le", "replace"), raw[end:].decode("utf-16-le", "replace")
+    if not before.strip():
+        # "@bot: what is …" speaks to the bot; the colon belongs to the mention.
+        after = after.lstrip(" ,:")
+    elif before.endswith(" "):
+        after = after.removeprefix(" ")
+    return units(before + after)

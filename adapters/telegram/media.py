@@ -1,0 +1,118 @@
+"""Files in messages: which of them are spoken, how they are named, and fetching their bytes again later."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+from telegram.error import BadRequest, TelegramError
+
+from adapters.telegram.api import TelegramApi
+from adapters.telegram.failures import classify, words_of
+from adapters.telegram.fields import integer, items, mapping, seconds, text
+from adapters.telegram.settings import CHANNEL
+from pipeline.domain.errors import MediaUnavailable
+from pipeline.domain.messages import MediaKind, MediaRef
+
+_FILE_ID = re.compile(r"[A-Za-z0-9_-]{1,250}")
+_FILE_PATH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
+_GONE = "Telegram no longer has this file. Please send it again."
+_SPOKEN: tuple[tuple[str, MediaKind], ...] = (("voice", "voice"), ("video_note", "video"), ("audio", "audio"))
+"""In the Bot API's words and in ours: a round video message is a voice note with a face."""
+_ATTACHED: tuple[tuple[str, MediaKind], ...] = (
+    ("animation", "video"),
+    ("video", "video"),
+    ("document", "file"),
+    ("sticker", "image"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Media:
+    """What a message carries besides words."""
+
+    voice: MediaRef | None = None
+    attachments: tuple[MediaRef, ...] = ()
+
+
+def media_of(message: Mapping[str, Any]) -> Media:
+    """The files of a message; nothing where there are none or where they are malformed. Pure."""
+    for field, kind in _SPOKEN:
+        voice = _ref(mapping(message.get(field)), kind)
+        if voice is not None:
+            return Media(voice=voice)
+    sizes = [mapping(size) for size in items(message.get("photo"), most=20)]
+    photo = max(sizes, key=lambda size: integer(size.get("width")) or 0, default={})
+    ref = _ref(photo, "image")
+    if ref is not None:
+        return Media(attachments=(ref,))
+    for field, kind in _ATTACHED:
+        ref = _ref(mapping(message.get(field)), kind)
+        if ref is None:
+            continue
+        if ref.mime.startswith("audio/"):
+            return Media(voice=ref)
+        # An animation also comes as a document, for old clients: the first that fits is all there is.
+        return Media(attachments=(ref,))
+    return Media()
+
+
+async def download(api: TelegramApi, ref: MediaRef, *, max_bytes: int) -> bytes:
+    """The bytes behind `ref`, from the Bot API server and nowhere else. Raises MediaUnavailable."""
+    if ref.channel != CHANNEL or not _FILE_ID.fullmatch(ref.handle):
+        raise MediaUnavailable("This is no file of Telegram's.")
+    try:
+        found = mapping(await api.call("getFile", {"file_id": ref.handle}))
+    except BadRequest as error:
+        raise MediaUnavailable(_too_large() if "too big" in words_of(error) else _GONE) from None
+    except TelegramError as error:
+        raise MediaUnavailable(f"The file cannot be fetched: {classify(error).message}.") from None
+    path = found.get("file_path")
+    if not isinstance(path, str) or not _FILE_PATH.fullmatch(path):
+        raise MediaUnavailable(_GONE)
+    if (integer(found.get("file_size")) or 0) > max_bytes:
+        raise MediaUnavailable(_too_large(max_bytes))
+    try:
+        return await _read(api, path, max_bytes)
+    except httpx.HTTPError as error:
+        raise MediaUnavailable(f"The file cannot be fetched: {classify(error).message}.") from None
+
+
+async def _read(api: TelegramApi, path: str, max_bytes: int) -> bytes:
+    content = bytearray()
+    async with api.file(path) as response:
+        if response.status_code != 200:
+            raise MediaUnavailable(_GONE)
+        async for chunk in response.aiter_bytes():
+            content += chunk
+            if len(content) > max_bytes:
+                raise MediaUnavailable(_too_large(max_bytes))
+    return bytes(content)
+
+
+def _ref(described: Mapping[str, Any], kind: MediaKind) -> MediaRef | None:
+    handle = described.get("file_id")
+    if not isinstance(handle, str) or not _FILE_ID.fullmatch(handle):
+        return None
+    size = integer(described.get("file_size"))
+    mime = text(described.get("mime_type"), most=100)
+    if kind == "file" and mime.startswith(("image/", "video/")):
+        kind = "image" if mime.startswith("image/") else "video"
+    if kind == "file" and mime.startswith("audio/"):
+        kind = "audio"
+    return MediaRef(
+        channel=CHANNEL,
+        handle=handle,
+        mime=mime,
+        size=size if size is not None and size >= 0 else None,
+        duration_s=seconds(described.get("duration")),
+        kind=kind,
+        name=text(described.get("file_name") or described.get("emoji"), most=200),
+    )
+
+
+def _too_large(max_bytes: int = 20 * 1024 * 1024) -> str:
+    return f"The file is larger than {max_bytes / 1_048_576:.3g} MB. Please send a shorter one."

@@ -1,0 +1,95 @@
+"""What is shown, as Bot API fields. Pure: sending is `sending`'s."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from adapters.channel import Outgoing, Part
+from adapters.formatting.overflow import FILE_NAME, MAX_PARTS, as_file
+from adapters.formatting.telegram import TelegramText, telegram_parts
+from adapters.formatting.visible import visible
+from adapters.telegram.inbound import STOP_DATA
+from pipeline.domain.events import ApprovalRequired
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import button_handle
+
+STOP_KEYBOARD: Mapping[str, Any] = {"inline_keyboard": [[{"text": "Stop", "callback_data": STOP_DATA}]]}
+_NO_PREVIEW: Mapping[str, Any] = {"is_disabled": True}
+_MAX_LABEL = 64
+_MAX_OPTIONS = 20
+_ONE_ROW_CHARS = 30
+
+
+def render(outgoing: Outgoing) -> tuple[Part, ...]:
+    """`outgoing` as messages; more than MAX_PARTS become the first one and a file. Buttons on the last."""
+    texts = telegram_parts(outgoing.text, heard=outgoing.heard)
+    if len(texts) > MAX_PARTS and not outgoing.unfinished:
+        whole = Part(body={}, plain=FILE_NAME, file=as_file(outgoing.text), file_name=FILE_NAME)
+        parts = [_part(texts[0]), whole]
+    else:
+        parts = [_part(text) for text in texts]
+    if outgoing.questions:
+        last = parts[-1]
+        body = {**last.body, "reply_markup": _keyboard(outgoing.questions)}
+        parts[-1] = Part(body=body, plain=last.plain, file=last.file, file_name=last.file_name)
+    return tuple(parts)
+
+
+def unformatted(part: Part) -> dict[str, Any]:
+    """The part's fields with nothing in them that Telegram has to parse."""
+    fields = {key: value for key, value in part.body.items() if key != "entities"}
+    return {**fields, "text": part.plain}
+
+
+def place_of(thread: ThreadKey) -> dict[str, Any]:
+    """The fields that say where a message goes. Raises ValueError for a thread that is not Telegram's."""
+    place = {"chat_id": int(thread.chat)}
+    if thread.topic is not None:
+        place["message_thread_id"] = int(thread.topic)
+    return place
+
+
+def reply_fields(thread: ThreadKey, reply_handle: str) -> dict[str, Any]:
+    """In a room an answer points at the message that it answers; in a private chat it is plain to see."""
+    if not reply_handle.isdecimal() or not thread.chat.startswith("-"):
+        return {}
+    target = {"message_id": int(reply_handle), "allow_sending_without_reply": True}
+    return {"reply_parameters": target}
+
+
+def without_question(markup: Mapping[str, Any], data: str) -> dict[str, Any]:
+    """The keyboard without the buttons of the question that the button `data` belongs to."""
+    handle = data.rpartition(":")[0]
+    rows = [
+        [button for button in row if str(button.get("callback_data", "")).rpartition(":")[0] != handle]
+        for row in markup.get("inline_keyboard", ())
+    ]
+    return {"inline_keyboard": [row for row in rows if row]}
+
+
+def _part(text: TelegramText) -> Part:
+    body: dict[str, Any] = {"text": text.text, "link_preview_options": _NO_PREVIEW}
+    if text.entities:
+        body["entities"] = [dict(entity) for entity in text.entities]
+    return Part(body=body, plain=text.plain)
+
+
+def _keyboard(questions: tuple[ApprovalRequired, ...]) -> dict[str, Any]:
+    rows: list[list[dict[str, str]]] = []
+    for question in questions:
+        handle = button_handle(question.interaction_id)
+        buttons = [
+            {"text": _label(option), "callback_data": f"q:{handle}:{index}"}
+            for index, option in enumerate(question.options[:_MAX_OPTIONS])
+        ]
+        if sum(len(button["text"]) for button in buttons) <= _ONE_ROW_CHARS:
+            rows.append(buttons)
+        else:
+            rows.extend([button] for button in buttons)
+    return {"inline_keyboard": rows}
+
+
+def _label(option: str) -> str:
+    shown = " ".join(visible(option).split())
+    return (shown if len(shown) <= _MAX_LABEL else shown[: _MAX_LABEL - 1] + "…") or "…"

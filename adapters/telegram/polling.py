@@ -1,0 +1,152 @@
+"""Receiving by long polling. An update is confirmed, by asking for the next one, only after it is durable.
+
+One poll at a time. Chats of one batch go on at the same time, each in its order; what could not be made
+durable is asked for again, and so is everything behind it, which the gateway then recognises.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from telegram.error import Conflict, InvalidToken, TelegramError
+
+from adapters.telegram.albums import ends_inside_album, lanes
+from adapters.telegram.api import FloodWait, TelegramApi
+from adapters.telegram.failures import classify
+from adapters.telegram.fields import integer
+from adapters.telegram.inbound import ALLOWED_UPDATES
+from adapters.telegram.receiving import Health, Receiver
+from pipeline.domain.clock import Clock
+from pipeline.domain.errors import ConfigurationError
+
+_log = logging.getLogger(__name__)
+
+REFUSED = (
+    "channels.telegram.token: Telegram refuses it; if it was revoked, get the new one from @BotFather "
+    "(/mybots, API Token)"
+)
+_CONFLICT = (
+    "another process receives with this bot's token (409): stop it, or give one of the two another bot; "
+    "trying again meanwhile"
+)
+_BATCH = 100
+_BACKOFF_S = (1.0, 2.0, 5.0, 10.0, 30.0)
+_CONFLICT_BACKOFF_S = (10.0, 20.0, 30.0)
+_ALBUM_WAIT_S = 0.7
+_MOST_ALBUM_WAITS = 4
+
+Update = Mapping[str, Any]
+
+
+class Poller:
+    """Asks for updates until cancelled. Raises ConfigurationError for a token that Telegram refuses."""
+
+    def __init__(self, api: TelegramApi, receiver: Receiver, health: Health, clock: Clock, *, poll_s: int):
+        self._api = api
+        self._receiver = receiver
+        self._health = health
+        self._clock = clock
+        self._poll_s = poll_s
+        self._offset: int | None = None
+        self._durable: set[int] = set()
+        """Updates at or behind the offset that need not be handed over again."""
+
+    async def run(self) -> None:
+        await self._delete_webhook()
+        failures = conflicts = 0
+        while True:
+            try:
+                batch = await self._next_batch()
+            except InvalidToken:
+                raise ConfigurationError(REFUSED) from None
+            except Conflict:
+                await self._pause(_CONFLICT, _CONFLICT_BACKOFF_S, conflicts)
+                conflicts += 1
+                await self._delete_webhook()
+                continue
+            except TelegramError as error:
+                await self._pause(classify(error).message, _BACKOFF_S, failures, error)
+                failures += 1
+                continue
+            self._health.up()
+            conflicts = 0
+            if await self._take(batch):
+                failures = 0
+            else:
+                await self._pause("the gateway could not store a message", _BACKOFF_S, failures)
+                failures += 1
+
+    async def _delete_webhook(self) -> None:
+        """A webhook that somebody set shuts polls out. What waits for it stays."""
+        try:
+            await self._api.call("deleteWebhook", {"drop_pending_updates": False})
+        except InvalidToken:
+            raise ConfigurationError(REFUSED) from None
+        except TelegramError as error:
+            self._health.down(classify(error).message)
+
+    async def _next_batch(self) -> list[Update]:
+        batch = await self._ask(self._poll_s)
+        for _ in range(_MOST_ALBUM_WAITS):
+            if len(batch) >= _BATCH or not ends_inside_album(batch):
+                break
+            # The other pictures are on their way. Nothing is confirmed yet, so they come with these.
+            await self._clock.sleep(_ALBUM_WAIT_S)
+            more = await self._ask(0)
+            if len(more) <= len(batch):
+                break
+            batch = more
+        return batch
+
+    async def _ask(self, wait_s: int) -> list[Update]:
+        params: dict[str, Any] = {"timeout": wait_s, "limit": _BATCH}
+        params["allowed_updates"] = list(ALLOWED_UPDATES)
+        if self._offset is not None:
+            params["offset"] = self._offset
+        answer = await self._api.call("getUpdates", params, wait_s=wait_s)
+        if not isinstance(answer, list):
+            raise TelegramError("getUpdates answered with no list")
+        return [update for update in answer if isinstance(update, dict) and _number(update) >= 0]
+
+    async def _take(self, batch: Sequence[Update]) -> bool:
+        """Hand the batch over and move the offset past what is durable; whether that is all of it."""
+        if not batch:
+            # Everything is confirmed. Telegram may start a new, lower sequence after a quiet week, and an
+            # old offset would confirm those updates unseen.
+            self._offset = None
+            self._durable.clear()
+            return True
+        new = [update for update in batch if _number(update) not in self._durable]
+        async with asyncio.TaskGroup() as group:
+            for lane in lanes(new):
+                group.create_task(self._take_lane(lane))
+        missing = [_number(update) for update in batch if _number(update) not in self._durable]
+        self._offset = min(missing) if missing else max(map(_number, batch)) + 1
+        self._durable = {number for number in self._durable if number >= self._offset}
+        return not missing
+
+    async def _take_lane(self, lane: Sequence[Sequence[Update]]) -> None:
+        for updates in lane:
+            try:
+                await self._receiver.take(updates)
+            except Exception as error:  # noqa: BLE001 - whatever it was: not durable, so asked for again
+                _log.error("an update is not stored: %s", type(error).__name__)
+                return
+            self._durable.update(_number(update) for update in updates)
+
+    async def _pause(
+        self, words: str, backoff_s: Sequence[float], attempt: int, error: TelegramError | None = None
+    ) -> None:
+        if self._health.read().state != "down":
+            _log.warning("nothing is received", extra={"reason": words})
+        self._health.down(words)
+        seconds = backoff_s[min(attempt, len(backoff_s) - 1)]
+        await self._clock.sleep(error.seconds if isinstance(error, FloodWait) else seconds)
+
+
+def _number(update: Update) -> int:
+    number = integer(update.get("update_id"))
+    return -1 if number is None else number

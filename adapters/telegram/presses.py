@@ -1,0 +1,95 @@
+"""A press on one of our buttons, answered where it was pressed: a few words, and the buttons go."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from telegram.error import TelegramError
+
+from adapters.channel import Acceptance
+from adapters.telegram.api import TelegramApi
+from adapters.telegram.failures import classify
+from adapters.telegram.fields import integer, items, mapping, text
+from adapters.telegram.inbound import STOP_DATA
+from adapters.telegram.outbound import without_question
+from adapters.telegram.sending import Sender
+
+_log = logging.getLogger(__name__)
+
+_MAX_WORDS = 200
+_UNKNOWN = "This button does nothing any more."
+_CLOSED = ("no longer open", "no such question", "already been answered", "has expired")
+"""How the gateway says that nobody can press there any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Press:
+    """What answering a press takes."""
+
+    query_id: str
+    data: str
+    chat: int | None
+    message_id: int | None
+    markup: Mapping[str, Any]
+    """The buttons of the message, as Telegram showed them."""
+
+
+def press_of(update: Mapping[str, Any]) -> Press | None:
+    """The press that the update is, or None. Pure."""
+    query = mapping(update.get("callback_query"))
+    query_id = text(query.get("id"), most=100)
+    if not query_id:
+        return None
+    message = mapping(query.get("message"))
+    return Press(
+        query_id=query_id,
+        data=text(query.get("data"), most=64),
+        chat=integer(mapping(message.get("chat")).get("id")),
+        message_id=integer(message.get("message_id")),
+        markup={"inline_keyboard": _rows(message)},
+    )
+
+
+async def answer(api: TelegramApi, sender: Sender, press: Press, acceptance: Acceptance | None) -> None:
+    """Tell the presser what became of it. `acceptance` None: the button is unknown. Never raises but
+    CancelledError: the press itself is durable already, or was refused."""
+    try:
+        words = _words(press, acceptance)[:_MAX_WORDS]
+        await api.call("answerCallbackQuery", {"callback_query_id": press.query_id, "text": words})
+    except TelegramError as error:
+        _log.info("a press was not answered", extra={"reason": classify(error).message})
+    if press.chat is None or press.message_id is None or not _is_over(press, acceptance):
+        return
+    try:
+        await sender.set_buttons(press.chat, press.message_id, without_question(press.markup, press.data))
+    except TelegramError as error:
+        _log.info("buttons were not removed", extra={"reason": classify(error).message})
+
+
+def _words(press: Press, acceptance: Acceptance | None) -> str:
+    if acceptance is None:
+        return _UNKNOWN
+    if acceptance.status == "refused":
+        return acceptance.reason
+    if press.data == STOP_DATA:
+        return "Stopping"
+    for row in press.markup["inline_keyboard"]:
+        for button in row:
+            if button.get("callback_data") == press.data:
+                return text(button.get("text"), most=_MAX_WORDS)
+    return ""
+
+
+def _is_over(press: Press, acceptance: Acceptance | None) -> bool:
+    # The Stop button goes with the preview that it belongs to.
+    if acceptance is None or press.data == STOP_DATA:
+        return False
+    return acceptance.status != "refused" or any(words in acceptance.reason.lower() for words in _CLOSED)
+
+
+def _rows(message: Mapping[str, Any]) -> list[list[Mapping[str, Any]]]:
+    rows = items(mapping(message.get("reply_markup")).get("inline_keyboard"), most=100)
+    return [[mapping(button) for button in items(row, most=8)] for row in rows]

@@ -1,0 +1,101 @@
+"""From updates to the gateway: parsed, made durable by `on_inbound`, presses answered. Where updates come
+from is `polling`'s and `webhook`'s business, and so is telling Telegram that they arrived.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from adapters.channel import Acceptance, ChannelHealth, OnInbound
+from adapters.telegram.albums import merged
+from adapters.telegram.api import TelegramApi
+from adapters.telegram.inbound import ParseContext, parse_update
+from adapters.telegram.presses import answer, press_of
+from adapters.telegram.sending import Sender
+from pipeline.domain.clock import Clock
+from pipeline.domain.errors import InvalidInput
+from pipeline.domain.messages import Inbound, InboundMessage
+
+_log = logging.getLogger(__name__)
+
+
+class Health:
+    """How the receive path is."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._now = ChannelHealth(state="starting")
+
+    def read(self) -> ChannelHealth:
+        return self._now
+
+    def starting(self) -> None:
+        """Nothing heard yet."""
+        self._now = ChannelHealth(state="starting", received_at=self._now.received_at)
+
+    def up(self, detail: str = "") -> None:
+        """Telegram has just answered, or spoken."""
+        self._now = ChannelHealth(state="up", detail=detail, received_at=self._clock.monotonic())
+
+    def down(self, detail: str) -> None:
+        """Nothing can arrive, and why."""
+        self._now = ChannelHealth(state="down", detail=detail, received_at=self._now.received_at)
+
+
+class Receiver:
+    """Hands updates to the gateway. `tasks` takes the answers to presses, which nobody waits for."""
+
+    def __init__(
+        self,
+        *,
+        api: TelegramApi,
+        sender: Sender,
+        clock: Clock,
+        account: str,
+        bot: tuple[int, str],
+        on_inbound: OnInbound,
+        tasks: asyncio.TaskGroup,
+    ) -> None:
+        self._api = api
+        self._sender = sender
+        self._clock = clock
+        self._account = account
+        self._bot = bot
+        self._on_inbound = on_inbound
+        self._tasks = tasks
+
+    async def take(self, updates: Sequence[Mapping[str, Any]]) -> None:
+        """Make one update durable, or the parts of one album together. Raises what `on_inbound` raised:
+        then Telegram must not be told that it arrived."""
+        items = [item for item in (self._parsed(update) for update in updates) if item is not None]
+        press = press_of(updates[0])
+        acceptance = None
+        for item in _together(items):
+            acceptance = await self._accept(item)
+        if press is not None:
+            self._tasks.create_task(answer(self._api, self._sender, press, acceptance))
+
+    def _parsed(self, update: Mapping[str, Any]) -> Inbound | None:
+        number, username = self._bot
+        context = ParseContext(
+            account=self._account, bot_id=number, bot_username=username, received_at=self._clock.now()
+        )
+        return parse_update(update, context)
+
+    async def _accept(self, item: Inbound) -> Acceptance | None:
+        try:
+            return await self._on_inbound(item)
+        except InvalidInput:
+            # It would be refused for ever, and everything behind it would wait.
+            _log.exception("an update was dropped", extra={"native_id": item.native_id})
+            return None
+
+
+def _together(items: Sequence[Inbound]) -> Sequence[Inbound]:
+    messages = [item for item in items if isinstance(item, InboundMessage)]
+    if len(messages) < 2 or len(messages) < len(items):
+        return items
+    return [merged(messages)]

@@ -1,0 +1,83 @@
+"""Calls that show something: one attempt each, and once more without formatting where Telegram refuses it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from telegram import InputFile
+from telegram.error import BadRequest, TelegramError
+
+from adapters.channel import Part
+from adapters.telegram.api import TelegramApi
+from adapters.telegram.failures import is_not_modified, is_refused_format
+from adapters.telegram.fields import integer, mapping
+from adapters.telegram.outbound import place_of, reply_fields, unformatted
+from pipeline.domain.errors import InvalidInput
+from pipeline.domain.ids import ThreadKey
+
+
+class Sender:
+    """Shows parts in chats. Raises TelegramError, and InvalidInput for what can never be shown."""
+
+    def __init__(self, api: TelegramApi) -> None:
+        self._api = api
+
+    async def post(self, thread: ThreadKey, part: Part, *, reply_handle: str = "") -> str:
+        """A new message; its id."""
+        fields = {**_place(thread), **reply_fields(thread, reply_handle)}
+        if part.file is not None:
+            upload = InputFile(part.file, filename=part.file_name)
+            shown = await self._api.call("sendDocument", {**part.body, **fields, "document": upload})
+        else:
+            shown = await self._show("sendMessage", part, fields)
+        number = integer(mapping(shown).get("message_id"))
+        if number is None:
+            # Delivered, as far as anybody can tell; without the id nothing can be done with it later.
+            raise TelegramError("Telegram confirmed a message without saying its id")
+        return str(number)
+
+    async def edit(self, thread: ThreadKey, native_id: str, part: Part) -> None:
+        """Make a message of ours show `part`; showing it already is as good."""
+        if part.file is not None or not native_id.isdecimal():
+            raise InvalidInput(f"telegram: message {native_id!a} cannot become this part by an edit")
+        fields = {"chat_id": _place(thread)["chat_id"], "message_id": int(native_id)}
+        try:
+            await self._show("editMessageText", part, fields)
+        except BadRequest as error:
+            if not is_not_modified(error):
+                raise
+
+    async def draft(self, thread: ThreadKey, draft_id: int, part: Part) -> None:
+        """Show a preview that vanishes by itself after 30 seconds, with a Stop button. Private chats only."""
+        body = {key: part.body[key] for key in ("text", "entities") if key in part.body}
+        fields = {**_place(thread), "draft_id": draft_id, "can_stop": True}
+        await self._show("sendMessageDraft", Part(body=body, plain=part.plain), fields)
+
+    async def typing(self, thread: ThreadKey) -> None:
+        """Show that the bot is at work."""
+        await self._api.call("sendChatAction", {**_place(thread), "action": "typing"})
+
+    async def set_buttons(self, chat: int, message_id: int, markup: Mapping[str, Any]) -> None:
+        """Replace the buttons below a message; an empty keyboard removes them."""
+        fields = {"chat_id": chat, "message_id": message_id, "reply_markup": dict(markup)}
+        try:
+            await self._api.call("editMessageReplyMarkup", fields)
+        except BadRequest as error:
+            if not is_not_modified(error):
+                raise
+
+    async def _show(self, method: str, part: Part, fields: Mapping[str, Any]) -> Any:
+        try:
+            return await self._api.call(method, {**part.body, **fields})
+        except BadRequest as error:
+            if not is_refused_format(error):
+                raise
+        return await self._api.call(method, {**unformatted(part), **fields})
+
+
+def _place(thread: ThreadKey) -> dict[str, Any]:
+    try:
+        return place_of(thread)
+    except ValueError:
+        raise InvalidInput(f"telegram: {thread.encode()} is no chat of Telegram's") from None

@@ -1,0 +1,85 @@
+"""What the Telegram channel needs to be told. Values only: the gateway's configuration fills them in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import urlsplit
+
+from adapters.channel import RateLimits
+from pipeline.domain.errors import ConfigurationError
+
+CHANNEL = "telegram"
+PUBLIC_API = "https://api.telegram.org"
+DEFAULT_RATES = RateLimits(
+    chat_per_s=1.0, chat_burst=3, room_per_minute=20.0, account_per_s=30.0, edit_interval_s=1.1
+)
+"""One message a second in a chat, twenty a minute in a group, thirty a second in all: the Bot API's FAQ, "My
+bot is hitting limits". The exact limits are unpublished; a `retry_after` is obeyed whatever stands here."""
+
+_TOKEN = re.compile(r"[0-9]{3,20}:[A-Za-z0-9_-]{20,100}")
+_SECRET = re.compile(r"[A-Za-z0-9_-]{16,256}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelegramSettings:
+    """The Telegram channel's settings. The callables are asked anew at each use."""
+
+    token: Callable[[], str]
+    """The bot's token, as @BotFather gave it."""
+    account: str = "main"
+    api_base: str | None = None
+    """Another Bot API server than Telegram's own, for example `http://127.0.0.1:8081`."""
+    mode: Literal["polling", "webhook"] = "polling"
+    webhook_url: str | None = None
+    """The public address that Telegram posts to; its path is the route's."""
+    webhook_secret: Callable[[], str] | None = None
+    replies: Literal["edit", "plain"] = "edit"
+    """`edit`: a recorded placeholder becomes the answer. `plain`: the answer is simply posted."""
+    previews: bool = True
+    """Show the answer while it is being written."""
+    rates: RateLimits | None = None
+    poll_s: int = 25
+    """How long one poll waits for news."""
+
+    def __post_init__(self) -> None:
+        if self.mode == "webhook":
+            if not self.webhook_url or not urlsplit(self.webhook_url).netloc:
+                raise ConfigurationError(
+                    "channels.telegram.webhook_url: in webhook mode give the public https address that "
+                    "Telegram shall post to"
+                )
+            if self.webhook_secret is None:
+                raise ConfigurationError(
+                    "channels.telegram.webhook_secret: in webhook mode a secret is needed, or anybody could "
+                    "post messages"
+                )
+
+    @property
+    def server(self) -> str:
+        """The Bot API server's address, without a slash at its end."""
+        return (self.api_base or PUBLIC_API).rstrip("/")
+
+    @property
+    def webhook_path(self) -> str:
+        """The path that the gateway's server listens on."""
+        return urlsplit(self.webhook_url or "").path or "/"
+
+    def checked_token(self) -> None:
+        """Raise ConfigurationError unless the token looks like one. Never says what it is."""
+        if not _TOKEN.fullmatch(self.token()):
+            raise ConfigurationError(
+                "channels.telegram.token does not look like a bot token (digits, a colon, some 35 "
+                "characters): copy it again from @BotFather"
+            )
+
+    def secret(self) -> str:
+        """The webhook's secret of this moment. Raises ConfigurationError where it would protect nothing."""
+        secret = self.webhook_secret() if self.webhook_secret is not None else ""
+        if not _SECRET.fullmatch(secret):
+            raise ConfigurationError(
+                "channels.telegram.webhook_secret must be 16 to 256 of the characters A-Z a-z 0-9 _ and -"
+            )
+        return secret

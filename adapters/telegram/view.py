@@ -1,0 +1,151 @@
+"""Previews of one answer: a streamed draft in private chats, a message that is edited everywhere else."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from dataclasses import replace
+
+from telegram.error import BadRequest, EndPointNotFound, TelegramError
+
+from adapters.channel import Outgoing, Part
+from adapters.telegram.failures import classify
+from adapters.telegram.outbound import STOP_KEYBOARD, render
+from adapters.telegram.sending import Sender
+from pipeline.domain.clock import Clock
+from pipeline.domain.ids import ThreadKey
+
+_log = logging.getLogger(__name__)
+
+_RENEW_AFTER_S = 20.0
+"""Telegram shows a draft for 30 seconds."""
+_LOOK_EVERY_S = 5.0
+_LONGEST_DRAFT_S = 600.0
+"""A view that nobody closed is not renewed for ever."""
+
+
+class EditedView:
+    """A message in the chat that shows the newest text, with a Stop button. The final answer edits it."""
+
+    def __init__(self, sender: Sender, thread: ThreadKey, *, reply_handle: str, native_id: str) -> None:
+        self._sender = sender
+        self._thread = thread
+        self._reply_handle = reply_handle
+        self._native_id = native_id
+        self._shown: Part | None = None
+
+    @property
+    def native_id(self) -> str:
+        return self._native_id
+
+    async def show(self, outgoing: Outgoing) -> None:
+        # The first message of several stays the first: what is further on comes with the final answer.
+        first = render(outgoing)[0]
+        part = replace(first, body={**first.body, "reply_markup": STOP_KEYBOARD})
+        if part == self._shown:
+            return
+        if self._native_id:
+            await self._sender.edit(self._thread, self._native_id, part)
+        else:
+            self._native_id = await self._sender.post(self._thread, part, reply_handle=self._reply_handle)
+        self._shown = part
+
+    async def close(self) -> None:
+        return
+
+
+class Drafts:
+    """Streams drafts, and shows those that wait for news again before they vanish."""
+
+    def __init__(self, sender: Sender, clock: Clock) -> None:
+        self._sender = sender
+        self._clock = clock
+        self._open: set[DraftView] = set()
+        self.supported = True
+        """False once the Bot API server has said that it knows no drafts."""
+
+    def view(self, thread: ThreadKey, key: str) -> DraftView:
+        """A view for the answer under `key`; the same key gives the same draft."""
+        return DraftView(self, thread, draft_id_of(key))
+
+    async def renew(self) -> None:
+        """Keep waiting drafts on the screen; until cancelled."""
+        while True:
+            await self._clock.sleep(_LOOK_EVERY_S)
+            now = self._clock.monotonic()
+            for view in tuple(self._open):
+                if now - view.begun_at > _LONGEST_DRAFT_S:
+                    self._open.discard(view)
+                elif now - view.shown_at > _RENEW_AFTER_S:
+                    await view.show_again()
+
+    def opened(self, view: DraftView) -> None:
+        """Renew this one from now on."""
+        self._open.add(view)
+
+    def closed(self, view: DraftView) -> None:
+        """Let this one vanish."""
+        self._open.discard(view)
+
+    async def send(self, thread: ThreadKey, draft_id: int, part: Part) -> float:
+        """Show a draft; when, by the monotonic clock."""
+        try:
+            await self._sender.draft(thread, draft_id, part)
+        except EndPointNotFound:
+            self.supported = False
+            raise
+        return self._clock.monotonic()
+
+
+class DraftView:
+    """A preview in a private chat that is no message: it vanishes when the answer comes."""
+
+    native_id = ""
+
+    def __init__(self, drafts: Drafts, thread: ThreadKey, draft_id: int) -> None:
+        self._drafts = drafts
+        self._thread = thread
+        self._draft_id = draft_id
+        self._shown: Part | None = None
+        self._sending = asyncio.Lock()
+        self._closed = False
+        self.begun_at = 0.0
+        self.shown_at = 0.0
+
+    async def show(self, outgoing: Outgoing) -> None:
+        # The newest words are at the end; an answer that needs several messages shows its last one.
+        part = render(outgoing)[-1]
+        async with self._sending:
+            if part == self._shown:
+                return
+            self.shown_at = await self._drafts.send(self._thread, self._draft_id, part)
+            if self._shown is None:
+                self.begun_at = self.shown_at
+                self._drafts.opened(self)
+            self._shown = part
+
+    async def show_again(self) -> None:
+        """Renew what is shown. Not worth an error: the next news shows it anyway."""
+        if self._shown is None or self._sending.locked():
+            return
+        async with self._sending:
+            if self._closed:
+                return
+            try:
+                self.shown_at = await self._drafts.send(self._thread, self._draft_id, self._shown)
+            except TelegramError as error:
+                _log.info("a preview was not renewed", extra={"reason": classify(error).message})
+                if isinstance(error, BadRequest | EndPointNotFound):
+                    self._drafts.closed(self)
+
+    async def close(self) -> None:
+        self._drafts.closed(self)
+        # After a renewal that is under way: one that came after the answer would show above it again.
+        async with self._sending:
+            self._closed = True
+
+
+def draft_id_of(key: str) -> int:
+    """A draft's number, made from the answer's key: never zero, and the same for every attempt."""
+    return int.from_bytes(hashlib.sha256(key.encode()).digest()[:4], "big") % (2**31 - 1) + 1

@@ -1,0 +1,250 @@
+"""Receiving by polling: what is durable is confirmed, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+import aiohttp
+import pytest
+
+from adapters.channel import Acceptance
+from adapters.telegram.adapter import TelegramAdapter
+from adapters.telegram.settings import TelegramSettings
+from pipeline.domain.clock import ManualClock, SystemClock
+from pipeline.domain.errors import ConfigurationError, InvalidInput, StorageError
+from pipeline.domain.messages import Inbound, InboundMessage
+from tests.adapters.telegram.harness import idle, running, settings_for, turning
+from tests.support.platforms.platform import Fault
+from tests.support.platforms.telegram import FakeTelegram
+
+
+def refusing(should_fail: Callable[[Inbound], bool]) -> Callable[[Inbound], Acceptance]:
+    def answer(item: Inbound) -> Acceptance:
+        if should_fail(item):
+            raise StorageError("the disk is full")
+        return Acceptance(status="accepted", message_id=item.message_id)
+
+    return answer
+
+
+async def test_a_message_reaches_the_inbox_and_is_confirmed() -> None:
+    async with running() as walk:
+        await walk.fake.say(walk.place, walk.ann, "hello")
+        await walk.fake.until(lambda: walk.fake.unacknowledged() == 0)
+        (item,) = walk.inbox.items
+        assert isinstance(item, InboundMessage)
+        assert (item.text, item.author.id, item.thread) == ("hello", walk.ann.id, walk.thread())
+        assert item.private
+        assert item.addressed
+        assert walk.adapter.health().state == "up"
+        assert walk.adapter.health().received_at is not None
+
+
+async def test_what_waited_before_the_start_is_not_dropped() -> None:
+    async with idle() as walk:
+        walk.fake.state.updates.webhook = {"url": "https://old.example", "secret": ""}
+        for text in ("one", "two", "three"):
+            await walk.fake.say(walk.place, walk.ann, text)
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(walk.adapter.run(walk.inbox))
+            await walk.fake.until(lambda: walk.fake.unacknowledged() == 0 or task.done())
+            task.cancel()
+        assert walk.inbox.texts == ["one", "two", "three"]
+
+
+async def test_nothing_is_confirmed_before_the_inbox_has_it() -> None:
+    gate, inside = asyncio.Event(), asyncio.Event()
+
+    async def slow(item: Inbound) -> Acceptance:
+        inside.set()
+        await gate.wait()
+        return Acceptance(status="accepted", message_id=item.message_id)
+
+    async with idle() as walk, asyncio.TaskGroup() as group:
+        task = group.create_task(walk.adapter.run(slow))
+        await walk.fake.say(walk.place, walk.ann, "hello")
+        await inside.wait()
+        assert walk.fake.unacknowledged() == 1
+        gate.set()
+        await walk.fake.until(lambda: walk.fake.unacknowledged() == 0)
+        task.cancel()
+
+
+async def test_a_failed_write_is_asked_for_again_in_order_while_other_chats_go_on() -> None:
+    failures = iter([True, True, False])
+    clock = ManualClock()
+    async with idle(clock=clock) as walk, asyncio.TaskGroup() as group:
+        bob = walk.fake.person("Bob")
+        walk.inbox.answers = refusing(
+            lambda item: isinstance(item, InboundMessage) and item.text == "first" and next(failures, False)
+        )
+        await walk.fake.say(walk.place, walk.ann, "first")
+        await walk.fake.say(walk.place, walk.ann, "second")
+        await walk.fake.say(walk.fake.private_chat(bob), bob, "bob's")
+        task = group.create_task(walk.adapter.run(walk.inbox))
+        await turning(clock, walk.fake, lambda: walk.adapter.health().state == "down", step_s=0)
+        assert walk.inbox.texts == ["bob's"]
+        assert walk.fake.unacknowledged() == 3
+        await turning(clock, walk.fake, lambda: walk.fake.unacknowledged() == 0)
+        assert walk.inbox.texts == ["bob's", "first", "second"]
+        task.cancel()
+
+
+async def test_an_update_that_can_never_be_stored_holds_nobody_up() -> None:
+    def answer(item: Inbound) -> Acceptance:
+        if isinstance(item, InboundMessage) and item.text == "bad":
+            raise InvalidInput("no")
+        return Acceptance(status="accepted", message_id=item.message_id)
+
+    async with running() as walk:
+        walk.inbox.answers = answer
+        await walk.fake.say(walk.place, walk.ann, "bad")
+        await walk.fake.say(walk.place, walk.ann, "good")
+        await walk.fake.until(lambda: walk.fake.unacknowledged() == 0)
+        assert walk.inbox.texts == ["good"]
+
+
+async def test_a_redelivered_update_has_the_same_identity() -> None:
+    async with running() as walk:
+        walk.fake.faults.duplicate_share = 1.0
+        await walk.fake.say(walk.place, walk.ann, "twice")
+        await walk.arrived(2)
+        first, second = walk.inbox.items
+        assert (first.native_id, first.message_id) == (second.native_id, second.message_id)
+
+
+async def test_a_second_process_is_named_in_words_and_polling_goes_on() -> None:
+    clock = ManualClock()
+    async with idle(clock=clock) as walk, asyncio.TaskGroup() as group, aiohttp.ClientSession() as session:
+        url = f"{walk.fake.api_base}/bot{walk.fake.token}/getUpdates"
+        rival = group.create_task(session.post(url, json={"timeout": 50}))
+        await walk.fake.until(lambda: walk.fake.state.updates.polling)
+        task = group.create_task(walk.adapter.run(walk.inbox))
+        await turning(clock, walk.fake, lambda: walk.adapter.health().state == "down", step_s=0)
+        assert "409" in walk.adapter.health().detail
+        asked = sum(call.method == "getUpdates" for call in walk.fake.calls)
+        await clock.advance(9.0)
+        assert sum(call.method == "getUpdates" for call in walk.fake.calls) == asked
+        rival.cancel()
+        await turning(clock, walk.fake, lambda: walk.fake.state.updates.polling)
+        await walk.fake.say(walk.place, walk.ann, "still here")
+        await walk.arrived(1)
+        assert walk.adapter.health().state == "up"
+        task.cancel()
+
+
+async def test_an_album_becomes_one_message() -> None:
+    clock = ManualClock()
+    async with idle(clock=clock) as walk, asyncio.TaskGroup() as group:
+
+        def photo(number: int, caption: str) -> None:
+            message = {
+                "message_id": number,
+                "date": 1,
+                "chat": {"id": int(walk.ann.id), "type": "private"},
+                "from": walk.fake.state.users[int(walk.ann.id)],
+                "media_group_id": "77",
+                "photo": [{"file_id": f"photo{number}", "width": 90, "height": 90}],
+                "caption": caption,
+            }
+            walk.fake.push("message", message)
+
+        photo(1, "the trip")
+        task = group.create_task(walk.adapter.run(walk.inbox))
+        await walk.fake.until(lambda: any(call.method == "getUpdates" for call in walk.fake.calls))
+        photo(2, "")
+        photo(3, "")
+        await turning(clock, walk.fake, lambda: walk.fake.unacknowledged() == 0)
+        (item,) = walk.inbox.items
+        assert isinstance(item, InboundMessage)
+        assert item.text == "the trip"
+        assert [ref.handle for ref in item.attachments] == ["photo1", "photo2", "photo3"]
+        task.cancel()
+
+
+@pytest.mark.parametrize("token", ["", "nonsense", "123:short", "abc:" + "x" * 35])
+async def test_a_token_that_is_none_is_refused_without_a_call(token: str) -> None:
+    async with FakeTelegram() as fake:
+        settings = TelegramSettings(token=lambda: token, api_base=fake.api_base)
+        with pytest.raises(ConfigurationError, match=r"channels\.telegram\.token"):
+            await TelegramAdapter(settings, SystemClock()).run(lambda item: None)  # type: ignore[arg-type,return-value]  # never called
+        assert fake.calls == []
+
+
+async def test_a_refused_token_is_named_and_never_said(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with running() as walk:
+        wrong = "7770001:" + "w" * 35
+        adapter = TelegramAdapter(
+            TelegramSettings(token=lambda: wrong, api_base=walk.fake.api_base), SystemClock()
+        )
+        with pytest.raises(ConfigurationError, match="BotFather") as caught:
+            await adapter.run(walk.inbox)
+        assert wrong not in str(caught.value)
+        assert adapter.health().state == "down"
+        await walk.fake.say(walk.place, walk.ann, "hello")
+        await walk.arrived(1)
+    assert wrong not in caplog.text
+    assert walk.fake.token not in caplog.text
+    assert "getUpdates" in caplog.text
+
+
+async def test_a_token_that_is_revoked_while_polling_ends_the_channel() -> None:
+    async with FakeTelegram() as fake:
+        token = fake.token
+        settings = TelegramSettings(token=lambda: token, api_base=fake.api_base)
+        adapter = TelegramAdapter(settings, SystemClock())
+        async with asyncio.TaskGroup() as group:
+            group.create_task(fake.until(lambda: fake.state.updates.polling)).add_done_callback(
+                lambda _: _revoke(fake)
+            )
+            with pytest.raises(ConfigurationError, match="BotFather"):
+                await _run(adapter)
+
+
+async def test_cancelling_leaves_no_task_behind() -> None:
+    before = asyncio.all_tasks()
+    async with running() as walk:
+        await walk.fake.say(walk.place, walk.ann, "hello")
+        await walk.arrived(1)
+    assert walk.adapter.health().state == "down"
+    assert asyncio.all_tasks() - before == set()
+
+
+async def test_a_server_error_is_waited_out() -> None:
+    clock = ManualClock()
+    async with idle(clock=clock) as walk, asyncio.TaskGroup() as group:
+        walk.fake.faults.script.append(Fault(method="deleteWebhook", kind="error_before"))
+        task = group.create_task(walk.adapter.run(walk.inbox))
+        await turning(clock, walk.fake, lambda: walk.fake.state.updates.polling)
+        await walk.fake.say(walk.place, walk.ann, "hello")
+        await walk.arrived(1)
+        task.cancel()
+
+
+async def test_the_menu_of_commands_is_set() -> None:
+    async with running() as walk:
+        await walk.fake.until(lambda: bool(walk.fake.state.commands))
+        assert [one["command"] for one in walk.fake.state.commands] == ["stop", "new", "help"]
+
+
+def _revoke(fake: FakeTelegram) -> None:
+    fake.state.token = "1:revoked"
+    fake.push("message", {})
+
+
+async def _run(adapter: TelegramAdapter) -> None:
+    async def never_asked(item: Inbound) -> Acceptance:
+        raise AssertionError(item)
+
+    await adapter.run(never_asked)
+
+
+def test_settings_name_what_is_missing_for_a_webhook() -> None:
+    fake = FakeTelegram()
+    with pytest.raises(ConfigurationError, match="webhook_url"):
+        settings_for(fake, mode="webhook")
+    with pytest.raises(ConfigurationError, match="webhook_secret"):
+        settings_for(fake, mode="webhook", webhook_url="https://bot.example/telegram")
