@@ -18,7 +18,7 @@ from adapters.formatting.split import split
 
 NOTHING = "…"
 _ALWAYS = re.compile(r"[\\*_~`|\[\]<]")
-_MENTION = re.compile(r"@(?=everyone|here|[!&]?\d{15})")
+_MENTION = re.compile(r"@(?=everyone|here)|(?<=<)@(?=[!&]?\d)")
 _EMOJI = re.compile(r":(?=[\w+-]+:)|:(?=//)")
 _OPENING = re.compile(r"(\s*)(?:(?=[#>+-])|(\d{1,10})(?=[.)]))")
 _TICKS = re.compile(r"`(?=`)")
