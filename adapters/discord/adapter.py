@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
 
 from adapters.channel import (
     ChannelCapabilities,
@@ -15,7 +15,6 @@ from adapters.channel import (
     OnInbound,
     Outgoing,
     Part,
-    RateLimits,
     Receipt,
     Timeline,
 )
@@ -26,20 +25,18 @@ from adapters.discord.gateway import GatewayClient
 from adapters.discord.inbound import Context, parse_event
 from adapters.discord.interactions import SLASH_COMMANDS, Interaction
 from adapters.discord.lanes import Job, Lanes
-from adapters.discord.outbound import TEXT_CHARS, nonce_of, render, shows
+from adapters.discord.outbound import TEXT_CHARS, as_plain, nonce_of, render, shows
 from adapters.discord.payload import leading_snowflake, mapping, snowflake, snowflake_at
 from adapters.discord.rest import Rest
-from adapters.discord.settings import CHANNEL, DiscordSettings
+from adapters.discord.sdk import discord
+from adapters.discord.settings import CHANNEL, DEFAULT_RATES, DiscordSettings
 from adapters.discord.view import EditView
 from pipeline.domain.clock import Clock
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import ApprovalReply, Inbound, MediaRef, SessionCommand
 
 _log = logging.getLogger(__name__)
-
-RATES = RateLimits(chat_per_s=0.9, chat_burst=2, account_per_s=40.0, edit_interval_s=1.2)
-"""Discord's documentation: 50 calls a second of one bot; the buckets of a chat are told by headers only, and
-were five posts and five edits in five seconds when this was written. What is above them discord.py delays."""
+T = TypeVar("T")
 
 GUARANTEE = (
     "each answer is shown once: Discord takes a repeated post under the same nonce for the earlier one for "
@@ -47,6 +44,7 @@ GUARANTEE = (
     "fetched for a day back in every chat that it knows"
 )
 _KNOWN_CHATS = 200
+_REFUSED = 400
 _TYPING_S = 9.0
 _SILENCE_S = 120.0
 _LOOK_BEFORE_S = 60.0
@@ -95,7 +93,7 @@ class DiscordAdapter:
             resolution="nonce",
             typing_s=_TYPING_S,
             silence_limit_s=_SILENCE_S,
-            rates=self._settings.rates or RATES,
+            rates=self._settings.rates or DEFAULT_RATES,
             guarantee=GUARANTEE,
         )
 
@@ -210,19 +208,31 @@ class DiscordAdapter:
         return render(outgoing)
 
     async def post(self, thread: ThreadKey, part: Part, *, key: str, reply_handle: str = "") -> Receipt:
-        body = {**part.body, "nonce": nonce_of(key), "enforce_nonce": True}
+        fields: dict[str, Any] = {"nonce": nonce_of(key), "enforce_nonce": True}
         if reply_handle:
-            body["message_reference"] = {"message_id": reply_handle, "fail_if_not_exists": False}
-        message = await self._rest.create_message(thread.chat, body, file=part.file, file_name=part.file_name)
-        native_id = str(message.get("id", ""))
-        if not shows(message, part):
+            fields["message_reference"] = {"message_id": reply_handle, "fail_if_not_exists": False}
+
+        async def once(shown: Part) -> tuple[str, bool]:
+            body = {**shown.body, **fields}
+            message = await self._rest.create_message(
+                thread.chat, body, file=shown.file, file_name=shown.file_name
+            )
+            return str(message.get("id", "")), shows(message, shown)
+
+        native_id, as_wanted = await _plain_if_refused(once, part)
+        if not as_wanted:
             # The nonce found what an earlier process had posted under this key: the preview.
             return await self.edit(thread, native_id, part)
         return Receipt(native_id=native_id)
 
     async def edit(self, thread: ThreadKey, native_id: str, part: Part) -> Receipt:
-        body = part.body if part.file is not None else {**part.body, "attachments": []}
-        await self._rest.edit_message(thread.chat, native_id, body, file=part.file, file_name=part.file_name)
+        async def once(shown: Part) -> None:
+            body = shown.body if shown.file is not None else {**shown.body, "attachments": []}
+            await self._rest.edit_message(
+                thread.chat, native_id, body, file=shown.file, file_name=shown.file_name
+            )
+
+        await _plain_if_refused(once, part)
         return Receipt(native_id=native_id)
 
     async def find(self, thread: ThreadKey, part: Part, *, key: str, since: float) -> Receipt | None:  # noqa: ARG002 - Discord keeps no keys
@@ -230,7 +240,8 @@ class DiscordAdapter:
         for _ in range(_LOOK_PAGES):
             page = await self._rest.messages_after(thread.chat, after, limit=_PAGE)
             for message in page:
-                if mapping(message.get("author")).get("id") == self._bot_id and shows(message, part):
+                mine = mapping(message.get("author")).get("id") == self._bot_id
+                if mine and (shows(message, part) or shows(message, as_plain(part))):
                     return Receipt(native_id=str(message["id"]))
             if len(page) < _PAGE:
                 return None
@@ -251,6 +262,16 @@ class DiscordAdapter:
 
     async def typing(self, thread: ThreadKey) -> None:
         await self._rest.typing(thread.chat)
+
+
+async def _plain_if_refused(attempt: Callable[[Part], Awaitable[T]], part: Part) -> T:
+    """The attempt at `part`; after Discord refused its form, one more without formatting."""
+    try:
+        return await attempt(part)
+    except discord.HTTPException as error:
+        if error.status != _REFUSED or part.plain == part.body.get("content"):
+            raise
+    return await attempt(as_plain(part))
 
 
 class _Ended(Exception):

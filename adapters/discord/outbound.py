@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -52,6 +53,11 @@ def plain_body(content: str, rows: Sequence[Mapping[str, Any]] = ()) -> dict[str
         "allowed_mentions": dict(NO_MENTIONS),
         "flags": _SUPPRESS_EMBEDS,
     }
+
+
+def as_plain(part: Part) -> Part:
+    """The same without formatting."""
+    return replace(part, body={**part.body, "content": part.plain})
 
 
 def nonce_of(key: str) -> str:

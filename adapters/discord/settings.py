@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from adapters.channel import RateLimits
 
 CHANNEL = "discord"
+DEFAULT_RATES = RateLimits(chat_per_s=0.9, chat_burst=2, account_per_s=40.0, edit_interval_s=1.2)
+"""Discord's documentation: 50 calls a second of one bot. The buckets of a chat are told by headers alone;
+posts and edits are counted apart, about five in five seconds each. discord.py delays what exceeds them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +25,7 @@ class DiscordSettings:
     gateway_url: str | None = None
     """In place of wss://gateway.discord.gg/. Holds for every Discord client of the process."""
     rates: RateLimits | None = None
-    """None: what Discord bears, as `adapter.RATES` says."""
+    """None: DEFAULT_RATES."""
     previews: bool = True
     """Whether the answer is shown while it is written."""
     backfill_s: float = 24 * 3600.0

@@ -173,8 +173,8 @@ class Rest:
         payload: dict[str, Any] = {}
         files: list[StoredFile] = []
         for key, value in (await request.post()).items():
-            if key == "payload_json":
-                payload = json.loads(str(value))
+            if key == "payload_json" and not isinstance(value, web.FileField):
+                payload = json.loads(value)
             elif isinstance(value, web.FileField):
                 content = value.file.read()
                 if len(content) > FILE_BYTES:
