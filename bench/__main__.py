@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import crash, graph, startup, store, turn, voice
+from bench import channels, crash, graph, startup, store, turn, voice
 from bench.report import BenchUnavailable, Report
 
 
@@ -50,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("names", nargs="*", metavar="NAME", help="which benches (default: all)")
     parser.add_argument("--list", action="store_true", help="name the benches and run none")
     parser.add_argument("--kills", type=int, default=20, metavar="N", help="crash: how many kills")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="crash: the seed of its chance")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="crash, channels: their chance")
     parser.add_argument("--rounds", type=int, default=9, metavar="N", help="graph: how many rounds")
     parser.add_argument("--peer", type=Path, default=graph.PEER, metavar="PYTHON", help="graph: LangGraph's")
     parser.add_argument("--plot", type=Path, default=graph.PLOT, metavar="FILE", help="graph: its picture")
@@ -64,6 +64,10 @@ def _benches(options: argparse.Namespace) -> dict[str, Bench]:
         "crash": Bench(
             summary="kill -9 under load: lost, doubled, out of order",
             run=lambda: crash.run(kills=options.kills, seed=options.seed),
+        ),
+        "channels": Bench(
+            summary="Telegram, Slack and Discord, beside bare echo bots; faults and kills",
+            run=lambda: channels.run(seed=options.seed),
         ),
         "store": Bench(summary="the SQLite store alone", run=store.run),
         "voice": Bench(summary="hearing, beside the bare recogniser", run=voice.run),

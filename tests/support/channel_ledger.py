@@ -17,6 +17,7 @@ REPEAT_LABEL = "(This may be a repeat.)"
 _PLACEHOLDER = "…"
 _SERVER_ERROR = 500
 _RATE_LIMITED = 429
+_DELETES = frozenset({"deleteMessage", "chat.delete", "delete_message"})
 _WITHOUT_ACKS = frozenset({"discord"})
 """Channels where the bot acknowledges nothing: it has to find by itself what it missed."""
 
@@ -81,16 +82,21 @@ def judge_channel(platform: FakePlatform, asked: Mapping[Place, Sequence[str]]) 
     said = sum(map(len, asked.values()))
     return ChannelVerdict(
         accepted=said - unacknowledged(platform),
-        deletions=sum("delete" in call.method.lower() for call in platform.calls),
+        deletions=sum(call.method in _DELETES for call in platform.calls),
         rate_limited=sum(call.status == _RATE_LIMITED for call in platform.calls),
         failed_after=sum(call.status >= _SERVER_ERROR for call in platform.calls),
         **total,
     )
 
 
+def has_acks(platform: FakePlatform) -> bool:
+    """Whether the bot tells the platform what it has taken over."""
+    return platform.name not in _WITHOUT_ACKS
+
+
 def unacknowledged(platform: FakePlatform) -> int:
     """Events that the platform still has to deliver."""
-    return 0 if platform.name in _WITHOUT_ACKS else platform.unacknowledged()
+    return platform.unacknowledged() if has_acks(platform) else 0
 
 
 def judge_chat(asked: Sequence[str], shown: Sequence[str]) -> ChatJudgement:
