@@ -268,6 +268,8 @@ class FakeSlack:
         before = len(self.workspace.ephemerals)
         envelope: Envelope = self.delivery.offer(kind, payload)
         await self.until(envelope.acked.is_set)
+        if kind == "slash_commands":
+            return envelope.answer
         try:
             await self.until(lambda: self._heard_alone(before, person) != "", timeout_s=_ANSWER_S)
         except TimeoutError:

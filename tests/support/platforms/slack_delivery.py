@@ -35,6 +35,8 @@ class Envelope:
     number: int
     retries: int = 0
     reason: str = ""
+    answer: str = ""
+    """The words in the ack of a slash command, for its sender alone."""
     acked: asyncio.Event = field(default_factory=asyncio.Event)
     overdue: asyncio.TimerHandle | None = None
 
@@ -201,7 +203,8 @@ class Delivery:
         if message.type == aiohttp.WSMsgType.PING:
             await socket.ws.pong(message.data)
         elif message.type == aiohttp.WSMsgType.TEXT:
-            self._acknowledge(str(json.loads(message.data).get("envelope_id")))
+            frame = json.loads(message.data)
+            self._acknowledge(str(frame.get("envelope_id")), frame.get("payload"))
 
     async def _pump(self, socket: Socket) -> None:
         while True:
@@ -251,12 +254,14 @@ class Delivery:
         self.given_up.append(envelope)
         self._changed()
 
-    def _acknowledge(self, name: str) -> None:
+    def _acknowledge(self, name: str, payload: object = None) -> None:
         envelope = self._open.pop(name, None)
         if envelope is None:
             return
         if envelope.overdue is not None:
             envelope.overdue.cancel()
+        if isinstance(payload, dict) and envelope.kind == "slash_commands":
+            envelope.answer = str(payload.get("text", ""))
         self.delivered.append(envelope)
         envelope.acked.set()
         self._changed()
@@ -268,9 +273,9 @@ class Delivery:
         async with aiohttp.ClientSession() as session:
             while envelope.id in self._open:
                 async with self._order.setdefault(channel, asyncio.Lock()):
-                    status = await self._attempt(session, envelope)
+                    status, answer = await self._attempt(session, envelope)
                 if 200 <= status < 300:
-                    self._acknowledge(envelope.id)
+                    self._acknowledge(envelope.id, answer)
                 elif status < 0:
                     await asyncio.sleep(0.1)
                 elif envelope.retries >= self.max_retries:
@@ -280,8 +285,8 @@ class Delivery:
                     envelope.retries += 1
                     envelope.reason = "http_timeout" if status == 0 else "http_error"
 
-    async def _attempt(self, session: aiohttp.ClientSession, envelope: Envelope) -> int:
-        """The status; 0 for none in time, -1 where nobody listens."""
+    async def _attempt(self, session: aiohttp.ClientSession, envelope: Envelope) -> tuple[int, object]:
+        """Status and JSON body; the status is 0 for none in time, -1 where nobody listens."""
         body, content_type = envelope.body()
         headers = {"Content-Type": content_type, **signed(body, self.signing_secret)}
         if envelope.retries:
@@ -290,12 +295,12 @@ class Delivery:
         try:
             async with asyncio.timeout(self.ack_deadline_s):
                 async with session.post(self.deliver_to, data=body, headers=headers) as response:
-                    await response.read()
-                    return response.status
+                    is_json = response.content_type == "application/json"
+                    return response.status, await response.json() if is_json else None
         except TimeoutError:
-            return 0
+            return 0, None
         except aiohttp.ClientError:
-            return -1
+            return -1, None
 
 
 def signed(body: bytes, secret: str, *, at: float | None = None) -> dict[str, str]:

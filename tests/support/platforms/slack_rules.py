@@ -99,6 +99,17 @@ def mass_mentions(words: str) -> list[str]:
     return _MASS.findall(words)
 
 
+def mrkdwn_of(value: object) -> list[str]:
+    """Every text in blocks that Slack reads as mrkdwn, not as plain words."""
+    if isinstance(value, list):
+        return [words for one in value for words in mrkdwn_of(one)]
+    if not isinstance(value, dict):
+        return []
+    if value.get("type") in ("mrkdwn", "markdown") and isinstance(value.get("text"), str):
+        return [value["text"]]
+    return [words for one in value.values() for words in mrkdwn_of(one)]
+
+
 def shown_text(blocks: Sequence[Mapping[str, Any]], text: str) -> str:
     """The words a reader reads: those of the blocks if there are any that have words, else the text."""
     parts = [block["text"]["text"] for block in blocks if isinstance(block.get("text"), dict)]
@@ -121,7 +132,8 @@ def _read_line(mrkdwn: str) -> str:
     words = _CODE.sub(r"\1", words)
     for _ in range(3):
         words = _STYLE.sub(r"\2", words)
-    return html.unescape(words)
+    # Nobody sees a zero-width space.
+    return html.unescape(words).replace("\u200b", "")
 
 
 def decoded(payload: Mapping[str, Any]) -> dict[str, Any]:

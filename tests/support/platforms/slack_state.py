@@ -5,7 +5,6 @@ No network and no rules: `slack_web` changes it, `slack_delivery` tells the bot 
 
 from __future__ import annotations
 
-import json
 import random
 import time
 from collections.abc import Mapping
@@ -13,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.support.platforms.platform import Person
-from tests.support.platforms.slack_rules import mass_mentions, shown_text
+from tests.support.platforms.slack_rules import mass_mentions, mrkdwn_of, shown_text
 
 TEAM = "T0PARLOUR"
 APP = "A0PARLOUR"
@@ -133,8 +132,7 @@ class Workspace:
 
     def note_mentions(self, posted: Posted) -> None:
         if posted.ours:
-            words = json.dumps(posted.blocks, ensure_ascii=False) if posted.blocks else posted.text
-            self.mass_mentions += mass_mentions(words)
+            self.mass_mentions += mass_mentions("\n".join((posted.text, *mrkdwn_of(posted.blocks))))
 
     def find(self, channel: str, ts: str) -> Posted | None:
         for posted in reversed(self.messages):
@@ -173,6 +171,9 @@ class Workspace:
         shape["channel_type"] = "im" if self.conversations[posted.channel].private else "channel"
         if posted.broadcast:
             shape["subtype"] = "thread_broadcast"
+        parent = self.find(posted.channel, posted.thread_ts)
+        if parent is not None and parent is not posted:
+            shape["parent_user_id"] = parent.user
         return shape
 
     def changed_event(self, posted: Posted, before: Mapping[str, Any]) -> dict[str, Any]:

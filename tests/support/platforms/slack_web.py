@@ -306,6 +306,13 @@ class WebApi:
 
     # -- files ------------------------------------------------------------------------------------
 
+    def _do_files_info(self, payload: Answer) -> Answer:
+        for posted in self.workspace.messages:
+            for file in posted.files:
+                if file["id"] == payload.get("file"):
+                    return {"file": file}
+        return {"error": "file_not_found"}
+
     def _do_files_getUploadURLExternal(self, payload: Answer) -> Answer:  # noqa: N802 - the method's name
         name = f"F{self.workspace.next_ts().replace('.', '')}"
         self.workspace.uploads[name] = str(payload.get("filename"))

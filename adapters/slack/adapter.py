@@ -1,0 +1,266 @@
+"""The Slack channel: one app in one workspace, by Socket Mode or by signed HTTP.
+
+It composes the parts: doors in, calls out. One attempt per call; the gateway owns waiting and order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from aiohttp import web
+
+from adapters.channel import (
+    Acceptance,
+    ChannelCapabilities,
+    ChannelHealth,
+    Failure,
+    LiveView,
+    OnInbound,
+    Outgoing,
+    Part,
+    RateLimits,
+    Receipt,
+)
+from adapters.slack.calls import Calls
+from adapters.slack.dispatch import Dispatcher
+from adapters.slack.failures import CallFailed, failed
+from adapters.slack.fields import stamp, table
+from adapters.slack.inbound import TEXT_CHARS, Bot
+from adapters.slack.media import download
+from adapters.slack.outbound import pressed_label, render, without_buttons
+from adapters.slack.posts import Posts
+from adapters.slack.settings import CHANNEL, SlackSettings
+from adapters.slack.socket import SocketDoor
+from adapters.slack.spoken import escaped
+from adapters.slack.startup import check_secrets, socket_url, who_am_i
+from adapters.slack.view import SlackView, StreamsAllowed
+from adapters.slack.webhook import WebhookDoor
+from pipeline.domain.clock import Clock
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import ApprovalReply, Inbound, MediaRef
+
+_log = logging.getLogger(__name__)
+
+RATES = RateLimits(chat_per_s=1.0, chat_burst=3, edit_interval_s=1.3)
+"""About one post a second and channel; chat.update takes 50 calls a minute (docs.slack.dev, rate limits)."""
+GUARANTEE = (
+    "each answer is shown once: every post carries its key as metadata, and after an unknown outcome the "
+    "thread is searched for it before anything is posted again. What remains: a post that Slack carries out "
+    "later than the search, and a search that Slack refuses (the history scopes are missing), may show a "
+    "part twice; a crash in the moment between a preview's post and its record leaves the preview behind"
+)
+_TYPING_S = 60.0
+_SILENT_SOCKET_S = 30.0
+_STATUS = "is thinking…"
+_CLOSED = ("no longer open", "already been answered", "has expired")
+"""How the gateway's refusals say that a question has no use for its buttons any more."""
+_KEEP_STATUSES = 1000
+
+
+class SlackAdapter:
+    """The PostingChannel of Slack."""
+
+    def __init__(self, settings: SlackSettings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._calls = Calls(settings, clock)
+        self._bot: Bot | None = None
+        self._posts = Posts(self._calls, lambda: self._bot)
+        self._webhook = WebhookDoor(settings, clock)
+        self._streams = StreamsAllowed(settings.streams)
+        self._statuses: dict[ThreadKey, None] = {}
+        """Threads that show a status which only a new message would take away."""
+        self._statuses_refused = False
+        self._health = ChannelHealth(state="starting")
+        self._received_at: float | None = None
+
+    @property
+    def name(self) -> str:
+        return CHANNEL
+
+    @property
+    def account(self) -> str:
+        return self._settings.account
+
+    @property
+    def capabilities(self) -> ChannelCapabilities:
+        return ChannelCapabilities(
+            text_limit=TEXT_CHARS,
+            streaming=self._settings.previews,
+            edit=True,
+            voice_in=True,
+            resolution="lookup",
+            typing_s=_TYPING_S,
+            silence_limit_s=_SILENT_SOCKET_S if self._settings.mode == "socket" else 0.0,
+            rates=self._settings.rates or RATES,
+            guarantee=GUARANTEE,
+        )
+
+    def routes(self) -> list[web.RouteDef]:
+        """Where Slack calls in the mode http; none in the mode socket."""
+        if self._settings.mode != "http":
+            return []
+        return [web.post(self._settings.path, self._webhook.handle)]
+
+    # -- receiving ----------------------------------------------------------------------------------
+
+    async def run(self, on_inbound: OnInbound) -> None:
+        check_secrets(self._settings)
+        self._health = ChannelHealth(state="starting")
+        try:
+            async with self._calls.connected() as session:
+                self._bot = await who_am_i(self._calls, self._settings)
+                dispatcher = Dispatcher(
+                    settings=self._settings,
+                    bot=self._bot,
+                    on_inbound=on_inbound,
+                    after_press=self._after_press,
+                    clock=self._clock,
+                )
+                if self._settings.mode == "http":
+                    await self._serve_http(self._bot, dispatcher)
+                else:
+                    await SocketDoor(
+                        session=session,
+                        new_url=lambda: socket_url(self._calls, self._settings),
+                        dispatch=dispatcher.dispatch,
+                        heard=self._heard,
+                        clock=self._clock,
+                        ping_s=self._settings.ping_s,
+                    ).run(self._up)
+        finally:
+            self._health = ChannelHealth(state="down", detail="stopped")
+
+    async def _serve_http(self, bot: Bot, dispatcher: Dispatcher) -> None:
+        async with asyncio.TaskGroup() as tasks:
+
+            def later(work: Callable[[], Awaitable[None]]) -> None:
+                async def finish() -> None:
+                    await work()
+
+                tasks.create_task(finish())
+
+            self._webhook.open(bot, dispatcher.dispatch, later=later, heard=self._heard)
+            self._up()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self._webhook.close()
+
+    def _up(self) -> None:
+        self._heard()
+        self._health = ChannelHealth(state="up", detail=self._settings.mode)
+
+    def _heard(self) -> None:
+        self._received_at = self._clock.monotonic()
+
+    def health(self) -> ChannelHealth:
+        now = self._health
+        return ChannelHealth(state=now.state, detail=now.detail, received_at=self._received_at)
+
+    async def _after_press(self, payload: Mapping[str, Any], item: Inbound, acceptance: Acceptance) -> None:
+        """Tell who pressed what became of it, and take buttons away that have no use any more."""
+        refused = acceptance.status == "refused"
+        words = acceptance.reason or ("" if refused else _chosen(payload, item))
+        done = not refused or any(sign in acceptance.reason for sign in _CLOSED)
+        try:
+            url = payload.get("response_url")
+            if words and isinstance(url, str):
+                await self._calls.respond(url, escaped(words))
+            body = without_buttons(table(payload.get("message"))) if done else None
+            ts = stamp(table(payload.get("message")).get("ts"))
+            if body is not None and ts and isinstance(item, ApprovalReply):
+                await self._posts.update(item.thread, ts, body)
+        except CallFailed as error:
+            _log.warning("a press could not be answered", extra={"reason": str(error)})
+
+    # -- sending ------------------------------------------------------------------------------------
+
+    def render(self, outgoing: Outgoing) -> tuple[Part, ...]:
+        return render(outgoing)
+
+    async def post(
+        self,
+        thread: ThreadKey,
+        part: Part,
+        *,
+        key: str,
+        reply_handle: str = "",  # noqa: ARG002 - the interface's; a thread is answered, not a message
+    ) -> Receipt:
+        receipt = await self._posts.post(thread, part, key=key)
+        self._statuses.pop(thread, None)
+        return receipt
+
+    async def edit(self, thread: ThreadKey, native_id: str, part: Part) -> Receipt:
+        receipt = await self._posts.edit(thread, native_id, part)
+        if thread in self._statuses:
+            # Only a new message ends a status by itself.
+            del self._statuses[thread]
+            await self._status(thread, "")
+        return receipt
+
+    async def find(
+        self,
+        thread: ThreadKey,
+        part: Part,  # noqa: ARG002 - the interface's; the key is enough
+        *,
+        key: str,
+        since: float,
+    ) -> Receipt | None:
+        return await self._posts.find(thread, since=since, key=key)
+
+    def open_view(self, thread: ThreadKey, *, key: str, reply_handle: str, native_id: str) -> LiveView | None:
+        if not self._settings.previews:
+            return None
+        return SlackView(
+            calls=self._calls,
+            posts=self._posts,
+            clock=self._clock,
+            thread=thread,
+            key=key,
+            reply_handle=reply_handle,
+            native_id=native_id,
+            streams=self._streams,
+        )
+
+    async def typing(self, thread: ThreadKey) -> None:
+        """A status line below the thread; Slack has none outside of threads."""
+        if thread.topic is None or self._statuses_refused:
+            return
+        if len(self._statuses) >= _KEEP_STATUSES:
+            del self._statuses[next(iter(self._statuses))]
+        self._statuses[thread] = None
+        await self._status(thread, _STATUS)
+
+    async def _status(self, thread: ThreadKey, status: str) -> None:
+        topic = thread.topic or ""
+        try:
+            await self._calls.run(
+                "assistant.threads.setStatus",
+                lambda client: client.assistant_threads_setStatus(
+                    channel_id=thread.chat, thread_ts=topic, status=status
+                ),
+            )
+        except CallFailed as refused:
+            # A nicety that some workspaces do not have: no message depends on it.
+            self._statuses_refused = refused.failure.kind not in ("transient", "rate_limit", "not_found")
+            self._statuses.pop(thread, None)
+
+    async def download(self, ref: MediaRef, *, max_bytes: int) -> bytes:
+        return await download(
+            ref, max_bytes=max_bytes, calls=self._calls, settings=self._settings, clock=self._clock
+        )
+
+    def classify(self, error: Exception) -> Failure:
+        known = error if isinstance(error, CallFailed) else failed("a call", error)
+        return known.failure
+
+
+def _chosen(payload: Mapping[str, Any], item: Inbound) -> str:
+    if not isinstance(item, ApprovalReply):
+        return "Stopping."
+    label = pressed_label(payload)
+    return f"You chose: {label}" if label else ""

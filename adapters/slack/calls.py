@@ -1,0 +1,103 @@
+"""The Web API through slack-sdk: one attempt per call, the token as it is now, errors understood.
+
+The SDK's own retries are off: waiting, order and repeats are the gateway's.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import aiohttp
+from slack_sdk.web.async_client import AsyncWebClient
+from slack_sdk.web.async_slack_response import AsyncSlackResponse
+from slack_sdk.webhook.async_client import AsyncWebhookClient
+
+from adapters.channel import Failure
+from adapters.slack.failures import CALL_ERRORS, CallFailed, failed
+from adapters.slack.fields import table
+from adapters.slack.settings import SlackSettings
+from pipeline.domain.clock import Clock
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+_CALL_S = 15.0
+_SLACK = "slack.com"
+
+
+def quiet_logger() -> logging.Logger:
+    """For the SDK, whose lines repeat payloads and the addresses of sockets: nothing of it is written."""
+    quiet = logging.getLogger("adapters.slack.sdk")
+    quiet.setLevel(logging.CRITICAL + 1)
+    quiet.propagate = False
+    return quiet
+
+
+class Calls:
+    """Calls Slack on behalf of one bot."""
+
+    def __init__(self, settings: SlackSettings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._client = AsyncWebClient(
+            base_url=settings.api_url, retry_handlers=[], logger=quiet_logger(), timeout=int(_CALL_S)
+        )
+
+    @property
+    def session(self) -> aiohttp.ClientSession | None:
+        """The connections of `connected`; None outside of it."""
+        return self._client.session
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[aiohttp.ClientSession]:
+        """Connections that calls share while the block lasts; outside of it each call opens its own."""
+        async with aiohttp.ClientSession(
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=10)
+        ) as session:
+            self._client.session = session
+            try:
+                yield session
+            finally:
+                self._client.session = None
+
+    async def run(
+        self, method: str, ask: Callable[[AsyncWebClient], Awaitable[AsyncSlackResponse]]
+    ) -> Mapping[str, Any]:
+        """One call with the bot's token. Raises CallFailed; cancellation passes."""
+        self._client.token = self._settings.bot_token().strip()
+        try:
+            async with self._clock.timeout(_CALL_S):
+                response = await ask(self._client)
+        except CALL_ERRORS as error:
+            # Without the cause: the SDK's exception holds the request with its token.
+            raise failed(method, error) from None
+        return table(response.data)
+
+    async def respond(self, url: str, text: str) -> None:
+        """Words that only the person who pressed sees. Raises CallFailed."""
+        if not self.ours(url):
+            raise CallFailed(Failure(kind="invalid", message="the response_url is not one of Slack's"))
+        client = AsyncWebhookClient(url, session=self.session, retry_handlers=[], logger=quiet_logger())
+        try:
+            async with self._clock.timeout(_CALL_S):
+                await client.send(text=text, response_type="ephemeral", replace_original=False)
+        except CALL_ERRORS as error:
+            raise failed("response_url", error) from None
+
+    def ours(self, url: str) -> bool:
+        """Whether the address is the platform's: slack.com and what is below it by HTTPS, or the very
+        address of `api_base`."""
+        try:
+            parts, base = urlsplit(url), urlsplit(self._settings.api_url)
+            same = (parts.scheme, parts.hostname, parts.port) == (base.scheme, base.hostname, base.port)
+        except ValueError:
+            return False
+        host = parts.hostname or ""
+        if parts.username or parts.password:
+            return False
+        secure = parts.scheme == "https" and parts.port in (None, 443)
+        return same or (secure and (host == _SLACK or host.endswith(f".{_SLACK}")))

@@ -1,0 +1,148 @@
+"""What Slack sends, through slack-bolt to the gateway, and what is answered. Both doors use it.
+
+The app listens to everything and lets the listener finish before it answers: the answer is an ack only if
+the gateway has the item. Refusing retries by their number is nowhere: they carry what a restart lost.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from slack_bolt.app.async_app import AsyncApp
+from slack_bolt.authorization import AuthorizeResult
+from slack_bolt.context.ack.async_ack import AsyncAck
+from slack_bolt.context.async_context import AsyncBoltContext
+from slack_bolt.request.async_request import AsyncBoltRequest
+from slack_sdk.web.async_client import AsyncWebClient
+
+from adapters.channel import Acceptance, OnInbound
+from adapters.slack.calls import quiet_logger
+from adapters.slack.inbound import Bot, parse_event, parse_press, parse_slash
+from adapters.slack.settings import SlackSettings
+from adapters.slack.spoken import escaped
+from pipeline.domain.clock import Clock
+from pipeline.domain.messages import Inbound
+
+_log = logging.getLogger(__name__)
+
+Payload = Mapping[str, Any]
+AfterPress = Callable[[Payload, Inbound, Acceptance], Awaitable[None]]
+_ANYTHING = re.compile(r"")
+_AFTER = "parlour_after"
+_COMMAND_WORDS = {
+    "stop": "Stopping.",
+    "new": "A new session begins.",
+    "help": "Here is what I can do.",
+}
+USAGE = (
+    "Write `stop`, `new` or `help` after the command, in our direct chat. In a channel every thread is a "
+    "conversation of its own: mention me in it with /stop, /new or /help, or press Stop."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What Slack is told."""
+
+    acked: bool
+    """False: nothing is answered (or an error over HTTP), and Slack delivers again."""
+    body: Mapping[str, Any] | None = None
+    after: Callable[[], Awaitable[None]] | None = None
+    """What is left to do once the ack is sent."""
+
+
+class Dispatcher:
+    """One bolt app with one gateway behind it."""
+
+    def __init__(
+        self,
+        *,
+        settings: SlackSettings,
+        bot: Bot,
+        on_inbound: OnInbound,
+        after_press: AfterPress,
+        clock: Clock,
+    ) -> None:
+        self._settings = settings
+        self._bot = bot
+        self._on_inbound = on_inbound
+        self._after_press = after_press
+        self._clock = clock
+        self._app = AsyncApp(
+            logger=quiet_logger(),
+            name="parlour",
+            authorize=_authorize(settings, bot),
+            client=AsyncWebClient(base_url=settings.api_url, retry_handlers=[], logger=quiet_logger()),
+            process_before_response=True,
+            # The doors have verified the request, and the parsers drop the bot's own messages.
+            request_verification_enabled=False,
+            ignoring_self_events_enabled=False,
+            ssl_check_enabled=False,
+            url_verification_enabled=False,
+        )
+        self._app.event(_ANYTHING)(self._event)
+        self._app.action(_ANYTHING)(self._press)
+        self._app.command(_ANYTHING)(self._command)
+        self._app.error(self._failed)
+
+    async def dispatch(self, payload: Payload) -> Answer:
+        """Hand one payload in. What nobody listens to, or has no sense, is acknowledged and forgotten."""
+        try:
+            request = AsyncBoltRequest(mode="socket_mode", body=dict(payload))
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+            return Answer(acked=True)
+        response = await self._app.async_dispatch(request)
+        if response.status >= 500:
+            return Answer(acked=False)
+        body = response.body if response.status == 200 else ""
+        return Answer(
+            acked=True,
+            body={"response_type": "ephemeral", "text": body} if body else None,
+            after=request.context.get(_AFTER),
+        )
+
+    # -- listeners: bolt passes arguments by their names --------------------------------------------
+
+    async def _event(self, body: dict[str, Any]) -> None:
+        item = parse_event(body, self._bot, self._settings.account)
+        if item is not None:
+            await self._on_inbound(item)
+
+    async def _press(self, ack: AsyncAck, body: dict[str, Any], context: AsyncBoltContext) -> None:
+        item = parse_press(body, self._bot, self._settings.account)
+        if item is not None:
+            acceptance = await self._on_inbound(item)
+            context[_AFTER] = lambda: self._after_press(body, item, acceptance)
+        await ack()
+
+    async def _command(self, ack: AsyncAck, body: dict[str, Any]) -> None:
+        item = parse_slash(body, self._bot, self._settings.account, now=self._clock.now())
+        if item is None:
+            await ack(USAGE)
+            return
+        acceptance = await self._on_inbound(item)
+        refused = acceptance.status == "refused"
+        await ack(escaped(acceptance.reason) if refused else _COMMAND_WORDS[item.name])
+
+    async def _failed(self, error: Exception) -> None:
+        """Bolt answers 500 by itself, and Slack delivers again."""
+        _log.warning("an item was not taken", extra={"error": type(error).__name__})
+
+
+def _authorize(settings: SlackSettings, bot: Bot) -> Callable[..., Awaitable[AuthorizeResult]]:
+    """Bolt wants to know who the bot is; asking Slack for each payload is not needed."""
+
+    async def authorize() -> AuthorizeResult:
+        return AuthorizeResult(
+            enterprise_id=None,
+            team_id=bot.team,
+            bot_id=bot.bot,
+            bot_user_id=bot.user,
+            bot_token=settings.bot_token().strip(),
+        )
+
+    return authorize

@@ -1,0 +1,237 @@
+"""From Slack's payloads to what the gateway takes in. Pure: no clock, no network, and nothing raises.
+
+A mention arrives as `message` and as `app_mention`; both have the native id `<channel>:<ts>`, so the inbox
+takes the first. What is not for the gateway (own and other bots' messages, joins, pins, link previews,
+unknown kinds and shapes) gives None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from adapters.identity import derived_message_id
+from adapters.slack.fields import count, ident, reply_handle, stamp, table, tables, trigger, words
+from adapters.slack.settings import CHANNEL
+from adapters.slack.spoken import plain_words
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import (
+    ApprovalReply,
+    Author,
+    Inbound,
+    InboundMessage,
+    MediaKind,
+    MediaRef,
+    SessionCommand,
+    parse_command,
+)
+
+TEXT_CHARS = 40_000
+"""As long as Slack's messages can be."""
+STOP_ACTION = "stop"
+_QUESTION_ACTION = "q"
+_MOST_FILES = 10
+_FOR_READERS = ("", None, "file_share", "thread_broadcast", "me_message")
+"""Subtypes of messages that people wrote."""
+_SLACKBOT = "USLACKBOT"
+_KINDS: Mapping[str, MediaKind] = {"audio": "audio", "image": "image", "video": "video"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bot:
+    """Who the bot is, as auth.test says."""
+
+    user: str
+    bot: str
+    team: str
+    app: str = ""
+    """The app's id where it is known."""
+
+
+def parse_event(payload: Mapping[str, Any], bot: Bot, account: str) -> Inbound | None:
+    """An Events API payload (`event_callback`)."""
+    event = table(payload.get("event"))
+    kind, subtype = event.get("type"), event.get("subtype")
+    if kind == "app_mention":
+        return _message(event, bot, account)
+    if kind != "message":
+        return None
+    if subtype == "message_changed":
+        return _edited(event, bot, account)
+    return _message(event, bot, account) if subtype in _FOR_READERS else None
+
+
+def parse_press(payload: Mapping[str, Any], bot: Bot, account: str) -> Inbound | None:
+    """A `block_actions` payload: a button below one of our messages."""
+    container, message = table(payload.get("container")), table(payload.get("message"))
+    user = table(payload.get("user"))
+    chat = ident(table(payload.get("channel")).get("id")) or ident(container.get("channel_id"))
+    ts = stamp(container.get("message_ts")) or stamp(message.get("ts"))
+    pressed, presser = trigger(payload.get("trigger_id")), ident(user.get("id"))
+    actions = tables(payload.get("actions"))
+    if not (chat and ts and pressed and presser and actions) or presser == bot.user:
+        return None
+    root = stamp(message.get("thread_ts")) or stamp(container.get("thread_ts"))
+    common: dict[str, Any] = {
+        "message_id": derived_message_id(CHANNEL, account, pressed),
+        "native_id": pressed,
+        "thread": _thread(account, chat, root, ts, private=_is_direct(chat)),
+        "author": Author(id=presser, name=words(user.get("name"), 80)),
+        "received_at": float(stamp(actions[0].get("action_ts")) or ts),
+        "private": _is_direct(chat),
+    }
+    action = words(actions[0].get("action_id"), 64)
+    if action == STOP_ACTION:
+        handle = reply_handle(ts, presser, ident(user.get("team_id")) or bot.team)
+        return SessionCommand(name="stop", reply_handle=handle, **common)
+    kind, _, rest = action.partition(":")
+    handle, _, option = rest.partition(":")
+    if kind != _QUESTION_ACTION or not _is_button(handle, option):
+        return None
+    return ApprovalReply(interaction_id=handle, choice="", option=int(option), **common)
+
+
+def parse_slash(payload: Mapping[str, Any], bot: Bot, account: str, *, now: float) -> SessionCommand | None:
+    """The app's slash command with stop, new or help, in a direct chat. Slack does not say in which thread
+    of a channel a command was typed, so there it cannot mean a conversation."""
+    chat, user = ident(payload.get("channel_id")), ident(payload.get("user_id"))
+    native_id = trigger(payload.get("trigger_id"))
+    name = parse_command(f"/{words(payload.get('text'), 40).strip().removeprefix('/')}")
+    if name is None or not (user and native_id and _is_direct(chat)) or user == bot.user:
+        return None
+    return SessionCommand(
+        message_id=derived_message_id(CHANNEL, account, native_id),
+        native_id=native_id,
+        thread=ThreadKey(channel=CHANNEL, account=account, chat=chat),
+        author=Author(id=user, name=words(payload.get("user_name"), 80)),
+        received_at=now,
+        name=name,
+    )
+
+
+# -- messages -------------------------------------------------------------------------------------
+
+
+def _edited(outer: Mapping[str, Any], bot: Bot, account: str) -> Inbound | None:
+    """A message whose words were changed; a link that got its preview was not."""
+    inner, before = table(outer.get("message")), table(outer.get("previous_message"))
+    edited = stamp(table(inner.get("edited")).get("ts"))
+    if not edited or inner.get("text") == before.get("text") or inner.get("subtype") not in _FOR_READERS:
+        return None
+    event = {**inner, "channel": outer.get("channel"), "channel_type": outer.get("channel_type")}
+    return _message(event, bot, account, edited=edited)
+
+
+def _message(event: Mapping[str, Any], bot: Bot, account: str, *, edited: str = "") -> Inbound | None:
+    chat, ts, user = ident(event.get("channel")), stamp(event.get("ts")), ident(event.get("user"))
+    if not (chat and ts and user) or not _is_person(event, user, bot):
+        return None
+    private = _is_direct(chat) or event.get("channel_type") == "im"
+    root = stamp(event.get("thread_ts"))
+    text, mentioned = plain_words(words(event.get("text"), TEXT_CHARS), bot.user)
+    quoted, forwarded = _shared(event)
+    if forwarded and not text:
+        text, quoted = quoted, ""
+    voice, attachments = _files(event)
+    if not text.strip() and voice is None and not attachments:
+        return None
+    native_id = f"{chat}:{ts}:e{edited}" if edited else f"{chat}:{ts}"
+    addressed = private or mentioned or event.get("type") == "app_mention"
+    addressed = addressed or event.get("parent_user_id") == bot.user
+    common: dict[str, Any] = {
+        "message_id": derived_message_id(CHANNEL, account, native_id),
+        "native_id": native_id,
+        "thread": _thread(account, chat, root, ts, private=private),
+        "author": Author(id=user),
+        "received_at": float(edited or ts),
+        "private": private,
+        "reply_handle": reply_handle(ts, user, _team(event, bot)),
+    }
+    command = parse_command(text) if addressed and "@" not in text else None
+    if command is not None:
+        return SessionCommand(name=command, **common)
+    return InboundMessage(
+        text=text,
+        voice=voice,
+        attachments=attachments,
+        reply_to=f"{chat}:{root}" if root and root != ts else None,
+        addressed=addressed,
+        quoted=quoted,
+        forwarded=forwarded,
+        edited=bool(edited),
+        **common,
+    )
+
+
+def _is_person(event: Mapping[str, Any], user: str, bot: Bot) -> bool:
+    if user in (bot.user, _SLACKBOT) or event.get("bot_id") or event.get("bot_profile"):
+        return False
+    return not (bot.app and event.get("app_id") == bot.app)
+
+
+def _team(event: Mapping[str, Any], bot: Bot) -> str:
+    """The writer's team: another one's in a channel that is shared between companies."""
+    return ident(event.get("user_team")) or ident(event.get("team")) or bot.team
+
+
+def _thread(account: str, chat: str, root: str, ts: str, *, private: bool) -> ThreadKey:
+    """In a channel every thread is a conversation, and a message outside one begins its own."""
+    topic = (root if root and root != ts else None) if private else root or ts
+    return ThreadKey(channel=CHANNEL, account=account, chat=chat, topic=topic)
+
+
+def _shared(event: Mapping[str, Any]) -> tuple[str, bool]:
+    """The words of a message that somebody passed on, and whether this is one."""
+    for attachment in tables(event.get("attachments")):
+        if attachment.get("is_share") is True:
+            passed_on, _ = plain_words(words(attachment.get("text"), TEXT_CHARS), "")
+            return passed_on, bool(passed_on)
+    return "", False
+
+
+# -- files ----------------------------------------------------------------------------------------
+
+
+def _files(event: Mapping[str, Any]) -> tuple[MediaRef | None, tuple[MediaRef, ...]]:
+    voice: MediaRef | None = None
+    others: list[MediaRef] = []
+    for file in tables(event.get("files"))[:_MOST_FILES]:
+        handle = ident(file.get("id"))
+        if not handle:
+            continue
+        kind = _kind(file)
+        milliseconds = count(file.get("duration_ms"))
+        ref = MediaRef(
+            channel=CHANNEL,
+            handle=handle,
+            mime=words(file.get("mimetype"), 100),
+            size=count(file.get("size")),
+            duration_s=milliseconds / 1000 if milliseconds is not None else None,
+            kind=kind,
+            name=words(file.get("name"), 200),
+        )
+        if voice is None and kind in ("voice", "audio"):
+            voice = ref
+        else:
+            others.append(ref)
+    return voice, tuple(others)
+
+
+def _kind(file: Mapping[str, Any]) -> MediaKind:
+    """A clip's type is often said to be video/mp4: its subtype and its name tell what it is."""
+    if file.get("subtype") == "slack_audio" or words(file.get("name"), 200).startswith("audio_message"):
+        return "voice"
+    return _KINDS.get(words(file.get("mimetype"), 100).partition("/")[0], "file")
+
+
+# -- small things ---------------------------------------------------------------------------------
+
+
+def _is_direct(chat: str) -> bool:
+    return chat.startswith("D")
+
+
+def _is_button(handle: str, option: str) -> bool:
+    is_hex = len(handle) == 16 and all(digit in "0123456789abcdef" for digit in handle)
+    return is_hex and option.isascii() and option.isdigit() and len(option) <= 3

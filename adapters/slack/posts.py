@@ -1,0 +1,187 @@
+"""Posts, edits and finds messages of ours. A post carries its key as metadata, by which it is found again.
+
+One attempt per call; a message whose formatting is refused is tried once more in plain words.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Literal
+
+from slack_sdk.web.async_client import AsyncWebClient
+
+from adapters.channel import Failure, Part, Receipt
+from adapters.slack.calls import Calls
+from adapters.slack.failures import FORMAT_CODES, CallFailed
+from adapters.slack.fields import stamp, table
+from adapters.slack.inbound import Bot
+from adapters.slack.outbound import plain_body
+from pipeline.domain.ids import ThreadKey
+
+PostKind = Literal["parlour_reply", "parlour_preview"]
+_PAGE = 100
+_MOST_PAGES = 5
+_CLOCKS_DIFFER_S = 120.0
+"""How far Slack's clock may be behind ours when a post is looked for."""
+Body = Mapping[str, Any]
+
+
+class Posts:
+    """The messages of one bot."""
+
+    def __init__(self, calls: Calls, bot: Callable[[], Bot | None]) -> None:
+        self._calls = calls
+        self._bot = bot
+
+    async def post(
+        self, thread: ThreadKey, part: Part, *, key: str, kind: PostKind = "parlour_reply"
+    ) -> Receipt:
+        """A new message or file. Raises CallFailed."""
+        if part.file is not None:
+            return await self._upload(thread, part, key)
+        metadata = {"event_type": kind, "event_payload": {"key": key}}
+
+        async def send(body: Body) -> Mapping[str, Any]:
+            return await self._calls.run(
+                "chat.postMessage",
+                lambda client: client.chat_postMessage(
+                    channel=thread.chat,
+                    thread_ts=thread.topic,
+                    metadata=metadata,
+                    unfurl_links=False,
+                    unfurl_media=False,
+                    parse="none",
+                    **body,
+                ),
+            )
+
+        answer = await _or_plain(send, part)
+        ts = stamp(answer.get("ts"))
+        if not ts:
+            words = "Slack took a message and did not say which it is"
+            raise CallFailed(Failure(kind="transient", message=words, maybe_delivered=True))
+        return Receipt(native_id=f"{thread.chat}:{ts}")
+
+    async def edit(self, thread: ThreadKey, native_id: str, part: Part) -> Receipt:
+        """A message of ours shows `part`. One that a stream was left open in is closed first."""
+        ts = ts_of(native_id)
+
+        async def send(body: Body) -> Mapping[str, Any]:
+            return await self.update(thread, ts, body)
+
+        try:
+            await _or_plain(send, part)
+        except CallFailed as refused:
+            if refused.code != "streaming_state_conflict":
+                raise
+            await self.stop_stream(thread, ts)
+            await _or_plain(send, part)
+        return Receipt(native_id=native_id)
+
+    async def update(self, thread: ThreadKey, ts: str, body: Body) -> Mapping[str, Any]:
+        """chat.update; the metadata stays as it is. Raises CallFailed."""
+        return await self._calls.run(
+            "chat.update",
+            lambda client: client.chat_update(channel=thread.chat, ts=ts, parse="none", **body),
+        )
+
+    async def stop_stream(self, thread: ThreadKey, ts: str) -> None:
+        """End a stream; one that has ended already is fine. Raises CallFailed."""
+        try:
+            await self._calls.run(
+                "chat.stopStream", lambda client: client.chat_stopStream(channel=thread.chat, ts=ts)
+            )
+        except CallFailed as refused:
+            if refused.code not in ("message_not_in_streaming_state", "stopped_by_user"):
+                raise
+
+    async def find(
+        self, thread: ThreadKey, *, since: float, key: str, kind: PostKind = "parlour_reply"
+    ) -> Receipt | None:
+        """The message that a post under `key` made, the file of one included. Raises CallFailed."""
+        title = file_title(key)
+
+        def is_it(message: Mapping[str, Any]) -> bool:
+            metadata = table(message.get("metadata"))
+            payload = table(metadata.get("event_payload"))
+            if metadata.get("event_type") == kind and payload.get("key") == key:
+                return True
+            files = message.get("files")
+            return isinstance(files, list) and any(table(file).get("title") == title for file in files)
+
+        return await self.find_ours(thread, since=since, is_it=is_it)
+
+    async def find_ours(
+        self, thread: ThreadKey, *, since: float, is_it: Callable[[Mapping[str, Any]], bool]
+    ) -> Receipt | None:
+        """The newest message of ours in the thread since then that `is_it`. Raises CallFailed."""
+        bot = self._bot()
+        oldest = f"{max(0.0, since - _CLOCKS_DIFFER_S):.6f}"
+        cursor: str | None = None
+        found: Receipt | None = None
+        for _ in range(_MOST_PAGES):
+            answer = await self._page(thread, oldest, cursor)
+            messages = answer.get("messages")
+            for message in messages if isinstance(messages, list) else ():
+                ts = stamp(table(message).get("ts"))
+                if ts and bot is not None and message.get("user") == bot.user and is_it(message):
+                    found = Receipt(native_id=f"{thread.chat}:{ts}")
+            cursor = table(answer.get("response_metadata")).get("next_cursor") or None
+            if found is not None or not answer.get("has_more") or not isinstance(cursor, str):
+                break
+        return found
+
+    async def _page(self, thread: ThreadKey, oldest: str, cursor: str | None) -> Mapping[str, Any]:
+        method = "conversations.replies" if thread.topic else "conversations.history"
+
+        def ask(client: AsyncWebClient) -> Awaitable[Any]:
+            common: dict[str, Any] = {
+                "channel": thread.chat,
+                "oldest": oldest,
+                "limit": _PAGE,
+                "cursor": cursor,
+                "include_all_metadata": True,
+            }
+            if thread.topic:
+                return client.conversations_replies(ts=thread.topic, **common)
+            return client.conversations_history(**common)
+
+        return await self._calls.run(method, ask)
+
+    async def _upload(self, thread: ThreadKey, part: Part, key: str) -> Receipt:
+        answer = await self._calls.run(
+            "files.completeUploadExternal",
+            lambda client: client.files_upload_v2(
+                channel=thread.chat,
+                thread_ts=thread.topic,
+                content=part.file,
+                filename=part.file_name,
+                title=file_title(key),
+            ),
+        )
+        files = answer.get("files")
+        name = table(files[0]).get("id") if isinstance(files, list) and files else None
+        return Receipt(native_id=f"{thread.chat}:{name}")
+
+
+def ts_of(native_id: str) -> str:
+    """The timestamp in `<channel>:<ts>`. Raises CallFailed for anything else."""
+    ts = stamp(native_id.rpartition(":")[2])
+    if not ts:
+        raise CallFailed(Failure(kind="invalid", message="this is not the id of a Slack message"))
+    return ts
+
+
+def file_title(key: str) -> str:
+    """A file has no metadata: its title tells the upload's key, without showing it."""
+    return f"answer {hashlib.sha256(key.encode('utf-8', 'replace')).hexdigest()[:10]}"
+
+
+async def _or_plain(send: Callable[[Body], Awaitable[Mapping[str, Any]]], part: Part) -> Mapping[str, Any]:
+    try:
+        return await send(part.body)
+    except CallFailed as refused:
+        if refused.code not in FORMAT_CODES:
+            raise
+    return await send(plain_body(part))

@@ -1,0 +1,244 @@
+"""Socket Mode: what Slack sends over a WebSocket that this side opens.
+
+The sockets are ours and not slack-sdk's client, which closes its socket before it opens the next, keeps
+asking for ever with a refused token, and leaves tasks behind. Its calls and its frames are used.
+
+When Slack asks for a refresh the next socket is open before the old one is closed. A socket that says
+nothing for three pings is dead, whatever its state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+from slack_sdk.socket_mode.request import SocketModeRequest
+from slack_sdk.socket_mode.response import SocketModeResponse
+
+from adapters.slack.dispatch import Answer
+from adapters.slack.failures import CallFailed
+from adapters.slack.fields import table
+from pipeline.domain.clock import Clock
+from pipeline.domain.errors import ConfigurationError
+
+_log = logging.getLogger(__name__)
+_OPEN_S = 15.0
+_AGAIN_S = 1.0
+_DRAIN_S = 3.0
+_CLOSE_S = 1.0
+_SILENT_PINGS = 2.5
+_MOST_AT_WORK = 64
+_FRAME_BYTES = 4 * 1024 * 1024
+
+
+class SocketLost(Exception):
+    """No socket is open any more, and a new one could not be had."""
+
+
+@dataclass(slots=True, eq=False)
+class _Socket:
+    """One connection."""
+
+    ws: aiohttp.ClientWebSocketResponse
+    heard_at: float
+    hello: asyncio.Event = field(default_factory=asyncio.Event)
+    leaving: asyncio.Event = field(default_factory=asyncio.Event)
+    """Slack wants it replaced, or it is gone."""
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    at_work: set[asyncio.Task[None]] = field(default_factory=set)
+
+
+class SocketDoor:
+    """Keeps one socket open, two during a refresh."""
+
+    def __init__(
+        self,
+        *,
+        session: aiohttp.ClientSession,
+        new_url: Callable[[], Awaitable[str]],
+        dispatch: Callable[[Mapping[str, Any]], Awaitable[Answer]],
+        heard: Callable[[], None],
+        clock: Clock,
+        ping_s: float,
+    ) -> None:
+        self._session = session
+        self._new_url = new_url
+        self._dispatch = dispatch
+        self._heard = heard
+        self._clock = clock
+        self._ping_s = ping_s
+        self._slots = asyncio.Semaphore(_MOST_AT_WORK)
+
+    async def run(self, opened: Callable[[], None]) -> None:
+        """Receive until cancelled; `opened` is called when the first socket is ready.
+
+        Raises ConfigurationError when Slack says that only the operator can help, and otherwise SocketLost
+        or whatever opening a socket raised, when none is left.
+        """
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                await self._keep_open(tasks, opened)
+        except BaseExceptionGroup as group:
+            raise _cause(group) from None
+
+    async def _keep_open(self, tasks: asyncio.TaskGroup, opened: Callable[[], None]) -> None:
+        current = await self._open(tasks)
+        opened()
+        while True:
+            await current.leaving.wait()
+            following = await self._replace(tasks, current)
+            await self._retire(current)
+            current = following
+
+    # -- one socket's life --------------------------------------------------------------------------
+
+    async def _open(self, tasks: asyncio.TaskGroup) -> _Socket:
+        """A socket that has said hello."""
+        url = await self._new_url()
+        try:
+            async with self._clock.timeout(_OPEN_S):
+                ws = await self._session.ws_connect(
+                    url,
+                    autoping=False,
+                    max_msg_size=_FRAME_BYTES,
+                    timeout=aiohttp.ClientWSTimeout(ws_close=_CLOSE_S),
+                )
+        except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
+            # Without the cause, which repeats the address with its ticket.
+            raise SocketLost(f"a socket could not be opened ({type(error).__name__})") from None
+        socket = _Socket(ws=ws, heard_at=self._clock.monotonic())
+        tasks.create_task(self._serve(socket))
+        try:
+            async with self._clock.timeout(_OPEN_S):
+                await socket.hello.wait()
+        except TimeoutError:
+            await ws.close()
+            raise SocketLost("the socket opened and said nothing") from None
+        if socket.ended.is_set():
+            raise SocketLost("the socket closed before it was ready")
+        return socket
+
+    async def _replace(self, tasks: asyncio.TaskGroup, old: _Socket) -> _Socket:
+        """The next socket. While the old one still works, a failure is tried again."""
+        while True:
+            was_working = not old.ended.is_set()
+            try:
+                return await self._open(tasks)
+            except (SocketLost, CallFailed) as error:
+                if not was_working:
+                    raise
+                _log.warning("the next socket could not be opened", extra={"error": type(error).__name__})
+            await self._clock.sleep(_AGAIN_S)
+
+    async def _retire(self, socket: _Socket) -> None:
+        """Close a socket whose acks are out; what comes in too late is delivered again."""
+        if socket.at_work and not socket.ended.is_set():
+            try:
+                async with self._clock.timeout(_DRAIN_S):
+                    await asyncio.wait(tuple(socket.at_work))
+            except TimeoutError:
+                _log.info("a socket is closed with items at work")
+        await socket.ws.close()
+
+    async def _serve(self, socket: _Socket) -> None:
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                watch = tasks.create_task(self._watch(socket))
+                async for message in socket.ws:
+                    self._note(socket)
+                    await self._read(socket, message, tasks)
+                watch.cancel()
+                socket.leaving.set()
+        finally:
+            socket.ended.set()
+            socket.leaving.set()
+            socket.hello.set()
+            await socket.ws.close()
+
+    async def _watch(self, socket: _Socket) -> None:
+        """Ask for signs of life, and close a socket that gives none."""
+        while True:
+            await self._clock.sleep(self._ping_s)
+            if self._clock.monotonic() - socket.heard_at > self._ping_s * _SILENT_PINGS:
+                _log.warning("a socket went silent and is replaced")
+                await socket.ws.close()
+                return
+            try:
+                await socket.ws.ping(b"parlour")
+            except ConnectionError:
+                return
+
+    # -- frames -------------------------------------------------------------------------------------
+
+    async def _read(self, socket: _Socket, message: aiohttp.WSMessage, tasks: asyncio.TaskGroup) -> None:
+        if message.type == aiohttp.WSMsgType.PING:
+            await _send(socket.ws.pong(message.data))
+            return
+        if message.type != aiohttp.WSMsgType.TEXT:
+            return
+        try:
+            frame = table(json.loads(message.data))
+        except (ValueError, RecursionError):
+            return
+        if frame.get("type") == "hello":
+            socket.hello.set()
+        elif frame.get("type") == "disconnect":
+            self._leave(socket, frame.get("reason"))
+        else:
+            await self._take(socket, frame, tasks)
+
+    def _leave(self, socket: _Socket, reason: object) -> None:
+        if reason == "link_disabled":
+            raise ConfigurationError(
+                "Slack has Socket Mode switched off for this app: switch it on under Settings > Socket Mode, "
+                'or set channels.slack.mode = "http".'
+            )
+        socket.leaving.set()
+
+    async def _take(self, socket: _Socket, frame: Mapping[str, Any], tasks: asyncio.TaskGroup) -> None:
+        try:
+            request = SocketModeRequest.from_dict(dict(frame))
+        except (TypeError, ValueError):
+            return
+        if request is None or not isinstance(request.envelope_id, str):
+            return
+        await self._slots.acquire()
+        task = tasks.create_task(self._handle(socket, request))
+        socket.at_work.add(task)
+        task.add_done_callback(socket.at_work.discard)
+
+    async def _handle(self, socket: _Socket, request: SocketModeRequest) -> None:
+        try:
+            answer = await self._dispatch(table(request.payload))
+            if not answer.acked:
+                return
+            body = dict(answer.body) if answer.body is not None else None
+            response = SocketModeResponse(envelope_id=request.envelope_id, payload=body)
+            await _send(socket.ws.send_str(json.dumps(response.to_dict())))
+            if answer.after is not None:
+                await answer.after()
+        finally:
+            self._slots.release()
+
+    def _note(self, socket: _Socket) -> None:
+        socket.heard_at = self._clock.monotonic()
+        self._heard()
+
+
+def _cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """What the groups of our tasks were raised for: the operator's errors first."""
+    found = [_cause(error) if isinstance(error, BaseExceptionGroup) else error for error in group.exceptions]
+    return next((error for error in found if isinstance(error, ConfigurationError)), found[0])
+
+
+async def _send(sending: Awaitable[None]) -> None:
+    """A frame on a socket that may have just closed: what was not acknowledged comes again."""
+    try:
+        await sending
+    except ConnectionError:
+        _log.info("a socket closed before an answer")

@@ -1,0 +1,163 @@
+"""What people do on Slack reaches the gateway, over both doors, and is acknowledged only then."""
+
+from __future__ import annotations
+
+from asyncio import Event
+from collections.abc import AsyncIterator
+
+import pytest
+
+from adapters.channel import Acceptance, Outgoing
+from pipeline.domain.errors import StorageError
+from pipeline.domain.messages import ApprovalReply, InboundMessage, SessionCommand, button_handle
+from tests.adapters.slack.harness import Running, ask, running, thread_of
+from tests.support.platforms.slack import FakeSlack
+
+
+@pytest.fixture(params=["socket", "http"])
+async def live(request: pytest.FixtureRequest) -> AsyncIterator[Running]:
+    async with FakeSlack(http=request.param == "http") as slack, running(slack) as live:
+        yield live
+
+
+async def test_a_text_arrives_and_is_acknowledged(live: Running) -> None:
+    ann = live.slack.person("ann")
+    native_id = await live.slack.say(live.slack.private_chat(ann), ann, "hello &amp; bye")
+    await live.heard_all()
+    [message] = live.inbox.items
+    assert isinstance(message, InboundMessage)
+    assert (message.native_id, message.text, message.private) == (native_id, "hello & bye", True)
+
+
+async def test_nothing_is_acknowledged_before_the_gateway_has_it(live: Running) -> None:
+    live.inbox.gate = Event()
+    ann = live.slack.person("ann")
+    await live.slack.say(live.slack.private_chat(ann), ann, "hello")
+    await live.inbox.entered.wait()
+    assert live.slack.unacknowledged() == 1
+    live.inbox.gate.set()
+    await live.heard_all()
+
+
+async def test_what_the_gateway_could_not_keep_is_delivered_again(live: Running) -> None:
+    live.slack.delivery.ack_deadline_s = 0.2
+    live.inbox.failures = [StorageError("disk full"), StorageError("disk full")]
+    ann = live.slack.person("ann")
+    await live.slack.say(live.slack.private_chat(ann), ann, "hello")
+    await live.heard_all()
+    assert live.inbox.texts() == ["hello"]
+    assert [envelope.retries for envelope in live.slack.delivery.delivered] == [2]
+    assert live.slack.delivery.given_up == []
+
+
+async def test_a_mention_arrives_twice_and_counts_once(live: Running) -> None:
+    ann = live.slack.person("ann")
+    await live.slack.say(live.slack.room("general", ann), ann, "hello")
+    await live.heard_all()
+    assert live.inbox.calls == 2
+    [message] = live.inbox.items
+    assert isinstance(message, InboundMessage)
+    assert (message.text, message.addressed, message.private) == ("hello", True, False)
+    assert message.thread.topic == message.native_id.partition(":")[2]
+
+
+async def test_chatter_is_not_addressed_and_a_reply_to_the_bot_is(live: Running) -> None:
+    ann = live.slack.person("ann")
+    place = live.slack.room("general", ann)
+    await live.slack.say(place, ann, "lunch?", addressed=False)
+    await live.heard_all()
+    [message] = live.inbox.items
+    assert isinstance(message, InboundMessage)
+    assert not message.addressed
+
+
+async def test_edits_ask_anew_and_link_previews_do_not(live: Running) -> None:
+    ann = live.slack.person("ann")
+    native_id = await live.slack.say(live.slack.private_chat(ann), ann, "helo")
+    await live.slack.edit(native_id, "helo")
+    await live.slack.edit(native_id, "hello")
+    await live.slack.delete(native_id)
+    await live.heard_all()
+    assert live.inbox.texts() == ["helo", "hello"]
+    edited = live.inbox.items[1]
+    assert isinstance(edited, InboundMessage)
+    assert edited.edited
+    assert edited.native_id.startswith(f"{native_id}:e")
+
+
+async def test_bots_are_not_heard_the_bot_itself_least_of_all(live: Running) -> None:
+    place = live.slack.private_chat(live.slack.person("ann"))
+    await live.slack.say(place, live.slack.person("robot", bot=True), "beep")
+    part = live.adapter.render(Outgoing(text="hello"))[0]
+    receipt = await live.adapter.post(thread_of(place.chat), part, key="k")
+    await live.adapter.edit(thread_of(place.chat), receipt.native_id, part)
+    await live.heard_all()
+    assert live.slack.bot_texts(place) == ["hello"]
+    assert live.inbox.calls == 0
+
+
+async def test_a_voice_note_is_one_whatever_its_type_says(live: Running) -> None:
+    ann = live.slack.person("ann")
+    await live.slack.speak(live.slack.private_chat(ann), ann, b"sound", mime="video/mp4")
+    await live.heard_all()
+    [message] = live.inbox.items
+    assert isinstance(message, InboundMessage)
+    assert message.voice is not None
+    assert (message.voice.kind, message.voice.duration_s, message.text) == ("voice", 2.0, "")
+    assert await live.adapter.download(message.voice, max_bytes=100) == b"sound"
+
+
+async def test_a_pressed_answer_reaches_the_gateway_and_loses_its_buttons(live: Running) -> None:
+    ann = live.slack.person("ann")
+    place = live.slack.private_chat(ann)
+    receipt = await ask(live, place.chat)
+    words = await live.slack.press(place, ann, receipt, "Yes <!channel>")
+    [item] = live.inbox.items
+    assert isinstance(item, ApprovalReply)
+    assert (item.interaction_id, item.option, item.choice) == (button_handle("i1"), 0, "")
+    assert words == "You chose: Yes <!channel>"
+    await live.until(lambda: live.slack.visible(place)[0].buttons == ())
+    assert live.slack.bot_texts(place) == ["May I?"]
+    assert live.slack.workspace.mass_mentions == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "left"),
+    [("This question is for somebody else.", 2), ("This question is no longer open.", 0), ("", 2)],
+)
+async def test_a_refused_press_is_explained(live: Running, reason: str, left: int) -> None:
+    live.inbox.verdict = Acceptance(status="refused", message_id="m_1", reason=reason)
+    ann = live.slack.person("ann")
+    place = live.slack.private_chat(ann)
+    receipt = await ask(live, place.chat)
+    assert await live.slack.press(place, ann, receipt, "No") == reason
+    await live.until(lambda: len(live.slack.visible(place)[0].buttons) == left)
+
+
+async def test_the_slash_command_is_answered_to_its_sender(live: Running) -> None:
+    ann = live.slack.person("ann")
+    place = live.slack.private_chat(ann)
+    assert await live.slack.command(place, ann, "stop") == "Stopping."
+    [item] = live.inbox.items
+    assert isinstance(item, SessionCommand)
+    assert (item.name, item.thread) == ("stop", thread_of(place.chat))
+    assert "direct chat" in await live.slack.command(place, ann, "dance")
+    assert "mention me" in await live.slack.command(live.slack.room("general", ann), ann, "stop")
+    assert live.inbox.calls == 1
+
+
+@pytest.mark.parametrize("text", ["/stop", " /stop ", "/STOP"])
+async def test_a_command_can_be_typed_as_text(live: Running, text: str) -> None:
+    ann = live.slack.person("ann")
+    await live.slack.say(live.slack.private_chat(ann), ann, text)
+    await live.slack.say(live.slack.room("general", ann), ann, text)
+    await live.heard_all()
+    assert [type(item) for item in live.inbox.items] == [SessionCommand, SessionCommand]
+
+
+async def test_an_event_of_a_kind_nobody_knows_is_acknowledged_and_forgotten(live: Running) -> None:
+    for inner in ({"type": "reaction_added"}, {"type": "message", "subtype": "channel_join"}, {"no": "type"}):
+        live.slack.delivery.offer("events_api", live.slack.workspace.event(inner))
+    await live.heard_all()
+    assert live.inbox.calls == 0
+    assert live.slack.delivery.given_up == []
