@@ -128,6 +128,7 @@ async def test_a_second_process_is_named_in_words_and_polling_goes_on() -> None:
         await clock.advance(9.0)
         assert sum(call.method == "getUpdates" for call in walk.fake.calls) == asked
         rival.cancel()
+        await walk.fake.until(lambda: not walk.fake.state.updates.polling)
         await turning(clock, walk.fake, lambda: walk.fake.state.updates.polling)
         await walk.fake.say(walk.place, walk.ann, "still here")
         await walk.arrived(1)
