@@ -33,7 +33,7 @@ _TEXT_CHARS = 16_000
 _QUOTE_CHARS = 4_000
 _NAME_CHARS = 100
 _MENTIONS = 100
-_ORDINARY_TYPES = frozenset({0, 19})
+_ORDINARY_TYPES = (0, 19)
 """A message and a reply; joins, pins, boosts and thread openings are others."""
 _FORWARD = 1
 _SLASH_COMMAND, _COMPONENT = 2, 3
@@ -73,7 +73,7 @@ def _message(payload: Mapping[str, Any], context: Context, *, edited: bool) -> I
     message_id, channel = snowflake(payload.get("id")), snowflake(payload.get("channel_id"))
     if author is None or not message_id or not channel or author.id == context.bot_id:
         return None
-    if payload.get("webhook_id") is not None or integer(payload.get("type", 0)) not in _ORDINARY_TYPES:
+    if payload.get("webhook_id") is not None or payload.get("type", 0) not in _ORDINARY_TYPES:
         return None
     native_id = message_id
     if edited:

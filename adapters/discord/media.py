@@ -6,7 +6,6 @@ day, and where bytes are fetched from is never somebody's choice.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ _MOST = 10
 _NAME_CHARS = 200
 _MIME_CHARS = 100
 _LONGEST_S = 24 * 3600.0
+_LARGEST = 1 << 40
 _HANDLE = re.compile(r"([0-9]{1,20})/([0-9]{1,20})/([0-9]{1,20})")
 _KINDS: tuple[tuple[str, MediaKind], ...] = (
     ("audio/", "audio"),
@@ -87,7 +87,7 @@ def _ref(one: Mapping[str, Any], where: str, *, spoken: bool) -> MediaRef | None
         channel=CHANNEL,
         handle=f"{where}/{attachment_id}",
         mime=mime,
-        size=size if size > 0 else None,
+        size=size if 0 < size <= _LARGEST else None,
         duration_s=_duration(one.get("duration_secs")),
         kind="voice" if spoken and kind in ("audio", "file") else kind,
         name=text(one.get("filename"), limit=_NAME_CHARS),
@@ -97,4 +97,5 @@ def _ref(one: Mapping[str, Any], where: str, *, spoken: bool) -> MediaRef | None
 def _duration(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if math.isfinite(value) and 0 < value <= _LONGEST_S else None
+    # Also false for NaN, and no conversion of a number without end.
+    return float(value) if 0 < value <= _LONGEST_S else None

@@ -55,7 +55,7 @@ class FakeDiscord:
     async def __aenter__(self) -> Self:
         app = web.Application(client_max_size=_CLIENT_MAX_BYTES)
         app.add_routes([*self.rest.routes(), web.get("/gateway/", self.gateway.serve)])
-        self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1.0)
+        self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1.0, access_log=None)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
         await site.start()

@@ -55,6 +55,10 @@ class Interactions:
         self._by_token[interaction.token] = interaction
         return interaction
 
+    def all(self) -> list[Interaction]:
+        """Every interaction so far, oldest first."""
+        return list(self._by_token.values())
+
     async def words_for(self, interaction: Interaction) -> str:
         """What the presser reads: the ephemeral words, or the platform's own when no answer comes."""
         try:
