@@ -23,7 +23,14 @@ ROOT = "1699999999.000200"
 
 def event(**fields: Any) -> dict[str, Any]:
     """A text in a direct chat, with changes; None takes a field out."""
-    inner = {"type": "message", "channel": "D1", "user": "U1", "ts": TS, "text": "hi", "channel_type": "im"}
+    inner: dict[str, Any] = {
+        "type": "message",
+        "channel": "D1",
+        "user": "U1",
+        "ts": TS,
+        "text": "hi",
+        "channel_type": "im",
+    }
     inner.update(fields)
     return {
         "type": "event_callback",
@@ -272,11 +279,12 @@ def test_the_words_of_a_long_text_full_of_mentions_are_read_quickly() -> None:
     assert (words, mentioned) == ("", True)
 
 
-_KEYS = st.sampled_from(
+_NAMES = (
     "type subtype event message previous_message channel channel_type user ts thread_ts text files id edited "
     "attachments is_share bot_id actions action_id container message_ts trigger_id channel_id user_id "
-    "mimetype size duration_ms name team team_id authorizations response_url command parent_user_id".split()
+    "mimetype size duration_ms name team team_id authorizations response_url command parent_user_id"
 )
+_KEYS = st.sampled_from(_NAMES.split())
 _LEAVES = st.one_of(
     st.none(),
     st.booleans(),

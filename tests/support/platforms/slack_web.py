@@ -45,6 +45,10 @@ class WebApi:
         self.lenient = False
         self.streams = True
         """Whether the workspace knows chat.startStream and its like."""
+        self.statuses = True
+        """Whether the workspace knows assistant.threads.setStatus."""
+        self.stopped_by_user = False
+        """Whether the reader of the open streams has had enough."""
         self.pressed: dict[str, tuple[str, str, Posted | None]] = {}
         """What a response url stands for: channel, the person alone who sees its words, the message."""
         self.tickets: set[str] = set()
@@ -131,7 +135,8 @@ class WebApi:
 
     def _do(self, method: str, payload: Answer) -> Answer:
         handler = getattr(self, f"_do_{method.replace('.', '_')}", None)
-        if handler is None or ("Stream" in method and not self.streams):
+        missing = ("Stream" in method and not self.streams) or ("Status" in method and not self.statuses)
+        if handler is None or missing:
             return {"ok": False, "error": "unknown_method"}
         answer: Answer = handler(payload)
         return {"ok": "error" not in answer, **answer}
@@ -218,6 +223,9 @@ class WebApi:
             return {"error": "message_not_found" if posted is None else "message_not_owned_by_app"}
         if not posted.streaming:
             return {"error": "message_not_in_streaming_state"}
+        if self.stopped_by_user and needs_text:
+            posted.streaming = False
+            return {"error": "stopped_by_user"}
         if (needs_text and not text) or len(text) > STREAM_LIMIT:
             return {"error": "msg_too_long" if text else "no_text"}
         posted.text += text
