@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 from gateway.storage.ports import Interaction
 from pipeline.domain.messages import ApprovalReply, InboundMessage, button_handle
@@ -16,16 +17,17 @@ _LONGEST_ANSWER = 200
 """Characters; what is longer is a message."""
 
 
-def pressed(press: ApprovalReply, questions: Sequence[Interaction]) -> ApprovalReply | None:
-    """The press with the question's own id and the choice in words; the choice stays empty where the button
-    offers none of them. None when no open question has that button."""
+def pressed(
+    press: ApprovalReply, questions: Sequence[Interaction]
+) -> ApprovalReply | Literal["unknown", "invalid_choice"]:
+    """The press with the question's own id and the choice in words. `unknown` when no open question has that
+    button, `invalid_choice` when the question has it without that option."""
     for question in questions:
         if button_handle(question.id) == press.interaction_id:
-            place, options = press.option, question.options
-            fits = place is not None and 0 <= place < len(options)
-            choice = options[place] if place is not None and fits else ""
-            return replace(press, interaction_id=question.id, choice=choice)
-    return None
+            if press.option is None or not 0 <= press.option < len(question.options):
+                return "invalid_choice"
+            return replace(press, interaction_id=question.id, choice=question.options[press.option])
+    return "unknown"
 
 
 def typed(message: InboundMessage, questions: Sequence[Interaction]) -> ApprovalReply | None:

@@ -141,13 +141,10 @@ class Inbox:
         for them. One to a paused run, which has let go of its thread, also becomes an entry, in the same
         step. It is single use, so a redelivery needs no key of its own."""
         questions = await self._questions(item)
-        answer: ApprovalReply | None = item
-        if item.option is not None:
-            answer = pressed(item, questions)
-        if answer is None:
-            return self._refused(item, _NOT_OPEN)
-        if answer.option is not None and not answer.choice:
-            return self._refused(item, _ANSWER_REFUSED["invalid_choice"])
+        answer = item if item.option is None else pressed(item, questions)
+        if not isinstance(answer, ApprovalReply):
+            words = _NOT_OPEN if answer == "unknown" else _ANSWER_REFUSED[answer]
+            return self._refused(item, words)
         asked = next((one for one in questions if one.id == answer.interaction_id and one.kind == GATE), None)
         entry = None
         if asked is not None:

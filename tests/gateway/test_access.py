@@ -179,6 +179,7 @@ async def test_an_open_account_takes_so_many_messages_of_a_person_in_a_day() -> 
     assert isinstance(found[3], Denied)
     assert "3 messages" in found[3].words
     assert outcome(await access.authorise(_said("1", private=False))) == "-", "a room is no way round"
+    assert outcome(await access.authorise(_said("1", kind="command"))) == "-", "a command is work as well"
     assert outcome(await access.authorise(_said("1", kind="stop"))) == "in", "what was begun can be stopped"
     assert outcome(await access.authorise(_said("1", kind="press"))) == "in"
     assert outcome(await access.authorise(_said("2"))) == "in"
@@ -195,6 +196,16 @@ async def test_an_open_account_takes_so_many_people_in_a_day_and_lists_are_besid
         assert outcome(await access.authorise(_said("4" + kind, kind=kind))) == "words"
     clock.step_wall(DAY_S)
     assert outcome(await access.authorise(_said("3"))) == "in"
+
+
+async def test_open_accounts_count_apart() -> None:
+    store, rule = MemoryStore(), AccessRule.of(mode="open", open_people=1)
+    await store.open()
+    rules = {(channel, "main"): rule for channel in POSTING}
+    access = AccessPolicy(book=store.pairings, clock=ManualClock(), rules=rules)
+    for channel in POSTING:
+        assert outcome(await access.authorise(item("text", channel, channel, private=True))) == "in"
+        assert outcome(await access.authorise(item("text", channel, "late", private=True))) == "words"
 
 
 async def test_a_flood_of_people_fills_no_memory() -> None:

@@ -69,6 +69,13 @@ async def test_a_full_queue_is_said_in_the_chat(tmp_path: Path) -> None:
         assert len(door.said) == 2
 
 
+async def test_each_person_in_a_room_is_told_for_themselves(tmp_path: Path) -> None:
+    async with open_door(tmp_path / "store.db", limit=1) as door:
+        for number, user in enumerate((ANN, BOB, ANN, BOB, ANN)):
+            await door.inbox.accept(text("hi", f"a{number}", user=user, thread=place("-5")))
+        assert len(door.said) == 2
+
+
 async def test_channels_that_show_refusals_themselves_are_not_posted_to(tmp_path: Path) -> None:
     async with open_door(tmp_path / "store.db") as door:
         refused = await door.inbox.accept(text("hi", "a", user="7", thread=place("c", channel="console")))
@@ -134,6 +141,13 @@ async def test_a_button_that_the_question_never_had_is_no_answer(tmp_path: Path,
         refused = await door.inbox.accept(press("q1", option))
         assert refused.reason == "That is not one of the offered answers."
         assert len(await door.store.pending_interactions("telegram:main:1", now=0.0)) == 1
+
+
+async def test_a_blank_option_is_pressed_by_its_own_button_alone(tmp_path: Path) -> None:
+    async with open_door(tmp_path / "store.db") as door:
+        await door.ask("q1", options=("go", ""))
+        assert (await door.inbox.accept(press("q1", 2))).status == "refused"
+        assert (await door.inbox.accept(press("q1", 1))).status == "accepted"
 
 
 # -- answers by typed words ----------------------------------------------------------------------
@@ -211,6 +225,19 @@ async def test_words_that_fit_two_questions_answer_none(tmp_path: Path) -> None:
         assert [entry.kind for entry in entries] == ["message", "message"]
         await door.inbox.accept(text("later", "b"))
         assert (await door.store.open_entries("telegram:main:1"))[-1].body["interaction"] == "q2"
+
+
+async def test_in_a_room_everybody_answers_their_own_question(tmp_path: Path) -> None:
+    async with open_door(tmp_path / "store.db") as door:
+        await door.ask("ann's", chat="-5")
+        await door.ask("bob's", chat="-5", users=(BOB,))
+        for number, (words, user) in enumerate((("approve", BOB), ("2", ANN))):
+            await door.inbox.accept(text(words, f"a{number}", user=user, thread=place("-5")))
+        entries = await door.store.open_entries("telegram:main:-5")
+        assert [(entry.body["interaction"], entry.body["choice"]) for entry in entries] == [
+            ("bob's", "approve"),
+            ("ann's", "deny"),
+        ]
 
 
 async def test_a_number_that_is_an_option_is_that_option(tmp_path: Path) -> None:
