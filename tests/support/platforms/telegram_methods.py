@@ -51,7 +51,7 @@ class BotApi:
     async def call(self, method: str, params: Params) -> Any:
         """Do it."""
         run = self._methods.get(method)
-        if run is None:
+        if run is None or method in self._state.methods_removed:
             raise ApiError(404, "Not Found: method not found")
         try:
             return await run(params)
@@ -220,8 +220,8 @@ class BotApi:
         return {
             "file_id": file_id,
             "file_unique_id": f"u{file_id}",
-            "file_size": len(content),
-            "file_path": f"files/{file_id}",
+            "file_size": self._state.sizes.get(file_id, len(content)),
+            "file_path": self._state.paths.get(file_id, f"files/{file_id}"),
         }
 
     async def _set_my_commands(self, params: Params) -> Any:

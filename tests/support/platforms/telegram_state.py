@@ -88,6 +88,12 @@ class TelegramState:
         self.rooms: dict[int, dict[str, Any]] = {}
         self.blocked: set[int] = set()
         self.files: dict[str, bytes] = {}
+        self.sizes: dict[str, int] = {}
+        """Where getFile shall say another size than the file's."""
+        self.paths: dict[str, object] = {}
+        """Where getFile shall say another path than the file's."""
+        self.methods_removed: set[str] = set()
+        """What this server is too old to know."""
         self.callbacks: dict[str, str] = {}
         """Answered callback queries: id to the words shown to the presser."""
         self.commands: list[dict[str, Any]] = []

@@ -1,0 +1,257 @@
+"""Showing: rendering, posting, editing, files and buttons, through the real SDK."""
+
+from __future__ import annotations
+
+import pytest
+from telegram.error import BadRequest, Forbidden, InvalidToken, NetworkError, TimedOut
+
+from adapters.channel import Outgoing, PostingChannel
+from adapters.formatting.overflow import MAX_PARTS
+from adapters.telegram.adapter import TelegramAdapter
+from adapters.telegram.api import FloodWait
+from adapters.telegram.settings import DEFAULT_RATES, TelegramSettings
+from pipeline.domain.clock import SystemClock
+from pipeline.domain.errors import InvalidInput
+from pipeline.domain.events import ApprovalRequired
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import button_handle
+from tests.adapters.telegram.harness import Walk, idle
+from tests.support.platforms.platform import Fault, FaultKind, Place
+from tests.support.platforms.telegram import FakeTelegram
+from tests.support.platforms.telegram_rules import entity_problem, units
+
+QUESTION = ApprovalRequired(
+    message_id="m_1",
+    session_id="ses_1",
+    interaction_id="int_1",
+    tool_name="shell",
+    reasoning="to look",
+    options=("Allow once", "Deny"),
+    timeout_s=60.0,
+)
+
+
+async def post(walk: Walk, text: str, *, place: Place | None = None, reply_handle: str = "") -> str:
+    parts = walk.adapter.render(Outgoing(text=text))
+    receipts = [
+        await walk.adapter.post(walk.thread(place), part, key=f"m_1:{index}", reply_handle=reply_handle)
+        for index, part in enumerate(parts)
+    ]
+    return receipts[-1].native_id
+
+
+async def test_the_adapter_is_a_posting_channel_and_says_what_it_promises() -> None:
+    async with idle() as walk:
+        assert isinstance(walk.adapter, PostingChannel)
+        edits = walk.adapter.capabilities
+        assert (edits.resolution, edits.edit, edits.text_unit) == ("placeholder", True, "utf16")
+        assert "never the answer twice" in edits.guarantee
+        assert edits.rates == DEFAULT_RATES
+    async with idle(replies="plain") as walk:
+        plain = walk.adapter.capabilities
+        assert (plain.resolution, plain.edit) == ("none", False)
+        assert "at least once" in plain.guarantee
+
+
+async def test_markdown_arrives_as_entities_without_previews_of_links() -> None:
+    async with idle() as walk:
+        await post(walk, "**bold** and [a link](https://example.org/) \U0001f600 `code`")
+        (shown,) = walk.fake.visible(walk.place)
+        assert shown.text == "bold and a link \U0001f600 code"
+        call = walk.fake.calls[-1]
+        assert call.payload["link_preview_options"] == {"is_disabled": True}
+        entities = call.payload["entities"]
+        assert isinstance(entities, list)
+        assert [one["type"] for one in entities] == ["bold", "text_link", "code"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", " \n ", "\u200b", "```\n```", "\ud800", "x" * 9000, "\U0001f600" * 5000]
+)
+async def test_every_text_becomes_parts_that_telegram_takes(text: str) -> None:
+    async with idle() as walk:
+        parts = walk.adapter.render(Outgoing(text=text))
+        assert parts
+        for part in parts:
+            assert units(part.body["text"]) <= 4096
+            assert units(part.plain) <= 4096
+            assert entity_problem(part.body["text"], part.body.get("entities")) == ""
+        await post(walk, text)
+        assert len(walk.fake.bot_texts(walk.place)) == len(parts)
+
+
+async def test_an_answer_of_too_many_parts_comes_as_a_file() -> None:
+    async with idle() as walk:
+        text = "\n\n".join(f"paragraph {number} " + "word " * 300 for number in range(40))
+        parts = walk.adapter.render(Outgoing(text=text, questions=(QUESTION,)))
+        assert len(parts) == 2
+        await post(walk, text)
+        first, file = walk.fake.visible(walk.place)
+        assert first.text.startswith("paragraph 0")
+        assert file.file_name == "answer.md"
+        assert walk.fake.state.files["upload0"] == text.encode()
+        assert "reply_markup" in parts[1].body
+        previews = walk.adapter.render(Outgoing(text=text, unfinished=True))
+        assert len(previews) > MAX_PARTS
+        assert all(part.file is None for part in previews)
+
+
+async def test_a_question_has_buttons_below_its_last_part() -> None:
+    async with idle() as walk:
+        hidden = "Al\u202elow"
+        question = ApprovalRequired(
+            message_id="m_1",
+            session_id="ses_1",
+            interaction_id="int_2",
+            tool_name="t",
+            reasoning="r",
+            options=(hidden, "x" * 300),
+            timeout_s=0.0,
+        )
+        parts = walk.adapter.render(Outgoing(text="word " * 1500, questions=(QUESTION, question)))
+        assert "reply_markup" not in parts[0].body
+        receipt = await walk.adapter.post(walk.thread(), parts[-1], key="m_1:1")
+        (shown,) = walk.fake.visible(walk.place)
+        assert shown.native_id == receipt.native_id
+        assert shown.buttons[:3] == ("Allow once", "Deny", "Al<U+202E>low")
+        assert len(shown.buttons[3]) == 64
+        stored = walk.fake.state.find(int(walk.place.chat), int(receipt.native_id))
+        assert stored is not None
+        assert [data for _, data in stored.buttons()][:2] == [
+            f"q:{button_handle('int_1')}:0",
+            f"q:{button_handle('int_1')}:1",
+        ]
+
+
+async def test_an_edit_replaces_the_text_and_doing_it_again_is_no_error() -> None:
+    async with idle() as walk:
+        native_id = await post(walk, "…")
+        (part,) = walk.adapter.render(Outgoing(text="the *answer*"))
+        for _ in range(3):
+            receipt = await walk.adapter.edit(walk.thread(), native_id, part)
+            assert receipt.native_id == native_id
+        (shown,) = walk.fake.visible(walk.place)
+        assert (shown.text, shown.edits) == ("the answer", 1)
+
+
+async def test_editing_what_is_gone_is_not_found() -> None:
+    async with idle() as walk:
+        (part,) = walk.adapter.render(Outgoing(text="the answer"))
+        with pytest.raises(BadRequest) as caught:
+            await walk.adapter.edit(walk.thread(), "12345", part)
+        assert walk.adapter.classify(caught.value).kind == "not_found"
+        with pytest.raises(InvalidInput):
+            await walk.adapter.edit(walk.thread(), "not a number", part)
+
+
+async def test_refused_formatting_is_sent_once_more_as_plain_text() -> None:
+    async with idle() as walk:
+        walk.fake.faults.script.append(Fault(method="sendMessage", kind="refuse_format"))
+        native_id = await post(walk, "see [here](https://example.org/)")
+        assert [call.status for call in walk.fake.calls if call.method == "sendMessage"] == [400, 200]
+        (shown,) = walk.fake.visible(walk.place)
+        assert "https://example.org/" in shown.text
+        walk.fake.faults.script.extend([Fault(method="editMessageText", kind="refuse_format")] * 2)
+        (part,) = walk.adapter.render(Outgoing(text="**b**"))
+        with pytest.raises(BadRequest):
+            await walk.adapter.edit(walk.thread(), native_id, part)
+
+
+async def test_in_a_room_the_answer_replies_and_a_lost_question_does_not_matter() -> None:
+    async with idle() as walk:
+        room = walk.fake.room("team", walk.ann)
+        asked = await walk.fake.say(room, walk.ann, "hi")
+        await post(walk, "hello", place=room, reply_handle=asked)
+        await post(walk, "hello again", place=room, reply_handle="987654")
+        first, second = walk.fake.visible(room)[1:]
+        assert (first.reply_to, second.reply_to) == (asked, "")
+        await post(walk, "in private", reply_handle="1")
+        assert "reply_parameters" not in walk.fake.calls[-1].payload
+
+
+async def test_topics_are_kept_apart() -> None:
+    async with idle() as walk:
+        room = walk.fake.room("forum", walk.ann)
+        topic = Place(chat=room.chat, private=False, topic="77")
+        await post(walk, "in the topic", place=topic)
+        await walk.adapter.typing(walk.thread(topic))
+        assert walk.fake.bot_texts(topic) == ["in the topic"]
+        assert walk.fake.bot_texts(room) == []
+        assert walk.fake.calls[-1].payload["message_thread_id"] == 77
+
+
+async def test_a_thread_of_another_channel_is_refused_in_words() -> None:
+    async with idle() as walk:
+        (part,) = walk.adapter.render(Outgoing(text="x"))
+        strange = ThreadKey(channel="telegram", account="main", chat="C0123")
+        with pytest.raises(InvalidInput, match="no chat of Telegram"):
+            await walk.adapter.post(strange, part, key="m_1:0")
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected", "maybe", "shown"),
+    [
+        ("rate_limit", "rate_limit", False, 0),
+        ("error_before", "transient", True, 0),
+        ("error_after", "transient", True, 1),
+        ("drop", "transient", True, 0),
+    ],
+)
+async def test_a_fault_is_understood_and_tried_only_once(
+    kind: FaultKind, expected: str, maybe: bool, shown: int
+) -> None:
+    async with idle() as walk:
+        walk.fake.faults.script.append(Fault(method="sendMessage", kind=kind, retry_after_s=3))
+        with pytest.raises((FloodWait, NetworkError)) as caught:
+            await post(walk, "hello")
+        failure = walk.adapter.classify(caught.value)
+        assert (failure.kind, failure.maybe_delivered) == (expected, maybe)
+        assert failure.retry_after_s == (3.0 if kind == "rate_limit" else None)
+        assert len(walk.fake.bot_texts(walk.place)) == shown
+        assert len(walk.fake.calls) == 1
+        assert walk.fake.token not in str(caught.value)
+
+
+async def test_a_blocked_bot_and_a_wrong_token_are_final() -> None:
+    async with idle() as walk:
+        walk.fake.state.blocked.add(int(walk.ann.id))
+        with pytest.raises(Forbidden) as blocked:
+            await post(walk, "hello")
+        assert walk.adapter.classify(blocked.value).kind == "permission"
+        walk.fake.state.token = "1:another"
+        with pytest.raises(InvalidToken) as refused:
+            await post(walk, "hello")
+        assert walk.adapter.classify(refused.value).kind == "auth"
+
+
+async def test_a_rotated_token_counts_at_the_next_call() -> None:
+    async with FakeTelegram() as fake:
+        place = fake.private_chat(fake.person("Ann"))
+        current = "7770001:" + "o" * 35
+        adapter = TelegramAdapter(
+            TelegramSettings(token=lambda: current, api_base=fake.api_base), SystemClock()
+        )
+        thread = ThreadKey(channel="telegram", account="main", chat=place.chat)
+        (part,) = adapter.render(Outgoing(text="hello"))
+        with pytest.raises(InvalidToken):
+            await adapter.post(thread, part, key="m_1:0")
+        current = fake.token
+        await adapter.post(thread, part, key="m_1:0")
+        assert fake.bot_texts(place) == ["hello"]
+
+
+async def test_a_server_that_is_not_there_has_certainly_shown_nothing() -> None:
+    settings = TelegramSettings(token=lambda: "1:" + "x" * 35, api_base="http://127.0.0.1:1")
+    adapter = TelegramAdapter(settings, SystemClock())
+    (part,) = adapter.render(Outgoing(text="hello"))
+    thread = ThreadKey(channel="telegram", account="main", chat="5")
+    with pytest.raises((NetworkError, TimedOut)) as caught:
+        await adapter.post(thread, part, key="m_1:0")
+    failure = adapter.classify(caught.value)
+    assert (failure.kind, failure.maybe_delivered) == ("transient", False)
+
+
+async def test_nothing_can_be_found_again() -> None:
+    async with idle() as walk:
+        (part,) = walk.adapter.render(Outgoing(text="hello"))
+        assert await walk.adapter.find(walk.thread(), part, key="m_1:0", since=0.0) is None
