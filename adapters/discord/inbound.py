@@ -37,6 +37,9 @@ _ORDINARY_TYPES = (0, 19)
 """A message and a reply; joins, pins, boosts and thread openings are others."""
 _FORWARD = 1
 _SLASH_COMMAND, _COMPONENT = 2, 3
+_SERVER, _BOT_DM = 0, 1
+_OUR_CONTEXTS = (_SERVER, _BOT_DM)
+"""Not the third one: a chat among people, where an app that its user installed can be called."""
 _APPROVAL = re.compile(r"q:([0-9a-f]{16}):([0-9]{1,2})")
 _MENTION = re.compile(r"<@!?([0-9]{1,20})>")
 _STALE_EDIT_S = 900.0
@@ -136,7 +139,7 @@ def _from_words(
 def _interaction(payload: Mapping[str, Any], context: Context) -> Inbound | None:
     native_id, channel = snowflake(payload.get("id")), snowflake(payload.get("channel_id"))
     author = _person(mapping(payload.get("member")).get("user") or payload.get("user"))
-    if not native_id or not channel or author is None:
+    if not native_id or not channel or author is None or payload.get("context", _BOT_DM) not in _OUR_CONTEXTS:
         return None
     data, kind = mapping(payload.get("data")), payload.get("type")
     private = payload.get("guild_id") is None

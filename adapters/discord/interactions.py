@@ -23,8 +23,9 @@ from pipeline.domain.messages import ApprovalReply, CommandName, SessionCommand
 
 _log = logging.getLogger(__name__)
 
+# In servers that invited the bot, and in its direct chats.
 SLASH_COMMANDS: tuple[Mapping[str, Any], ...] = tuple(
-    {"type": 1, "name": name, "description": description}
+    {"type": 1, "name": name, "description": description, "contexts": [0, 1], "integration_types": [0]}
     for name, description in (
         ("stop", "Stop the answer that is being written"),
         ("new", "Begin a new conversation"),
@@ -75,7 +76,7 @@ class Interaction:
     async def dismiss(self) -> None:
         """Answer a press that means nothing to us. Never raises but CancelledError."""
         try:
-            await self._say(_NO_MORE)
+            await self._say(_NO_MORE if self._component else _NOT_HERE)
         except Exception as error:  # noqa: BLE001 - as in settle
             _log.warning("discord: a press was not answered: %s", classify(error).message)
 

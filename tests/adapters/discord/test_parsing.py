@@ -162,6 +162,7 @@ NOTHING: list[tuple[str, str, object]] = [
     ("a foreign slash command", "INTERACTION_CREATE", slash("ban")),
     ("a name that is a number", "INTERACTION_CREATE", slash(1)),
     ("an autocompletion", "INTERACTION_CREATE", slash("stop", type=4)),
+    ("a command in a chat among people", "INTERACTION_CREATE", slash("stop", guild_id=None, context=2)),
     ("a ping", "INTERACTION_CREATE", slash("stop", type=1)),
     ("an interaction without data", "INTERACTION_CREATE", press("stop", data=None)),
 ]
@@ -179,7 +180,7 @@ COMMANDS: list[tuple[str, str, dict[str, Any], str, bool]] = [
     (
         "a slash command in private",
         "INTERACTION_CREATE",
-        slash("new", guild_id=None, member=None, user=user()),
+        slash("new", guild_id=None, member=None, user=user(), context=1),
         "new",
         True,
     ),

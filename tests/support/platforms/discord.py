@@ -260,6 +260,7 @@ class FakeDiscord:
             "channel_id": place.chat,
             "channel": self.world.channel_wire(channel),
             "locale": "en-US",
+            "context": 1 if place.private else 0,
             "entitlements": [],
             "attachment_size_limit": 10_485_760,
             **extra,
