@@ -9,9 +9,9 @@ import re
 from dataclasses import dataclass, replace
 
 from adapters.formatting.layout import BULLET, lay_out
-from adapters.formatting.links import WEB
+from adapters.formatting.links import WEB, same_address
 from adapters.formatting.markdown import parse
-from adapters.formatting.markup import ZERO_WIDTH_SPACE, Dialect, is_bare
+from adapters.formatting.markup import ZERO_WIDTH_SPACE, Dialect
 from adapters.formatting.plain import plain_lines
 from adapters.formatting.rows import Row, Span
 from adapters.formatting.split import split
@@ -76,11 +76,11 @@ class _Discord(Dialect):
         return _TICKS.sub("`" + ZERO_WIDTH_SPACE, text) if "``" in text else text
 
     def link(self, label: str, target: str) -> str:
-        if is_bare(label, target):
+        if same_address(label, target):
             return f"<{target}>"
-        words = self.words(label, opening=False)
-        # Discord does not link words that look like an address.
-        return f"{words} (<{target}>)" if "://" in label else f"[{words}](<{target}>)"
+        # Discord links no words that look like an address. Where these say where they lead, they may.
+        words = self.words(label.replace("://", f":{ZERO_WIDTH_SPACE}//"), opening=False)
+        return f"[{words}](<{target}>)"
 
     def fence(self, language: str, /) -> str:
         return "```" + language

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from adapters.formatting.document import (
     Block,
@@ -121,8 +120,7 @@ class _Layout:
         self._groups += 1
         group = self._groups
         for line in kept:
-            row = Row((Span(line),), kind="code", group=group, language=language)
-            self._add(row)
+            self._add(Row((Span(line),), "code", 0, "", 0, group, language, 0, self._stands_apart, self._cut))
 
     def _list(self, block: ListBlock) -> None:
         outer_indent, outer_marker, number = self._indent, self._marker, block.start
@@ -180,12 +178,15 @@ class _Layout:
     def _row(self, spans: tuple[Span, ...], *, kind: Kind = "text", level: int = 0) -> None:
         if not any(span.text.strip() for span in spans) and not self._marker:
             return
-        indent = self._indent
-        row = Row(spans, kind=kind, level=level, indent=indent, marker=self._marker, quote=self._quote)
-        self._add(row)
+        before = (self._stands_apart, self._cut)
+        self._add(Row(spans, kind, self._indent, self._marker, level, 0, "", self._quote, *before))
+
+    @property
+    def _stands_apart(self) -> bool:
+        return self._gap and bool(self.rows)
 
     def _add(self, row: Row) -> None:
-        self.rows.append(replace(row, gap=self._gap and bool(self.rows), cut=self._cut))
+        self.rows.append(row)
         if self._marker:
             # What follows in the same item stands below its words, not below its marker.
             self._indent = min(self._indent + len(self._marker) + 1, _MAX_INDENT)

@@ -14,6 +14,7 @@ WEB = frozenset({"http", "https"})
 MAX_ADDRESS = 1_000
 _HOST_LIKE = re.compile(r"(?:[\w-]+\.)+[^\W\d_]{2,}|\b\d{1,3}(?:\.\d{1,3}){3}\b")
 _HOST = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?", re.IGNORECASE)
+_MAIL = re.compile(r"[A-Za-z0-9._+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+")
 _UNSAFE = str.maketrans({char: f"%{ord(char):02X}" for char in " <>|\"`\\^{}'"})
 _DOTS = str.maketrans("\u3002\uff0e\uff61\u2024", "....")
 
@@ -55,10 +56,11 @@ def _live(address: str, schemes: frozenset[str]) -> str:
     scheme = split.scheme.lower()
     if scheme not in schemes or len(target) > MAX_ADDRESS or not target.isascii():
         return ""
+    target = scheme + target[len(scheme) :]
     if scheme in WEB:
         return target if _is_web_host(split) else ""
     if scheme == "mailto":
-        return target if "@" in split.path and not split.netloc else ""
+        return target if _MAIL.fullmatch(split.path) and not split.netloc else ""
     # tg://user?id=... is a mention of a person, not a link.
     return target if split.netloc and split.netloc.lower() != "user" else ""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from adapters.formatting.links import same_address
 from adapters.formatting.rows import Mark, Row, Span, utf16
 
 ZERO_WIDTH_SPACE = "\u200b"
@@ -192,8 +191,3 @@ class _Line:
             if piece:
                 return piece[-1]
         return ""
-
-
-def is_bare(label: str, target: str) -> bool:
-    """Whether a link shows its own address."""
-    return same_address(label, target)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from adapters.formatting.layout import lay_out
 from adapters.formatting.links import WEB
 from adapters.formatting.markdown import parse
-from adapters.formatting.markup import ZERO_WIDTH_SPACE, Dialect, is_bare
+from adapters.formatting.markup import ZERO_WIDTH_SPACE, Dialect
 from adapters.formatting.plain import plain_lines
 from adapters.formatting.rows import Row, Span, utf16
 from adapters.formatting.split import split
@@ -84,7 +84,7 @@ class _Slack(Dialect):
 
     def link(self, label: str, target: str) -> str:
         address = target.translate(_ESCAPES)
-        if is_bare(label, target):
+        if label == target:
             return f"<{address}>"
         return f"<{address}|{self._label(label)}>"
 

@@ -1,7 +1,8 @@
 """Cuts rows into parts that each fit one message, measured as the channel renders them.
 
 Cuts are made before a block if that leaves the part reasonably full, else before an item, else between
-lines, else inside a line: after a sentence, at a space, between characters. Only whitespace at a cut is lost.
+lines, else inside a line: after a sentence, at a space, between characters. Only
+whitespace at a cut is lost, and a part in which a reader would see nothing.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ LEAST_LIMIT = 128
 """No channel has smaller messages; below it, a fence or a link would not leave room for words."""
 _FULL_ENOUGH = 0.4
 _AHEAD = 64
+_NO_WORDS = (Span(""),)
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Mn", "Me"})
 _BLANK = "\u115f\u1160\u2800\u3164\uffa0"
 
@@ -124,7 +126,7 @@ class _Cutter:
         rows = self.part[:count]
         while rows and _is_blank_code(rows[-1]):
             rows.pop()
-        if any(has_ink(span.text) for row in rows for span in row.spans):
+        if any(row.marker or has_ink(span.text) for row in rows for span in row.spans or _NO_WORDS):
             self.parts.append(tuple(rows))
         self.part, self._fills = [], []
 
@@ -180,14 +182,14 @@ class _Cutter:
         return count
 
     def _fitting_text(self, span: Span, room: int, *, code: bool) -> int:
-        low, high = 0, min(len(span.text), max(room, 0))
-        while low < high:
-            middle = (low + high + 1) // 2
-            if self._scale.span(replace(span, text=span.text[:middle]), code=code) <= room:
-                low = middle
-            else:
-                high = middle - 1
-        return low
+        """As many characters as fit, or a few less: each try is measured, and the next one is in proportion."""
+        count = min(len(span.text), max(room, 0))
+        while count:
+            size = self._scale.span(replace(span, text=span.text[:count]), code=code)
+            if size <= room:
+                break
+            count = min(count - 1, count * max(room, 0) // size)
+        return count
 
 
 def _plainer(row: Row) -> Row:

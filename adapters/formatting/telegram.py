@@ -56,6 +56,10 @@ def _message(part: Sequence[Row], limit: int) -> TelegramText:
     )
 
 
+def _outermost_first(entity: Mapping[str, Any]) -> tuple[int, int, bool]:
+    return entity["offset"], -entity["length"], entity["type"] != "blockquote"
+
+
 class _TelegramScale:
     """What rows take in a Telegram message."""
 
@@ -106,7 +110,7 @@ def _styles(span: Span, row: Row) -> tuple[_Style, ...]:
     if row.kind == "code":
         return ()
     if span.code:
-        return (("code", ""),)
+        return (("code", ""),) if span.text.strip() else ()
     marks = [_TYPES[mark] for mark in span.marks]
     if row.kind == "heading":
         marks = ["bold", *(mark for mark in marks if mark != "bold")]
@@ -145,7 +149,7 @@ class _Writer:
 
     def done(self) -> tuple[str, tuple[Mapping[str, Any], ...]]:
         self._close_block()
-        entities = sorted(self._entities, key=lambda entity: (entity["offset"], -entity["length"]))
+        entities = sorted(self._entities, key=_outermost_first)
         return "".join(self._pieces), tuple(entities)
 
     def _write(self, text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from urllib.parse import unquote
 
 _ZERO = "\u200b"
 _FENCE = re.compile(r"```(?:[A-Za-z0-9_+.#-]+(?=\n))?\n?(.*?)\n?```", re.DOTALL)
@@ -38,9 +39,9 @@ def without_marks(text: str) -> str:
 
 
 def squeezed(text: str) -> str:
-    """Without whitespace and without what stands before quoted lines and items."""
-    lines = [re.sub(r"^(?:> )?\s*(?:[-•] (?=.)|[-•]$)?", "", line) for line in text.split("\n")]
-    return re.sub(r"[\s>•]|\u200b", "", "".join(lines))
+    """Without whitespace, what stands before quoted lines and items, and the ways to write one address."""
+    lines = [re.sub(r"^(?:> )?\s*(?:[-•](?: |$))*", "", line) for line in text.split("\n")]
+    return unquote(re.sub(r"[\s>•/]|\u200b", "", "".join(lines)))
 
 
 def _outside_fences(text: str, read: object) -> str:

@@ -1,7 +1,7 @@
-"""What the platforms refuse, and what must never reach a reader, as pure checks. The fake platforms use them.
+"""What platforms refuse, and what must never reach a reader, as pure checks. The fake platforms use them.
 
-Each returns problems in words, empty for a message that may be sent. Lengths are UTF-16 units, which are never
-fewer than the characters a platform counts.
+Each returns problems in words, empty for a message that may be sent. Lengths are UTF-16 units, which are
+never fewer than the characters a platform counts.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _in_pair(units: bytes, offset: int) -> bool:
 def _nesting_problems(entities: Sequence[Mapping[str, Any]]) -> list[str]:
     problems: list[str] = []
     around: list[Mapping[str, Any]] = []
-    for entity in sorted(entities, key=lambda item: (item["offset"], -item["length"])):
+    for entity in sorted(entities, key=_outermost_first):
         start, kind = entity["offset"], entity["type"]
         end = start + entity["length"]
         while around and around[-1]["offset"] + around[-1]["length"] <= start:
@@ -155,6 +155,10 @@ def _nesting_problems(entities: Sequence[Mapping[str, Any]]) -> list[str]:
                 problems.append(f"blockquote at {start} is inside {outer['type']}")
         around.append(entity)
     return problems
+
+
+def _outermost_first(entity: Mapping[str, Any]) -> tuple[int, int, bool]:
+    return entity["offset"], -entity["length"], entity["type"] != "blockquote"
 
 
 def _has_surrogate(text: str) -> bool:
