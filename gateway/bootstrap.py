@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
 from adapters.channel import Channel, PostingChannel, Timeline
 from adapters.console.adapter import ConsoleAdapter, ConsoleSettings
-from adapters.web.adapter import WebAdapter
-from adapters.web.security import AttemptLimit, token_matches
-from adapters.web.settings import WebSettings
+from adapters.web.security import AttemptLimit
 from gateway.access import AccessPolicy, AccessRule
 from gateway.app import Gateway, Parts
 from gateway.broadcaster import EventBroadcaster
-from gateway.config import SecretRef, Secrets, SecretUnavailable, Settings, environment
+from gateway.config import Secrets, Settings, environment
 from gateway.coordinator import ProcessingCoordinator
-from gateway.data_dir import DataDir, own_web_token
+from gateway.data_dir import DataDir
 from gateway.delivery import Delivery
 from gateway.failpoints import Failpoints
 from gateway.hearing import ChannelEars
 from gateway.inbox import Inbox
 from gateway.lanes import Lanes
 from gateway.live import LiveReplies
+from gateway.page import Page, make_page, token_check
 from gateway.posting import Posting
 from gateway.posting_channels import BuiltChannel, posting_channels
 from gateway.server import Addresses, Server
@@ -38,10 +36,6 @@ from gateway.token_lease import TokenLease, lock_folder
 from gateway.turns import TurnHooks, TurnRunner
 from gateway.worker import Worker
 from pipeline.domain.clock import Clock, SystemClock
-from pipeline.domain.errors import ParlourError
-from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import InboundMessage
-from pipeline.domain.timeline import TimelineEntry
 from pipeline.graph.spec import GraphSpec
 from pipeline.llm.client import LlmClient
 from pipeline.llm.litellm_client import LitellmClient
@@ -91,10 +85,11 @@ class _Base:
     telemetry: Telemetry
     failpoints: Failpoints
     store: Store
-    web: WebAdapter | None
+    timeline: StoreTimeline
+    page: Page
     channels: Mapping[tuple[str, str], Channel]
+    lanes: Lanes
     live: LiveReplies
-    delivery: Delivery
 
 
 def build(settings: Settings, secrets: Secrets, extras: Extras | None = None) -> Gateway:
@@ -118,56 +113,44 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     store = extras.store or _store(settings, data)
     timeline = StoreTimeline(store, clock)
     addresses = Addresses(settings.server.host, settings.server.port, settings.server.public_origins)
-    token_check = _token_check(settings, secrets)
-    web = None
-    if settings.channels.web.enabled:
-        web_settings = _web_settings(settings, data.media_path, addresses, token_check)
-        web = WebAdapter(web_settings, timeline, clock)
+    check = token_check(settings, secrets)
+    page = make_page(settings, data.media_path, addresses, check, timeline, clock)
     posting = posting_channels(settings, timeline, clock)
-    adapters: list[Channel] = [*([web] if web else []), *(one.adapter for one in posting)]
+    adapters: list[Channel] = [*([page.adapter] if page.adapter else []), *(one.adapter for one in posting)]
     adapters += [make(timeline) for make in extras.channels]
-    channels = {(adapter.name, adapter.account): adapter for adapter in adapters}
     lanes = Lanes(clock, deliveries)
-    live = LiveReplies(store=store, lanes=lanes, clock=clock, supervisor=background)
     base = _Base(
         settings=settings,
         clock=clock,
         telemetry=telemetry,
         failpoints=failpoints,
         store=store,
-        web=web,
-        channels=channels,
-        live=live,
-        delivery=Delivery(
-            store=store,
-            channels=channels,
-            lanes=lanes,
-            posting=Posting(store=store, live=live, clock=clock, failpoints=failpoints),
-            timeline=timeline,
-            clock=clock,
-            telemetry=telemetry,
-            failpoints=failpoints,
-        ),
+        timeline=timeline,
+        page=page,
+        channels={(adapter.name, adapter.account): adapter for adapter in adapters},
+        lanes=lanes,
+        live=LiveReplies(store=store, lanes=lanes, clock=clock, supervisor=background),
     )
+    delivery = _delivery(base)
     llm = extras.llm or build_llm(settings, clock)
     transcriber = extras.transcriber or build_transcriber(settings)
     coordinator = ProcessingCoordinator(store, clock, lease_s=settings.turn.lease_s)
-    turns = _turns(base, _pipeline(base, llm, transcriber, extras.graph))
+    turns = _turns(base, _pipeline(base, llm, transcriber, extras.graph), delivery)
     worker = Worker(store=store, coordinator=coordinator, turns=turns, clock=clock, supervisor=threads)
     gateway = Gateway(
         Parts(
             data=data,
             store=store,
             channels=base.channels,
-            inbox=_inbox(base, worker, {**_rules(posting), **extras.rules}),
+            inbox=_inbox(base, worker, delivery, {**_rules(posting), **extras.rules}),
             worker=worker,
             coordinator=coordinator,
-            delivery=base.delivery,
+            delivery=delivery,
             addresses=addresses,
             llm=llm,
             transcriber=transcriber,
             clock=clock,
-            sweep_media=_sweep_media(base),
+            sweep_media=partial(page.sweep_media, store),
             background=background,
             turns=threads,
             deliveries=deliveries,
@@ -176,17 +159,40 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     )
     telemetry.watch_channels(gateway.channel_statuses)
     if extras.http:
-        routes = [route for one in posting for route in one.routes]
-        gateway.server = Server(
-            addresses=addresses,
-            routes=[*(web.routes() if web is not None else ()), *routes],
-            channels=gateway.channel_lines,
-            ready=lambda: gateway.ready,
-            metrics=telemetry.exposition,
-            token_check=token_check,
-            attempts=AttemptLimit(clock),
-        )
+        gateway.server = _server(gateway, base, addresses, check, posting)
     return gateway
+
+
+def _server(
+    gateway: Gateway,
+    base: _Base,
+    addresses: Addresses,
+    check: Callable[[str], bool],
+    posting: Iterable[BuiltChannel],
+) -> Server:
+    page = base.page.adapter
+    return Server(
+        addresses=addresses,
+        routes=[*(page.routes() if page else ()), *(route for one in posting for route in one.routes)],
+        channels=gateway.channel_lines,
+        ready=lambda: gateway.ready,
+        metrics=base.telemetry.exposition,
+        token_check=check,
+        attempts=AttemptLimit(base.clock),
+    )
+
+
+def _delivery(base: _Base) -> Delivery:
+    return Delivery(
+        store=base.store,
+        channels=base.channels,
+        lanes=base.lanes,
+        posting=Posting(store=base.store, live=base.live, clock=base.clock, failpoints=base.failpoints),
+        timeline=base.timeline,
+        clock=base.clock,
+        telemetry=base.telemetry,
+        failpoints=base.failpoints,
+    )
 
 
 def _pipeline(
@@ -209,15 +215,15 @@ def _pipeline(
     )
 
 
-def _turns(base: _Base, pipeline: Pipeline) -> TurnRunner:
+def _turns(base: _Base, pipeline: Pipeline, delivery: Delivery) -> TurnRunner:
     return TurnRunner(
         store=base.store,
         pipeline=pipeline,
         hooks=TurnHooks(
             sender_for=EventBroadcaster(base.channels, base.live).sender_for,
-            on_recorded=_show_recorded(base.web),
-            on_reply=base.delivery.enqueue,
-            discard_media=_discard_media(base.web),
+            on_recorded=base.page.show_recorded,
+            on_reply=delivery.enqueue,
+            discard_media=base.page.discard_media,
         ),
         clock=base.clock,
         telemetry=base.telemetry,
@@ -232,7 +238,9 @@ def _room(settings: Settings) -> int:
     return ChildSettings(model_path=settings.local_model_path).slots if settings.llm.model == "local" else 64
 
 
-def _inbox(base: _Base, worker: Worker, rules: Mapping[tuple[str, str], AccessRule]) -> Inbox:
+def _inbox(
+    base: _Base, worker: Worker, delivery: Delivery, rules: Mapping[tuple[str, str], AccessRule]
+) -> Inbox:
     return Inbox(
         store=base.store,
         access=AccessPolicy(book=base.store.pairings, clock=base.clock, rules=rules),
@@ -242,7 +250,7 @@ def _inbox(base: _Base, worker: Worker, rules: Mapping[tuple[str, str], AccessRu
         failpoints=base.failpoints,
         max_queue_per_thread=base.settings.turn.max_queue_per_thread,
         posting=[key for key, channel in base.channels.items() if isinstance(channel, PostingChannel)],
-        say=base.delivery.say,
+        say=delivery.say,
     )
 
 
@@ -266,14 +274,11 @@ def delivery_guarantees(settings: Settings) -> list[tuple[str, str]]:
     """What each enabled channel promises about its answers, in words."""
     clock = SystemClock()
     timeline = StoreTimeline(MemoryStore(), clock)
+    addresses = Addresses(settings.server.host, settings.server.port, ())
+    page = make_page(settings, settings.data.dir, addresses, lambda _: False, timeline, clock)
     adapters: list[Channel] = [one.adapter for one in posting_channels(settings, timeline, clock)]
-    if settings.channels.web.enabled:
-        addresses = Addresses(settings.server.host, settings.server.port, ())
-        adapters.append(
-            WebAdapter(
-                _web_settings(settings, settings.data.dir, addresses, lambda _: False), timeline, clock
-            )
-        )
+    if page.adapter:
+        adapters.insert(0, page.adapter)
     if settings.channels.console.enabled:
         adapters.append(ConsoleAdapter(ConsoleSettings(), timeline, clock, lines=None, write=lambda _: None))
     return [(adapter.name, adapter.capabilities.guarantee) for adapter in adapters]
@@ -332,74 +337,3 @@ def _pipeline_settings(settings: Settings) -> PipelineSettings:
         turn_timeout_s=settings.turn.timeout_s,
         context_tokens=settings.llm.context_tokens,
     )
-
-
-def _token_check(settings: Settings, secrets: Secrets) -> Callable[[str], bool]:
-    """A configured token is read at every check, so that a rotated one counts at once."""
-    reference = settings.channels.web.token
-    if reference is not None:
-        return partial(_matches, reference)
-    token = own_web_token(settings.web_token_path)
-    secrets.add(token)
-    return lambda presented: token_matches(presented, token)
-
-
-def _matches(reference: SecretRef, presented: str) -> bool:
-    try:
-        return token_matches(presented, reference.resolve())
-    except SecretUnavailable as error:
-        # While the file is being replaced nobody gets in; the next try reads it again.
-        _log.error("the web token cannot be read", extra={"reason": str(error)})
-        return False
-
-
-def _web_settings(
-    settings: Settings, media_dir: Path, addresses: Addresses, token_check: Callable[[str], bool]
-) -> WebSettings:
-    return WebSettings(
-        bot_name=settings.bot.name,
-        token_check=token_check,
-        allowed_hosts=addresses.hosts,
-        allowed_origins=addresses.origins,
-        media_dir=media_dir,
-        text_chars=settings.channels.web.max_message_chars,
-        voice_enabled=settings.voice.enabled,
-        voice_bytes=settings.voice.max_bytes,
-        voice_seconds=int(settings.voice.max_seconds),
-    )
-
-
-def _show_recorded(web: WebAdapter | None) -> Callable[[ThreadKey, TimelineEntry], None]:
-    """Only the web page shows its readers what they said: the other channels' apps do that themselves."""
-
-    def show(thread: ThreadKey, entry: TimelineEntry) -> None:
-        if web is not None and thread.channel == web.name:
-            web.entry_recorded(thread, entry)
-
-    return show
-
-
-def _discard_media(web: WebAdapter | None) -> Callable[[InboundMessage], Awaitable[None]]:
-    async def discard(message: InboundMessage) -> None:
-        if web is None or message.voice is None or message.thread.channel != web.name:
-            return
-        try:
-            await web.discard(message.voice)
-        except ParlourError:
-            _log.warning("a voice note's file could not be removed", extra={"message_id": message.message_id})
-
-    return discard
-
-
-def _sweep_media(base: _Base) -> Callable[[], Awaitable[int]]:
-    async def sweep() -> int:
-        if base.web is None:
-            return 0
-        entries = [
-            entry
-            for thread in await base.store.open_threads()
-            for entry in await base.store.open_entries(thread)
-        ]
-        return await base.web.sweep_media({e.body["voice"]["handle"] for e in entries if "voice" in e.body})
-
-    return sweep

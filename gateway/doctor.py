@@ -9,15 +9,21 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gateway.access import AccessPolicy, Denied
 from gateway.bootstrap import build_llm, build_transcriber, delivery_guarantees
 from gateway.config import Settings, environment, load
+from gateway.config.channels import PostingSettings
 from gateway.data_dir import DataDir, DataDirBusy
 from gateway.models.command import models_present
+from gateway.posting_channels import access_rule
 from gateway.serve import open_logs
+from gateway.storage.memory import MemoryStore
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.domain.errors import ParlourError
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import Author, InboundMessage
 from pipeline.llm.client import LlmRequest, TextDelta
 from voice.errors import VoiceError
 from voice.selftest import BUNDLED_TRANSCRIPT, bundled_clip
@@ -81,6 +87,9 @@ async def findings(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
     if settings.llm.model == "local" or settings.voice.transcriber == "whisper":
         words = "; ".join(missing) if missing else f"complete in {settings.models.dir}"
         yield Finding(name="model files", good=not missing, words=words)
+    for name, section in settings.channels.posting().items():
+        if section.active:
+            yield await _stranger(name, section, clock)
     yield await _voice(settings, clock)
     yield await _model(settings, clock)
 
@@ -113,6 +122,27 @@ def _port(host: str, port: int, *, busy: bool) -> Finding:
             words = f"{host}:{port} cannot be used ({error.strerror}); stop its user or set server.port"
             return Finding(name="port", good=False, words=words)
     return Finding(name="port", good=True, words=f"{host}:{port} is free")
+
+
+async def _stranger(name: str, section: PostingSettings, clock: Clock) -> Finding:
+    """Whether somebody whom nobody knows is kept out, by asking the rule itself."""
+    thread = ThreadKey(channel=name, account=section.account, chat="0")
+    stranger = InboundMessage(
+        message_id="m_doctor",
+        native_id="doctor",
+        thread=thread,
+        author=Author(id="0", name="a stranger"),
+        received_at=clock.now(),
+        text="hello",
+    )
+    rules = {(name, section.account): access_rule(section)}
+    policy = AccessPolicy(book=MemoryStore().pairings, clock=clock, rules=rules)
+    verdict = await policy.authorise(stranger)
+    if isinstance(verdict, Denied):
+        shown = " ".join(verdict.words.split()) or "nothing"
+        return Finding(name=name, good=True, words=f"a stranger is refused and told: {shown}")
+    words = f"open to everybody, {section.open_messages_per_day} messages a day and person"
+    return Finding(name=name, good=section.access == "open", words=words)
 
 
 async def _voice(settings: Settings, clock: Clock) -> Finding:

@@ -42,6 +42,18 @@ def posting_channels(settings: Settings, timeline: Timeline, clock: Clock) -> li
     return built
 
 
+def access_rule(settings: PostingSettings) -> AccessRule:
+    """Who may speak on the channel, from its settings. Raises ConfigurationError in words."""
+    return AccessRule.of(
+        mode=settings.access,
+        allow=settings.allow,
+        deny=settings.deny,
+        rooms=settings.rooms,
+        open_messages_per_day=settings.open_messages_per_day,
+        open_people=settings.open_people,
+    )
+
+
 def _telegram(settings: TelegramSettings, clock: Clock) -> BuiltChannel:
     from adapters.telegram import adapter as telegram  # noqa: PLC0415 - an SDK is loaded where it is used
     from adapters.telegram import settings as wanted  # noqa: PLC0415 - as above
@@ -62,7 +74,7 @@ def _telegram(settings: TelegramSettings, clock: Clock) -> BuiltChannel:
         clock,
     )
     routes = tuple(made.routes()) if settings.mode == "webhook" else ()
-    return BuiltChannel(adapter=made, rule=_rule(settings), token=token, routes=routes)
+    return BuiltChannel(adapter=made, rule=access_rule(settings), token=token, routes=routes)
 
 
 def _slack(settings: SlackSettings, clock: Clock) -> BuiltChannel:
@@ -84,7 +96,7 @@ def _slack(settings: SlackSettings, clock: Clock) -> BuiltChannel:
         clock,
     )
     routes = tuple(made.routes()) if settings.mode == "http" else ()
-    return BuiltChannel(adapter=made, rule=_rule(settings), token=token, routes=routes)
+    return BuiltChannel(adapter=made, rule=access_rule(settings), token=token, routes=routes)
 
 
 def _discord(settings: DiscordSettings, timeline: Timeline, clock: Clock) -> BuiltChannel:
@@ -99,12 +111,12 @@ def _discord(settings: DiscordSettings, timeline: Timeline, clock: Clock) -> Bui
             api_base=settings.api_base,
             gateway_url=settings.gateway_url,
             previews=settings.previews,
-            rates=_rates(settings, discord.RATES),
+            rates=_rates(settings, wanted.DEFAULT_RATES),
         ),
         timeline,
         clock,
     )
-    return BuiltChannel(adapter=made, rule=_rule(settings), token=token)
+    return BuiltChannel(adapter=made, rule=access_rule(settings), token=token)
 
 
 def _reader(reference: SecretRef | None, path: str) -> Callable[[], str]:
@@ -115,17 +127,6 @@ def _reader(reference: SecretRef | None, path: str) -> Callable[[], str]:
 
 def _optional(reference: SecretRef | None) -> Callable[[], str] | None:
     return None if reference is None else reference.resolve
-
-
-def _rule(settings: PostingSettings) -> AccessRule:
-    return AccessRule.of(
-        mode=settings.access,
-        allow=settings.allow,
-        deny=settings.deny,
-        rooms=settings.rooms,
-        open_messages_per_day=settings.open_messages_per_day,
-        open_people=settings.open_people,
-    )
 
 
 def _rates(settings: PostingSettings, platform: RateLimits) -> RateLimits | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from gateway.app import Gateway
 from gateway.bootstrap import Extras, build
 from gateway.config import Secrets, Settings, crash_at, environment, load
+from gateway.config.channels import PostingSettings
 from gateway.logs import Redactor, configure_logging
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -69,11 +70,15 @@ def _on_signal(stopping: asyncio.Event) -> None:
 
 def _announce(gateway: Gateway, settings: Settings) -> None:
     _say(f"{settings.bot.name} is ready.")
+    posting = [name for name, section in settings.channels.posting().items() if section.active]
     if settings.channels.web.enabled:
         _say(f"  page   {gateway.url}")
     else:
-        _say(f"  health and metrics at {gateway.url}; no channel is enabled")
+        none = "" if posting else "; no channel is enabled"
+        _say(f"  health and metrics at {gateway.url}{none}")
     _say(f"  token  {_token_words(settings)}")
+    for name in posting:
+        _say(f"  {name}  {_access_words(settings.channels.posting()[name])}")
     _say("The models load in the background; messages are accepted meanwhile. Ctrl-C stops.")
 
 
@@ -82,6 +87,16 @@ def _token_words(settings: Settings) -> str:
     if reference is not None:
         return f"the one in {reference}"
     return f"{settings.web_token_path.read_text(encoding='ascii').strip()}   (the page asks for it once)"
+
+
+def _access_words(section: PostingSettings) -> str:
+    match section.access:
+        case "open":
+            return "is connecting; open to everybody within the daily limits"
+        case "list":
+            return f"is connecting; for the {len(section.allow)} entries of its allow list"
+        case "pairing":
+            return "is connecting; a stranger is shown a code, and `parlour pair CODE` lets them in"
 
 
 def _say(line: str) -> None:
