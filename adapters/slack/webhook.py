@@ -80,7 +80,10 @@ class WebhookDoor:
             return web.Response(status=401)
         if request.content_length is not None and request.content_length > MAX_BODY:
             return web.Response(status=413)
-        body = await self._read(request)
+        try:
+            body = await self._read(request)
+        except TimeoutError:
+            return web.Response(status=408)
         if body is None:
             return web.Response(status=413)
         if not self._signed(stamp, body, signature) or signature in self._seen:
@@ -125,16 +128,13 @@ class WebhookDoor:
     # -- what it says -------------------------------------------------------------------------------
 
     async def _read(self, request: web.Request) -> bytes | None:
-        """The raw body; None if it is too long or takes too long."""
+        """The raw body; None if it is too long. Raises TimeoutError if it takes too long."""
         body = bytearray()
-        try:
-            async with self._clock.timeout(READ_S):
-                async for chunk in request.content.iter_chunked(65_536):
-                    body += chunk
-                    if len(body) > MAX_BODY:
-                        return None
-        except TimeoutError:
-            return None
+        async with self._clock.timeout(READ_S):
+            async for chunk in request.content.iter_chunked(65_536):
+                body += chunk
+                if len(body) > MAX_BODY:
+                    return None
         return bytes(body)
 
     async def _take(self, body: bytes, content_type: str) -> web.Response:

@@ -45,6 +45,11 @@ class WebApi:
         self.lenient = False
         self.streams = True
         """Whether the workspace knows chat.startStream and its like."""
+        self.tickets_good = True
+        """Whether the Socket Mode addresses that are handed out open a socket."""
+        self.redirect_files_to = ""
+        self.file_token = ""
+        """The token that files want, where it is not the bot's: as if the scope were missing."""
         self.statuses = True
         """Whether the workspace knows assistant.threads.setStatus."""
         self.stopped_by_user = False
@@ -265,7 +270,8 @@ class WebApi:
 
     def _do_apps_connections_open(self, _: Answer) -> Answer:
         ticket = self.workspace.next_ts().replace(".", "")
-        self.tickets.add(ticket)
+        if self.tickets_good:
+            self.tickets.add(ticket)
         return {"url": f"{self.base.replace('http', 'ws', 1)}/link?ticket={ticket}&app_id={APP}"}
 
     def _do_conversations_history(self, payload: Answer) -> Answer:
@@ -354,7 +360,9 @@ class WebApi:
 
     async def _file(self, request: web.Request) -> web.Response:
         """The bytes for the bot's token; for everyone else the login page with 200, as the real one does."""
-        if request.headers.get("Authorization") != f"Bearer {self.bot_token}":
+        if self.redirect_files_to:
+            raise web.HTTPFound(self.redirect_files_to)
+        if request.headers.get("Authorization") != f"Bearer {self.file_token or self.bot_token}":
             return web.Response(text=LOGIN_PAGE, content_type="text/html")
         content = self.workspace.contents.get(request.match_info["id"])
         if content is None:
