@@ -7,7 +7,9 @@ What the methods mean is their callers' business.
 
 from __future__ import annotations
 
+import functools
 import json
+import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -116,7 +118,8 @@ class _TokenTransport(httpx.AsyncBaseTransport):
 
     def __init__(self, token: Callable[[], str], *, size: int) -> None:
         self._token = token
-        self._inner = httpx.AsyncHTTPTransport(limits=httpx.Limits(max_connections=size))
+        limits = httpx.Limits(max_connections=size)
+        self._inner = httpx.AsyncHTTPTransport(verify=_certificates(), limits=limits)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         token = quote(self._token(), safe=":").encode()
@@ -132,6 +135,12 @@ class _TokenTransport(httpx.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+
+@functools.cache
+def _certificates() -> ssl.SSLContext:
+    # Reading them takes tens of milliseconds: once a process, not once a connection.
+    return httpx.create_ssl_context()
 
 
 def _request(token: Callable[[], str], size: int) -> _Request:

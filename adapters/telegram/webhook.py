@@ -149,9 +149,8 @@ def _update(body: bytes) -> Mapping[str, Any] | None:
         update = json.loads(body)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(update, dict) or integer(update.get("update_id")) is None:
-        return None
-    return update
+    number = integer(mapping(update).get("update_id"))
+    return mapping(update) if number is not None and number >= 0 else None
 
 
 def _turned_away(status: int) -> web.Response:

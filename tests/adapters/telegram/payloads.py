@@ -20,7 +20,7 @@ PRIVATE: dict[str, Any] = {"id": 1001, "type": "private", "first_name": "Ann", "
 GROUP: dict[str, Any] = {"id": -100200, "type": "supergroup", "title": "Team"}
 
 
-def message(kind: str = "message", **fields: Any) -> dict[str, Any]:
+def message(kind: str = "message", /, **fields: Any) -> dict[str, Any]:
     """An update with one message from Ann to the bot, with `fields` set or, where None, left out."""
     whole = {"message_id": 7, "date": 1_700_000_000, "chat": PRIVATE, "from": ANN, **fields}
     return {"update_id": 9001, kind: {key: value for key, value in whole.items() if value is not None}}
