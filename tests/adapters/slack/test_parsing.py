@@ -298,7 +298,7 @@ _JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_KEYS, inner, max_size=8),
     max_leaves=25,
 )
-_OBJECTS = st.dictionaries(_KEYS, _JSON, max_size=10)
+_OBJECTS = st.dictionaries(_KEYS, _JSON, max_size=6)
 
 
 @given(payload=_OBJECTS, inner=_OBJECTS)

@@ -1,0 +1,95 @@
+"""The app manifest asks for exactly what the code uses, and the guide names it all."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml  # type: ignore[import-untyped]  # PyYAML ships no type information
+
+from adapters.slack.inbound import parse_event
+from adapters.slack.settings import SlackSettings
+from tests.adapters.slack.harness import ME
+
+ROOT = Path(__file__).parents[3]
+HISTORIES = ("channels:history", "groups:history", "im:history", "mpim:history")
+SCOPES: dict[str, tuple[str, ...]] = {
+    "auth_test": (),
+    "apps_connections_open": (),  # the app-level token's connections:write
+    "assistant_threads_setStatus": ("chat:write",),
+    "chat_appendStream": ("chat:write",),
+    "chat_postMessage": ("chat:write",),
+    "chat_startStream": ("chat:write",),
+    "chat_stopStream": ("chat:write",),
+    "chat_update": ("chat:write",),
+    "conversations_history": HISTORIES,
+    "conversations_replies": HISTORIES,
+    "files_info": ("files:read",),
+    "files_upload_v2": ("files:write",),
+}
+"""What Slack's reference demands for each method that the adapter calls."""
+EVENTS = {
+    "app_mention": ("app_mentions:read", "app_mention", "C1", ""),
+    "message.channels": ("channels:history", "message", "C1", "channel"),
+    "message.groups": ("groups:history", "message", "G1", "group"),
+    "message.im": ("im:history", "message", "D1", "im"),
+    "message.mpim": ("mpim:history", "message", "G2", "mpim"),
+}
+"""Subscription: its scope, and the event that comes of it (type, channel, channel_type)."""
+
+
+@pytest.fixture(scope="module")
+def manifest() -> dict[str, Any]:
+    found = yaml.safe_load((ROOT / "deploy/slack-manifest.yaml").read_text())
+    assert isinstance(found, dict)
+    return found
+
+
+def called_methods() -> Iterator[str]:
+    """The SDK's methods that the adapter's code calls on a client."""
+    for path in (ROOT / "adapters/slack").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id == "client"
+            ):
+                yield node.attr
+
+
+def test_the_scopes_are_those_of_the_methods_and_events_that_are_used(manifest: dict[str, Any]) -> None:
+    methods = set(called_methods()) - {"send", "session", "token"}
+    assert methods == set(SCOPES)
+    needed = {scope for method in methods for scope in SCOPES[method]}
+    needed |= {scope for scope, *_ in EVENTS.values()} | {"commands"}
+    assert set(manifest["oauth_config"]["scopes"]["bot"]) == needed
+
+
+def test_the_events_are_those_that_the_parser_takes(manifest: dict[str, Any]) -> None:
+    assert set(manifest["settings"]["event_subscriptions"]["bot_events"]) == set(EVENTS)
+    for _, kind, channel, channel_type in EVENTS.values():
+        event = {"type": kind, "channel": channel, "channel_type": channel_type, "user": "U1", "ts": "1.2"}
+        assert parse_event({"event": {**event, "text": "hi"}}, ME, "main") is not None
+
+
+def test_buttons_commands_and_direct_chats_are_switched_on(manifest: dict[str, Any]) -> None:
+    assert manifest["settings"]["interactivity"]["is_enabled"] is True
+    assert manifest["settings"]["socket_mode_enabled"] is True
+    assert manifest["settings"]["token_rotation_enabled"] is False
+    assert manifest["features"]["app_home"]["messages_tab_enabled"] is True
+    assert manifest["features"]["app_home"]["messages_tab_read_only_enabled"] is False
+    assert [command["command"] for command in manifest["features"]["slash_commands"]] == ["/parlour"]
+
+
+def test_the_guide_and_the_manifest_name_the_route_and_every_scope_and_event(
+    manifest: dict[str, Any],
+) -> None:
+    guide = (ROOT / "docs/guides/slack.md").read_text()
+    path = SlackSettings(bot_token=lambda: "", mode="http").path
+    assert f"https://bot.example.org{path}" in guide
+    assert (ROOT / "deploy/slack-manifest.yaml").read_text().count(f"https://bot.example.org{path}") == 3
+    for name in (*manifest["oauth_config"]["scopes"]["bot"], *EVENTS, "connections:write"):
+        assert f"`{name}`" in guide, name
