@@ -62,7 +62,7 @@ class TelegramAdapter:
     def __init__(self, settings: TelegramSettings, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
-        self._api = TelegramApi(settings)
+        self._api = TelegramApi(settings, clock)
         self._sender = Sender(self._api)
         self._drafts = Drafts(self._sender, clock)
         self._health = Health(clock)

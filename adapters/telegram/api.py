@@ -17,15 +17,18 @@ from urllib.parse import quote
 
 import httpx
 from telegram import Bot
-from telegram.error import EndPointNotFound, TelegramError
+from telegram.error import EndPointNotFound, TelegramError, TimedOut
 from telegram.request import HTTPXRequest
 
 from adapters.telegram.settings import TelegramSettings
+from pipeline.domain.clock import Clock
 
 _STAND_IN = "0:token"
 _CONNECT_S = 10.0
-_READ_S = 20.0
+_CALL_S = 20.0
 _UPLOAD_S = 60.0
+_READ_S = 90.0
+"""Above every deadline: the clock decides when a call has taken too long."""
 _POOL_S = 30.0
 _CONNECTIONS = 64
 
@@ -41,8 +44,9 @@ class FloodWait(TelegramError):
 class TelegramApi:
     """Opens connections while anybody uses them: the receiving loop for long, a late reply for a moment."""
 
-    def __init__(self, settings: TelegramSettings) -> None:
+    def __init__(self, settings: TelegramSettings, clock: Clock) -> None:
         self._settings = settings
+        self._clock = clock
         self._users = 0
         self._open: _Connections | None = None
 
@@ -60,13 +64,19 @@ class TelegramApi:
 
     async def call(self, method: str, params: Mapping[str, Any], *, wait_s: float = 0.0) -> Any:
         """The method's `result`. `wait_s`: how much longer the answer may take. Raises TelegramError."""
+        deadline_s = wait_s + (_UPLOAD_S if "document" in params else _CALL_S)
         async with self.connected():
-            return await self._connections().bot.call(method, params, read_timeout_s=_READ_S + wait_s)
+            try:
+                async with self._clock.timeout(deadline_s):
+                    return await self._connections().bot.call(method, params)
+            except TimeoutError:
+                raise TimedOut from None
 
     @asynccontextmanager
     async def file(self, path: str) -> AsyncIterator[httpx.Response]:
-        """The response for a file that getFile named, its body unread. Raises httpx.HTTPError."""
-        async with self.connected():
+        """The response for a file that getFile named, its body unread. Raises httpx.HTTPError, and
+        TimeoutError after a minute."""
+        async with self.connected(), self._clock.timeout(_UPLOAD_S):
             url = f"{self._settings.server}/file/bot{_STAND_IN}/{quote(path)}"
             async with self._connections().files.stream("GET", url) as response:
                 yield response
@@ -98,8 +108,8 @@ class _PlainBot(Bot):
     """The SDK's client without its object model: an update of a kind it does not know must not be lost, and
     one that it cannot parse must not hold up the others."""
 
-    async def call(self, method: str, params: Mapping[str, Any], *, read_timeout_s: float) -> Any:
-        return await self._post(method, dict(params), read_timeout=read_timeout_s)
+    async def call(self, method: str, params: Mapping[str, Any]) -> Any:
+        return await self._post(method, dict(params))
 
 
 class _Request(HTTPXRequest):
@@ -147,7 +157,7 @@ def _request(token: Callable[[], str], size: int) -> _Request:
     return _Request(
         connection_pool_size=size,
         read_timeout=_READ_S,
-        write_timeout=_READ_S,
+        write_timeout=_UPLOAD_S,
         connect_timeout=_CONNECT_S,
         pool_timeout=_POOL_S,
         media_write_timeout=_UPLOAD_S,

@@ -77,7 +77,7 @@ async def download(api: TelegramApi, ref: MediaRef, *, max_bytes: int) -> bytes:
         raise MediaUnavailable(_too_large(max_bytes))
     try:
         return await _read(api, path, max_bytes)
-    except httpx.HTTPError as error:
+    except (httpx.HTTPError, TimeoutError) as error:
         raise MediaUnavailable(f"The file cannot be fetched: {classify(error).message}.") from None
 
 

@@ -89,7 +89,8 @@ class Poller:
             self._health.down(classify(error).message)
 
     async def _next_batch(self) -> list[Update]:
-        batch = await self._ask(self._poll_s)
+        # After a start or a failure a short question tells at once whether all is well again.
+        batch = await self._ask(self._poll_s if self._health.read().state == "up" else 0)
         for _ in range(_MOST_ALBUM_WAITS):
             if len(batch) >= _BATCH or not ends_inside_album(batch):
                 break

@@ -115,6 +115,20 @@ async def test_a_redelivered_update_has_the_same_identity() -> None:
         assert (first.native_id, first.message_id) == (second.native_id, second.message_id)
 
 
+async def test_each_chat_keeps_its_order_under_redelivery() -> None:
+    async with running() as walk:
+        walk.fake.faults.duplicate_share = 0.3
+        people = [walk.fake.person(name) for name in ("Ann", "Bob", "Eve")]
+        for number in range(120):
+            person = people[number % 3]
+            await walk.fake.say(walk.fake.private_chat(person), person, f"{number}")
+        await walk.fake.until(lambda: walk.fake.unacknowledged() == 0)
+        for index, person in enumerate(people):
+            mine = [item for item in walk.inbox.items if item.author.id == person.id]
+            texts = list(dict.fromkeys(item.text for item in mine if isinstance(item, InboundMessage)))
+            assert texts == [f"{number}" for number in range(index, 120, 3)]
+
+
 async def test_a_second_process_is_named_in_words_and_polling_goes_on() -> None:
     clock = ManualClock()
     async with idle(clock=clock) as walk, asyncio.TaskGroup() as group, aiohttp.ClientSession() as session:
@@ -212,6 +226,29 @@ async def test_cancelling_leaves_no_task_behind() -> None:
         await walk.arrived(1)
     assert walk.adapter.health().state == "down"
     assert asyncio.all_tasks() - before == set()
+
+
+async def test_a_poll_that_hangs_is_given_up_and_asked_again() -> None:
+    clock = ManualClock()
+    async with idle(clock=clock) as walk, asyncio.TaskGroup() as group:
+        walk.fake.faults.script.append(Fault(method="getUpdates", kind="hang"))
+        task = group.create_task(walk.adapter.run(walk.inbox))
+        await turning(clock, walk.fake, lambda: walk.adapter.health().state == "down")
+        assert walk.adapter.health().detail == "Telegram did not answer in time"
+        await turning(clock, walk.fake, lambda: walk.adapter.health().state == "up")
+        task.cancel()
+
+
+async def test_a_flood_wait_of_a_poll_is_obeyed() -> None:
+    clock = ManualClock()
+    async with idle(clock=clock) as walk, asyncio.TaskGroup() as group:
+        walk.fake.faults.script.append(Fault(method="getUpdates", kind="rate_limit", retry_after_s=40))
+        task = group.create_task(walk.adapter.run(walk.inbox))
+        await turning(clock, walk.fake, lambda: walk.adapter.health().state == "down", step_s=0)
+        await clock.advance(39.0)
+        assert walk.adapter.health().state == "down"
+        await turning(clock, walk.fake, lambda: walk.adapter.health().state == "up")
+        task.cancel()
 
 
 async def test_a_server_error_is_waited_out() -> None:

@@ -80,8 +80,6 @@ class TelegramServer:
         if request.match_info["token"] != self._state.token:
             return _refusal(ApiError(401, "Unauthorized"))
         params = await _params(request)
-        if method == "getUpdates":
-            return await self._answered(method, params, None)
         fault = self._faults().next_for(method, shows=method in SHOWS)
         if fault is not None and fault.kind in ("rate_limit", "error_before", "drop", "refuse_format"):
             return self._fail_before(request, method, params, fault)
