@@ -1,0 +1,143 @@
+"""Telegram, Slack and Discord at once in one gateway: the real SDKs against fake platforms, words and voice in,
+a streamed answer out, and a conversation of its own in each place."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pipeline.domain.chat import ChatMessage
+from pipeline.llm.scripted import ScriptedLlm
+from tests.support.house import House, open_house
+from tests.support.platforms.discord import FakeDiscord
+from tests.support.platforms.platform import FakePlatform, Place
+from tests.support.platforms.slack import FakeSlack
+from tests.support.platforms.telegram import FakeTelegram
+from voice.scripted import ScriptedTranscriber
+
+NOTE = b"OggS" + bytes(400)
+MIME = {"telegram": "audio/ogg", "slack": "audio/mp4", "discord": "audio/ogg"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Town:
+    """Three platforms and the gateway that is on all of them."""
+
+    house: House
+    platforms: tuple[FakePlatform, ...]
+
+    def private(self, name: str = "ann") -> list[tuple[FakePlatform, Place]]:
+        """The person's private chat on each platform."""
+        return [(one, one.private_chat(one.person(name))) for one in self.platforms]
+
+
+@asynccontextmanager
+async def town(
+    tmp_path: Path, *, llm: ScriptedLlm | None = None, heard: str = "hello"
+) -> AsyncIterator[Town]:
+    async with AsyncExitStack() as stack:
+        platforms: tuple[FakePlatform, ...] = (FakeTelegram(), FakeSlack(), FakeDiscord())
+        overrides: list[str] = []
+        for platform in platforms:
+            await stack.enter_async_context(platform)
+            folder = tmp_path / platform.name
+            folder.mkdir()
+            overrides += platform.overrides(folder)
+        transcriber = ScriptedTranscriber.always(heard)
+        house = await stack.enter_async_context(
+            open_house(tmp_path / "data", *overrides, llm=llm, transcriber=transcriber)
+        )
+        async with asyncio.timeout(20):
+            # Discord tells a bot nothing of what was said before it ever came.
+            while not all(status.up for status in house.gateway.channel_statuses()):
+                await asyncio.sleep(0.01)
+        yield Town(house=house, platforms=platforms)
+
+
+async def test_a_message_on_each_platform_is_answered_there_and_nowhere_else(tmp_path: Path) -> None:
+    async with town(tmp_path) as place:
+        for platform, chat in place.private():
+            await platform.say(chat, platform.person("ann"), f"hello from {platform.name}")
+        for platform, chat in place.private():
+            wanted = [f"You said: hello from {platform.name}"]
+            await platform.until(lambda: platform.bot_texts(chat) == wanted)  # noqa: B023 - used before the next turn
+
+
+async def test_a_voice_note_on_each_platform_is_heard_and_answered(tmp_path: Path) -> None:
+    async with town(tmp_path, heard="what time is it") as place:
+        for platform, chat in place.private():
+            await platform.speak(chat, platform.person("ann"), NOTE, mime=MIME[platform.name])
+        for platform, chat in place.private():
+            await platform.until(lambda: any("You said:" in text for text in platform.bot_texts(chat)))  # noqa: B023 - as above
+            (answer,) = platform.bot_texts(chat)
+            assert answer.count("what time is it") == 2, "once as what was heard, once as the answer"
+
+
+async def test_a_slow_answer_is_seen_to_grow_on_each_platform(tmp_path: Path) -> None:
+    words = "one two three four five six"
+    async with town(tmp_path, llm=ScriptedLlm.from_spec("echo:delay=0.4")) as place:
+        for platform, chat in place.private():
+            await platform.say(chat, platform.person("ann"), words)
+        for platform, chat in place.private():
+            await platform.until(lambda: platform.bot_texts(chat) == [f"You said: {words}"])  # noqa: B023 - as above
+            previews = [call for call in platform.calls if "You said: one" in str(call.payload)]
+            assert len(previews) >= 2, f"{platform.name} showed the answer all at once"
+
+
+async def test_each_place_keeps_its_own_conversation(tmp_path: Path) -> None:
+    llm = ScriptedLlm.echo()
+    async with town(tmp_path, llm=llm) as place:
+        for text in ("first", "second"):
+            for platform, chat in place.private():
+                await platform.say(chat, platform.person("ann"), f"{text} on {platform.name}")
+                await platform.until(
+                    lambda: f"You said: {text} on {platform.name}" in platform.bot_texts(chat)  # noqa: B023 - as above
+                )
+        for platform, _ in place.private():
+            (asked,) = [
+                request.messages
+                for request in llm.requests
+                if request.messages[-1].content == f"second on {platform.name}"
+            ]
+            spoken = [message for message in asked if message.role != "system"]
+            assert spoken == [
+                ChatMessage(role="user", content=f"first on {platform.name}"),
+                ChatMessage(role="assistant", content=f"You said: first on {platform.name}"),
+                ChatMessage(role="user", content=f"second on {platform.name}"),
+            ]
+
+
+async def test_in_a_room_the_bot_answers_whoever_speaks_to_it_and_nobody_else(tmp_path: Path) -> None:
+    async with town(tmp_path) as place:
+        for platform in place.platforms:
+            ann, ben = platform.person("ann"), platform.person("ben")
+            room = platform.room("lounge", ann, ben)
+            await platform.say(room, ann, "just chatting", addressed=False)
+            await platform.say(room, ben, "what is up?")
+            await platform.until(
+                lambda: any("You said: what is up?" in text for text in _replies(platform, room.chat))  # noqa: B023 - as above
+            )
+            assert not any("just chatting" in text for text in _replies(platform, room.chat))
+
+
+@pytest.mark.parametrize("command", ["/help", "/new"])
+async def test_a_command_is_answered_on_each_platform(tmp_path: Path, command: str) -> None:
+    words = {"/help": "Send a message or a voice note", "/new": "New conversation"}[command]
+    async with town(tmp_path) as place:
+        for platform, chat in place.private():
+            await platform.say(chat, platform.person("ann"), command)
+        for platform, chat in place.private():
+            await platform.until(lambda: any(words in text for text in platform.bot_texts(chat)))  # noqa: B023 - as above
+
+
+def _replies(platform: FakePlatform, chat: str) -> list[str]:
+    """The bot's words in the room, in whichever of its threads."""
+    places = [Place(chat=chat, private=False)]
+    topics = {str(call.payload.get("thread_ts")) for call in platform.calls if call.payload.get("thread_ts")}
+    places += [Place(chat=chat, private=False, topic=topic) for topic in topics]
+    return [text for place in places for text in platform.bot_texts(place)]
