@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from adapters.formatting.layout import BULLET, lay_out
 from adapters.formatting.links import WEB, same_address
 from adapters.formatting.markdown import parse
-from adapters.formatting.markup import ZERO_WIDTH_SPACE, Dialect
+from adapters.formatting.markup import ZERO_WIDTH_SPACE, Dialect, apart
 from adapters.formatting.plain import plain_lines
-from adapters.formatting.rows import Row, Span
+from adapters.formatting.rows import Row, Span, utf16
 from adapters.formatting.split import split
 
 NOTHING = "…"
@@ -21,7 +21,6 @@ _ALWAYS = re.compile(r"[\\*_~`|\[\]<]")
 _MENTION = re.compile(r"@(?=everyone|here)|(?<=<)@(?=[!&]?\d)")
 _EMOJI = re.compile(r":(?=[\w+-]+:)|:(?=//)")
 _OPENING = re.compile(r"(\s*)(?:(?=[#>+-])|(\d{1,10})(?=[.)]))")
-_TICKS = re.compile(r"`(?=`)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,17 +38,21 @@ def discord_parts(markdown: str, *, heard: str = "", limit: int = 2000) -> tuple
     `split.LEAST_LIMIT`.
     """
     rows = lay_out(parse(markdown), heard=heard, schemes=WEB)
-    parts = split(rows, limit=limit, scale=DISCORD)
-    texts = tuple(DiscordText(content=DISCORD.text(part), plain=_plain(part, limit)) for part in parts)
-    return texts or (DiscordText(content=NOTHING, plain=NOTHING),)
+    dialect = _Discord()
+    parts = split(rows, limit=limit, scale=dialect)
+    texts = [(dialect.text(part), part) for part in parts]
+    return tuple(DiscordText(content=text, plain=_plain(part, limit) or text) for text, part in texts) or (
+        DiscordText(content=NOTHING, plain=NOTHING),
+    )
 
 
 def _plain(part: tuple[Row, ...], limit: int) -> str:
+    """Empty if the bare words take more room than the limit, as indents may."""
     for addresses in (True, False):
         text = _without_mentions(plain_lines(part, addresses=addresses))
-        if len(text.encode("utf-16-le")) // 2 <= limit:
+        if utf16(text) <= limit:
             return text
-    return DISCORD.text(part)
+    return ""
 
 
 def _without_mentions(text: str) -> str:
@@ -70,10 +73,10 @@ class _Discord(Dialect):
     def code(self, text: str) -> str:
         if "`" not in text:
             return f"`{text}`"
-        return f"`` {_TICKS.sub('`' + ZERO_WIDTH_SPACE, text)} ``"
+        return f"`` {apart(text)} ``"
 
     def code_line(self, text: str) -> str:
-        return _TICKS.sub("`" + ZERO_WIDTH_SPACE, text) if "``" in text else text
+        return apart(text)
 
     def link(self, label: str, target: str) -> str:
         if same_address(label, target):
@@ -97,6 +100,3 @@ class _Discord(Dialect):
             replace(span, marks=("bold", *(mark for mark in span.marks if mark != "bold")))
             for span in row.spans
         )
-
-
-DISCORD = _Discord()

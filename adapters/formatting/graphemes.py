@@ -73,7 +73,7 @@ def _is_flag_half(char: str) -> bool:
 
 def _run_of_halves(text: str, position: int) -> int:
     start = position
-    while start > max(position - _MAX_CLUSTER, 0) and _is_flag_half(text[start - 1]):
+    while start and _is_flag_half(text[start - 1]):
         start -= 1
     return position - start
 

@@ -156,17 +156,17 @@ class _Layout:
         if lines is not None:
             self._code(lines, "")
             return
+        indent = self._indent
         for row in block.rows or (block.header,):
             for number, (name, cell) in enumerate(zip(block.header, row, strict=False)):
                 if not words(cell).strip() and number:
                     continue
-                self._marker = BULLET if number == 0 else ""
-                self._indent += 0 if number == 0 else 2
+                self._marker = BULLET if number == 0 else self._marker
+                self._indent = indent if number == 0 else indent + 2
                 label = () if row is block.header or not words(name).strip() else (Strong(name), Text(": "))
                 self._lines((*label, *_on_one_line(cell)))
-                self._indent -= 0 if number == 0 else 2
-                self._marker, self._cut = "", AT_LINE
             self._cut = AT_ITEM
+        self._indent = indent
 
     def _cell(self, cell: Cell) -> str:
         return "".join(

@@ -7,12 +7,14 @@ spaces, and never so that two markers touch and are read as a third.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from adapters.formatting.rows import Mark, Row, Span, utf16
 
 ZERO_WIDTH_SPACE = "\u200b"
 _MARKERS = "*_~`"
+_TICKS = re.compile(r"`(?=`)")
 _SEAM = 2
 """Zero-width spaces that may have to stand around a span."""
 
@@ -23,6 +25,10 @@ class Dialect:
     markers: Mapping[Mark, str]
     boundaries = False
     """Whether a marker only counts where no letter touches it from outside."""
+
+    def __init__(self) -> None:
+        self._written: dict[int, tuple[Row, str]] = {}
+        """Rows are measured and then written: each is made once. Holds the rows, so that no id is reused."""
 
     def words(self, text: str, *, opening: bool) -> str:
         """`text` so that it shows as it is. `opening`: it stands at the beginning of a line."""
@@ -83,9 +89,15 @@ class Dialect:
         return utf16(self._close(row))
 
     def _row(self, row: Row) -> str:
+        known = self._written.get(id(row))
+        if known is not None:
+            return known[1]
         if row.kind == "code":
-            return "".join(self.code_line(span.text) for span in row.spans)
-        return self._prefix(row) + self._line(self.spans_of(row), opening=True)
+            text = "".join(self.code_line(span.text) for span in row.spans)
+        else:
+            text = self._prefix(row) + self._line(self.spans_of(row), opening=True)
+        self._written[id(row)] = (row, text)
+        return text
 
     def _prefix(self, row: Row) -> str:
         return "" if row.kind == "code" else ("> " if row.quote else "") + self.lead(row)
@@ -104,6 +116,8 @@ class Dialect:
         return "\n```" if row.kind == "code" else ""
 
     def _line(self, spans: Sequence[Span], *, opening: bool) -> str:
+        if len(spans) == 1 and spans[0].marks == () and not spans[0].code and not spans[0].target:
+            return self.words(spans[0].text, opening=opening)
         line = _Line(self)
         for span in spans:
             line.add(span, opening=opening and line.empty)
@@ -191,3 +205,8 @@ class _Line:
             if piece:
                 return piece[-1]
         return ""
+
+
+def apart(text: str) -> str:
+    """`text`, with backticks that touch kept apart, so that none of them ends a block of code."""
+    return _TICKS.sub("`" + ZERO_WIDTH_SPACE, text) if "``" in text else text

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from adapters.formatting.layout import lay_out
 from adapters.formatting.links import WEB
 from adapters.formatting.markdown import parse
-from adapters.formatting.markup import ZERO_WIDTH_SPACE, Dialect
+from adapters.formatting.markup import ZERO_WIDTH_SPACE, Dialect, apart
 from adapters.formatting.plain import plain_lines
 from adapters.formatting.rows import Row, Span, utf16
 from adapters.formatting.split import split
@@ -42,13 +42,14 @@ def slack_parts(markdown: str, *, heard: str = "", limit: int = 11_000) -> tuple
     At least one part for anything: nothing to show becomes an ellipsis. Raises ValueError for a limit below
     `split.LEAST_LIMIT`.
     """
+    dialect = _Slack()
     rows = lay_out(parse(markdown), heard=heard, schemes=WEB | {"mailto"})
-    sections = split(rows, limit=min(limit, SECTION_LIMIT), scale=SLACK)
+    sections = split(rows, limit=min(limit, SECTION_LIMIT), scale=dialect)
     parts: list[list[tuple[Row, ...]]] = []
     filled = limit
     texts: list[list[str]] = []
     for section in sections:
-        text = SLACK.text(section)
+        text = dialect.text(section)
         if filled + utf16(text) > limit or len(texts[-1]) >= _MOST_SECTIONS:
             parts.append([])
             texts.append([])
@@ -80,7 +81,7 @@ class _Slack(Dialect):
         return f"`{text.translate(_ESCAPES)}`"
 
     def code_line(self, text: str) -> str:
-        return text.replace("``", "`" + ZERO_WIDTH_SPACE + "`").replace("``", "`").translate(_ESCAPES)
+        return apart(text).translate(_ESCAPES)
 
     def link(self, label: str, target: str) -> str:
         address = target.translate(_ESCAPES)
@@ -105,6 +106,3 @@ class _Slack(Dialect):
     def _label(self, label: str) -> str:
         """A bar would end the address; the words of a link are not read as markup."""
         return label.replace("|", "\u00a6").translate(_ESCAPES)
-
-
-SLACK = _Slack()

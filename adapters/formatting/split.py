@@ -182,7 +182,7 @@ class _Cutter:
         return count
 
     def _fitting_text(self, span: Span, room: int, *, code: bool) -> int:
-        """As many characters as fit, or a few less: each try is measured, and the next one is in proportion."""
+        """As many characters as fit, or a few less: each try is measured, the next is in proportion."""
         count = min(len(span.text), max(room, 0))
         while count:
             size = self._scale.span(replace(span, text=span.text[:count]), code=code)

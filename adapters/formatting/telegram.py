@@ -109,8 +109,10 @@ def _styles(span: Span, row: Row) -> tuple[_Style, ...]:
     """From the outermost in. Code can have no other entity around it except a quote."""
     if row.kind == "code":
         return ()
+    if not span.text.strip():
+        return ()
     if span.code:
-        return (("code", ""),) if span.text.strip() else ()
+        return (("code", ""),)
     marks = [_TYPES[mark] for mark in span.marks]
     if row.kind == "heading":
         marks = ["bold", *(mark for mark in marks if mark != "bold")]
