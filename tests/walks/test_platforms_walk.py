@@ -1,5 +1,4 @@
-"""Telegram, Slack and Discord at once in one gateway: the real SDKs against fake platforms, words and voice in,
-a streamed answer out, and a conversation of its own in each place."""
+"""Telegram, Slack and Discord at once in one gateway: the real SDKs against fake platforms."""
 
 from __future__ import annotations
 
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.domain.chat import ChatMessage
+from pipeline.domain.clock import SystemClock
 from pipeline.llm.scripted import ScriptedLlm
 from tests.support.house import House, open_house
 from tests.support.platforms.discord import FakeDiscord
@@ -55,7 +55,7 @@ async def town(
         async with asyncio.timeout(20):
             # Discord tells a bot nothing of what was said before it ever came.
             while not all(status.up for status in house.gateway.channel_statuses()):
-                await asyncio.sleep(0.01)
+                await SystemClock().sleep(0.01)
         yield Town(house=house, platforms=platforms)
 
 

@@ -1,0 +1,75 @@
+"""A newcomer's way: a token in the TOML, `parlour serve`, a code, `parlour pair`, an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from asyncio.subprocess import PIPE, create_subprocess_exec
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from gateway.config import environment
+from pipeline.domain.clock import SystemClock
+from tests.support.gateway_process import ROOT, SCRIPTED, GatewayProcess
+from tests.support.platforms.discord import FakeDiscord
+from tests.support.platforms.platform import FakePlatform
+from tests.support.platforms.slack import FakeSlack
+from tests.support.platforms.telegram import FakeTelegram
+
+pytestmark = pytest.mark.crash
+
+CODE = re.compile(r"parlour pair ([A-Z0-9]{4}-?[A-Z0-9]{4})")
+
+
+@pytest.mark.parametrize("make", [FakeTelegram, FakeSlack, FakeDiscord])
+async def test_with_a_token_alone_a_stranger_gets_a_code_and_with_it_an_answer(
+    tmp_path: Path, make: type[FakeTelegram | FakeSlack | FakeDiscord]
+) -> None:
+    platform: FakePlatform = make()
+    async with platform:
+        given = [one for one in platform.overrides(tmp_path) if ".access=" not in one]
+        async with GatewayProcess(tmp_path, overrides=(*SCRIPTED, *given)) as gateway:
+            await gateway.start()
+            ann = platform.person("ann")
+            chat = platform.private_chat(ann)
+            await _connected(gateway, platform)
+            await platform.say(chat, ann, "hello?")
+            await platform.until(lambda: any(map(CODE.search, platform.bot_texts(chat))))
+            found = CODE.search(platform.bot_texts(chat)[0])
+            assert found is not None
+            await platform.say(chat, ann, "hello??")
+
+            printed = await _parlour(gateway, "pair", found.group(1), "--yes")
+            assert ann.id in printed
+
+            await platform.say(chat, ann, "and now?")
+            await platform.until(lambda: "You said: and now?" in platform.bot_texts(chat))
+            assert len(platform.bot_texts(chat)) == 2, "one line for the stranger, one answer for the guest"
+
+
+async def _connected(gateway: GatewayProcess, platform: FakePlatform) -> None:
+    """Wait until the gateway says that the channel is up."""
+    async with aiohttp.ClientSession() as session, asyncio.timeout(20):
+        while True:
+            async with session.get(f"{gateway.url}/readyz") as response:
+                if f"{platform.name}:main up" in await response.text():
+                    return
+            await SystemClock().sleep(0.02)
+
+
+async def _parlour(gateway: GatewayProcess, *arguments: str) -> str:
+    """Run the command line beside the running gateway; what it printed."""
+    env = {name: value for name, value in environment().items() if not name.startswith("PARLOUR")}
+    process = await create_subprocess_exec(
+        *(sys.executable, "-m", "gateway.cli", *arguments, "--set", f"data.dir={gateway.data_dir}"),
+        stdout=PIPE,
+        stderr=PIPE,
+        env={**env, "PYTHONPATH": str(ROOT)},
+        cwd=gateway.folder,
+    )
+    out, err = await process.communicate()
+    assert process.returncode == 0, err.decode()
+    return out.decode()
