@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from adapters.channel import Failure
-from gateway.delivery import REPEAT_LABEL
+from gateway.posting import REPEAT_LABEL
 from gateway.storage.ports import NewRecord, TurnCommit
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.clock import SystemClock
