@@ -121,10 +121,13 @@ class FakePlatform(Protocol):
     name: str
     """The channel's name: telegram, slack or discord."""
     faults: Faults
-    calls: list[Call]
-    """Everything the bot asked for, oldest first."""
     lenient: bool
     """Leave the platform's own rate limits out, for benches. Everything else stays enforced."""
+
+    @property
+    def calls(self) -> list[Call]:
+        """Everything the bot asked for, oldest first."""
+        ...
 
     async def __aenter__(self) -> Self: ...
 
