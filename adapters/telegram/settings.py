@@ -20,7 +20,7 @@ DEFAULT_RATES = RateLimits(
 bot is hitting limits". The exact limits are unpublished; a `retry_after` is obeyed whatever stands here."""
 
 _TOKEN = re.compile(r"[0-9]{3,20}:[A-Za-z0-9_-]{20,100}")
-_SECRET = re.compile(r"[A-Za-z0-9_-]{16,256}")
+_SECRET = re.compile(r"[A-Za-z0-9_-]{32,256}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +80,7 @@ class TelegramSettings:
         secret = self.webhook_secret() if self.webhook_secret is not None else ""
         if not _SECRET.fullmatch(secret):
             raise ConfigurationError(
-                "channels.telegram.webhook_secret must be 16 to 256 of the characters A-Z a-z 0-9 _ and -"
+                "channels.telegram.webhook_secret must be 32 to 256 of the characters A-Z, a-z, 0-9, _ and -: make "
+                "one with openssl rand -hex 32"
             )
         return secret
