@@ -1,7 +1,8 @@
-"""The store under test: every contract test about the store runs once per implementation."""
+"""What is under test: every contract test runs once per store, or once per channel."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Store
 from gateway.storage.sqlite import SqliteStore
+from tests.contracts.channel_stand import Stand
+from tests.contracts.channel_stands import STANDS
 
 Reopen = Callable[[], Awaitable[Store]]
 
@@ -37,3 +40,20 @@ async def reopen(store: Store, tmp_path: Path) -> AsyncIterator[Reopen]:
     yield again
     for follower in followers:
         await follower.close()
+
+
+@pytest.fixture(params=STANDS, ids=lambda factory: factory.__name__)
+async def stand(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stand]:
+    # A task group has to be entered and left by one task; the fixture's own would be two.
+    ready: asyncio.Future[Stand] = asyncio.get_running_loop().create_future()
+    over = asyncio.Event()
+
+    async def hold() -> None:
+        async with request.param(tmp_path) as made:
+            ready.set_result(made)
+            await over.wait()
+
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        group.create_task(hold())
+        yield await ready
+        over.set()

@@ -318,7 +318,7 @@ def inbound_of(event: Mapping[str, Any], channel: str, account: str) -> Inbound 
         case {"kind": "message", "text": str(text)} if text.strip():
             addressed = common["private"] or event.get("addressed") is True
             return InboundMessage(text=text, addressed=addressed, reply_handle=f"to-{native_id}", **common)
-        case {"kind": "voice", "handle": str(handle)}:
+        case {"kind": "voice", "handle": str(handle)} if handle:
             voice = MediaRef(channel=channel, handle=handle, kind="voice")
             return InboundMessage(voice=voice, reply_handle=f"to-{native_id}", **common)
         case _:

@@ -1,0 +1,226 @@
+"""What every channel shows: each answer once and whole, in its own pace, errors in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import get_args
+
+import pytest
+
+from adapters.channel import ChannelCapabilities, Outgoing, PostingChannel
+from adapters.formatting.overflow import FILE_NAME, MAX_PARTS
+from pipeline.domain.events import (
+    ErrorEvent,
+    LlmToken,
+    PipelineEvent,
+    ResponseComplete,
+    TurnStarted,
+)
+from pipeline.domain.messages import InboundMessage
+from tests.adapters.fakes import every_event
+from tests.contracts.channel_desk import Made
+from tests.contracts.channel_stand import Stand, ask
+from tests.contracts.channel_stands import PostingStand
+
+ERROR = "The model gave no answer. Try again."
+
+
+async def test_every_event_is_taken_without_raising(stand: Stand) -> None:
+    item = await stand.write("hello")
+    sender = stand.sender(item)
+    events = every_event(item.message_id)
+    assert {type(event) for event in events} == set(get_args(PipelineEvent))
+    for event in events:
+        await sender.send_event(event)
+        await stand.pass_time(1.2)
+    assert await stand.answers() != []
+
+
+async def test_tokens_and_the_final_event_and_the_reply_are_one_visible_answer(stand: Stand) -> None:
+    item = await stand.write("hello")
+    await _stream(stand, item, ["The ", "answer"])
+    await stand.deliver(item, "The answer")
+    assert await stand.answers() == ["The answer"]
+
+
+async def test_an_answer_that_differs_from_its_tokens_takes_their_place(stand: Stand) -> None:
+    item = await stand.write("hello")
+    await _stream(stand, item, ["The ", "first draft"], final="The answer")
+    await stand.deliver(item, "The answer")
+    # A terminal cannot take back what it has printed; the answer stands below it.
+    assert (await stand.answers())[-1] == "The answer"
+    if isinstance(stand.adapter, PostingChannel):
+        assert await stand.answers() == ["The answer"]
+
+
+async def test_a_long_answer_is_whole_and_in_order_whatever_it_is_split_into(stand: Stand) -> None:
+    capabilities = stand.adapter.capabilities
+    text = _words(stand, parts=2)
+    item = await stand.write("hello")
+    await stand.deliver(item, text)
+    shown = await stand.answers()
+    assert " ".join(shown).split() == text.split()
+    if isinstance(stand.adapter, PostingChannel):
+        assert len(shown) > 1
+        assert max(_length(one, capabilities) for one in shown) <= capabilities.text_limit
+    else:
+        assert shown == [text]
+
+
+async def test_an_answer_far_too_long_is_whole_all_the_same(stand: Stand) -> None:
+    text = _words(stand, parts=MAX_PARTS + 1)
+    item = await stand.write("hello")
+    await stand.deliver(item, text)
+    if not isinstance(stand, PostingStand):
+        assert await stand.answers() == [text]
+        return
+    shown = stand.shown()
+    assert len(shown) <= MAX_PARTS
+    assert [one.file_name for one in shown if one.file_name] == [FILE_NAME]
+    file = stand.adapter.render(Outgoing(text=text))[-1].file
+    assert file is not None
+    assert file.decode().split() == text.split()
+
+
+async def test_two_hundred_tokens_cost_a_handful_of_edits_within_the_declared_rate(stand: Stand) -> None:
+    item = await stand.write("hello")
+    pieces = [" " if number % 10 == 9 and number < 199 else str(number % 10) for number in range(200)]
+    await stand.sender(item).send_event(TurnStarted(session_id="s", message_id=item.message_id))
+    for event in _tokens(item, pieces):
+        await stand.sender(item).send_event(event)
+        if event.offset % 40 == 0:
+            await stand.pass_time(0.1)
+    text = "".join(pieces)
+    await stand.sender(item).send_event(
+        ResponseComplete(session_id="s", message_id=item.message_id, content=text, entry_id=5)
+    )
+    await stand.deliver(item, text)
+    assert " ".join(await stand.answers()).split() == text.split()
+    # A channel that shows has a screen of its own: nothing is edited on anybody's server.
+    assert isinstance(stand, PostingStand) is stand.adapter.capabilities.edit
+    if isinstance(stand, PostingStand):
+        _keeps_its_pace(stand.desk.made, stand.adapter.capabilities)
+
+
+async def test_a_question_is_shown_with_its_answers_and_goes_when_it_is_answered(stand: Stand) -> None:
+    item = await stand.write("remove it")
+    question = await ask(stand, item, "int_1")
+    if not isinstance(stand, PostingStand):
+        await stand.press(question, "allow")
+        return
+    assert [shown.buttons for shown in stand.shown() if shown.buttons] == [("allow", "deny")]
+    assert "it removes a folder" in " ".join(" ".join(await stand.answers()).split())
+    await stand.press(question, "allow")
+    await stand.platform.until(lambda: not any(shown.buttons for shown in stand.shown()))
+
+
+async def test_an_error_ends_in_words(stand: Stand) -> None:
+    item = await stand.write("hello")
+    await stand.sender(item).send_event(TurnStarted(session_id="s", message_id=item.message_id))
+    await stand.sender(item).send_event(_tokens(item, ["The beg"])[0])
+    await stand.pass_time(1.0)
+    await stand.sender(item).send_event(
+        ErrorEvent(session_id="s", message_id=item.message_id, code="model", message=ERROR, recoverable=True)
+    )
+    await stand.deliver(item, ERROR, role="error")
+    assert ERROR in (await stand.answers())[-1]
+
+
+async def test_a_reply_sent_again_shows_once_where_promised(stand: Stand) -> None:
+    item = await stand.write("hello")
+    if isinstance(stand, PostingStand):
+        # The platform did it, and did not say so.
+        stand.misbehave("error_after")
+        await stand.deliver(item, "The answer")
+        shown = [text for text in await stand.answers() if "The answer" in text]
+        promised = stand.adapter.capabilities.resolution != "none"
+    else:
+        await stand.deliver(item, "The answer")
+        await stand.deliver(item, "The answer")
+        shown = [text for text in await stand.answers() if "The answer" in text]
+        promised = stand.adapter.capabilities.idempotent_send
+    assert len(shown) == 1 or not promised
+    assert shown
+
+
+async def test_a_limit_is_obeyed_for_as_long_as_the_platform_says(stand: Stand) -> None:
+    item = await stand.write("hello")
+    if not isinstance(stand, PostingStand):
+        # Nobody else's server can limit a channel that shows by itself.
+        assert stand.adapter.capabilities.rates.chat_per_s == 0
+        return
+    stand.misbehave("rate_limit", retry_after_s=7.0)
+    row = await stand.deliver_row(item, "The answer")
+    assert row.state == "sent"
+    refused, again = stand.desk.made[0], stand.desk.made[1]
+    assert (refused.failed, again.failed) == (True, False)
+    assert again.at - refused.at >= 7.0
+    assert await stand.answers() == ["The answer"]
+
+
+@pytest.mark.parametrize("kind", ["drop", "error_before"])
+async def test_an_answer_survives_a_platform_that_fails_for_a_moment(
+    stand: Stand, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    item = await stand.write("hello")
+    if isinstance(stand, PostingStand):
+        stand.misbehave(kind)
+    await stand.deliver(item, "The answer")
+    assert [text for text in await stand.answers() if text != "…"] == ["The answer"]
+    assert [secret for secret in stand.secrets if secret in caplog.text] == []
+
+
+async def _stream(stand: Stand, item: InboundMessage, pieces: Sequence[str], *, final: str = "") -> None:
+    """A whole turn of `item` as its events tell it, with time for previews."""
+    sender = stand.sender(item)
+    await sender.send_event(TurnStarted(session_id="s", message_id=item.message_id))
+    for event in _tokens(item, pieces):
+        await sender.send_event(event)
+        await stand.pass_time(1.2)
+    await sender.send_event(
+        ResponseComplete(
+            session_id="s", message_id=item.message_id, content=final or "".join(pieces), entry_id=5
+        )
+    )
+
+
+def _words(stand: Stand, *, parts: int) -> str:
+    """Prose that a posting channel needs at least so many messages for, an emoji in every fifty words."""
+    count = 16
+    while True:
+        text = " ".join("🙂" if number % 50 == 49 else f"w{number}" for number in range(count))
+        if not isinstance(stand.adapter, PostingChannel):
+            needed = parts if len(text) > 1_000 else 0
+        elif (rendered := stand.adapter.render(Outgoing(text=text)))[-1].file is not None:
+            needed = MAX_PARTS + 1
+        else:
+            needed = len(rendered)
+        if needed >= parts:
+            return text
+        count = count * 3 // 2
+
+
+def _tokens(item: InboundMessage, pieces: Sequence[str]) -> list[LlmToken]:
+    events, offset = [], 0
+    for piece in pieces:
+        events.append(LlmToken(session_id="s", message_id=item.message_id, text=piece, offset=offset))
+        offset += len(piece)
+    return events
+
+
+def _length(text: str, capabilities: ChannelCapabilities) -> int:
+    return len(text.encode("utf-16-le")) // 2 if capabilities.text_unit == "utf16" else len(text)
+
+
+def _keeps_its_pace(made: Sequence[Made], capabilities: ChannelCapabilities) -> None:
+    """The calls of one answer are few, and within what the channel declares."""
+    rates = capabilities.rates
+    assert len(made) <= 40, [call.kind for call in made]
+    previews = [call.at for call in made if call.kind == "preview"]
+    assert all(later - earlier >= rates.edit_interval_s - 0.01 for earlier, later in pairwise(previews))
+    if rates.chat_per_s:
+        for first, begin in enumerate(made):
+            for last, end in enumerate(made[first:], start=first):
+                allowed = rates.chat_burst + rates.chat_per_s * (end.at - begin.at) + 0.01
+                assert last - first + 1 <= allowed, f"{last - first + 1} calls in {end.at - begin.at:g} s"
