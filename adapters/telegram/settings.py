@@ -80,7 +80,7 @@ class TelegramSettings:
         secret = self.webhook_secret() if self.webhook_secret is not None else ""
         if not _SECRET.fullmatch(secret):
             raise ConfigurationError(
-                "channels.telegram.webhook_secret must be 32 to 256 of the characters A-Z, a-z, 0-9, _ and -: make "
-                "one with openssl rand -hex 32"
+                "channels.telegram.webhook_secret must be 32 to 256 of the characters A-Z, a-z, 0-9, "
+                "_ and -: make one with openssl rand -hex 32"
             )
         return secret

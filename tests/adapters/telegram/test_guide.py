@@ -30,7 +30,7 @@ def test_every_setting_in_the_examples_exists() -> None:
 def test_every_setting_in_the_text_exists() -> None:
     named = set(re.findall(r"`([a-z_]+)(?: = [^`]*)?`", GUIDE))
     assert named & set(ConfigSection.model_fields) >= {"rooms", "previews", "replies", "rate", "api_base"}
-    assert named <= set(ConfigSection.model_fields) | {"dm", "room", "refused", "bot"}
+    assert named <= set(ConfigSection.model_fields) | {"dm", "room", "refused", "bot", "our_parlour_bot"}
 
 
 @pytest.mark.parametrize(
