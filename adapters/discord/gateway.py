@@ -6,6 +6,7 @@ here: what the events mean (`inbound`), and catching up after a session was lost
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Callable, Mapping
@@ -26,6 +27,7 @@ INTENTS = discord.Intents(guilds=True, guild_messages=True, dm_messages=True, me
 
 _IDENTIFY_AGAIN_S = 5.0
 """Discord takes one IDENTIFY in five seconds."""
+_LOGIN_S = 5.0
 _CLOSE_S = 3.0
 _HEARTBEAT_TIMEOUT_S = 60.0
 _BAD_TOKEN = 4004
@@ -49,12 +51,18 @@ class GatewayClient:
         self._clock = clock
         self._on_dispatch = on_dispatch
         self._client: _Client | None = None
+        self._logged_in = asyncio.Event()
         self.connected = False
         self.received_at: float | None = None
 
-    def client(self) -> discord.Client:
-        """The client, logged in. Raises NotConnected."""
-        if self._client is None or not self._client.logged_in:
+    async def client(self) -> discord.Client:
+        """The client, logged in; waited for while it is about to be. Raises NotConnected."""
+        try:
+            async with self._clock.timeout(_LOGIN_S):
+                await self._logged_in.wait()
+        except TimeoutError:
+            raise NotConnected from None
+        if self._client is None:
             raise NotConnected
         return self._client
 
@@ -78,8 +86,13 @@ class GatewayClient:
             raise ConnectionError(f"Discord answered {error.status} to the login") from None
         finally:
             self._client, self.connected = None, False
+            self._logged_in.clear()
             await self._close(client)
         raise ConnectionError("the connection to Discord ended")
+
+    def logged_in(self) -> None:
+        """Calls can be made from now on."""
+        self._logged_in.set()
 
     def heard(self, frame: str | bytes) -> None:
         """A frame of the gateway came in: any of them is a sign of life."""
@@ -126,10 +139,9 @@ class _Client(discord.Client):
         )
         self._owner = owner
         self._pause = clock.sleep
-        self.logged_in = False
 
     async def setup_hook(self) -> None:
-        self.logged_in = True
+        self._owner.logged_in()
 
     async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:  # noqa: ARG002 - discord.py's signature
         if not initial:

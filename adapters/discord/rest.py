@@ -8,7 +8,7 @@ limit that Discord has told it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import aiohttp
@@ -17,6 +17,11 @@ from adapters.discord.payload import mapping
 from adapters.discord.sdk import Route, discord
 from pipeline.domain.clock import Clock
 
+_CHANNEL = "/channels/{channel_id}"
+_MESSAGES = _CHANNEL + "/messages"
+_MESSAGE = _MESSAGES + "/{message_id}"
+_WEBHOOK = "/webhooks/{webhook_id}/{webhook_token}"
+_BINARY = "application/octet-stream"
 _CALL_S = 15.0
 _TOO_MANY = 429
 _SERVER_ERROR = 500
@@ -73,13 +78,13 @@ def _too_many(body: bytes, headers: Mapping[str, str]) -> TooManyRequests:
 
 
 class Rest:
-    """The calls that the channel needs. `client` gives the one client, or raises NotConnected.
+    """The calls that the channel needs. `client` gives the one client, logged in, or raises NotConnected.
 
     Every method raises discord.HTTPException, TooManyRequests, ServerFailed, aiohttp.ClientError, OSError,
     TimeoutError or NotConnected; `failures.classify` knows them all.
     """
 
-    def __init__(self, client: Callable[[], discord.Client], clock: Clock) -> None:
+    def __init__(self, client: Callable[[], Awaitable[discord.Client]], clock: Clock) -> None:
         self._client = client
         self._clock = clock
 
@@ -87,8 +92,8 @@ class Rest:
         self, channel: str, body: Mapping[str, Any], *, file: bytes | None = None, file_name: str = ""
     ) -> Mapping[str, Any]:
         """The new message."""
-        route = Route("POST", "/channels/{channel_id}/messages", channel_id=channel)
-        return mapping(await self._send(route, body, file, file_name))
+        what = _content(body, file, file_name)
+        return mapping(await self._call("POST", _MESSAGES, what, channel_id=channel))
 
     async def edit_message(
         self,
@@ -100,67 +105,60 @@ class Rest:
         file_name: str = "",
     ) -> Mapping[str, Any]:
         """The message as it is now."""
-        route = Route(
-            "PATCH", "/channels/{channel_id}/messages/{message_id}", channel_id=channel, message_id=message
-        )
-        return mapping(await self._send(route, body, file, file_name))
+        what = _content(body, file, file_name)
+        return mapping(await self._call("PATCH", _MESSAGE, what, channel_id=channel, message_id=message))
 
     async def messages_after(self, channel: str, after: int, *, limit: int) -> list[Mapping[str, Any]]:
         """The oldest `limit` messages with a greater id than `after`, oldest first."""
-        route = Route("GET", "/channels/{channel_id}/messages", channel_id=channel)
-        answer = await self._call(route, params={"after": str(after), "limit": str(limit)})
+        what = {"params": {"after": str(after), "limit": str(limit)}}
+        answer = await self._call("GET", _MESSAGES, what, channel_id=channel)
         messages = [mapping(one) for one in answer] if isinstance(answer, list) else []
         return sorted(messages, key=lambda one: int(one["id"]))
 
     async def message(self, channel: str, message: str) -> Mapping[str, Any]:
         """One message."""
-        path = "/channels/{channel_id}/messages/{message_id}"
-        return mapping(await self._call(Route("GET", path, channel_id=channel, message_id=message)))
+        return mapping(await self._call("GET", _MESSAGE, channel_id=channel, message_id=message))
 
     async def channel(self, channel: str) -> Mapping[str, Any]:
         """One channel."""
-        return mapping(await self._call(Route("GET", "/channels/{channel_id}", channel_id=channel)))
+        return mapping(await self._call("GET", _CHANNEL, channel_id=channel))
 
     async def typing(self, channel: str) -> None:
         """Show the bot as typing, for ten seconds."""
-        await self._call(Route("POST", "/channels/{channel_id}/typing", channel_id=channel))
+        await self._call("POST", _CHANNEL + "/typing", channel_id=channel)
 
     async def set_commands(self, application: str, commands: Sequence[Mapping[str, Any]]) -> None:
         """Make these the application's slash commands, everywhere."""
-        route = Route("PUT", "/applications/{application_id}/commands", application_id=application)
-        await self._call(route, json=list(commands))
+        path = "/applications/{application_id}/commands"
+        await self._call("PUT", path, {"json": list(commands)}, application_id=application)
 
     async def answer_interaction(self, interaction: str, token: str, body: Mapping[str, Any]) -> None:
         """The one answer within three seconds."""
         path = "/interactions/{webhook_id}/{webhook_token}/callback"
-        await self._call(Route("POST", path, webhook_id=interaction, webhook_token=token), json=body)
+        await self._call("POST", path, {"json": body}, webhook_id=interaction, webhook_token=token)
 
     async def follow_up(self, application: str, token: str, body: Mapping[str, Any]) -> None:
         """One more message to an answered interaction."""
-        path = "/webhooks/{webhook_id}/{webhook_token}"
-        await self._call(Route("POST", path, webhook_id=application, webhook_token=token), json=body)
+        await self._call("POST", _WEBHOOK, {"json": body}, webhook_id=application, webhook_token=token)
 
     async def edit_answer(self, application: str, token: str, body: Mapping[str, Any]) -> None:
         """Change the message whose button was pressed, or the answer that was put off."""
-        path = "/webhooks/{webhook_id}/{webhook_token}/messages/@original"
-        await self._call(Route("PATCH", path, webhook_id=application, webhook_token=token), json=body)
+        path = _WEBHOOK + "/messages/@original"
+        await self._call("PATCH", path, {"json": body}, webhook_id=application, webhook_token=token)
 
-    async def _send(self, route: Route, body: Mapping[str, Any], file: bytes | None, file_name: str) -> Any:
-        if file is None:
-            return await self._call(route, json=body)
-        payload = {**body, "attachments": [{"id": 0, "filename": file_name}]}
-        form = [
-            {"name": "payload_json", "value": json.dumps(payload), "content_type": "application/json"},
-            {
-                "name": "files[0]",
-                "value": file,
-                "filename": file_name,
-                "content_type": "application/octet-stream",
-            },
-        ]
-        return await self._call(route, form=form)
-
-    async def _call(self, route: Route, **what: Any) -> Any:
-        client = self._client()
+    async def _call(self, method: str, path: str, what: Mapping[str, Any] | None = None, **place: str) -> Any:
+        client = await self._client()
+        # The route takes the server's address with it: it is made when there is a client.
+        route = Route(method, path, **place)
         async with self._clock.timeout(_CALL_S):
-            return await client.http.request(route, **what)
+            return await client.http.request(route, **(what or {}))
+
+
+def _content(body: Mapping[str, Any], file: bytes | None, file_name: str) -> dict[str, Any]:
+    """What discord.py sends: JSON, or a form when there is a file."""
+    if file is None:
+        return {"json": body}
+    payload = {**body, "attachments": [{"id": 0, "filename": file_name}]}
+    fields = {"name": "payload_json", "value": json.dumps(payload), "content_type": "application/json"}
+    content = {"name": "files[0]", "value": file, "filename": file_name, "content_type": _BINARY}
+    return {"form": [fields, content]}

@@ -9,9 +9,10 @@ import pytest
 from adapters.channel import PostingChannel
 from adapters.discord.outbound import nonce_of
 from adapters.discord.rest import NotConnected
-from tests.adapters.discord.harness import Bot, outgoing, question, thread
+from pipeline.domain.clock import ManualClock
+from tests.adapters.discord.harness import Bot, bot_for, outgoing, question, thread
 from tests.support.platforms.discord import FakeDiscord
-from tests.support.platforms.platform import Fault, FaultKind
+from tests.support.platforms.platform import Fault, FaultKind, Place
 
 
 def test_the_adapter_is_a_posting_channel(bot: Bot) -> None:
@@ -101,11 +102,32 @@ async def test_what_is_gone_or_forbidden_is_classified(fake: FakeDiscord, bot: B
             with pytest.raises(Exception, match=r"404|403") as refused:
                 await bot.adapter.edit(thread(chat), native_id, part)
             kinds.append(bot.adapter.classify(refused.value).kind)
-    with pytest.raises(NotConnected) as absent:
-        await bot.adapter.typing(thread(chat))
 
     assert kinds == ["not_found", "permission"]
-    assert bot.adapter.classify(absent.value).kind == "transient"
+
+
+async def test_a_call_waits_for_the_login_and_no_longer(fake: FakeDiscord) -> None:
+    clock = ManualClock()
+    bot = bot_for(fake, clock=clock)
+    chat = fake.private_chat(fake.person("ada"))
+    async with asyncio.TaskGroup() as tasks:
+        early = tasks.create_task(bot.post(chat, "early"))
+        async with bot.running():
+            await early
+        late = tasks.create_task(_outcome(bot, chat))
+        await clock.advance(4.0)
+        assert not late.done()
+        await clock.advance(2.0)
+
+    assert fake.bot_texts(chat) == ["early"]
+    failure = bot.adapter.classify(late.result())
+    assert (failure.kind, failure.maybe_delivered) == ("transient", False)
+
+
+async def _outcome(bot: Bot, chat: Place) -> NotConnected:
+    with pytest.raises(NotConnected) as absent:
+        await bot.post(chat, "late", key="m_1:1")
+    return absent.value
 
 
 async def test_a_preview_is_one_message_that_grows_and_becomes_the_answer(
