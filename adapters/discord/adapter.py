@@ -22,7 +22,7 @@ from adapters.discord.backfill import Backfill
 from adapters.discord.download import Downloads
 from adapters.discord.failures import classify
 from adapters.discord.gateway import GatewayClient
-from adapters.discord.inbound import Context, parse_event
+from adapters.discord.inbound import Context, bot_roles, parse_event
 from adapters.discord.interactions import SLASH_COMMANDS, Interaction
 from adapters.discord.lanes import Job, Lanes
 from adapters.discord.outbound import TEXT_CHARS, as_plain, nonce_of, render, shows
@@ -70,6 +70,7 @@ class DiscordAdapter:
         self._tasks: asyncio.TaskGroup | None = None
         self._lanes: Lanes | None = None
         self._bot_id = ""
+        self._bot_roles: frozenset[str] = frozenset()
         self._detail = "not started"
         self._sessions = 0
         self._gaps: Mapping[str, int] = {}
@@ -141,7 +142,9 @@ class DiscordAdapter:
             raise _Ended(error) from None
 
     def _context(self) -> Context:
-        return Context(account=self.account, bot_id=self._bot_id, now=self._clock.now())
+        return Context(
+            account=self.account, bot_id=self._bot_id, now=self._clock.now(), bot_roles=self._bot_roles
+        )
 
     def _on_dispatch(self, name: str, data: Mapping[str, Any]) -> None:
         tasks, lanes = self._tasks, self._lanes
@@ -153,6 +156,7 @@ class DiscordAdapter:
             lanes.hold()
             tasks.create_task(self._begin_session(lanes, self._sessions, mapping(data.get("application"))))
             return
+        self._bot_roles |= bot_roles(name, data, self._bot_id)
         item = parse_event(name, data, self._context())
         if name == "INTERACTION_CREATE":
             self._on_interaction(tasks, lanes, data, item)

@@ -33,6 +33,7 @@ _TEXT_CHARS = 16_000
 _QUOTE_CHARS = 4_000
 _NAME_CHARS = 100
 _MENTIONS = 100
+_ROLES = 500
 _ORDINARY_TYPES = (0, 19)
 """A message and a reply; joins, pins, boosts and thread openings are others."""
 _FORWARD = 1
@@ -41,7 +42,8 @@ _SERVER, _BOT_DM = 0, 1
 _OUR_CONTEXTS = (_SERVER, _BOT_DM)
 """Not the third one: a chat among people, where an app that its user installed can be called."""
 _APPROVAL = re.compile(r"q:([0-9a-f]{16}):([0-9]{1,2})")
-_MENTION = re.compile(r"<@!?([0-9]{1,20})>")
+_MENTION = re.compile(r"<@([!&]?)([0-9]{1,20})>")
+_ROLE = "&"
 _STALE_EDIT_S = 900.0
 """An update with an older edit is about something else, like a pin, or a link that was looked up."""
 
@@ -54,6 +56,8 @@ class Context:
     bot_id: str
     now: float
     """Unix seconds."""
+    bot_roles: frozenset[str] = frozenset()
+    """The roles that servers made for the bot, of the same name: people mention them as often."""
 
 
 def parse_event(name: str, data: object, context: Context) -> Inbound | None:
@@ -69,6 +73,19 @@ def parse_event(name: str, data: object, context: Context) -> Inbound | None:
     if name == "INTERACTION_CREATE":
         return _interaction(payload, context)
     return None
+
+
+def bot_roles(name: str, data: object, bot_id: str) -> frozenset[str]:
+    """The bot's own roles that a server's event tells of."""
+    payload = mapping(data)
+    if name == "GUILD_CREATE":
+        roles = items(payload.get("roles"), limit=_ROLES)
+    elif name == "GUILD_ROLE_CREATE":
+        roles = [mapping(payload.get("role"))]
+    else:
+        return frozenset()
+    ours = [role for role in roles if mapping(role.get("tags")).get("bot_id") == bot_id]
+    return frozenset(snowflake(role.get("id")) for role in ours)
 
 
 def _message(payload: Mapping[str, Any], context: Context, *, edited: bool) -> Inbound | None:
@@ -94,7 +111,7 @@ def _from_words(
 ) -> Inbound | None:
     private = payload.get("guild_id") is None
     replied = mapping(payload.get("referenced_message"))
-    words, mentioned = _readable(payload, context.bot_id)
+    words, mentioned = _readable(payload, context)
     forwarded = _forwarded(payload)
     if forwarded is not None:
         words = f"{words}\n\n{text(forwarded.get('content'), limit=_TEXT_CHARS)}".strip()
@@ -207,7 +224,7 @@ def _edit_id(message_id: str, stamp: object, context: Context) -> str:
     return f"{message_id}:e{stamp}" if context.now - at < _STALE_EDIT_S else ""
 
 
-def _readable(payload: Mapping[str, Any], bot_id: str) -> tuple[str, bool]:
+def _readable(payload: Mapping[str, Any], context: Context) -> tuple[str, bool]:
     """The words with the bot's mention cut out and people's mentions as names; whether it was mentioned."""
     words = text(payload.get("content"), limit=_TEXT_CHARS)
     names = {
@@ -218,10 +235,11 @@ def _readable(payload: Mapping[str, Any], bot_id: str) -> tuple[str, bool]:
 
     def name(match: re.Match[str]) -> str:
         nonlocal mentioned
-        if match.group(1) == bot_id:
+        sign, named = match.groups()
+        if named == context.bot_id if sign != _ROLE else named in context.bot_roles:
             mentioned = True
             return ""
-        known = names.get(match.group(1))
+        known = "" if sign == _ROLE else names.get(named)
         return f"@{known}" if known else match.group(0)
 
     readable = _MENTION.sub(name, words)

@@ -33,7 +33,7 @@ class NotConnected(Exception):
     """There is no client now."""
 
 
-class TooManyRequests(Exception):
+class TooManyRequests(aiohttp.ClientError):
     """429. `retry_after_s` in seconds; `whole_account` when it counts for everything the bot does."""
 
     def __init__(self, retry_after_s: float, *, whole_account: bool) -> None:
@@ -42,8 +42,9 @@ class TooManyRequests(Exception):
         self.whole_account = whole_account
 
 
-class ServerFailed(Exception):
-    """5xx: nobody knows whether it was done."""
+class ServerFailed(aiohttp.ClientError):
+    """5xx: nobody knows whether it was done. For the gateway's handshake discord.py takes it for what it is:
+    a connection that did not come about, to be tried again."""
 
     def __init__(self, status: int) -> None:
         super().__init__(f"Discord answered {status}")

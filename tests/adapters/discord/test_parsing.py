@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.discord.inbound import Context, parse_event
+from adapters.discord.inbound import Context, bot_roles, parse_event
 from adapters.identity import derived_message_id
 from pipeline.domain.messages import ApprovalReply, InboundMessage, SessionCommand, button_handle
 from tests.adapters.discord.payloads import (
@@ -27,7 +27,8 @@ from tests.adapters.discord.payloads import (
     user,
 )
 
-CONTEXT = Context(account="main", bot_id=BOT, now=NOW)
+ROLE = "600000000000000001"
+CONTEXT = Context(account="main", bot_id=BOT, now=NOW, bot_roles=frozenset({ROLE}))
 HANDLE = button_handle("int_1")
 
 
@@ -47,6 +48,9 @@ MESSAGES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("room chatter", in_room(), {"addressed": False, "private": False, "reply_handle": ID}),
     ("a mention", in_room(f"<@{BOT}> do it"), {"text": "do it", "addressed": True}),
     ("an old mention", in_room(f"do <@!{BOT}> it"), {"text": "do  it", "addressed": True}),
+    ("a mention of the bot's role", in_room(f"<@&{ROLE}> do it"), {"text": "do it", "addressed": True}),
+    ("another role", in_room(f"<@&{BOT}> look"), {"text": f"<@&{BOT}> look", "addressed": False}),
+    ("a user with the role's id", in_room(f"<@{ROLE}> look"), {"addressed": False}),
     ("a mention in private", message(f"<@{BOT}> hi"), {"text": "hi", "addressed": True}),
     (
         "somebody else's mention",
@@ -203,6 +207,23 @@ def test_it_is_a_command(name: str, data: dict[str, Any], command: str, private:
 
     assert isinstance(item, SessionCommand)
     assert (item.name, item.private, item.author.id, item.native_id) == (command, private, ADA, ID)
+
+
+ROLES: list[tuple[str, object, set[str]]] = [
+    ("GUILD_CREATE", {"roles": [{"id": ROLE, "tags": {"bot_id": BOT}}, {"id": "1", "tags": {}}]}, {ROLE}),
+    ("GUILD_ROLE_CREATE", {"role": {"id": ROLE, "tags": {"bot_id": BOT}}}, {ROLE}),
+    ("GUILD_ROLE_CREATE", {"role": {"id": ROLE, "tags": {"bot_id": ADA}}}, set()),
+    ("GUILD_CREATE", {"roles": "x"}, set()),
+    ("GUILD_ROLE_CREATE", {"role": 1}, set()),
+    ("MESSAGE_CREATE", message(), set()),
+]
+
+
+@pytest.mark.parametrize(("name", "data", "ours"), ROLES)
+def test_the_bots_own_roles_are_those_that_servers_made_for_it(
+    name: str, data: object, ours: set[str]
+) -> None:
+    assert bot_roles(name, data, BOT) == ours
 
 
 def test_a_press_is_an_answer_with_the_place_of_its_option() -> None:

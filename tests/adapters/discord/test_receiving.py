@@ -34,6 +34,18 @@ async def test_a_direct_message_and_a_mention_in_a_room_arrive(fake: FakeDiscord
     assert second.thread == thread(room)
 
 
+async def test_the_role_of_the_bots_name_is_a_mention_too(fake: FakeDiscord, bot: Bot) -> None:
+    ada = fake.person("ada")
+    room = fake.room("general", ada)
+    async with bot.running():
+        await fake.say(room, ada, f"<@&{fake.world.bot_role}> hello", addressed=False)
+        await fake.until(lambda: bool(bot.inbox.items))
+
+    (item,) = bot.inbox.items
+    assert isinstance(item, InboundMessage)
+    assert (item.text, item.addressed) == ("hello", True)
+
+
 async def test_own_messages_other_bots_and_webhooks_are_not_heard(fake: FakeDiscord, bot: Bot) -> None:
     ada, robot = fake.person("ada"), fake.person("robot", bot=True)
     room = fake.room("general", ada)
@@ -118,6 +130,24 @@ async def test_a_dropped_socket_is_resumed_without_gap_or_double(fake: FakeDisco
     assert bot.inbox.offered == 3
     assert fake.gateway.identifies == 1
     assert not [call for call in fake.calls if call.method == "get_messages"]
+
+
+async def test_a_gateway_that_answers_5xx_for_a_while_is_resumed_all_the_same(
+    fake: FakeDiscord, bot: Bot
+) -> None:
+    ada = fake.person("ada")
+    chat = fake.private_chat(ada)
+    async with bot.running():
+        fake.gateway.refuse_connections = True
+        fake.gateway.drop_sockets()
+        # Nothing is known of this chat: only the resumed session can bring its first words.
+        await fake.say(chat, ada, "during")
+        await fake.until(lambda: fake.gateway.refused > 0)
+        fake.gateway.refuse_connections = False
+        await fake.until(lambda: bool(bot.inbox.items))
+
+    assert bot.inbox.texts() == ["during"]
+    assert fake.gateway.identifies == 1
 
 
 async def test_after_an_invalid_session_the_missed_messages_are_fetched_in_order_and_once(

@@ -89,6 +89,7 @@ class Gateway:
         self.heartbeats = 0
         self.intents = 0
         self.refuse_connections = False
+        self.refused = 0
 
     @property
     def live(self) -> bool:
@@ -111,6 +112,7 @@ class Gateway:
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """One socket, until it ends."""
         if self.refuse_connections:
+            self.refused += 1
             return web.Response(status=503, text="unavailable")
         response = web.WebSocketResponse(max_msg_size=4096)
         await response.prepare(request)

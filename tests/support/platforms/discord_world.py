@@ -95,6 +95,8 @@ class World:
         self._last_snowflake = 0
         self.guild_id = self.snowflake()
         self.bot = User(id=self.snowflake(), name="parlour", bot=True)
+        self.bot_role = self.snowflake()
+        """The role of the bot's name that Discord makes when a server invites it."""
         self.users: dict[str, User] = {self.bot.id: self.bot}
         self.channels: dict[str, Channel] = {}
         self.messages: dict[str, dict[str, Message]] = {}
@@ -233,6 +235,8 @@ class World:
             "mentionable": False,
             "flags": 0,
         }
+        own = {**everyone, "id": self.bot_role, "name": self.bot.name, "managed": True}
+        own["tags"] = {"bot_id": self.bot.id}
         rooms = [one for one in self.channels.values() if one.kind == GUILD_TEXT]
         return {
             "id": self.guild_id,
@@ -240,7 +244,7 @@ class World:
             "unavailable": False,
             "owner_id": self.bot.id,
             "member_count": len(self.users),
-            "roles": [everyone],
+            "roles": [everyone, own],
             "emojis": [],
             "stickers": [],
             "features": [],
