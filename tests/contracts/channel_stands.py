@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from adapters.channel import PostingChannel
+from adapters.channel import PostingChannel, RateLimits
 from adapters.discord.adapter import DiscordAdapter
 from adapters.discord.settings import DiscordSettings
 from adapters.slack.adapter import SlackAdapter
@@ -33,6 +33,7 @@ from tests.support.platforms.platform import FakePlatform, Fault, Person, Shown
 from tests.support.platforms.slack import FakeSlack
 from tests.support.platforms.telegram import FakeTelegram
 from tests.support.platforms.telegram_state import BOT_ID
+from tests.support.posting_channel import MemoryPosts
 from tests.support.posting_platform import MemoryPlatform
 
 PlatformT = TypeVar("PlatformT", bound=FakePlatform)
@@ -148,6 +149,11 @@ class MemoryStand(PostingStand[MemoryPlatform]):
 class TelegramStand(PostingStand[FakeTelegram]):
     posts = "sendMessage"
 
+    async def start(self) -> None:
+        # The channel is up when a poll has returned, which one with something to bring does at once.
+        self.platform.push("dance", {})
+        await super().start()
+
     async def hear_itself(self) -> None:
         # The Bot API's documentation promises no silence about them, so the adapter must not count on it.
         me = Person(id=str(BOT_ID), name="bot", bot=True)
@@ -201,7 +207,7 @@ class DiscordStand(PostingStand[FakeDiscord]):
             await self.platform.gateway._give(session, name, data)
 
 
-class SlackStand(PostingStand[FakeSlack]):  # type: ignore[type-var]  # its calls can only be read
+class SlackStand(PostingStand[FakeSlack]):
     posts = "chat.postMessage"
 
     async def hear_itself(self) -> None:
@@ -225,8 +231,9 @@ class SlackStand(PostingStand[FakeSlack]):  # type: ignore[type-var]  # its call
 
 @asynccontextmanager
 async def memory(tmp_path: Path) -> AsyncIterator[Stand]:
+    posts = MemoryPosts(rates=RateLimits(chat_per_s=1.0, chat_burst=3), typing_s=5.0)
     async with (
-        MemoryPlatform() as platform,
+        MemoryPlatform(posts) as platform,
         _running(lambda tasks: MemoryStand(platform, platform.posts, tasks)) as stand,
     ):
         yield stand
