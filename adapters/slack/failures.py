@@ -22,11 +22,17 @@ _KINDS: Mapping[FailureKind, frozenset[str]] = {
         | {"restricted_action_thread_only_channel", "restricted_action_non_threadable_channel"}
         | {"restricted_action_thread_locked", "is_archived", "no_permission", "access_denied"}
         | {"cannot_dm_bot", "user_is_restricted", "ekm_access_denied", "team_access_not_granted"}
-        | {"cant_update_message", "edit_window_closed", "message_not_owned_by_app", "method_not_supported"}
-        | {"as_user_not_supported", "channel_type_not_supported", "messages_tab_disabled"}
+        | {
+            "method_not_supported",
+            "as_user_not_supported",
+            "channel_type_not_supported",
+            "messages_tab_disabled",
+        }
     ),
     "not_found": frozenset(
         {"channel_not_found", "message_not_found", "thread_not_found", "user_not_found", "file_not_found"}
+        # A message that nobody may edit any more is as good as gone: the answer is posted anew.
+        | {"cant_update_message", "edit_window_closed", "message_not_owned_by_app"}
     ),
     "invalid": frozenset(
         {"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long", "no_text"}

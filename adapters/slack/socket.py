@@ -73,6 +73,7 @@ class SocketDoor:
         self._clock = clock
         self._ping_s = ping_s
         self._slots = asyncio.Semaphore(_MOST_AT_WORK)
+        self._open_sockets = 0
 
     async def run(self, opened: Callable[[], None]) -> None:
         """Receive until cancelled; `opened` is called when the first socket is ready.
@@ -146,6 +147,7 @@ class SocketDoor:
         await socket.ws.close()
 
     async def _serve(self, socket: _Socket) -> None:
+        self._open_sockets += 1
         try:
             async with asyncio.TaskGroup() as tasks:
                 watch = tasks.create_task(self._watch(socket))
@@ -155,6 +157,7 @@ class SocketDoor:
                 watch.cancel()
                 socket.leaving.set()
         finally:
+            self._open_sockets -= 1
             socket.ended.set()
             socket.leaving.set()
             socket.hello.set()
@@ -186,11 +189,20 @@ class SocketDoor:
         except (ValueError, RecursionError):
             return
         if frame.get("type") == "hello":
+            self._count(frame.get("num_connections"))
             socket.hello.set()
         elif frame.get("type") == "disconnect":
             self._leave(socket, frame.get("reason"))
         else:
             await self._take(socket, frame, tasks)
+
+    def _count(self, connections: object) -> None:
+        """Slack spreads what it has to say over all sockets of the app, whoever holds them."""
+        if isinstance(connections, int) and connections > self._open_sockets:
+            _log.warning(
+                "another program has a socket of this Slack app open and gets a share of the messages",
+                extra={"connections": connections, "ours": self._open_sockets},
+            )
 
     def _leave(self, socket: _Socket, reason: object) -> None:
         if reason == "link_disabled":

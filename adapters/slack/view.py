@@ -110,6 +110,8 @@ class SlackView:
                     recipient_user_id=user,
                     recipient_team_id=team,
                     markdown_text=text or None,
+                    unfurl_links=False,
+                    unfurl_media=False,
                 ),
             )
         except CallFailed as failed:

@@ -26,7 +26,10 @@ from pipeline.domain.clock import Clock
 MAX_BODY = 1024 * 1024
 READ_S = 5.0
 FRESH_S = 300.0
-_MOST_AT_ONCE = 64
+_SMALL_BODY = 64 * 1024
+_MOST_AT_ONCE = 256
+_MOST_LARGE = 16
+"""Requests at a time whose bodies are no small ones: what nobody has verified yet may not fill the memory."""
 _MOST_SEEN = 50_000
 _STAMP = re.compile(r"[0-9]{1,12}")
 _SIGNATURE = re.compile(r"v0=([0-9a-f]{64})")
@@ -42,6 +45,7 @@ class WebhookDoor:
         self._seen: dict[bytes, float] = {}
         """Signatures that were used, with the time from which they are stale anyhow."""
         self._at_once = 0
+        self._large = 0
         self._bot: Bot | None = None
         self._dispatch: Callable[[Mapping[str, Any]], Awaitable[Answer]] | None = None
         self._later: Callable[[Callable[[], Awaitable[None]]], None] | None = None
@@ -81,7 +85,8 @@ class WebhookDoor:
         if request.content_length is not None and request.content_length > MAX_BODY:
             return web.Response(status=413)
         try:
-            body = await self._read(request)
+            async with self._clock.timeout(READ_S):
+                body = await self._read(request)
         except TimeoutError:
             return web.Response(status=408)
         if body is None:
@@ -128,14 +133,22 @@ class WebhookDoor:
     # -- what it says -------------------------------------------------------------------------------
 
     async def _read(self, request: web.Request) -> bytes | None:
-        """The raw body; None if it is too long. Raises TimeoutError if it takes too long."""
+        """The raw body; None if it is too long, or long while too many others are."""
         body = bytearray()
-        async with self._clock.timeout(READ_S):
-            async for chunk in request.content.iter_chunked(65_536):
+        large = False
+        try:
+            async for chunk in request.content.iter_chunked(_SMALL_BODY):
                 body += chunk
+                if len(body) > _SMALL_BODY and not large:
+                    if self._large >= _MOST_LARGE:
+                        return None
+                    large = True
+                    self._large += 1
                 if len(body) > MAX_BODY:
                     return None
-        return bytes(body)
+            return bytes(body)
+        finally:
+            self._large -= large
 
     async def _take(self, body: bytes, content_type: str) -> web.Response:
         payload = read_body(body, content_type)

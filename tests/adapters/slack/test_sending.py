@@ -147,7 +147,7 @@ async def test_each_refusal_has_its_kind(live: Running) -> None:
         "no such chat": "not_found",
         "not in it": "permission",
         "no such message": "not_found",
-        "not ours": "permission",
+        "not ours": "not_found",
         "no message at all": "invalid",
     }
     live.slack.web.bot_token = "xoxb-rotated"

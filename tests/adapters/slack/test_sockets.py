@@ -40,7 +40,7 @@ async def test_a_dropped_socket_is_replaced_at_once_and_nothing_is_lost() -> Non
             await slack.say(place, ann, f"message {number}")
             if number % 10 == 5:
                 slack.delivery.drop()
-                await live.until(lambda number=number: slack.delivery.opened >= 2 + number // 10)  # type: ignore[misc]
+                await live.until(lambda: slack.delivery.opened >= 2 + number // 10)  # noqa: B023 - used at once
         await live.heard_all()
         assert sorted(live.inbox.texts()) == sorted(f"message {number}" for number in range(30))
 
@@ -55,6 +55,14 @@ async def test_a_socket_that_is_open_and_deaf_is_noticed_and_replaced() -> None:
         # Three pings of 5 s are 15 s; here they are 0.1 s each.
         assert SystemClock().monotonic() - started < 3
         assert live.inbox.texts() == ["anybody there?"]
+
+
+async def test_sockets_of_somebody_else_are_noticed(caplog: pytest.LogCaptureFixture) -> None:
+    async with FakeSlack() as slack, running(slack) as first:
+        assert "another program" not in caplog.text
+        async with running(slack) as second:
+            assert "another program" in caplog.text
+            assert first.adapter.health().state == second.adapter.health().state == "up"
 
 
 async def test_a_quiet_socket_shows_signs_of_life() -> None:

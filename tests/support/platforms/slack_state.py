@@ -120,8 +120,8 @@ class Workspace:
 
     def next_ts(self) -> str:
         """A timestamp that is the id of a message: later than every one before."""
-        # The platform's own clock is not the gateway's.
-        self._last_ts = max(self._last_ts + 0.000_001, time.time())  # noqa: TID251
+        now = time.time()  # noqa: TID251 - the platform's own clock
+        self._last_ts = max(self._last_ts + 0.000_001, now)
         return f"{self._last_ts:.6f}"
 
     def add(self, posted: Posted) -> Posted:
