@@ -74,7 +74,7 @@ class DiscordAdapter:
         self._detail = "not started"
         self._sessions = 0
         self._gaps: Mapping[str, int] = {}
-        """What the last run had heard and not handed over, by chat: the id to fetch from."""
+        """What earlier runs had heard and not handed over, by chat: the id to fetch from."""
 
     @property
     def name(self) -> str:
@@ -124,7 +124,7 @@ class DiscordAdapter:
                 failure = next(one.cause for one in ended.exceptions if isinstance(one, _Ended))
             finally:
                 if self._lanes is not None:
-                    self._gaps = self._lanes.unfinished()
+                    self._gaps = _earliest(self._gaps, self._lanes.unfinished())
                 self._tasks = self._lanes = None
                 self._detail = "stopped"
             if failure is not None:
@@ -186,9 +186,7 @@ class DiscordAdapter:
             wait_s = min(_LONGEST_RETRY_S, 2 * wait_s)
         if session == self._sessions:
             gaps, self._gaps = self._gaps, {}
-            lanes.release(
-                {chat: min(after, gaps.get(chat, after)) for chat, after in {**gaps, **seen}.items()}
-            )
+            lanes.release(_earliest(gaps, seen))
         await self._register_commands(snowflake(application.get("id")))
 
     async def _last_seen(self) -> dict[str, int] | None:
@@ -266,6 +264,11 @@ class DiscordAdapter:
 
     async def typing(self, thread: ThreadKey) -> None:
         await self._rest.typing(thread.chat)
+
+
+def _earliest(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    """The smaller id of each chat."""
+    return {chat: min(after, one.get(chat, after)) for chat, after in {**one, **other}.items()}
 
 
 async def _plain_if_refused(attempt: Callable[[Part], Awaitable[T]], part: Part) -> T:

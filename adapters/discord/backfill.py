@@ -28,7 +28,8 @@ _FIRST_RETRY_S = 1.0
 _LONGEST_RETRY_S = 60.0
 _AT_ONCE = 4
 """Chats that are read back side by side: Discord bears 50 calls a second of one bot."""
-_LASTING = ("permission", "not_found", "invalid")
+_PASSING = ("transient", "rate_limit")
+"""What is worth asking again; meanwhile the chat waits. After anything else it goes on without."""
 
 
 class Backfill:
@@ -44,7 +45,7 @@ class Backfill:
     async def missed(self, chat: str, after: int) -> AsyncIterator[Inbound]:
         """The messages of `chat` with ids greater than `after`, oldest first, none older than `back_s`.
 
-        Ends early where the bot may no longer read; tries again for ever where Discord does not answer.
+        Ends early where the bot may no longer read; asks again for as long as Discord does not answer.
         """
         after = max(after, snowflake_at(self._clock.now() - self._back_s))
         place = await self._persist(partial(self._rest.channel, chat), chat)
@@ -74,7 +75,7 @@ class Backfill:
                     return await ask()
             except Exception as error:  # noqa: BLE001 - classified, and asked again
                 failure = classify(error)
-            if failure.kind in _LASTING:
+            if failure.kind not in _PASSING:
                 _log.warning("discord: chat %s cannot be read back: %s", chat, failure.message)
                 return None
             await self._clock.sleep(max(wait_s, failure.retry_after_s or 0.0))

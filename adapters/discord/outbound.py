@@ -66,15 +66,12 @@ def nonce_of(key: str) -> str:
 
 
 def shows(message: Mapping[str, Any], part: Part) -> bool:
-    """Whether the platform's message looks as `part` would make it. Discord strips the ends of a text."""
+    """Whether the platform's message says and offers what `part` would. Spaces and characters that are not
+    seen do not count: Discord keeps them as it likes."""
     said = message.get("content")
-    same_words = isinstance(said, str) and said.strip() == str(part.body.get("content", "")).strip()
-    wanted = _button_ids(part.body.get("components"))
-    return (
-        same_words
-        and _button_ids(message.get("components")) == wanted
-        and file_name_of(message) == part.file_name
-    )
+    same_words = isinstance(said, str) and _seen(said) == _seen(str(part.body.get("content", "")))
+    same_buttons = _button_ids(message.get("components")) == _button_ids(part.body.get("components"))
+    return same_words and same_buttons and file_name_of(message) == part.file_name
 
 
 def file_name_of(message: Mapping[str, Any]) -> str:
@@ -124,6 +121,10 @@ def _row(buttons: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _button(label: str, custom_id: str, style: int) -> dict[str, Any]:
     return {"type": _BUTTON, "style": style, "label": label, "custom_id": custom_id}
+
+
+def _seen(text: str) -> str:
+    return "".join(char for char in text if char.isprintable() and not char.isspace())
 
 
 def _button_ids(rows: object) -> list[object]:

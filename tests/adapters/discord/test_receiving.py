@@ -7,11 +7,13 @@ import threading
 
 import pytest
 
+from adapters.discord.rest import ServerFailed
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import ConfigurationError, InvalidInput, StorageError
 from pipeline.domain.messages import InboundMessage, SessionCommand
 from tests.adapters.discord.harness import Bot, bot_for, thread
 from tests.support.platforms.discord import FakeDiscord
+from tests.support.platforms.platform import Fault
 
 
 async def test_a_direct_message_and_a_mention_in_a_room_arrive(fake: FakeDiscord, bot: Bot) -> None:
@@ -220,10 +222,29 @@ async def test_what_was_heard_and_not_accepted_is_fetched_by_the_next_run_of_the
         await fake.say(chat, ada, "first")
         await fake.until(lambda: bot.inbox.busy.get(chat.chat) == 1)
     bot.inbox.gate = None
+    # A run that does not get as far as a session forgets nothing either.
+    fake.faults.script.append(Fault(method="me", kind="error_before"))
+    with pytest.raises(ServerFailed):
+        await bot.adapter.run(bot.inbox)
     async with bot.running():
         await fake.until(lambda: bool(bot.inbox.items))
 
     assert bot.inbox.texts() == ["first"]
+
+
+async def test_a_chat_that_cannot_be_read_back_goes_on_with_what_is_new(fake: FakeDiscord, bot: Bot) -> None:
+    ada, bob = fake.person("ada"), fake.person("bob")
+    chat = fake.private_chat(ada)
+    gone = thread(fake.private_chat(bob))
+    del fake.world.channels[gone.chat]
+    bot.timeline.seen = {thread(chat): "1", gone: "1"}
+    fake.faults.script.append(Fault(method="get_channel", kind="refuse_format"))
+    async with bot.running():
+        await fake.until(lambda: len([one for one in fake.calls if one.method == "get_channel"]) == 2)
+        await fake.say(chat, ada, "new")
+        await fake.until(lambda: bool(bot.inbox.items))
+
+    assert bot.inbox.texts() == ["new"]
 
 
 async def test_edits_are_asked_anew_and_link_previews_are_not(fake: FakeDiscord, bot: Bot) -> None:
