@@ -193,9 +193,9 @@ class _Line:
     def _append(self, written: str, *, is_marker: bool) -> None:
         first = written[:1]
         last = self._last()
-        if (first in _MARKERS and last in _MARKERS and last and first and (is_marker or last == "`")) or (
-            self._after_marker and self._dialect.boundaries and (first.isalnum() or first in _MARKERS)
-        ):
+        ticks_touch = first != "" and first in _MARKERS and last == "`"
+        outside = self._after_marker and self._dialect.boundaries
+        if ticks_touch or (outside and first != "" and (first.isalnum() or first in _MARKERS)):
             written = ZERO_WIDTH_SPACE + written
         self._pieces.append(written)
         self._after_marker = is_marker

@@ -92,13 +92,14 @@ class _Cutter:
             if _is_blank_code(row):
                 return True
             row = replace(row, indent=0, gap=False) if row.indent or row.gap else row
-        room = self._room(row)
+        used = self._used + self._scale.joint(before, row)
+        room = self._limit - used - self._scale.close(row)
         if row.length > room:
             return False
         size = self._scale.row(row)
         if size > room:
             return False
-        self._fills.append(self._used + self._scale.joint(before, row) + size)
+        self._fills.append(used + size)
         self.part.append(row)
         return True
 

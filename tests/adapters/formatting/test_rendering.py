@@ -130,14 +130,15 @@ def test_a_link_never_hides_where_it_leads(markdown: str) -> None:
             label = units[entity["offset"] * 2 : (entity["offset"] + entity["length"]) * 2].decode(
                 "utf-16-le"
             )
-            _assert_honest(label, str(entity.get("url", "")))
+            assert _is_honest(label, str(entity.get("url", "")))
     for address, label in re.findall(r"<([^<>|]+)\|([^<>]+)>", slack_parts(markdown)[0].sections[0]):
-        _assert_honest(label, address)
+        assert _is_honest(label, address)
     for label, address in re.findall(r"\[([^\]]+)\]\(<([^>]+)>\)", discord_parts(markdown)[0].content):
-        _assert_honest(label, address)
+        assert _is_honest(label, address)
 
 
-def _assert_honest(label: str, address: str) -> None:
-    if "evil.example" in address and ("bank" in label or "://" in label):
-        assert "evil.example" in label
-    assert "@" not in urlsplit(address).netloc
+def _is_honest(label: str, address: str) -> bool:
+    claims = "bank" in label or "://" in label
+    return "@" not in urlsplit(address).netloc and (
+        "evil.example" not in address or not claims or "evil.example" in label
+    )
