@@ -83,6 +83,8 @@ class Dispatcher:
             ignoring_self_events_enabled=False,
             ssl_check_enabled=False,
             url_verification_enabled=False,
+            attaching_function_token_enabled=False,
+            attaching_conversation_kwargs_enabled=False,
         )
         self._app.event(_ANYTHING)(self._event)
         self._app.action(_ANYTHING)(self._press)
@@ -91,6 +93,9 @@ class Dispatcher:
 
     async def dispatch(self, payload: Payload) -> Answer:
         """Hand one payload in. What nobody listens to, or has no sense, is acknowledged and forgotten."""
+        if payload.get("type") == "event_callback" and self._parsed(payload) is None:
+            # Most events are the bot's own posts and edits coming back.
+            return Answer(acked=True)
         try:
             request = AsyncBoltRequest(mode="socket_mode", body=dict(payload))
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
@@ -108,9 +113,12 @@ class Dispatcher:
     # -- listeners: bolt passes arguments by their names --------------------------------------------
 
     async def _event(self, body: dict[str, Any]) -> None:
-        item = parse_event(body, self._bot, self._settings.account)
+        item = self._parsed(body)
         if item is not None:
             await self._on_inbound(item)
+
+    def _parsed(self, payload: Payload) -> Inbound | None:
+        return parse_event(payload, self._bot, self._settings.account)
 
     async def _press(self, ack: AsyncAck, body: dict[str, Any], context: AsyncBoltContext) -> None:
         item = parse_press(body, self._bot, self._settings.account)
