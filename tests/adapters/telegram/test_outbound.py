@@ -15,10 +15,10 @@ from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import ApprovalRequired
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import button_handle
+from tests.adapters.formatting.rules import telegram_problems
 from tests.adapters.telegram.harness import Walk, idle
 from tests.support.platforms.platform import Fault, FaultKind, Place
 from tests.support.platforms.telegram import FakeTelegram
-from tests.support.platforms.telegram_rules import entity_problem, units
 
 QUESTION = ApprovalRequired(
     message_id="m_1",
@@ -73,9 +73,8 @@ async def test_every_text_becomes_parts_that_telegram_takes(text: str) -> None:
         parts = walk.adapter.render(Outgoing(text=text))
         assert parts
         for part in parts:
-            assert units(part.body["text"]) <= 4096
-            assert units(part.plain) <= 4096
-            assert entity_problem(part.body["text"], part.body.get("entities")) == ""
+            assert telegram_problems(part.body["text"], part.body.get("entities", [])) == []
+            assert telegram_problems(part.plain, []) == []
         await post(walk, text)
         assert len(walk.fake.bot_texts(walk.place)) == len(parts)
 

@@ -259,6 +259,7 @@ async def test_a_server_error_is_waited_out() -> None:
         await turning(clock, walk.fake, lambda: walk.fake.state.updates.polling)
         await walk.fake.say(walk.place, walk.ann, "hello")
         await walk.arrived(1)
+        assert walk.inbox.texts == ["hello"]
         task.cancel()
 
 

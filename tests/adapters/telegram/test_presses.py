@@ -47,7 +47,8 @@ async def test_another_question_of_the_same_message_keeps_its_buttons() -> None:
     async with running() as walk:
         native_id = await ask(walk, "a", "b")
         await walk.fake.press(walk.place, walk.ann, native_id, "Allow a")
-        await walk.fake.until(lambda: buttons(walk) == ("Allow b", "Deny b"))
+        await walk.fake.until(lambda: len(buttons(walk)) == 2)
+        assert buttons(walk) == ("Allow b", "Deny b")
 
 
 @pytest.mark.parametrize(

@@ -203,12 +203,13 @@ async def test_while_nothing_receives_telegram_keeps_its_updates() -> None:
 
 async def test_a_webhook_that_somebody_took_is_set_again_and_a_new_secret_is_told() -> None:
     async with hooked() as hook:
-        hook.fake.state.updates.webhook = {"url": "https://elsewhere.example/", "secret": ""}
-        await turning(hook.clock, hook.fake, lambda: hook.fake.state.updates.webhook["url"] == hook.url)
+        updates = hook.fake.state.updates
+        updates.webhook = {"url": "https://elsewhere.example/", "secret": ""}
+        await turning(hook.clock, hook.fake, lambda: updates.webhook["url"] == hook.url)
+        assert updates.webhook["secret"] == SECRET
         hook.secrets.append("rotated-" * 5)
-        await turning(
-            hook.clock, hook.fake, lambda: hook.fake.state.updates.webhook["secret"] == hook.secrets[-1]
-        )
+        await turning(hook.clock, hook.fake, lambda: updates.webhook["secret"] != SECRET)
+        assert updates.webhook == {"url": hook.url, "secret": hook.secrets[-1]}
 
 
 @pytest.mark.parametrize("secret", ["", " ", "s" * 31, "with spaces in " * 3, "ü" * 40, "x" * 257])

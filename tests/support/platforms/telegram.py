@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from pipeline.domain.clock import Clock, SystemClock
+from tests.adapters.formatting.rules import size
 from tests.support.platforms.platform import Call, Faults, Person, Place, Shown
-from tests.support.platforms.telegram_rules import units
 from tests.support.platforms.telegram_server import TelegramServer
 from tests.support.platforms.telegram_state import BOT_ID, BOT_NAME, Stored, TelegramState
 
@@ -93,7 +93,7 @@ class FakeTelegram:
             if addressed and not place.private and "@" not in word:
                 text = text.replace(word, f"{word}@{BOT_NAME}", 1)
                 word = f"{word}@{BOT_NAME}"
-            entities.append({"type": "bot_command", "offset": 0, "length": units(word)})
+            entities.append({"type": "bot_command", "offset": 0, "length": size(word)})
         elif addressed and not place.private:
             entities.append({"type": "mention", "offset": 0, "length": len(BOT_NAME) + 1})
             text = f"@{BOT_NAME} {text}"

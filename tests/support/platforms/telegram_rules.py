@@ -11,17 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline.domain.clock import Clock
+from tests.adapters.formatting.rules import is_blank, size, telegram_problems
 
 TEXT_UNITS = 4096
 CAPTION_UNITS = 1024
 CALLBACK_BYTES = 64
 UPLOAD_BYTES = 50 * 1024 * 1024
 DOWNLOAD_BYTES = 20 * 1024 * 1024
-_ENTITIES = frozenset(
-    {"mention", "hashtag", "cashtag", "bot_command", "url", "email", "phone_number", "bold", "italic"}
-    | {"underline", "strikethrough", "spoiler", "blockquote", "expandable_blockquote", "code", "pre"}
-    | {"text_link", "text_mention", "custom_emoji", "date_time"}
-)
 
 
 class ApiError(Exception):
@@ -39,42 +35,20 @@ def bad_request(words: str) -> ApiError:
     return ApiError(400, f"Bad Request: {words}")
 
 
-def units(text: str) -> int:
-    """The length of `text` as Telegram counts it."""
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
 def check_text(text: object, entities: object, *, limit: int = TEXT_UNITS, empty: bool = False) -> None:
     """Raise ApiError unless this text may be shown. `empty`: it may be blank."""
-    if not isinstance(text, str) or not text.strip():
+    if not isinstance(text, str) or is_blank(text):
         if empty:
             return
         raise bad_request("message text is empty")
-    if units(text) > limit:
+    if size(text) > limit:
         raise bad_request("message is too long" if limit == TEXT_UNITS else "message caption is too long")
-    problem = entity_problem(text, entities)
-    if problem:
-        raise bad_request(f"can't parse entities: {problem}")
-
-
-def entity_problem(text: str, entities: object) -> str:
-    """What is wrong with `entities` of `text`, or nothing."""
-    if entities in (None, [], ()):
-        return ""
-    if not isinstance(entities, list) or len(entities) > 100:
-        return "expected an array of at most 100 entities"
-    whole = text.encode("utf-16-le", "surrogatepass")
-    spans: list[tuple[int, int]] = []
-    for entity in entities:
-        problem = _one_entity(entity, whole)
-        if problem:
-            return problem
-        spans.append((entity["offset"], entity["offset"] + entity["length"]))
-    for index, (start, end) in enumerate(spans):
-        for other, stop in spans[index + 1 :]:
-            if start < other < end < stop or other < start < stop < end:
-                return "entities overlap without nesting"
-    return ""
+    marks = entities or []
+    if not isinstance(marks, list) or not all(isinstance(mark, dict) for mark in marks):
+        raise bad_request("can't parse entities: expected an array of objects")
+    problems = telegram_problems(text, marks, limit=limit)
+    if problems:
+        raise bad_request(f"can't parse entities: {problems[0]}")
 
 
 def check_keyboard(markup: object) -> None:
@@ -132,29 +106,3 @@ class Floods:
 def plain_entities(entities: object) -> Sequence[Mapping[str, Any]]:
     """The entities of a checked message."""
     return entities if isinstance(entities, list) else ()
-
-
-def _one_entity(entity: object, whole: bytes) -> str:
-    if not isinstance(entity, dict) or entity.get("type") not in _ENTITIES:
-        return "unknown entity type"
-    offset, length = entity.get("offset"), entity.get("length")
-    if type(offset) is not int or type(length) is not int or offset < 0 or length < 1:
-        return "entity offset or length is invalid"
-    if (offset + length) * 2 > len(whole):
-        return "entity ends after the end of the text"
-    for edge in (offset, offset + length):
-        if (
-            edge * 2 < len(whole)
-            and 0xDC00 <= int.from_bytes(whole[edge * 2 : edge * 2 + 2], "little") < 0xE000
-        ):
-            return "entity splits a character"
-    if entity["type"] == "text_link" and not str(entity.get("url", "")).startswith(
-        ("http://", "https://", "tg://", "mailto:")
-    ):
-        return "text_link without a usable url"
-    return ""
-
-
-def _inside_pair(whole: bytes, unit: int) -> bool:
-    following = int.from_bytes(whole[unit * 2 : unit * 2 + 2], "little")
-    return 0xDC00 <= following < 0xE000
