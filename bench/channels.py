@@ -282,6 +282,13 @@ _ROWS = {
     "lost": "fault run: lost",
     "duplicates": "fault run: answers shown twice",
     "order_errors": "fault run: answers out of order",
+    "strangers": "fault run: messages that answer nothing",
+    "labelled_repeats": "fault run: repeats that say so",
+    "placeholders": "fault run: left-over placeholders",
+    "fragments": "fault run: left-over previews",
+    "deletions": "fault run: messages taken back",
+    "rate_limited": "fault run: calls answered 429",
+    "failed_after": "fault run: calls done and answered 5xx",
 }
 
 
