@@ -11,6 +11,7 @@ from collections import OrderedDict
 
 from adapters.channel import OutboundReply
 from adapters.console.screen import Screen
+from adapters.formatting.plain import plain_text
 from pipeline.domain.events import (
     ApprovalRequired,
     ApprovalResolved,
@@ -175,7 +176,8 @@ class Conversation:
             self.failed = True
             self._screen.line(f"error: {text}")
         elif role in ("notice", "session"):
-            self._screen.line(text or "a new session begins")
+            # Written as Markdown for every channel; nobody waits for it piece by piece, as for an answer.
+            self._screen.line(plain_text(text) or "a new session begins")
         self._printed[(message_id, role)] = None
         if len(self._printed) > _REMEMBERED_LINES:
             self._printed.popitem(last=False)

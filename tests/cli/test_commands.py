@@ -133,7 +133,8 @@ def test_chat_answers_piped_lines_in_order_and_ends_with_its_input(tmp_path: Pat
         done.stdout.index("You said: one") < done.stdout.index("You said: two") < done.stdout.index("/stop")
     )
     assert done.stdout.count("You said: one") == 1
-    assert done.stdout.count("`/stop`") == 1
+    assert done.stdout.count("/stop ") == 1
+    assert "`" not in done.stdout, "the terminal shows words, not Markdown"
 
 
 def test_chat_sends_a_voice_file_and_shows_what_was_heard(tmp_path: Path) -> None:
