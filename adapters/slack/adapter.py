@@ -55,7 +55,7 @@ GUARANTEE = (
 _TYPING_S = 60.0
 _SILENT_SOCKET_S = 30.0
 _STATUS = "is thinking…"
-_CLOSED = ("no longer open", "already been answered", "has expired")
+_CLOSED = ("no longer open", "no such question", "already been answered", "has expired")
 """How the gateway's refusals say that a question has no use for its buttons any more."""
 _KEEP_STATUSES = 1000
 

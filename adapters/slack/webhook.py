@@ -28,7 +28,7 @@ READ_S = 5.0
 FRESH_S = 300.0
 _SMALL_BODY = 64 * 1024
 _MOST_AT_ONCE = 256
-_MOST_LARGE = 16
+_MOST_LARGE = 8
 """Requests at a time whose bodies are no small ones: what nobody has verified yet may not fill the memory."""
 _MOST_SEEN = 50_000
 _STAMP = re.compile(r"[0-9]{1,12}")

@@ -213,3 +213,29 @@ async def test_another_apps_payload_is_refused(live: Running, session: aiohttp.C
     shared = event_body(live, team_id="T9", context_team_id=TEAM, api_app_id=APP)
     assert await send(live, session, shared, {**JSON, **signed(shared, live.slack.signing_secret)}) == 200
     assert live.inbox.calls == 1
+
+
+async def test_many_large_bodies_at_once_do_not_keep_small_ones_out(
+    live: Running, session: aiohttp.ClientSession
+) -> None:
+    url = urlsplit(live.slack.delivery.deliver_to)
+    lines = "".join(f"{name}: {value}\r\n" for name, value in signed(b"x", "wrong").items())
+    head = f"POST {url.path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n{lines}\r\n"
+    writers = []
+    for _ in range(20):
+        _, writer = await asyncio.open_connection(url.hostname, url.port)
+        writer.write(head.encode() + b"14000\r\n" + b"x" * 0x14000 + b"\r\n")
+        await writer.drain()
+        writers.append(writer)
+    large = event_body(live, "x" * 100_000)
+    statuses = set()
+    async with asyncio.timeout(4):
+        while 413 not in statuses:
+            statuses.add(
+                await send(live, session, large, {**JSON, **signed(large, live.slack.signing_secret)})
+            )
+    small = event_body(live, "small")
+    assert await send(live, session, small, {**JSON, **signed(small, live.slack.signing_secret)}) == 200
+    assert live.inbox.texts()[-1] == "small"
+    for writer in writers:
+        writer.close()
