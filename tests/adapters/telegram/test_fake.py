@@ -15,6 +15,7 @@ from aiohttp import web
 from telegram import Bot, InlineKeyboardButton, InlineKeyboardMarkup, MessageEntity, ReplyParameters
 from telegram.error import BadRequest, Conflict, Forbidden, InvalidToken, NetworkError, RetryAfter, TimedOut
 
+from pipeline.domain.clock import ManualClock
 from tests.support.platforms.platform import FakePlatform, Fault, Person, Place
 from tests.support.platforms.telegram import DRAFT, FakeTelegram
 
@@ -204,6 +205,17 @@ async def test_a_draft_lives_in_a_private_chat_until_the_message_comes() -> None
         assert update.api_kwargs["stopped_message_generation"]["draft_id"] == 5
         await bot.send_message(int(ann.id), "whole")
         assert [one.text for one in fake.visible(place)] == ["whole"]
+
+
+async def test_a_draft_vanishes_after_thirty_seconds() -> None:
+    clock = ManualClock()
+    async with FakeTelegram(clock=clock) as fake, bot_of(fake) as bot:
+        place = fake.private_chat(fake.person("Ann"))
+        await bot.send_message_draft(int(place.chat), 5, "half")
+        await clock.advance(29.0)
+        assert [one.text for one in fake.visible(place)] == ["half"]
+        await clock.advance(2.0)
+        assert fake.visible(place) == ()
 
 
 async def test_a_press_shows_the_words_of_the_answer() -> None:

@@ -22,6 +22,7 @@ from tests.support.platforms.telegram_state import BOT_ID, BOT_NAME, Stored, Tel
 DRAFT = "draft:"
 """How the native id of a streamed preview begins. Its Stop button is labelled `Stop`."""
 _PRESS_TIMEOUT_S = 20.0
+_DRAFT_S = 30.0
 
 
 class FakeTelegram:
@@ -151,6 +152,7 @@ class FakeTelegram:
 
     def visible(self, place: Place) -> tuple[Shown, ...]:
         chat, topic = int(place.chat), int(place.topic) if place.topic else None
+        now = self._clock.monotonic()
         messages = [_shown(stored) for stored in self.state.of(chat, topic)]
         drafts = [
             Shown(
@@ -160,7 +162,7 @@ class FakeTelegram:
                 buttons=("Stop",) if draft.can_stop else (),
             )
             for draft in self.state.drafts.values()
-            if (draft.chat, draft.topic) == (chat, topic)
+            if (draft.chat, draft.topic) == (chat, topic) and now - draft.at < _DRAFT_S
         ]
         return (*messages, *drafts)
 
@@ -204,7 +206,7 @@ class FakeTelegram:
             text=text,
             **more,
         )
-        self.state.messages.append(stored)
+        self.state.add(stored)
         return stored
 
     def _written(self, stored: Stored) -> str:

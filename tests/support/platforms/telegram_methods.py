@@ -174,7 +174,7 @@ class BotApi:
         return self._state.as_message(stored)
 
     async def _delete_message(self, params: Params) -> Any:
-        self._state.messages.remove(self._own(self._reachable(params), params, "delete"))
+        self._state.remove(self._own(self._reachable(params), params, "delete"))
         return True
 
     async def _send_draft(self, params: Params) -> Any:
@@ -191,6 +191,7 @@ class BotApi:
             topic=params.get("message_thread_id"),
             text=params.get("text") or "",
             can_stop=bool(params.get("can_stop")),
+            at=self._clock.monotonic(),
         )
         return True
 
@@ -275,7 +276,7 @@ class BotApi:
             file_name=name,
             fields=fields or {},
         )
-        self._state.messages.append(stored)
+        self._state.add(stored)
         drafts = self._state.drafts
         for key in [key for key, draft in drafts.items() if draft.chat == chat and draft.topic == topic]:
             del drafts[key]

@@ -48,6 +48,8 @@ class Draft:
     topic: int | None
     text: str
     can_stop: bool
+    at: float
+    """When it was last sent, by the monotonic clock."""
 
 
 @dataclass(slots=True)
@@ -82,7 +84,8 @@ class TelegramState:
     def __init__(self, token: str) -> None:
         self.token = token
         self.updates = Updates()
-        self.messages: list[Stored] = []
+        self._messages: dict[tuple[int, object], Stored] = {}
+        self._places: dict[tuple[int, int | None], list[Stored]] = {}
         self.drafts: dict[tuple[int, int], Draft] = {}
         self.users: dict[int, dict[str, Any]] = {}
         self.rooms: dict[int, dict[str, Any]] = {}
@@ -125,11 +128,21 @@ class TelegramState:
 
     def find(self, chat: int, message_id: object) -> Stored | None:
         """The message, if it is there."""
-        return next((one for one in self.messages if one.chat == chat and one.message_id == message_id), None)
+        return self._messages.get((chat, message_id))
+
+    def add(self, stored: Stored) -> None:
+        """Show a message."""
+        self._messages[stored.chat, stored.message_id] = stored
+        self._places.setdefault((stored.chat, stored.topic), []).append(stored)
+
+    def remove(self, stored: Stored) -> None:
+        """Show it no longer."""
+        del self._messages[stored.chat, stored.message_id]
+        self._places[stored.chat, stored.topic].remove(stored)
 
     def of(self, chat: int, topic: int | None) -> list[Stored]:
         """The messages of a place, oldest first."""
-        return [one for one in self.messages if one.chat == chat and one.topic == topic]
+        return self._places.get((chat, topic), [])
 
     def as_message(self, stored: Stored, *, with_reply: bool = True) -> dict[str, Any]:
         """A stored message as the Bot API shows it."""
