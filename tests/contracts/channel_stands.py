@@ -5,11 +5,14 @@ platform's fake. `STANDS` is every channel that there is; a new one adds a line.
 from __future__ import annotations
 
 import asyncio
+import socket
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, Generic, TypeVar
+
+from aiohttp.web import Application, AppRunner, RouteDef, SockSite
 
 from adapters.channel import PostingChannel, RateLimits
 from adapters.discord.adapter import DiscordAdapter
@@ -38,6 +41,7 @@ from tests.support.posting_platform import MemoryPlatform
 
 PlatformT = TypeVar("PlatformT", bound=FakePlatform)
 Factory = Callable[[Path], AbstractAsyncContextManager[Stand]]
+WEBHOOK_SECRET = "a-secret-of-the-webhook-" * 2
 _START_S = 20.0
 NONSENSE: tuple[Any, ...] = (None, [], 7, "", {}, {"id": None}, {"id": {}, "chat": [], "from": 1})
 
@@ -250,6 +254,28 @@ async def telegram(tmp_path: Path) -> AsyncIterator[Stand]:
 
 
 @asynccontextmanager
+async def telegram_webhook(tmp_path: Path) -> AsyncIterator[Stand]:
+    """Received by webhook, and with answers that are simply posted."""
+    async with FakeTelegram(lenient=True) as platform:
+        door = socket.create_server(("127.0.0.1", 0))
+        settings = TelegramSettings(
+            token=lambda: platform.token,
+            api_base=platform.api_base,
+            mode="webhook",
+            webhook_url=f"http://127.0.0.1:{door.getsockname()[1]}/hooks/telegram",
+            webhook_secret=lambda: WEBHOOK_SECRET,
+            replies="plain",
+        )
+        adapter = TelegramAdapter(settings, SystemClock())
+        async with (
+            _served(adapter.routes(), door),
+            _running(lambda tasks: TelegramStand(platform, adapter, tasks)) as stand,
+        ):
+            stand.secrets = (platform.token, WEBHOOK_SECRET)
+            yield stand
+
+
+@asynccontextmanager
 async def discord(tmp_path: Path) -> AsyncIterator[Stand]:
     async with FakeDiscord() as platform:
         platform.lenient = True
@@ -278,6 +304,42 @@ async def slack(tmp_path: Path) -> AsyncIterator[Stand]:
 
 
 @asynccontextmanager
+async def slack_http(tmp_path: Path) -> AsyncIterator[Stand]:
+    """By signed HTTP in place of a socket."""
+    async with FakeSlack(http=True) as platform:
+        platform.lenient = True
+        door = socket.create_server(("127.0.0.1", 0))
+        settings = SlackSettings(
+            bot_token=lambda: platform.bot_token,
+            signing_secret=lambda: platform.signing_secret,
+            mode="http",
+            api_base=f"{platform.base}/api/",
+        )
+        adapter = SlackAdapter(settings, SystemClock())
+        platform.delivery.deliver_to = f"http://127.0.0.1:{door.getsockname()[1]}{settings.path}"
+        async with (
+            _served(adapter.routes(), door),
+            _running(lambda tasks: SlackStand(platform, adapter, tasks)) as stand,
+        ):
+            stand.secrets = (platform.bot_token, platform.signing_secret)
+            yield stand
+
+
+@asynccontextmanager
+async def _served(routes: Iterable[RouteDef], door: socket.socket) -> AsyncIterator[None]:
+    """The gateway's HTTP server, with the routes of one channel."""
+    app = Application()
+    app.add_routes(routes)
+    runner = AppRunner(app, access_log=None, shutdown_timeout=0.5)
+    await runner.setup()
+    await SockSite(runner, door).start()
+    try:
+        yield
+    finally:
+        await runner.cleanup()
+
+
+@asynccontextmanager
 async def _running(
     make: Callable[[asyncio.TaskGroup], PostingStand[Any]],
 ) -> AsyncIterator[PostingStand[Any]]:
@@ -290,4 +352,13 @@ async def _running(
             await stand.stop()
 
 
-STANDS: tuple[Factory, ...] = (web, console, memory, telegram, slack, discord)
+STANDS: tuple[Factory, ...] = (
+    web,
+    console,
+    memory,
+    telegram,
+    telegram_webhook,
+    slack,
+    slack_http,
+    discord,
+)

@@ -10,6 +10,7 @@ import pytest
 
 from adapters.channel import ChannelCapabilities, Outgoing, PostingChannel
 from adapters.formatting.overflow import FILE_NAME, MAX_PARTS
+from gateway.posting import REPEAT_LABEL
 from pipeline.domain.events import (
     ErrorEvent,
     LlmToken,
@@ -98,7 +99,7 @@ async def test_two_hundred_tokens_cost_a_handful_of_edits_within_the_declared_ra
     await stand.deliver(item, text)
     assert " ".join(await stand.answers()).split() == text.split()
     # A channel that shows has a screen of its own: nothing is edited on anybody's server.
-    assert isinstance(stand, PostingStand) is stand.adapter.capabilities.edit
+    assert isinstance(stand, PostingStand) or not stand.adapter.capabilities.edit
     if isinstance(stand, PostingStand):
         previews = [call for call in stand.desk.made if call.kind == "preview"]
         assert stand.adapter.capabilities.streaming
@@ -139,6 +140,7 @@ async def test_a_reply_sent_again_shows_once_where_promised(stand: Stand) -> Non
         await stand.deliver(item, "The answer")
         shown = [text for text in await stand.answers() if "The answer" in text]
         promised = stand.adapter.capabilities.resolution != "none"
+        assert promised or shown[1:] == [f"{REPEAT_LABEL}The answer"]
     else:
         await stand.deliver(item, "The answer")
         await stand.deliver(item, "The answer")
@@ -171,7 +173,10 @@ async def test_an_answer_survives_a_platform_that_fails_for_a_moment(
     if isinstance(stand, PostingStand):
         stand.misbehave(kind)
     await stand.deliver(item, "The answer")
-    assert [text for text in await stand.answers() if text != "…"] == ["The answer"]
+    shown = [text for text in await stand.answers() if text != "…"]
+    if isinstance(stand.adapter, PostingChannel) and stand.adapter.capabilities.resolution == "none":
+        shown = [text.removeprefix(REPEAT_LABEL) for text in shown]
+    assert shown == ["The answer"]
     assert [secret for secret in stand.secrets if secret in caplog.text] == []
 
 
