@@ -10,8 +10,6 @@ from __future__ import annotations
 import logging
 import warnings
 
-import yarl
-
 with warnings.catch_warnings():
     # For voice channels, which nothing here uses.
     warnings.filterwarnings("ignore", "'audioop' is deprecated", DeprecationWarning)
@@ -29,7 +27,8 @@ def point_at(*, api_base: str | None, gateway_url: str | None) -> None:
     if api_base is not None:
         Route.BASE = api_base.rstrip("/")
     if gateway_url is not None:
-        DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(gateway_url)
+        # The SDK's own kind of URL.
+        DiscordWebSocket.DEFAULT_GATEWAY = type(DiscordWebSocket.DEFAULT_GATEWAY)(gateway_url)
 
 
 def quiet() -> None:

@@ -114,6 +114,8 @@ async def test_op_9_and_op_7_bring_the_client_back(fake: FakeDiscord, resumable:
         await fake.gateway.ask_to_reconnect()
         await fake.until(lambda: fake.gateway.resumes == (2 if resumable else 1))
 
+    assert fake.gateway.identifies == (1 if resumable else 2)
+
 
 async def test_a_wrong_token_is_401_and_a_missing_switch_is_4014(fake: FakeDiscord) -> None:
     async with PlainBot() as stranger:

@@ -322,3 +322,4 @@ async def test_a_cancelled_adapter_leaves_no_task_no_thread_and_no_socket(
 
     await fake.until(lambda: asyncio.all_tasks() <= before)
     await fake.until(lambda: not [one for one in threading.enumerate() if "keep-alive" in one.name])
+    assert bot.inbox.items == []
