@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import aiohttp
 import pytest
 
 from tests.support.channel_ledger import (
@@ -12,9 +13,8 @@ from tests.support.channel_ledger import (
     judge_channel,
     judge_chat,
 )
-from tests.support.platforms.platform import Call, FakePlatform, Place
+from tests.support.platforms.platform import Call, Place
 from tests.support.platforms.telegram import FakeTelegram
-from tests.support.platforms.telegram_state import BOT_ID, Stored
 
 _ASKED = ("n0 one two", "n1 three", "n2 four")
 _ANSWERS = tuple(expected_answer(text) for text in _ASKED)
@@ -61,33 +61,27 @@ def test_each_damage_is_seen_and_counted(shown: tuple[str, ...], damage: dict[st
 
 
 async def test_a_channels_verdict_adds_its_chats_and_counts_what_the_platform_played() -> None:
-    platform: FakePlatform = FakeTelegram()
-    assert isinstance(platform, FakeTelegram)
-    asked: dict[Place, tuple[str, ...]] = {}
-    for name in ("ann", "bob"):
-        person = platform.person(name)
-        place = platform.private_chat(person)
-        asked[place] = tuple(f"{name} {text}" for text in _ASKED)
-        for text in asked[place]:
-            await platform.say(place, person, text)
-    for place, texts in asked.items():
-        for text in (texts[1], texts[0], texts[0]):
-            platform.state.messages.append(
-                Stored(
-                    message_id=next(platform.state.ids),
-                    chat=int(place.chat),
-                    topic=None,
-                    author=BOT_ID,
-                    text=expected_answer(text),
-                )
-            )
-    platform.calls.extend(
-        Call(method="sendMessage", payload={}, status=status, at=0.0) for status in (200, 429, 502)
-    )
-    platform.calls.append(Call(method="deleteMessage", payload={}, status=200, at=0.0))
-    verdict = judge_channel(platform, asked)
-    assert verdict.broken == {"lost": 2, "duplicates": 2, "order_errors": 2}
-    assert verdict.accepted == 0
-    assert (verdict.rate_limited, verdict.failed_after, verdict.deletions) == (1, 1, 1)
-    platform.state.updates.pending.clear()
-    assert judge_channel(platform, asked).accepted == 6
+    async with FakeTelegram(lenient=True) as platform, aiohttp.ClientSession() as session:
+
+        async def call(method: str, **fields: object) -> None:
+            url = f"{platform.api_base}/bot{platform.token}/{method}"
+            async with session.post(url, json=fields) as response:
+                assert response.status == 200
+
+        asked: dict[Place, tuple[str, ...]] = {}
+        for name in ("ann", "bob"):
+            person = platform.person(name)
+            place = platform.private_chat(person)
+            asked[place] = tuple(f"{name} {text}" for text in _ASKED)
+            for text in asked[place]:
+                await platform.say(place, person, text)
+            for text in (asked[place][1], asked[place][0], asked[place][0]):
+                await call("sendMessage", chat_id=int(place.chat), text=expected_answer(text))
+        for method, status in (("sendMessage", 429), ("sendMessage", 502), ("deleteMessage", 200)):
+            platform.calls.append(Call(method=method, payload={}, status=status, at=0.0))
+        verdict = judge_channel(platform, asked)
+        assert verdict.broken == {"lost": 2, "duplicates": 2, "order_errors": 2}
+        assert verdict.accepted == 0
+        assert (verdict.rate_limited, verdict.failed_after, verdict.deletions) == (1, 1, 1)
+        await call("getUpdates", offset=10**9, timeout=0)
+        assert judge_channel(platform, asked).accepted == 6
