@@ -136,11 +136,12 @@ async def _stranger(name: str, section: PostingSettings, clock: Clock) -> Findin
         text="hello",
     )
     rules = {(name, section.account): access_rule(section)}
-    policy = AccessPolicy(book=MemoryStore().pairings, clock=clock, rules=rules)
-    verdict = await policy.authorise(stranger)
+    store = MemoryStore()
+    await store.open()
+    verdict = await AccessPolicy(book=store.pairings, clock=clock, rules=rules).authorise(stranger)
     if isinstance(verdict, Denied):
-        shown = " ".join(verdict.words.split()) or "nothing"
-        return Finding(name=name, good=True, words=f"a stranger is refused and told: {shown}")
+        shown = "shown a code for `parlour pair`" if section.access == "pairing" else "told so"
+        return Finding(name=name, good=True, words=f"a stranger is refused, and {shown}")
     words = f"open to everybody, {section.open_messages_per_day} messages a day and person"
     return Finding(name=name, good=section.access == "open", words=words)
 

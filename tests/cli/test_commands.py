@@ -114,6 +114,24 @@ def test_a_webhook_never_starts_without_its_secret(tmp_path: Path, secret: str) 
     assert "1001:" not in done.stdout + done.stderr
 
 
+def test_the_doctor_says_what_a_stranger_meets_on_each_channel(tmp_path: Path) -> None:
+    for name, value in (
+        ("tg", "1001:" + "Aa0_-" * 7),
+        ("dc", "MTIzNDU2Nzg5." + "GAbCdE." + "a1b2c3d4e5" * 3),
+    ):
+        (tmp_path / name).write_text(value)
+        (tmp_path / name).chmod(0o600)
+    (tmp_path / "parlour.toml").write_text(
+        '[channels.telegram]\ntoken = "file:tg"\n[channels.discord]\ntoken = "file:dc"\naccess = "open"\n'
+    )
+    done = parlour(tmp_path, "doctor", *SCRIPTED)
+    lines = {line[4:].partition(":")[0].strip(): line for line in done.stdout.splitlines()}
+    assert "a stranger is refused, and shown a code for `parlour pair`" in lines["telegram"]
+    assert "open to everybody, 100 messages a day and person" in lines["discord"]
+    assert "a placeholder is posted and recorded" in lines["delivery on telegram"]
+    assert "GAbCdE" not in done.stdout + done.stderr
+
+
 def test_check_config_explains_each_setting_and_masks_secrets(tmp_path: Path) -> None:
     secret = tmp_path / "key"
     secret.write_text("very-secret-value\n")
