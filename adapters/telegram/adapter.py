@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterable
 
 from aiohttp import web
-from telegram.error import EndPointNotFound, InvalidToken, TelegramError
+from telegram.error import InvalidToken, TelegramError
 
 from adapters.channel import (
     ChannelCapabilities,
@@ -145,7 +145,7 @@ class TelegramAdapter:
         """The bot's id and name."""
         try:
             me = mapping(await self._api.call("getMe", {}))
-        except (InvalidToken, EndPointNotFound):
+        except InvalidToken:
             raise ConfigurationError(REFUSED) from None
         number, username = integer(me.get("id")), text(me.get("username"), most=64)
         if number is None or not username:

@@ -31,6 +31,7 @@ _READ_S = 90.0
 """Above every deadline: the clock decides when a call has taken too long."""
 _POOL_S = 30.0
 _CONNECTIONS = 64
+_NEW_METHODS = ("/sendMessageDraft",)
 
 
 class FloodWait(TelegramError):
@@ -117,7 +118,7 @@ class _Request(HTTPXRequest):
         code, payload = await super().do_request(*args, **kwargs)
         if code == 429:
             raise FloodWait(_retry_after(payload))
-        if code == 404:
+        if code == 404 and str(kwargs.get("url", "")).endswith(_NEW_METHODS):
             # The SDK calls this an invalid token; an older server of one's own answers so to new methods.
             raise EndPointNotFound("Not Found")
         return code, payload

@@ -15,11 +15,18 @@ from telegram.error import (
     TimedOut,
 )
 
-from adapters.channel import Failure
+from adapters.channel import Failure, FailureKind
 from adapters.telegram.api import FloodWait
 from pipeline.domain.errors import ConfigurationError, InvalidInput
 
 _GONE = ("chat not found", "message to edit not found", "message can't be edited", "message thread not found")
+_FORBIDDEN = (
+    "not enough rights",
+    "have no rights",
+    "write_forbidden",
+    "administrator rights",
+    "topic_closed",
+)
 _FORMAT = ("can't parse", "entit")
 _UNSENT = (
     httpx.ConnectError,
@@ -48,10 +55,7 @@ def classify(error: Exception) -> Failure:
         case EndPointNotFound():
             return Failure(kind="invalid", message="this Bot API server does not know the method")
         case BadRequest():
-            gone = any(words in words_of(error).lower() for words in _GONE)
-            return Failure(
-                kind="not_found" if gone else "invalid", message=f"Telegram refuses it: {words_of(error)}"
-            )
+            return Failure(kind=_refusal(error), message=f"Telegram refuses it: {words_of(error)}")
         case InvalidInput():
             return Failure(kind="invalid", message=str(error))
         case NetworkError() | Conflict() | TelegramError() | httpx.HTTPError() | OSError():
@@ -73,6 +77,13 @@ def is_refused_format(error: BadRequest) -> bool:
 def words_of(error: BaseException) -> str:
     """Telegram's own description of a refusal, bounded."""
     return str(error)[:_MOST_WORDS]
+
+
+def _refusal(error: BadRequest) -> FailureKind:
+    words = words_of(error).lower()
+    if any(known in words for known in _GONE):
+        return "not_found"
+    return "permission" if any(known in words for known in _FORBIDDEN) else "invalid"
 
 
 def _unreachable(error: Exception) -> Failure:

@@ -18,7 +18,11 @@ STOP_KEYBOARD: Mapping[str, Any] = {"inline_keyboard": [[{"text": "Stop", "callb
 _NO_PREVIEW: Mapping[str, Any] = {"is_disabled": True}
 _MAX_LABEL = 64
 _MAX_OPTIONS = 20
+_MAX_QUESTIONS = 5
+"""A keyboard has room for a hundred buttons; the words of further questions are there to answer by typing."""
 _ONE_ROW_CHARS = 30
+_ONE_ROW_BUTTONS = 8
+"""What Telegram shows in one row."""
 
 
 def render(outgoing: Outgoing) -> tuple[Part, ...]:
@@ -77,17 +81,18 @@ def _part(text: TelegramText) -> Part:
 
 def _keyboard(questions: tuple[ApprovalRequired, ...]) -> dict[str, Any]:
     rows: list[list[dict[str, str]]] = []
-    for question in questions:
+    for question in questions[:_MAX_QUESTIONS]:
         handle = button_handle(question.interaction_id)
         buttons = [
             {"text": _label(option), "callback_data": f"q:{handle}:{index}"}
             for index, option in enumerate(question.options[:_MAX_OPTIONS])
         ]
-        if sum(len(button["text"]) for button in buttons) <= _ONE_ROW_CHARS:
+        short = sum(len(button["text"]) for button in buttons) <= _ONE_ROW_CHARS
+        if short and len(buttons) <= _ONE_ROW_BUTTONS:
             rows.append(buttons)
         else:
             rows.extend([button] for button in buttons)
-    return {"inline_keyboard": rows}
+    return {"inline_keyboard": [row for row in rows if row]}
 
 
 def _label(option: str) -> str:

@@ -36,6 +36,8 @@ def caused(error: Exception, cause: Exception) -> Exception:
         (BadRequest("Chat not found"), "not_found", False),
         (BadRequest("Message to edit not found"), "not_found", False),
         (BadRequest("Message is too long"), "invalid", False),
+        (BadRequest("Message thread not found"), "not_found", False),
+        (BadRequest("Not enough rights to send text messages to the chat"), "permission", False),
         (ChatMigrated(-100), "not_found", False),
         (EndPointNotFound("x"), "invalid", False),
         (InvalidToken("x"), "auth", False),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from telegram.error import BadRequest, Forbidden, InvalidToken, NetworkError, TimedOut
 
@@ -120,6 +122,25 @@ async def test_a_question_has_buttons_below_its_last_part() -> None:
             f"q:{button_handle('int_1')}:0",
             f"q:{button_handle('int_1')}:1",
         ]
+
+
+@pytest.mark.parametrize("options", [(), ("a",), tuple("abcdefghijkl"), ("",) * 30, ("x" * 40, "y" * 40)])
+async def test_any_number_of_options_makes_a_keyboard_that_telegram_takes(options: tuple[str, ...]) -> None:
+    async with idle() as walk:
+        question = replace(QUESTION, options=options)
+        (part,) = walk.adapter.render(Outgoing(text="May I?", questions=(question,)))
+        await walk.adapter.post(walk.thread(), part, key="m_1:0")
+        (shown,) = walk.fake.visible(walk.place)
+        assert len(shown.buttons) == min(20, len(options))
+
+
+async def test_more_questions_than_a_keyboard_has_room_for_leave_the_last_without_buttons() -> None:
+    async with idle() as walk:
+        questions = tuple(replace(QUESTION, interaction_id=f"int_{n}", options=("a",) * 40) for n in range(9))
+        (part,) = walk.adapter.render(Outgoing(text="May I?", questions=questions))
+        await walk.adapter.post(walk.thread(), part, key="m_1:0")
+        (shown,) = walk.fake.visible(walk.place)
+        assert len(shown.buttons) == 100
 
 
 async def test_an_edit_replaces_the_text_and_doing_it_again_is_no_error() -> None:

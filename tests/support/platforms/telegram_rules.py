@@ -16,6 +16,8 @@ from tests.adapters.formatting.rules import is_blank, size, telegram_problems
 TEXT_UNITS = 4096
 CAPTION_UNITS = 1024
 CALLBACK_BYTES = 64
+ROW_BUTTONS = 8
+KEYBOARD_BUTTONS = 100
 UPLOAD_BYTES = 50 * 1024 * 1024
 DOWNLOAD_BYTES = 20 * 1024 * 1024
 
@@ -58,6 +60,8 @@ def check_keyboard(markup: object) -> None:
     rows = markup.get("inline_keyboard") if isinstance(markup, dict) else None
     if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
         raise bad_request("object expected as reply markup")
+    if any(len(row) > ROW_BUTTONS for row in rows) or sum(map(len, rows)) > KEYBOARD_BUTTONS:
+        raise bad_request("REPLY_MARKUP_TOO_LONG")
     for button in (button for row in rows for button in row):
         if not isinstance(button, dict) or not button.get("text"):
             raise bad_request("text buttons are unallowed in the inline keyboard")
