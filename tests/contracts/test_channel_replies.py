@@ -10,6 +10,7 @@ import pytest
 
 from adapters.channel import ChannelCapabilities, Outgoing, PostingChannel
 from adapters.formatting.overflow import FILE_NAME, MAX_PARTS
+from gateway.inbox import _ANSWER_REFUSED, _NOT_OPEN
 from gateway.posting import REPEAT_LABEL
 from pipeline.domain.events import (
     ErrorEvent,
@@ -25,6 +26,8 @@ from tests.contracts.channel_stand import Stand, ask
 from tests.contracts.channel_stands import PostingStand
 
 ERROR = "The model gave no answer. Try again."
+# The gateway's own words: the adapters read in them that a question is over.
+CLOSED = (_NOT_OPEN, *(_ANSWER_REFUSED[status] for status in ("unknown", "already_answered", "expired")))
 
 
 async def test_every_event_is_taken_without_raising(stand: Stand) -> None:
@@ -118,6 +121,27 @@ async def test_a_question_is_shown_with_its_answers_and_goes_when_it_is_answered
     assert "it removes a folder" in " ".join(" ".join(await stand.answers()).split())
     await stand.press(question, "allow")
     await stand.platform.until(lambda: not any(shown.buttons for shown in stand.shown()))
+
+
+@pytest.mark.parametrize("words", CLOSED)
+async def test_the_buttons_of_a_question_that_takes_no_more_answers_go(stand: Stand, words: str) -> None:
+    item = await stand.write("remove it")
+    question = await ask(stand, item, "int_1")
+    stand.inbox.refuse = words
+    assert words in await stand.press(question, "allow")
+    if isinstance(stand, PostingStand):
+        await stand.platform.until(lambda: not any(shown.buttons for shown in stand.shown()))
+
+
+async def test_the_buttons_of_somebody_elses_question_stay(stand: Stand) -> None:
+    item = await stand.write("remove it")
+    question = await ask(stand, item, "int_1")
+    stand.inbox.refuse = _ANSWER_REFUSED["not_allowed"]
+    assert "somebody else" in await stand.press(question, "allow")
+    if isinstance(stand, PostingStand):
+        # Whatever follows on the way out comes after what the press brought about.
+        await stand.deliver(item, "It waits.")
+        assert [shown.buttons for shown in stand.shown() if shown.buttons] == [("allow", "deny")]
 
 
 async def test_an_error_ends_in_words(stand: Stand) -> None:

@@ -35,6 +35,8 @@ from pipeline.domain.messages import ApprovalReply, Author, Inbound, InboundMess
 CHARS = 40
 """Characters of one message: small, so that tests meet the limit."""
 MAX_PARTS = 5
+_CLOSED = ("no longer open", "no such question", "already been answered", "has expired")
+"""How the gateway says that a question takes no more answers."""
 
 
 class Refused(Exception):
@@ -144,10 +146,11 @@ class MemoryPosts:
         acceptance = await self.bring(item)
         if not isinstance(item, ApprovalReply):
             return ""
-        for message in self.messages:
-            if message.native_id == event.get("message"):
-                message.buttons, message.data = (), ()
-        await self._notify()
+        if acceptance.status != "refused" or any(words in acceptance.reason for words in _CLOSED):
+            for message in self.messages:
+                if message.native_id == event.get("message"):
+                    message.buttons, message.data = (), ()
+            await self._notify()
         return acceptance.reason or "Noted."
 
     async def until(self, holds: Callable[[], bool]) -> None:
