@@ -78,6 +78,8 @@ class Acceptance:
     message_id: str
     reason: str = ""
     """For `refused`: words for the sender, or empty to stay silent."""
+    over: bool = False
+    """For a refused answer to a question: nobody can give one any more, so its buttons may go."""
 
 
 OnInbound = Callable[[Inbound], Awaitable[Acceptance]]

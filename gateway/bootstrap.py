@@ -173,7 +173,8 @@ def _server(
     page = base.page.adapter
     return Server(
         addresses=addresses,
-        routes=[*(page.routes() if page else ()), *(route for one in posting for route in one.routes)],
+        routes=page.routes() if page else (),
+        webhooks=[route for one in posting for route in one.routes],
         channels=gateway.channel_lines,
         ready=lambda: gateway.ready,
         metrics=base.telemetry.exposition,

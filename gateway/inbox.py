@@ -33,6 +33,7 @@ _ANSWER_REFUSED: dict[AnswerStatus, str] = {
     "not_allowed": "This question is for somebody else.",
     "invalid_choice": "That is not one of the offered answers.",
 }
+_OVER: frozenset[AnswerStatus] = frozenset({"unknown", "already_answered", "expired"})
 
 
 class Turns(Protocol):
@@ -128,10 +129,12 @@ class Inbox:
             self._telemetry.refused(item.thread.channel)
         return self._refused(item, verdict.words)
 
-    def _refused(self, item: Inbound, words: str, *, again_after_s: float = AGAIN_S) -> Acceptance:
+    def _refused(
+        self, item: Inbound, words: str, *, again_after_s: float = AGAIN_S, over: bool = False
+    ) -> Acceptance:
         if words and self._refusals is not None and self._posts(item) and not isinstance(item, ApprovalReply):
             self._refusals.tell(item, words, again_after_s=again_after_s)
-        return Acceptance(status="refused", message_id=item.message_id, reason=words)
+        return Acceptance(status="refused", message_id=item.message_id, reason=words, over=over)
 
     def _posts(self, item: Inbound) -> bool:
         return (item.thread.channel, item.thread.account) in self._posting
@@ -144,14 +147,14 @@ class Inbox:
         answer = item if item.option is None else pressed(item, questions)
         if not isinstance(answer, ApprovalReply):
             words = _NOT_OPEN if answer == "unknown" else _ANSWER_REFUSED[answer]
-            return self._refused(item, words)
+            return self._refused(item, words, over=answer in _OVER)
         asked = next((one for one in questions if one.id == answer.interaction_id and one.kind == GATE), None)
         entry = None
         if asked is not None:
             entry = replace(_going_on(answer, asked), dedupe_key=f"{GATE}:{asked.id}")
         status = await self._give(answer, entry, finished=False)
         if status != "accepted":
-            return self._refused(item, _ANSWER_REFUSED[status])
+            return self._refused(item, _ANSWER_REFUSED[status], over=status in _OVER)
         return Acceptance(status="accepted", message_id=item.message_id)
 
     async def _typed_answer(self, item: InboundMessage) -> Acceptance | None:

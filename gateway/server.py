@@ -86,6 +86,7 @@ class Server:
         *,
         addresses: Addresses,
         routes: Iterable[web.RouteDef],
+        webhooks: Iterable[web.RouteDef] = (),
         ready: Callable[[], bool],
         metrics: Callable[[], bytes],
         token_check: Callable[[str], bool],
@@ -93,7 +94,8 @@ class Server:
         channels: Callable[[], Iterable[str]] = tuple,
         limits: ServerLimits | None = None,
     ) -> None:
-        """`channels` gives a public line for each channel."""
+        """`channels` gives a public line for each channel. `webhooks` are routes that read their bodies
+        themselves, within the same bounds, after a look at the headers has told who posts."""
         self._addresses = addresses
         self._ready = ready
         self._metrics = metrics
@@ -102,6 +104,8 @@ class Server:
         self._channels = channels
         self._limits = limits or ServerLimits()
         self._large_bodies = asyncio.Semaphore(self._limits.large_bodies)
+        own_bodies = tuple(webhooks)
+        self._webhooks = frozenset(route.handler for route in own_bodies)
         self._app = web.Application(middlewares=[self._guard], client_max_size=self._limits.body_bytes)
         self._app.add_routes(
             [
@@ -109,6 +113,7 @@ class Server:
                 web.get("/readyz", self._readyz),
                 web.get("/metrics", self._serve_metrics),
                 *routes,
+                *own_bodies,
             ]
         )
         self._runner: web.AppRunner | None = None
@@ -143,7 +148,8 @@ class Server:
         if not host_allowed(request, self._addresses.hosts()):
             return foreign_address_response()
         try:
-            await self._read_body(request)
+            if request.match_info.handler not in self._webhooks:
+                await self._read_body(request)
             response = await handler(request)
         except web.HTTPException as error:
             response = web.Response(status=error.status, text=f"{error.status}: {error.reason}\n")

@@ -43,8 +43,6 @@ _COMMAND, _COMPONENT = 2, 3
 _WORDS, _WORDS_LATER, _LATER, _UPDATE = 4, 5, 6, 7
 _NO_MORE = "This button no longer does anything."
 _NOT_HERE = "You cannot use this here."
-_CLOSED = ("no longer open", "already been answered", "has expired", "no such question")
-"""How the inbox says that a question takes no more answers: its buttons can go."""
 
 
 class Interaction:
@@ -95,7 +93,7 @@ class Interaction:
     async def _answer(self, item: ApprovalReply | SessionCommand, acceptance: Acceptance) -> None:
         if acceptance.status == "refused":
             reason = acceptance.reason or _NOT_HERE
-            if self._component and any(words in reason for words in _CLOSED):
+            if self._component and acceptance.over:
                 await self._update({"components": []})
             await self._say(reason)
         elif isinstance(item, ApprovalReply):

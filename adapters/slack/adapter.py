@@ -55,8 +55,6 @@ GUARANTEE = (
 _TYPING_S = 60.0
 _SILENT_SOCKET_S = 30.0
 _STATUS = "is thinking…"
-_CLOSED = ("no longer open", "no such question", "already been answered", "has expired")
-"""How the gateway's refusals say that a question has no use for its buttons any more."""
 _KEEP_STATUSES = 1000
 
 
@@ -165,7 +163,7 @@ class SlackAdapter:
         """Tell who pressed what became of it, and take buttons away that have no use any more."""
         refused = acceptance.status == "refused"
         words = acceptance.reason or ("" if refused else _chosen(payload, item))
-        done = not refused or any(sign in acceptance.reason for sign in _CLOSED)
+        done = not refused or acceptance.over
         try:
             url = payload.get("response_url")
             if words and isinstance(url, str):

@@ -21,8 +21,6 @@ _log = logging.getLogger(__name__)
 
 _MAX_WORDS = 200
 _UNKNOWN = "This button does nothing any more."
-_CLOSED = ("no longer open", "no such question", "already been answered", "has expired")
-"""How the gateway says that nobody can press there any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +85,7 @@ def _is_over(press: Press, acceptance: Acceptance | None) -> bool:
     # The Stop button goes with the preview that it belongs to.
     if acceptance is None or press.data == STOP_DATA:
         return False
-    return acceptance.status != "refused" or any(words in acceptance.reason.lower() for words in _CLOSED)
+    return acceptance.status != "refused" or acceptance.over
 
 
 def _rows(message: Mapping[str, Any]) -> list[list[Mapping[str, Any]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypedDict
 
 from adapters.channel import Acceptance
 from pipeline.domain import events
@@ -46,12 +47,14 @@ class MemoryTimeline:
 
 
 class MemoryInbox:
-    """An OnInbound that accepts each native id once. `refuse` gives the reason, `error` is raised."""
+    """An OnInbound that accepts each native id once. `refuse` gives the reason (`over`: of a question that
+    takes no more answers), `error` is raised."""
 
     def __init__(self) -> None:
         self.items: list[Inbound] = []
         self.offered = 0
         self.refuse: str | None = None
+        self.over = False
         self.error: Exception | None = None
 
     async def __call__(self, item: Inbound) -> Acceptance:
@@ -59,16 +62,22 @@ class MemoryInbox:
         if self.error is not None:
             raise self.error
         if self.refuse is not None:
-            return Acceptance(status="refused", message_id=item.message_id, reason=self.refuse)
+            words, over = self.refuse, self.over
+            return Acceptance(status="refused", message_id=item.message_id, reason=words, over=over)
         if any(known.native_id == item.native_id for known in self.items):
             return Acceptance(status="duplicate", message_id=item.message_id)
         self.items.append(item)
         return Acceptance(status="accepted", message_id=item.message_id)
 
 
+class _Ids(TypedDict):
+    session_id: str
+    message_id: str
+
+
 def every_event(message_id: str) -> tuple[PipelineEvent, ...]:
     """One event of each kind; tokens that add up to the final answer, and the terminal events last."""
-    ids = {"session_id": "ses_1", "message_id": message_id}
+    ids: _Ids = {"session_id": "ses_1", "message_id": message_id}
     return (
         events.TurnStarted(**ids),
         events.TranscriptReady(**ids, text="hello", language="en", confidence=float("nan")),

@@ -127,7 +127,7 @@ async def test_a_question_is_shown_with_its_answers_and_goes_when_it_is_answered
 async def test_the_buttons_of_a_question_that_takes_no_more_answers_go(stand: Stand, words: str) -> None:
     item = await stand.write("remove it")
     question = await ask(stand, item, "int_1")
-    stand.inbox.refuse = words
+    stand.inbox.refuse, stand.inbox.over = words, True
     assert words in await stand.press(question, "allow")
     if isinstance(stand, PostingStand):
         await stand.platform.until(lambda: not any(shown.buttons for shown in stand.shown()))

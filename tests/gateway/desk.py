@@ -11,7 +11,7 @@ from adapters.channel import OutboundReply
 from gateway.delivery import Delivery
 from gateway.failpoints import Failpoints
 from gateway.lanes import Lanes
-from gateway.live import LiveReplies
+from gateway.live import LiveReplies, LiveReply, Origin
 from gateway.posting import Posting
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import NewEntry, NewOutboxRow, NewRecord, OutboxRow, TurnCommit
@@ -19,9 +19,7 @@ from gateway.tasks import Supervisor
 from gateway.telemetry import Telemetry
 from gateway.timeline import StoreTimeline
 from pipeline.domain.clock import ManualClock
-from pipeline.domain.events import (
-    LlmToken,
-)
+from pipeline.domain.events import LlmToken, TurnStarted
 from tests.support.posting_channel import MemoryPosts
 
 
@@ -34,7 +32,17 @@ class Desk:
     clock: ManualClock
     delivery: Delivery
     live: LiveReplies
+    lanes: Lanes
     supervisor: Supervisor
+
+    async def begin(self, *pieces: str, message_id: str = "m1") -> LiveReply:
+        """A turn that has written `pieces` and goes on, with time for a preview of them."""
+        sender = self.live.sender_for(self.channel, self.channel.thread(), Origin(message_id=message_id))
+        await sender.send_event(TurnStarted(session_id="s", message_id=message_id))
+        for event in tokens(*pieces, message_id=message_id):
+            await sender.send_event(event)
+        await self.clock.advance(1)
+        return sender
 
     async def reply(self, text: str, *, message_id: str = "m1", **body: Any) -> OutboundReply:
         """A reply that a turn has committed, not yet handed to the delivery."""
@@ -101,13 +109,19 @@ def _desk(channel: MemoryPosts, store: MemoryStore, clock: ManualClock) -> Desk:
         failpoints=failpoints,
     )
     return Desk(
-        channel=channel, store=store, clock=clock, delivery=delivery, live=live, supervisor=supervisor
+        channel=channel,
+        store=store,
+        clock=clock,
+        delivery=delivery,
+        live=live,
+        lanes=lanes,
+        supervisor=supervisor,
     )
 
 
 @asynccontextmanager
-async def desk(channel: MemoryPosts | None = None) -> AsyncIterator[Desk]:
-    made = _desk(channel or MemoryPosts(), MemoryStore(), ManualClock())
+async def desk(channel: MemoryPosts | None = None, store: MemoryStore | None = None) -> AsyncIterator[Desk]:
+    made = _desk(channel or MemoryPosts(), store or MemoryStore(), ManualClock())
     await made.store.open()
     try:
         yield made

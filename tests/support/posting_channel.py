@@ -35,8 +35,6 @@ from pipeline.domain.messages import ApprovalReply, Author, Inbound, InboundMess
 CHARS = 40
 """Characters of one message: small, so that tests meet the limit."""
 MAX_PARTS = 5
-_CLOSED = ("no longer open", "no such question", "already been answered", "has expired")
-"""How the gateway says that a question takes no more answers."""
 
 
 class Refused(Exception):
@@ -146,7 +144,7 @@ class MemoryPosts:
         acceptance = await self.bring(item)
         if not isinstance(item, ApprovalReply):
             return ""
-        if acceptance.status != "refused" or any(words in acceptance.reason for words in _CLOSED):
+        if acceptance.status != "refused" or acceptance.over:
             for message in self.messages:
                 if message.native_id == event.get("message"):
                     message.buttons, message.data = (), ()

@@ -80,6 +80,7 @@ async def test_the_reply_of_a_paused_run_has_buttons_and_a_press_goes_on_with_it
         await posts.until(lambda: len(posts.messages) > before and posts.messages[-1].text != "…")
         again = await posts.bring(press)
         assert (again.status, again.reason) == ("refused", "This question is no longer open.")
+        assert again.over, "its buttons may go"
 
 
 async def test_what_the_platform_did_not_take_is_sent_by_the_next_process(tmp_path: Path) -> None:

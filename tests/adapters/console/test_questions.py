@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 from adapters.console.adapter import THREAD
 from pipeline.domain.events import (
@@ -18,7 +19,7 @@ from tests.adapters.fakes import MemoryTimeline
 async def test_a_question_is_answered_by_typing_one_of_its_choices() -> None:
     async def turn(bot: Bot, item: Inbound) -> None:
         sender = bot.adapter.sender_for(THREAD)
-        ids = {"session_id": "s", "message_id": bot.inbox.items[0].message_id}
+        ids: dict[str, Any] = {"session_id": "s", "message_id": bot.inbox.items[0].message_id}
         if isinstance(item, InboundMessage):
             question = ApprovalRequired(
                 **ids,

@@ -62,7 +62,7 @@ async def test_a_press_on_a_closed_question_takes_the_buttons_away(
 ) -> None:
     ada = fake.person("ada")
     chat = fake.private_chat(ada)
-    bot.inbox.refuse = reason
+    bot.inbox.refuse, bot.inbox.over = reason, True
     async with bot.running():
         native_id = await ask(bot, chat)
         await fake.press(chat, ada, native_id, "Allow")

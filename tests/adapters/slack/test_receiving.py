@@ -126,7 +126,7 @@ async def test_a_pressed_answer_reaches_the_gateway_and_loses_its_buttons(live: 
     [("This question is for somebody else.", 2), ("This question is no longer open.", 0), ("", 2)],
 )
 async def test_a_refused_press_is_explained(live: Running, reason: str, left: int) -> None:
-    live.inbox.verdict = Acceptance(status="refused", message_id="m_1", reason=reason)
+    live.inbox.verdict = Acceptance(status="refused", message_id="m_1", reason=reason, over=not left)
     ann = live.slack.person("ann")
     place = live.slack.private_chat(ann)
     receipt = await ask(live, place.chat)

@@ -66,7 +66,7 @@ async def test_a_refused_press_is_told_why_and_closed_questions_lose_their_butto
 ) -> None:
     async with running() as walk:
         walk.inbox.answers = lambda item: Acceptance(
-            status="refused", message_id=item.message_id, reason=words
+            status="refused", message_id=item.message_id, reason=words, over=not left
         )
         native_id = await ask(walk, "a")
         assert await walk.fake.press(walk.place, walk.ann, native_id, "Allow a") == words
