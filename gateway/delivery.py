@@ -24,7 +24,7 @@ from adapters.channel import (
     Timeline,
 )
 from gateway.failpoints import Failpoints
-from gateway.lanes import Lane, Lanes
+from gateway.lanes import Lane, Lanes, one_call, understood
 from gateway.posting import REPEAT_LABEL, Posted, Posting, until_recorded
 from gateway.storage.ports import OutboxRow, Record, Store
 from gateway.telemetry import Telemetry
@@ -95,7 +95,7 @@ class Delivery:
         adapter = self._channels.get((thread.channel, thread.account))
         if isinstance(adapter, PostingChannel):
             lane = self._lanes.lane(adapter, thread, private=private)
-            lane.submit(lambda: self._say(adapter, lane, thread, words))
+            lane.submit_notice(lambda: self._say(adapter, lane, thread, words))
 
     def _add(self, job: _Job) -> None:
         thread = job.reply.thread
@@ -107,15 +107,12 @@ class Delivery:
         lane.submit(lambda: self._deliver(adapter, lane, job))
 
     async def _deliver(self, adapter: Channel, lane: Lane, job: _Job) -> None:
-        try:
-            await self._clock.sleep(min(job.not_before - self._clock.now(), _LONGEST_WAIT_S))
-            while (failure := await self._attempt(adapter, lane, job)) is not None:
-                wait = await self._failed(lane, job, failure)
-                if wait is None:
-                    return
-                await self._clock.sleep(wait)
-        except StorageError:
-            _log.exception("reply left for the next start", extra={"row": job.posted.row_id})
+        await self._clock.sleep(min(job.not_before - self._clock.now(), _LONGEST_WAIT_S))
+        while (failure := await self._attempt(adapter, lane, job)) is not None:
+            wait = await self._failed(lane, job, failure)
+            if wait is None:
+                return
+            await self._clock.sleep(wait)
 
     async def _attempt(self, adapter: Channel, lane: Lane, job: _Job) -> Failure | None:
         try:
@@ -123,10 +120,12 @@ class Delivery:
                 receipt = await self._show(adapter, job)
             else:
                 receipt = await self._post(adapter, lane, job)
-        except StorageError:
-            raise
+        except StorageError as error:
+            # Read before anything was sent; those behind it wait too, or they would overtake it.
+            _log.exception("delivery waits for the store", extra={"row": job.posted.row_id})
+            return Failure(kind="transient", message=str(error))
         except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
-            return _understood(adapter, error)
+            return understood(adapter, error)
         self._failpoints.reach("receipt-before")
         sent = partial(self._store.mark_sent, job.posted.row_id, receipt.native_id, self._clock.now())
         await until_recorded(sent, self._clock)
@@ -141,7 +140,7 @@ class Delivery:
                 reply = replace(reply, text=REPEAT_LABEL + reply.text)
             await until_recorded(partial(self._store.mark_sending, job.posted.row_id), self._clock)
         self._failpoints.reach("send-before")
-        receipt = await adapter.send(reply)
+        receipt = await one_call(adapter.send(reply), self._clock)
         self._failpoints.reach("send-after")
         return receipt
 
@@ -185,10 +184,12 @@ class Delivery:
         for part in adapter.render(Outgoing(text=words, role="notice")):
             await lane.allowance.acquire()
             try:
-                await adapter.post(thread, part, key=new_id("say"))
+                await one_call(adapter.post(thread, part, key=new_id("say")), self._clock)
             except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
-                reason = _understood(adapter, error).message
-                _log.info("a notice was not posted", extra={"reason": reason})
+                failure = understood(adapter, error)
+                if failure.kind == "rate_limit":
+                    lane.allowance.obey(failure, default_s=_BACKOFF_S[0])
+                _log.info("a notice was not posted", extra={"reason": failure.message})
 
     async def _job(self, row: OutboxRow) -> _Job | None:
         records = await self._store.read_log(row.thread, after=row.entry_id - 1, message_id=row.message_id)
@@ -198,14 +199,6 @@ class Delivery:
             return None
         posted = Posted(row_id=row.id, reply=_reply(row, record), maybe_sent=row.state == "sending")
         return _Job(posted, attempts=row.attempts, not_before=row.not_before)
-
-
-def _understood(adapter: Channel, error: Exception) -> Failure:
-    try:
-        return adapter.classify(error)
-    except Exception:  # noqa: BLE001 - a bug in an adapter must not stop its lane
-        _log.exception("a failure could not be classified")
-        return Failure(kind="unknown", message=type(error).__name__, maybe_delivered=True)
 
 
 def _reply(row: OutboxRow, record: Record) -> OutboundReply:

@@ -1,6 +1,7 @@
 """Lanes: one chat's outbound calls one after the other, what must arrive before what may be left out.
 
-A lane knows order and pace, not what is sent: `delivery` submits the replies, `live` offers previews.
+A lane knows order and pace, not what is sent: `delivery` submits the replies, `live` offers previews. Their
+calls go through `one_call`, so that none holds a chat up for ever.
 """
 
 from __future__ import annotations
@@ -10,20 +11,26 @@ import logging
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
-from adapters.channel import ChannelAdapter
+from adapters.channel import ChannelAdapter, Failure
 from gateway.rates import Allowance, Bucket, account_bucket
 from gateway.tasks import Supervisor
 from pipeline.domain.clock import Clock
 from pipeline.domain.ids import ThreadKey
+from pipeline.graph.control import asked_to_stop
 
 _log = logging.getLogger(__name__)
 
+LONGEST_CALL_S = 180.0
+"""The last resort: more than any adapter grants a call, an upload and the wait for a login included."""
 _RESERVE = 1
 """Calls that previews leave for the reply that follows them."""
-_IDLE_LANES = 2_000
+_MOST_NOTICES = 3
+IDLE_LANES = 2_000
 """Lanes remembered for their pace alone."""
 
+T = TypeVar("T")
 Work = Callable[[], Awaitable[None]]
 LaneKey = tuple[str, str, str]
 
@@ -45,6 +52,7 @@ class Lane:
         self._supervisor = supervisor
         self._work: deque[Work] = deque()
         self._offers: dict[str, _Offer] = {}
+        self._notices = 0
         self._changed = asyncio.Event()
         self._running = False
 
@@ -53,6 +61,20 @@ class Lane:
         is logged."""
         self._work.append(work)
         self._start()
+
+    def submit_notice(self, work: Work) -> None:
+        """Like `submit`, for words that nothing depends on: left out while others of the kind wait, so that
+        a crowd that is told something does not hold the replies up."""
+        if self._notices >= _MOST_NOTICES:
+            _log.info("a notice is left out", extra={"lane": self._name})
+            return
+        self._notices += 1
+
+        async def counted() -> None:
+            self._notices -= 1
+            await work()
+
+        self.submit(counted)
 
     def offer(self, key: str, show: Work, *, not_before: float) -> None:
         """Run `show` once nothing submitted waits, from `Clock.monotonic` time `not_before` on, and when
@@ -105,6 +127,11 @@ class Lane:
     async def _guarded(self, work: Work) -> None:
         try:
             await work()
+        except asyncio.CancelledError:
+            if asked_to_stop():
+                raise
+            # Something that the work waited for was cancelled, not this lane.
+            _log.exception("a lane goes on without what was cancelled", extra={"lane": self._name})
         except Exception:  # noqa: BLE001 - whatever is wrong with this one, those behind it leave
             _log.exception("a lane goes on without what failed", extra={"lane": self._name})
 
@@ -140,7 +167,29 @@ class Lanes:
         return Lane(":".join(key), allowance, self._clock, self._supervisor)
 
     def _forget_idle(self) -> None:
-        if len(self._lanes) < _IDLE_LANES:
+        if len(self._lanes) < IDLE_LANES:
             return
         for key in [key for key, lane in self._lanes.items() if lane.idle]:
             del self._lanes[key]
+
+
+async def one_call(call: Awaitable[T], clock: Clock) -> T:
+    """What `call` gives. Raises what it raises, and TimeoutError when it never ends, or was cancelled by
+    something inside of it: what it did then is not known. A cancellation of the caller passes."""
+    try:
+        async with clock.timeout(LONGEST_CALL_S):
+            return await call
+    except asyncio.CancelledError:
+        if asked_to_stop():
+            raise
+        # A connection that was closed under it, say: to those who wait here it is a failed call.
+        raise TimeoutError("the call was cancelled from inside") from None
+
+
+def understood(adapter: ChannelAdapter, error: Exception) -> Failure:
+    """What the adapter says that `error` means; `unknown` when it does not even say that."""
+    try:
+        return adapter.classify(error)
+    except Exception:  # noqa: BLE001 - a bug in an adapter must not stop its lane
+        _log.exception("a failure could not be classified")
+        return Failure(kind="unknown", message=type(error).__name__, maybe_delivered=True)

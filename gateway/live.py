@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
-from adapters.channel import LiveView, Outgoing, PostingChannel
+from adapters.channel import Failure, LiveView, Outgoing, Part, PostingChannel
 from adapters.formatting.visible import visible
-from gateway.lanes import Lane, Lanes
+from gateway.lanes import Lane, Lanes, one_call, understood
 from gateway.storage.ports import ShownPart, Store
 from gateway.tasks import Supervisor
 from pipeline.domain.clock import Clock
@@ -37,6 +39,9 @@ _GROWTH_CHARS = 2_000
 """By this much text the time between two previews grows by one interval: longer texts change less."""
 _SLOWEST_INTERVALS = 5
 _MOST_FAILURES = 3
+_MOST_ATTEMPTS = 3
+"""At what a preview is not: closing it, and a question."""
+_AGAIN_S = 1.0
 _TYPING_CALL_S = 5.0
 _LONGEST_TYPING_S = 300.0
 _BLOCKED_S = 5.0
@@ -67,7 +72,9 @@ class LiveReplies:
         key = (thread, origin.message_id)
         live = self._live.get(key)
         if live is None:
-            lane = self._lanes.lane(adapter, thread, private=origin.private)
+            # Asked for each time: a lane that is kept here could be forgotten meanwhile, and a second one
+            # for the chat would run beside it.
+            lane = partial(self._lanes.lane, adapter, thread, private=origin.private)
             live = LiveReply(adapter, thread, origin, lane, self._store, self._clock, self._supervisor)
             self._live[key] = live
             while len(self._live) > _MOST_LIVE:
@@ -89,7 +96,7 @@ class LiveReply:
         adapter: PostingChannel,
         thread: ThreadKey,
         origin: Origin,
-        lane: Lane,
+        lane: Callable[[], Lane],
         store: Store,
         clock: Clock,
         supervisor: Supervisor,
@@ -97,7 +104,7 @@ class LiveReply:
         self._adapter = adapter
         self._thread = thread
         self._origin = origin
-        self._lane = lane
+        self._find_lane = lane
         self._store = store
         self._clock = clock
         self._supervisor = supervisor
@@ -143,18 +150,27 @@ class LiveReply:
         view, self._view = self._view, None
         if view is None:
             return ""
-        try:
-            await view.close()
-        except Exception as error:  # noqa: BLE001 - the final answer is an edit, or a message of its own
-            failure = self._adapter.classify(error)
-            _log.info("a preview did not end cleanly", extra={"reason": failure.message})
+        for _ in range(_MOST_ATTEMPTS):
+            try:
+                await one_call(view.close(), self._clock)
+            except Exception as error:  # noqa: BLE001 - the final answer is an edit, or a message of its own
+                failure = understood(self._adapter, error)
+                _log.info("a preview did not end cleanly", extra={"reason": failure.message})
+                if not await self._may_try_again(failure):
+                    break
+            else:
+                break
         return view.native_id
+
+    @property
+    def _lane(self) -> Lane:
+        return self._find_lane()
 
     def _begin(self) -> None:
         self._ended = False
         self._text = ""
         self._not_before = self._clock.monotonic() + _FIRST_PREVIEW_S
-        if self._typing is None and self._adapter.capabilities.typing_s > 0:
+        if (self._typing is None or self._typing.done()) and self._adapter.capabilities.typing_s > 0:
             self._typing = self._supervisor.spawn(self._keep_typing(), name="typing")
 
     def _offer(self) -> None:
@@ -168,11 +184,12 @@ class LiveReply:
             return
         view = self._view = self._view or await self._open()
         if view is None:
+            # None here, or the store cannot tell of an earlier one. The final answer does not need it.
             self._previews = False
             return
         before = view.native_id
         try:
-            await view.show(outgoing)
+            await one_call(view.show(outgoing), self._clock)
         except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
             self._failed(error)
         else:
@@ -188,7 +205,11 @@ class LiveReply:
 
     async def _open(self) -> LiveView | None:
         """The preview, on the message that an interrupted attempt left where there is one."""
-        known = await self._store.shown(self._origin.message_id)
+        try:
+            known = await self._store.shown(self._origin.message_id)
+        except StorageError:
+            _log.exception("an answer is not previewed")
+            return None
         native_id = next((one.native_id for one in known if one.part == 0 and not one.final), "")
         return self._adapter.open_view(
             self._thread,
@@ -198,7 +219,7 @@ class LiveReply:
         )
 
     def _failed(self, error: Exception) -> None:
-        failure = self._adapter.classify(error)
+        failure = understood(self._adapter, error)
         if failure.kind == "rate_limit":
             self._lane.allowance.obey(failure, default_s=_BLOCKED_S)
             self._offer()
@@ -222,29 +243,50 @@ class LiveReply:
         """Post a question of a turn that waits; in the lane."""
         outgoing = Outgoing(text=_question_words(question), role="notice", questions=(question,))
         for index, part in enumerate(self._adapter.render(outgoing)):
+            if not await self._posted(part, f"{button_handle(question.interaction_id)}:{index}"):
+                # Nobody may answer what nobody saw whole: it times out, and that means no.
+                return
+
+    async def _posted(self, part: Part, key: str) -> bool:
+        """Whether a part of a question is on the screen, after a few attempts."""
+        handle = self._origin.reply_handle
+        for _ in range(_MOST_ATTEMPTS):
             await self._lane.allowance.acquire()
             try:
-                await self._adapter.post(
-                    self._thread,
-                    part,
-                    key=f"{button_handle(question.interaction_id)}:{index}",
-                    reply_handle=self._origin.reply_handle,
-                )
+                post = self._adapter.post(self._thread, part, key=key, reply_handle=handle)
+                await one_call(post, self._clock)
             except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
-                failure = self._adapter.classify(error)
-                # Nobody can answer what nobody saw: it times out, and that means no.
+                failure = understood(self._adapter, error)
                 _log.error("a question could not be asked", extra={"reason": failure.message})
+                if not await self._may_try_again(failure):
+                    return False
+            else:
+                return True
+        return False
+
+    async def _may_try_again(self, failure: Failure) -> bool:
+        """Whether another attempt makes sense, once it does."""
+        if failure.kind == "rate_limit":
+            await self._clock.sleep(self._lane.allowance.obey(failure, default_s=_BLOCKED_S))
+            return True
+        if failure.kind == "transient":
+            await self._clock.sleep(failure.retry_after_s or _AGAIN_S)
+            return True
+        return False
 
     async def _keep_typing(self) -> None:
         ttl = self._adapter.capabilities.typing_s
         deadline = self._clock.monotonic() + _LONGEST_TYPING_S
         while self._clock.monotonic() < deadline:
+            pause = ttl * 0.8
             try:
                 async with self._clock.timeout(_TYPING_CALL_S):
                     await self._adapter.typing(self._thread)
             except Exception as error:  # noqa: BLE001 - nobody misses a typing sign
-                _log.debug("typing was not shown", extra={"reason": self._adapter.classify(error).message})
-            await self._clock.sleep(ttl * 0.8)
+                failure = understood(self._adapter, error)
+                pause = max(pause, failure.retry_after_s or 0.0)
+                _log.debug("typing was not shown", extra={"reason": failure.message})
+            await self._clock.sleep(pause)
 
 
 def _question_words(question: ApprovalRequired) -> str:

@@ -8,19 +8,21 @@ on the channel's `resolution`:
     lookup        posted under its key, and looked for when an earlier attempt may have arrived
     none          posted, with a label when an earlier attempt may have arrived
 
-A preview that is on the screen already takes the place of the placeholder on every channel.
+A preview that is on the screen already takes the place of the placeholder on every channel. A file takes
+nobody's place: where nothing can be looked for, one that may have arrived is labelled, as with `none`.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import count
 
 from adapters.channel import OutboundReply, Outgoing, Part, PostingChannel, Receipt
 from gateway.failpoints import Failpoints
-from gateway.lanes import Lane
+from gateway.lanes import Lane, one_call, understood
 from gateway.live import LiveReplies
 from gateway.storage.ports import ShownPart, Store
 from pipeline.domain.clock import Clock
@@ -50,7 +52,9 @@ class Posted:
     shown: dict[int, ShownPart] | None = None
     """By part; None before the first attempt has read it."""
     doubtful: set[int] = field(default_factory=set)
-    """Parts whose post in this process had an unknown outcome."""
+    """Parts whose post may have arrived."""
+    labelled: set[int] = field(default_factory=set)
+    """Parts that are said to be a possible repeat."""
 
 
 class Posting:
@@ -65,33 +69,60 @@ class Posting:
     async def attempt(self, adapter: PostingChannel, lane: Lane, posted: Posted) -> Receipt:
         """Show what of the reply is not shown yet. Raises whatever the adapter raised; calling again goes
         on where it stopped."""
-        reply = posted.reply
-        if posted.shown is None:
-            preview = await self._live.hand_over(reply.thread, reply.message_id)
-            posted.shown = {one.part: one for one in await self._store.shown(reply.key)}
-            if preview and 0 not in posted.shown:
-                posted.shown[0] = ShownPart(part=0, native_id=preview, final=False)
-        text = reply.text
-        if posted.maybe_sent and adapter.capabilities.resolution == "none":
-            text = REPEAT_LABEL + text
-        outgoing = Outgoing(text=text, role=reply.role, heard=reply.heard, questions=posted.questions)
-        parts = adapter.render(outgoing)
+        shown = posted.shown
+        if shown is None:
+            shown = posted.shown = await self._begin(posted)
+        parts = self._rendered(adapter, posted)
         for index, part in enumerate(parts):
-            known = posted.shown.get(index)
+            known = shown.get(index)
             if known is None or not known.final:
                 native_id = await self._show(adapter, lane, posted, index, part)
-                posted.shown[index] = ShownPart(part=index, native_id=native_id, final=True)
+                shown[index] = ShownPart(part=index, native_id=native_id, final=True)
                 if index + 1 < len(parts):
                     await self._note(posted, index)
-        return Receipt(native_id=",".join(posted.shown[index].native_id for index in range(len(parts))))
+        return Receipt(native_id=",".join(shown[index].native_id for index in range(len(parts))))
+
+    async def _begin(self, posted: Posted) -> dict[int, ShownPart]:
+        """What is on the screen already: the preview, and what an earlier process has shown."""
+        reply = posted.reply
+        shown = {one.part: one for one in await self._store.shown(reply.key)}
+        preview = await self._live.hand_over(reply.thread, reply.message_id)
+        if preview and 0 not in shown:
+            # The store was not able to take it while it grew. Its edit may be cut off by a kill.
+            shown[0] = ShownPart(part=0, native_id=preview, final=False)
+            await until_recorded(partial(self._store.note_shown, reply.key, shown[0]), self._clock)
+        if posted.maybe_sent:
+            # Each part is on record before the next one is posted.
+            left = (index for index in count() if index not in shown or not shown[index].final)
+            posted.doubtful.add(next(left))
+        return shown
+
+    def _rendered(self, adapter: PostingChannel, posted: Posted) -> tuple[Part, ...]:
+        """The parts, cut in the same way at each attempt. A reply that is one message has its label inside;
+        in one of several it would move the cuts, behind which words would be lost."""
+        reply = posted.reply
+        outgoing = Outgoing(text=reply.text, role=reply.role, heard=reply.heard, questions=posted.questions)
+        parts = adapter.render(outgoing)
+        anew = 0 in posted.doubtful and 0 not in (posted.shown or {})
+        if anew and adapter.capabilities.resolution == "none" and len(parts) == 1:
+            labelled = adapter.render(replace(outgoing, text=REPEAT_LABEL + reply.text))
+            if len(labelled) == 1:
+                posted.labelled.add(0)
+                return labelled
+        return parts
 
     async def _show(self, adapter: PostingChannel, lane: Lane, posted: Posted, index: int, part: Part) -> str:
         """The message that shows the part now."""
+        if part.file is not None:
+            return await self._post(adapter, lane, posted, index, part)
         known = (posted.shown or {}).get(index)
-        if known is None and part.file is None and adapter.capabilities.resolution == "placeholder":
-            known = await self._place(adapter, lane, posted, index)
-        if known is not None and part.file is None:
+        if known is not None:
             edited = await self._edit(adapter, lane, posted, known, part)
+            if edited:
+                return edited
+        if adapter.capabilities.resolution == "placeholder":
+            placed = await self._place(adapter, lane, posted, index)
+            edited = await self._edit(adapter, lane, posted, placed, part)
             if edited:
                 return edited
         return await self._post(adapter, lane, posted, index, part)
@@ -100,12 +131,13 @@ class Posting:
         """A placeholder that is on record: from here on the part is an edit. A crash between the two leaves
         a placeholder behind, and never the answer twice."""
         reply = posted.reply
-        placeholder = adapter.render(Outgoing(text=PLACEHOLDER, unfinished=True))[0]
+        placeholder = adapter.render(Outgoing(text=PLACEHOLDER))[0]
         await lane.allowance.acquire()
         self._failpoints.reach("place-before")
-        receipt = await adapter.post(
+        post = adapter.post(
             reply.thread, placeholder, key=f"{reply.key}:{index}", reply_handle=_handle(reply, index)
         )
+        receipt = await one_call(post, self._clock)
         self._failpoints.reach("place-after")
         known = ShownPart(part=index, native_id=receipt.native_id, final=False)
         if posted.shown is not None:
@@ -120,9 +152,10 @@ class Posting:
         await lane.allowance.acquire()
         self._failpoints.reach("send-before")
         try:
-            receipt = await adapter.edit(posted.reply.thread, known.native_id, part)
+            edit = adapter.edit(posted.reply.thread, known.native_id, part)
+            receipt = await one_call(edit, self._clock)
         except Exception as error:
-            if adapter.classify(error).kind != "not_found":
+            if understood(adapter, error).kind != "not_found":
                 raise
             # Somebody deleted the preview: the answer becomes a message of its own.
             _log.info("a preview is gone; its answer is posted anew", extra={"row": posted.row_id})
@@ -132,17 +165,19 @@ class Posting:
 
     async def _post(self, adapter: PostingChannel, lane: Lane, posted: Posted, index: int, part: Part) -> str:
         reply, key = posted.reply, f"{posted.reply.key}:{index}"
-        if posted.maybe_sent or index in posted.doubtful:
+        if index in posted.doubtful:
             found = await self._found(adapter, posted, part, key)
             if found is not None:
                 return found
+            await self._label(adapter, lane, posted, index)
         await lane.allowance.acquire()
         await until_recorded(partial(self._store.mark_sending, posted.row_id), self._clock)
         self._failpoints.reach("send-before")
         try:
-            receipt = await adapter.post(reply.thread, part, key=key, reply_handle=_handle(reply, index))
+            post = adapter.post(reply.thread, part, key=key, reply_handle=_handle(reply, index))
+            receipt = await one_call(post, self._clock)
         except Exception as error:
-            if adapter.classify(error).maybe_delivered:
+            if understood(adapter, error).maybe_delivered:
                 posted.doubtful.add(index)
             raise
         self._failpoints.reach("send-after")
@@ -156,8 +191,19 @@ class Posting:
         if resolution not in ("nonce", "lookup"):
             return None
         await self._clock.sleep(_SETTLE_S)
-        found = await adapter.find(posted.reply.thread, part, key=key, since=posted.reply.created_at)
+        find = adapter.find(posted.reply.thread, part, key=key, since=posted.reply.created_at)
+        found = await one_call(find, self._clock)
         return None if found is None else found.native_id
+
+    async def _label(self, adapter: PostingChannel, lane: Lane, posted: Posted, index: int) -> None:
+        """Say, where nobody can find out, that the part which follows may be a repeat."""
+        if adapter.capabilities.resolution in ("nonce", "lookup") or index in posted.labelled:
+            return
+        label = adapter.render(Outgoing(text=REPEAT_LABEL.strip(), role="notice"))[0]
+        await lane.allowance.acquire()
+        post = adapter.post(posted.reply.thread, label, key=f"{posted.reply.key}:{index}r")
+        await one_call(post, self._clock)
+        posted.labelled.add(index)
 
     async def _note(self, posted: Posted, index: int) -> None:
         if posted.shown is not None:

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 import pytest
 
 from adapters.channel import Part, Receipt, Resolution
-from gateway.calls import LONGEST_CALL_S
+from gateway.lanes import LONGEST_CALL_S
 from gateway.posting import REPEAT_LABEL
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import ShownPart
 from pipeline.domain.errors import StorageError
 from pipeline.domain.ids import ThreadKey
 from tests.gateway.desk import desk, restarted
-from tests.support.posting_channel import MemoryPosts, refusal
+from tests.support.posting_channel import MemoryPosts, Refused, refusal
 
 RESOLUTIONS: tuple[Resolution, ...] = ("placeholder", "nonce", "lookup", "none")
 
@@ -98,7 +98,7 @@ async def test_a_preview_that_could_not_be_put_on_record_does_not_show_the_answe
 async def test_a_deleted_preview_and_a_kill_do_not_show_the_answer_twice() -> None:
     async with desk() as out:
         await out.begin("The ans")
-        out.channel.messages.clear()
+        out.channel.messages[0].native_id = "deleted"
         # The edit finds nothing; what follows is done, one call after the other, and never confirmed.
         out.channel.failures.extend([None, refusal("transient", done=True)])
         reply = await out.reply("The answer")
@@ -145,10 +145,10 @@ _ROUGH = [refusal("transient", done=True), refusal("transient")]
     ],
 )
 async def test_a_part_in_doubt_is_labelled_and_no_word_of_the_others_is_lost(
-    failures: Sequence[object], texts: list[str]
+    failures: Sequence[Refused | None], texts: list[str]
 ) -> None:
     async with desk(MemoryPosts(resolution="none")) as out:
-        out.channel.failures.extend(failures)  # type: ignore[arg-type]  # a list of literals, each of its own type
+        out.channel.failures.extend(failures)
         assert (await out.send(_LONG)).state == "sent"
         assert out.channel.texts() == texts
 
@@ -174,5 +174,4 @@ async def test_a_file_that_may_be_there_already_is_labelled_where_nobody_can_tel
         out.channel.failures.extend([None, None, refusal("transient", done=True)])
         await out.send("x" * 1_000)
         assert [message.file_name for message in out.channel.messages] == ["", "answer.md", "", "answer.md"]
-        # The label is itself posted in one call, as nothing depends on it.
         assert out.channel.texts()[2] == REPEAT_LABEL.strip()

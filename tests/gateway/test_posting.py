@@ -30,6 +30,15 @@ async def test_a_placeholder_is_on_record_before_the_answer_takes_its_place() ->
         assert out.channel.calls == ["post …", "edit The answer"]
 
 
+async def test_a_placeholder_offers_nothing_to_stop_as_its_turn_is_over() -> None:
+    async with desk() as out:
+        out.channel.failures.extend([None, refusal("rate_limit", retry_after_s=30.0)])
+        reply = await out.reply("The answer")
+        out.delivery.enqueue(out.row_id, reply)
+        await out.clock.advance(1)
+        assert (out.channel.texts(), out.channel.messages[0].buttons) == (["…"], ())
+
+
 @pytest.mark.parametrize("resolution", RESOLUTIONS)
 async def test_a_long_reply_is_shown_in_parts_and_only_the_first_points_at_the_message(
     resolution: Resolution,
