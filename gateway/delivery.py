@@ -145,11 +145,21 @@ class Delivery:
         return receipt
 
     async def _post(self, adapter: PostingChannel, lane: Lane, job: _Job) -> Receipt:
-        if job.reply.asks and not job.posted.questions:
-            asked = await self._timeline.questions(job.reply.thread)
-            mine = tuple(question for question in asked if question.message_id == job.reply.message_id)
-            job.posted.questions = mine
-        return await self._posting.attempt(adapter, lane, job.posted)
+        reply, posted = job.reply, job.posted
+        if reply.asks and not posted.questions:
+            asked = await self._timeline.questions(reply.thread)
+            posted.questions = tuple(one for one in asked if one.message_id == reply.message_id)
+        if reply.role == "error" and posted.shown is None:
+            posted.said = await self._said(reply)
+        return await self._posting.attempt(adapter, lane, posted)
+
+    async def _said(self, reply: OutboundReply) -> str:
+        """What the answer had come to when it was stopped or failed: its reader has seen it grow, and the
+        conversation goes on from it. Showing channels show it themselves."""
+        records = await self._store.read_log(
+            reply.thread.encode(), kinds=("assistant",), message_id=reply.message_id
+        )
+        return next((str(record.body["text"]) for record in records if record.body.get("partial")), "")
 
     async def _failed(self, lane: Lane, job: _Job, failure: Failure) -> float | None:
         """Put the failure on record; seconds until the next attempt, None when there is none."""

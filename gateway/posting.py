@@ -49,6 +49,8 @@ class Posted:
     maybe_sent: bool
     """An earlier attempt may have arrived."""
     questions: tuple[ApprovalRequired, ...] = ()
+    said: str = ""
+    """The words of an answer that did not come to its end; they stand above those that say why."""
     shown: dict[int, ShownPart] | None = None
     """By part; None before the first attempt has read it."""
     doubtful: set[int] = field(default_factory=set)
@@ -101,11 +103,12 @@ class Posting:
         """The parts, cut in the same way at each attempt. A reply that is one message has its label inside;
         in one of several it would move the cuts, behind which words would be lost."""
         reply = posted.reply
-        outgoing = Outgoing(text=reply.text, role=reply.role, heard=reply.heard, questions=posted.questions)
+        text = f"{posted.said}\n\n{reply.text}" if posted.said else reply.text
+        outgoing = Outgoing(text=text, role=reply.role, heard=reply.heard, questions=posted.questions)
         parts = adapter.render(outgoing)
         anew = 0 in posted.doubtful and 0 not in (posted.shown or {})
         if anew and adapter.capabilities.resolution == "none" and len(parts) == 1:
-            labelled = adapter.render(replace(outgoing, text=REPEAT_LABEL + reply.text))
+            labelled = adapter.render(replace(outgoing, text=REPEAT_LABEL + text))
             if len(labelled) == 1:
                 posted.labelled.add(0)
                 return labelled

@@ -6,8 +6,15 @@ import asyncio
 from pathlib import Path
 
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import ApprovalReply, Author, InboundMessage, MediaRef, button_handle
-from pipeline.llm.scripted import ScriptedLlm
+from pipeline.domain.messages import (
+    ApprovalReply,
+    Author,
+    InboundMessage,
+    MediaRef,
+    SessionCommand,
+    button_handle,
+)
+from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.gate_graph import Ledger, gate_graph
 from tests.support.house import open_house
 from tests.support.posting_channel import MemoryPosts, refusal
@@ -34,6 +41,27 @@ async def test_a_slow_answer_grows_in_its_message(tmp_path: Path) -> None:
         (message,) = posts.messages
         assert message.versions
         assert all("You said: one two three four".startswith(text.rstrip("…")) for text in message.versions)
+
+
+async def test_a_stopped_answer_keeps_the_words_that_its_reader_has_seen(tmp_path: Path) -> None:
+    posts = MemoryPosts()
+    half = ScriptedAnswer(chunks=("half ", "an ", "answer"), gate=asyncio.Event(), gate_at=2)
+    async with open_house(tmp_path, posts=posts, llm=ScriptedLlm([half])):
+        await posts.receive("tell me a lot", native_id="1")
+        await posts.until(lambda: posts.texts() == ["half an "])
+        await posts.bring(
+            SessionCommand(
+                message_id="m_2",
+                native_id="2",
+                thread=posts.thread(),
+                author=Author(id="ann"),
+                received_at=0.0,
+                name="stop",
+            )
+        )
+        await posts.until(lambda: posts.texts()[1:] == ["Stopped 1 message."])
+        assert posts.texts()[0] == "half an\n\nStopped."
+        assert posts.messages[0].buttons == ()
 
 
 async def test_a_voice_note_is_answered_below_what_was_heard(tmp_path: Path) -> None:
