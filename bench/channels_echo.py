@@ -41,7 +41,7 @@ def _connected() -> None:
 
 def _telegram(settings: Mapping[str, str]) -> None:
     from telegram import Update  # noqa: PLC0415 - each process loads one SDK
-    from telegram.ext import Application, ApplicationBuilder, MessageHandler, filters  # noqa: PLC0415
+    from telegram.ext import Application, ApplicationBuilder, MessageHandler, filters  # noqa: PLC0415 - each echo loads its own SDK alone
 
     async def echo(update: Update, _context: Any) -> None:
         if update.effective_message is not None:
@@ -59,9 +59,9 @@ def _telegram(settings: Mapping[str, str]) -> None:
 
 
 def _slack(settings: Mapping[str, str]) -> None:
-    from slack_bolt.adapter.socket_mode.aiohttp import AsyncSocketModeHandler  # noqa: PLC0415
-    from slack_bolt.async_app import AsyncApp  # noqa: PLC0415
-    from slack_sdk.web.async_client import AsyncWebClient  # noqa: PLC0415
+    from slack_bolt.adapter.socket_mode.aiohttp import AsyncSocketModeHandler  # noqa: PLC0415 - each echo loads its own SDK alone
+    from slack_bolt.async_app import AsyncApp  # noqa: PLC0415 - each echo loads its own SDK alone
+    from slack_sdk.web.async_client import AsyncWebClient  # noqa: PLC0415 - each echo loads its own SDK alone
 
     client = AsyncWebClient(token=settings["bot_token"], base_url=settings["api_base"])
     app = AsyncApp(client=client)
@@ -80,10 +80,10 @@ def _slack(settings: Mapping[str, str]) -> None:
 
 
 def _discord(settings: Mapping[str, str]) -> None:
-    import discord  # noqa: PLC0415
-    import yarl  # noqa: PLC0415
-    from discord.gateway import DiscordWebSocket  # noqa: PLC0415
-    from discord.http import Route  # noqa: PLC0415
+    import discord  # noqa: PLC0415 - each echo loads its own SDK alone
+    import yarl  # noqa: PLC0415 - each echo loads its own SDK alone
+    from discord.gateway import DiscordWebSocket  # noqa: PLC0415 - each echo loads its own SDK alone
+    from discord.http import Route  # noqa: PLC0415 - each echo loads its own SDK alone
 
     Route.BASE = settings["api_base"]
     DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(settings["gateway_url"])

@@ -19,6 +19,8 @@ from adapters.formatting.rows import Row, Span, utf16
 from adapters.formatting.split import split
 
 NOTHING = "…"
+PART_CHARS = 11_000
+"""Of one message: all sections together may hold some 13,200."""
 SECTION_LIMIT = 3000
 _MOST_SECTIONS = 40
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
@@ -35,7 +37,7 @@ class SlackText:
     plain: str
 
 
-def slack_parts(markdown: str, *, heard: str = "", limit: int = 11_000) -> tuple[SlackText, ...]:
+def slack_parts(markdown: str, *, heard: str = "", limit: int = PART_CHARS) -> tuple[SlackText, ...]:
     """`markdown` as messages of at most `limit` characters in sections of at most 3000; `heard` is quoted
     above the first.
 

@@ -24,11 +24,12 @@ from adapters.channel import (
     RateLimits,
     Receipt,
 )
+from adapters.formatting.slack import PART_CHARS
 from adapters.slack.calls import Calls
 from adapters.slack.dispatch import Dispatcher
 from adapters.slack.failures import CallFailed, failed
 from adapters.slack.fields import stamp, table
-from adapters.slack.inbound import TEXT_CHARS, Bot
+from adapters.slack.inbound import Bot
 from adapters.slack.media import download
 from adapters.slack.outbound import pressed_label, render, without_buttons
 from adapters.slack.posts import Posts
@@ -86,7 +87,7 @@ class SlackAdapter:
     @property
     def capabilities(self) -> ChannelCapabilities:
         return ChannelCapabilities(
-            text_limit=TEXT_CHARS,
+            text_limit=PART_CHARS,
             streaming=self._settings.previews,
             edit=True,
             voice_in=True,

@@ -93,14 +93,16 @@ class Dispatcher:
 
     async def dispatch(self, payload: Payload) -> Answer:
         """Hand one payload in. What nobody listens to, or has no sense, is acknowledged and forgotten."""
-        if payload.get("type") == "event_callback" and self._parsed(payload) is None:
-            # Most events are the bot's own posts and edits coming back.
+        if self._means_nothing(payload):
             return Answer(acked=True)
         try:
             request = AsyncBoltRequest(mode="socket_mode", body=dict(payload))
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+            response = await self._app.async_dispatch(request)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            # Bolt reads a payload before any listener sees it. One that it cannot read will not become
+            # readable by being delivered again; what a listener raises goes to `_failed` instead.
+            _log.warning("a payload was not readable", extra={"error": type(error).__name__})
             return Answer(acked=True)
-        response = await self._app.async_dispatch(request)
         if response.status >= 500:
             return Answer(acked=False)
         body = response.body if response.status == 200 else ""
@@ -109,6 +111,17 @@ class Dispatcher:
             body={"response_type": "ephemeral", "text": body} if body else None,
             after=request.context.get(_AFTER),
         )
+
+    def _means_nothing(self, payload: Payload) -> bool:
+        """Most events are the bot's own posts and edits coming back; and a press without sense would make
+        Bolt itself fail, again at every delivery."""
+        match payload.get("type"):
+            case "event_callback":
+                return self._parsed(payload) is None
+            case "block_actions":
+                return parse_press(payload, self._bot, self._settings.account) is None
+            case _:
+                return False
 
     # -- listeners: bolt passes arguments by their names --------------------------------------------
 

@@ -39,6 +39,7 @@ VIOLATIONS = {
     "door-structlog": ("pipeline/service.py", "import structlog"),
     "door-pydantic": ("adapters/web/protocol.py", "import pydantic"),
     "door-telegram": ("adapters/identity.py", "import telegram.ext"),
+    "door-httpx": ("adapters/slack/calls.py", "import httpx"),
     "door-slack": ("gateway/delivery.py", "import slack_sdk"),
     "door-discord": ("adapters/slack/adapter.py", "import discord"),
     "door-markdown-it": ("adapters/web/protocol.py", "import markdown_it"),

@@ -66,6 +66,7 @@ async def test_a_message_on_each_platform_is_answered_there_and_nowhere_else(tmp
         for platform, chat in place.private():
             wanted = [f"You said: hello from {platform.name}"]
             await platform.until(lambda: platform.bot_texts(chat) == wanted)  # noqa: B023 - used before the next turn
+        assert [status.up for status in place.house.gateway.channel_statuses()] == [True] * 4
 
 
 async def test_a_voice_note_on_each_platform_is_heard_and_answered(tmp_path: Path) -> None:
@@ -133,6 +134,7 @@ async def test_a_command_is_answered_on_each_platform(tmp_path: Path, command: s
             await platform.say(chat, platform.person("ann"), command)
         for platform, chat in place.private():
             await platform.until(lambda: any(words in text for text in platform.bot_texts(chat)))  # noqa: B023 - as above
+            assert "You said" not in "".join(platform.bot_texts(chat)), "the model was asked about a command"
 
 
 def _replies(platform: FakePlatform, chat: str) -> list[str]:

@@ -216,5 +216,6 @@ async def test_a_dropped_socket_gives_its_events_to_the_next(
     await sockets.connect()
     await heard.wait()
     await slack.until(lambda: slack.unacknowledged() == 0)
+    assert slack.delivery.given_up == []
     await sockets.close()
     await deaf.close()

@@ -12,6 +12,7 @@ from pipeline.domain.errors import StorageError
 from pipeline.domain.messages import ApprovalReply, InboundMessage, SessionCommand, button_handle
 from tests.adapters.slack.harness import Running, ask, running, thread_of
 from tests.support.platforms.slack import FakeSlack
+from tests.support.platforms.slack_state import APP, TEAM
 
 
 @pytest.fixture(params=["socket", "http"])
@@ -160,4 +161,19 @@ async def test_an_event_of_a_kind_nobody_knows_is_acknowledged_and_forgotten(liv
         live.slack.delivery.offer("events_api", live.slack.workspace.event(inner))
     await live.heard_all()
     assert live.inbox.calls == 0
+    assert live.slack.delivery.given_up == []
+
+
+@pytest.mark.parametrize("actions", [None, "x", 7, {}, [None], ["x"], [[]]])
+async def test_a_press_that_cannot_be_read_neither_ends_the_channel_nor_comes_again(
+    live: Running, actions: object
+) -> None:
+    ann = live.slack.person("ann")
+    place = live.slack.private_chat(ann)
+    known = {"type": "block_actions", "api_app_id": APP, "team": {"id": TEAM}, "user": {"id": ann.id}}
+    broken = {**known, "actions": actions}
+    live.slack.delivery.offer("interactive", broken)
+    await live.slack.say(place, ann, "still there?")
+    await live.until(lambda: live.inbox.texts() == ["still there?"])
+    await live.until(lambda: live.slack.unacknowledged() == 0)
     assert live.slack.delivery.given_up == []
