@@ -35,17 +35,21 @@ from pipeline.domain.ids import ThreadKey, new_id
 _log = logging.getLogger(__name__)
 
 MAX_ATTEMPTS = 40
-"""With the waits between them some three hours; a rate limit does not count."""
+"""Of one process. With the waits between them some three hours."""
 MAX_AGE_S = 24 * 3600.0
 _BACKOFF_S = (1.0, 2.0, 5.0, 15.0, 60.0, 300.0)
 _FINAL_KINDS = frozenset({"permission", "not_found", "invalid"})
+_UNCOUNTED_KINDS = frozenset({"rate_limit", "auth"})
+"""They say nothing about the reply: the platform, or the operator, ends them."""
 _LONGEST_WAIT_S = 3_600.0
 
 
 @dataclass(slots=True)
 class _Job:
     posted: Posted
-    attempts: int
+    attempts: int = 0
+    failures: int = 0
+    """For the length of the next wait; a rate limit has its own."""
     not_before: float = 0.0
 
     @property
@@ -79,7 +83,7 @@ class Delivery:
 
     def enqueue(self, row_id: int, reply: OutboundReply) -> None:
         """Send a reply that has just become durable."""
-        self._add(_Job(Posted(row_id=row_id, reply=reply, maybe_sent=False), attempts=0))
+        self._add(_Job(Posted(row_id=row_id, reply=reply, maybe_sent=False)))
 
     async def recover(self) -> int:
         """Take up the rows that an earlier process left; how many."""
@@ -166,14 +170,15 @@ class Delivery:
         job.posted.maybe_sent = job.posted.maybe_sent or failure.maybe_delivered
         age = self._clock.now() - job.reply.created_at
         limited = failure.kind == "rate_limit"
-        job.attempts += not limited
+        job.attempts += failure.kind not in _UNCOUNTED_KINDS
+        job.failures += not limited
         if failure.kind in _FINAL_KINDS or job.attempts >= MAX_ATTEMPTS or age > MAX_AGE_S:
             _log.error("reply given up", extra={"row": job.posted.row_id, "reason": failure.message})
             given_up = partial(self._store.mark_failed, job.posted.row_id, failure.message)
             await until_recorded(given_up, self._clock)
             self._telemetry.delivered("failed")
             return None
-        wait = _BACKOFF_S[min(max(0, job.attempts - 1), len(_BACKOFF_S) - 1)]
+        wait = _BACKOFF_S[min(max(0, job.failures - 1), len(_BACKOFF_S) - 1)]
         if limited:
             wait = lane.allowance.obey(failure, default_s=wait)
         elif failure.retry_after_s is not None:
@@ -208,7 +213,7 @@ class Delivery:
             await self._store.mark_failed(row.id, "its log record is missing")
             return None
         posted = Posted(row_id=row.id, reply=_reply(row, record), maybe_sent=row.state == "sending")
-        return _Job(posted, attempts=row.attempts, not_before=row.not_before)
+        return _Job(posted, not_before=row.not_before)
 
 
 def _reply(row: OutboxRow, record: Record) -> OutboundReply:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from adapters.channel import Resolution
+from gateway.delivery import MAX_AGE_S, MAX_ATTEMPTS
 from gateway.posting import REPEAT_LABEL
 from tests.gateway.desk import desk, restarted
 from tests.support.posting_channel import MemoryPosts, refusal
@@ -143,8 +144,37 @@ async def test_a_reply_that_can_never_arrive_is_given_up_and_the_next_one_leaves
 
 async def test_a_token_that_is_refused_keeps_the_reply_until_somebody_mended_it() -> None:
     async with desk(MemoryPosts(resolution="nonce")) as out:
-        out.channel.failures.extend([refusal("auth")] * 5)
-        assert (await out.send("one")).state == "sent"
+        out.channel.failures.extend([refusal("auth")] * 2 * MAX_ATTEMPTS)
+        reply = await out.reply("one")
+        out.delivery.enqueue(out.row_id, reply)
+        await out.clock.advance(MAX_AGE_S / 2)
+        assert (await out.row()).state == "sent"
+
+
+async def test_a_token_that_is_refused_is_not_tried_at_every_second() -> None:
+    async with desk(MemoryPosts(resolution="nonce")) as out:
+        out.channel.failures.extend([refusal("auth")] * 1_000)
+        reply = await out.reply("one")
+        out.delivery.enqueue(out.row_id, reply)
+        await out.clock.advance(3_600)
+        assert len(out.channel.calls) < 20
+        await out.clock.advance(MAX_AGE_S)
+        assert (await out.row()).state == "failed"
+
+
+async def test_calls_that_were_limited_before_a_restart_do_not_use_its_attempts_up() -> None:
+    async with desk(MemoryPosts(resolution="nonce")) as out:
+        out.channel.failures.extend([refusal("rate_limit", retry_after_s=30.0)] * 2 * MAX_ATTEMPTS)
+        reply = await out.reply("one")
+        out.delivery.enqueue(out.row_id, reply)
+        await out.clock.advance(30.5 * 1.5 * MAX_ATTEMPTS)
+        later = await restarted(out)
+        await later.delivery.recover()
+        out.channel.failures.clear()
+        out.channel.failures.append(refusal("transient"))
+        await later.clock.advance(600)
+        assert (await later.row()).state == "sent"
+        await later.supervisor.close()
 
 
 async def test_replies_to_one_chat_arrive_in_order_though_the_first_has_to_wait() -> None:
