@@ -45,7 +45,7 @@ _AGAIN_S = 1.0
 _TYPING_CALL_S = 5.0
 _LONGEST_TYPING_S = 300.0
 _BLOCKED_S = 5.0
-_MOST_LIVE = 2_000
+MOST_LIVE = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +77,8 @@ class LiveReplies:
             lane = partial(self._lanes.lane, adapter, thread, private=origin.private)
             live = LiveReply(adapter, thread, origin, lane, self._store, self._clock, self._supervisor)
             self._live[key] = live
-            while len(self._live) > _MOST_LIVE:
-                self._live.popitem(last=False)[1].end()
+            while len(self._live) > MOST_LIVE:
+                self._live.popitem(last=False)[1].give_up()
         return live
 
     async def hand_over(self, thread: ThreadKey, message_id: str) -> str:
@@ -143,6 +143,16 @@ class LiveReply:
         if self._typing is not None:
             self._typing.cancel()
             self._typing = None
+
+    def give_up(self) -> None:
+        """No preview ever again: nobody would take it over. What is shown is let go of in the lane, where
+        none is under way."""
+        self.end()
+        self._previews = False
+        self._lane.submit(self._let_go)
+
+    async def _let_go(self) -> None:
+        await self.closed()
 
     async def closed(self) -> str:
         """End, and let go of the message that showed the preview."""

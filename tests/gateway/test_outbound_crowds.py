@@ -7,7 +7,7 @@ from collections import deque
 
 from adapters.channel import LiveView, Outgoing, RateLimits
 from gateway.lanes import IDLE_LANES
-from gateway.live import Origin
+from gateway.live import MOST_LIVE, Origin
 from pipeline.domain.events import ApprovalRequired, LlmToken, TurnStarted
 from pipeline.domain.ids import ThreadKey
 from tests.gateway.desk import desk, tokens
@@ -50,6 +50,7 @@ class _UnsureView:
         raise refusal("transient", done=True)
 
     async def close(self) -> None:
+        self._channel.calls.append("close")
         if self._channel.closing:
             raise self._channel.closing.popleft()
         self.native_id = self._made
@@ -79,6 +80,19 @@ async def test_a_chat_whose_lane_was_forgotten_shows_no_preview_beside_its_answe
         gate.set()
         await out.clock.advance(1)
         assert out.channel.texts() == ["The answer"]
+
+
+async def test_the_preview_of_a_turn_that_fell_out_of_view_is_closed_and_does_not_come_back() -> None:
+    async with desk(Unsure()) as out:
+        sender = await out.begin("The")
+        for number in range(MOST_LIVE):
+            out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id=f"later-{number}"))
+        await out.clock.advance(0)
+        assert out.channel.calls == ["post The", "close"]
+        await sender.send_event(TurnStarted(session_id="s", message_id="m1"))
+        await sender.send_event(tokens("The answer")[0])
+        await out.clock.advance(60)
+        assert out.channel.calls == ["post The", "close"]
 
 
 async def test_a_preview_whose_message_is_not_known_yet_is_found_before_the_answer_leaves() -> None:
