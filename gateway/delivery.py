@@ -83,7 +83,8 @@ class Delivery:
 
     def enqueue(self, row_id: int, reply: OutboundReply) -> None:
         """Send a reply that has just become durable."""
-        self._add(_Job(Posted(row_id=row_id, reply=reply, maybe_sent=False)))
+        born_at = self._clock.monotonic()
+        self._add(_Job(Posted(row_id=row_id, reply=reply, maybe_sent=False, born_at=born_at)))
 
     async def recover(self) -> int:
         """Take up the rows that an earlier process left; how many."""
@@ -168,7 +169,7 @@ class Delivery:
     async def _failed(self, lane: Lane, job: _Job, failure: Failure) -> float | None:
         """Put the failure on record; seconds until the next attempt, None when there is none."""
         job.posted.maybe_sent = job.posted.maybe_sent or failure.maybe_delivered
-        age = self._clock.now() - job.reply.created_at
+        age = self._clock.monotonic() - job.posted.born_at
         limited = failure.kind == "rate_limit"
         job.attempts += failure.kind not in _UNCOUNTED_KINDS
         job.failures += not limited
@@ -212,7 +213,13 @@ class Delivery:
         if record is None:
             await self._store.mark_failed(row.id, "its log record is missing")
             return None
-        posted = Posted(row_id=row.id, reply=_reply(row, record), maybe_sent=row.state == "sending")
+        age = max(0.0, self._clock.now() - row.created_at)
+        posted = Posted(
+            row_id=row.id,
+            reply=_reply(row, record),
+            maybe_sent=row.state == "sending",
+            born_at=self._clock.monotonic() - age,
+        )
         return _Job(posted, not_before=row.not_before)
 
 

@@ -48,6 +48,9 @@ class Posted:
     reply: OutboundReply
     maybe_sent: bool
     """An earlier attempt may have arrived."""
+    born_at: float
+    """When it was committed, by the monotonic clock; a reply of an earlier process by what the wall clock
+    said when it was taken up."""
     questions: tuple[ApprovalRequired, ...] = ()
     said: str = ""
     """The words of an answer that did not come to its end; they stand above those that say why."""
@@ -188,7 +191,7 @@ class Posting:
 
     async def _found(self, adapter: PostingChannel, posted: Posted, part: Part, key: str) -> str | None:
         """The message that an earlier attempt made, where the channel can tell."""
-        resolution, age = adapter.capabilities.resolution, self._clock.now() - posted.reply.created_at
+        resolution, age = adapter.capabilities.resolution, self._clock.monotonic() - posted.born_at
         if resolution == "nonce" and age < NONCE_WINDOW_S:
             return None
         if resolution not in ("nonce", "lookup"):

@@ -177,6 +177,28 @@ async def test_calls_that_were_limited_before_a_restart_do_not_use_its_attempts_
         await later.supervisor.close()
 
 
+async def test_a_wall_clock_that_jumps_ahead_does_not_make_a_new_reply_too_old() -> None:
+    async with desk(MemoryPosts(resolution="nonce")) as out:
+        reply = await out.reply("one")
+        out.clock.step_wall(30 * MAX_AGE_S)
+        out.channel.failures.append(refusal("transient"))
+        out.delivery.enqueue(out.row_id, reply)
+        await out.clock.advance(60)
+        assert (await out.row()).state == "sent"
+
+
+async def test_a_wall_clock_that_jumps_back_does_not_make_a_nonce_last_longer() -> None:
+    async with desk(MemoryPosts(resolution="nonce")) as out:
+        out.channel.failures.append(refusal("transient", done=True, retry_after_s=300.0))
+        reply = await out.reply("one")
+        out.delivery.enqueue(out.row_id, reply)
+        await out.clock.advance(1)
+        out.clock.step_wall(-3_600)
+        await out.clock.advance(400)
+        assert "find 0" in out.channel.calls
+        assert out.channel.texts() == ["one"]
+
+
 async def test_replies_to_one_chat_arrive_in_order_though_the_first_has_to_wait() -> None:
     async with desk(MemoryPosts(resolution="nonce")) as out:
         out.channel.failures.append(refusal("rate_limit", retry_after_s=60.0))
