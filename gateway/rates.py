@@ -12,6 +12,8 @@ from pipeline.domain.clock import Clock
 
 _ROOM_BURST_SHARE = 0.5
 """Of a minute's allowance, how much may go at once."""
+_LEAST_WAIT_S = 0.2
+"""After a "too many requests", whatever it says: a wait of 0 would become a storm of calls."""
 
 
 class Bucket:
@@ -96,7 +98,7 @@ class Allowance:
 
     def obey(self, failure: Failure, *, default_s: float) -> float:
         """Take the platform's "too many requests" at its word; how long it takes, in seconds."""
-        seconds = default_s if failure.retry_after_s is None else failure.retry_after_s
+        seconds = default_s if failure.retry_after_s is None else max(_LEAST_WAIT_S, failure.retry_after_s)
         target = self._account if failure.whole_account else self._chat[0]
         target.block(seconds)
         return seconds
