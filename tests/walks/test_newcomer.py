@@ -31,7 +31,7 @@ async def test_with_a_token_alone_a_stranger_gets_a_code_and_with_it_an_answer(
     platform: FakePlatform = make()
     async with platform:
         given = [one for one in platform.overrides(tmp_path) if ".access=" not in one]
-        async with GatewayProcess(tmp_path, overrides=(*SCRIPTED, *given)) as gateway:
+        async with GatewayProcess(tmp_path, overrides=(*SCRIPTED, "log.level=debug", *given)) as gateway:
             await gateway.start()
             ann = platform.person("ann")
             chat = platform.private_chat(ann)
@@ -48,6 +48,15 @@ async def test_with_a_token_alone_a_stranger_gets_a_code_and_with_it_an_answer(
             await platform.say(chat, ann, "and now?")
             await platform.until(lambda: "You said: and now?" in platform.bot_texts(chat))
             assert len(platform.bot_texts(chat)) == 2, "one line for the stranger, one answer for the guest"
+            for secret in _secrets(given):
+                assert secret not in gateway.log() + printed
+
+
+def _secrets(given: list[str]) -> list[str]:
+    """What stands in the files that the settings refer to."""
+    paths = [line.partition("file:")[2].rstrip('"') for line in given if "file:" in line]
+    assert paths
+    return [Path(path).read_text(encoding="ascii").strip() for path in paths]
 
 
 async def _connected(gateway: GatewayProcess, platform: FakePlatform) -> None:
