@@ -15,6 +15,9 @@ _ROOM_BURST_SHARE = 0.5
 _LEAST_WAIT_S = 0.2
 """After a "too many requests", whatever it says: a wait of 0 would become a storm of calls."""
 
+_ROUNDING = 1e-9
+"""Of a token: what is missing after the wait that was to fill it, for which no clock would move on."""
+
 
 class Bucket:
     """Tokens that come back with time. `per_s` 0 means that it is never empty by itself."""
@@ -36,6 +39,8 @@ class Bucket:
             return max(0.0, blocked)
         self._refill()
         missing = min(1.0 + reserve, self._burst) - self._tokens
+        if missing < _ROUNDING:
+            missing = 0.0
         return max(0.0, blocked, missing / self._per_s)
 
     def take(self) -> None:

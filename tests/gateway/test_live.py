@@ -76,6 +76,18 @@ async def test_the_interrupted_turns_preview_is_gone_on_with_and_not_left_behind
         await later.supervisor.close()
 
 
+async def test_a_preview_that_nobody_knows_of_becomes_the_answer_where_it_has_the_answers_nonce() -> None:
+    async with desk(MemoryPosts(resolution="nonce")) as out:
+        out.channel.failures.append(refusal("unknown", done=True))
+        sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
+        await sender.send_event(TurnStarted(session_id="s", message_id="m1"))
+        await sender.send_event(tokens("The")[0])
+        await out.clock.advance(1)
+        assert out.channel.texts() == ["The"]
+        await out.send("The answer")
+        assert (out.channel.texts(), out.channel.messages[0].buttons) == (["The answer"], ())
+
+
 async def test_a_deleted_preview_makes_the_answer_a_message_of_its_own() -> None:
     async with desk(MemoryPosts(resolution="nonce")) as out:
         sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))

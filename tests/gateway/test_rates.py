@@ -107,3 +107,14 @@ async def test_a_platform_that_says_come_back_at_once_is_not_called_without_a_pa
         assert allowance.obey(limited(said), default_s=1.0) > 0
         assert allowance.wait_s() > 0
         await clock.advance(1)
+
+
+async def test_what_is_missing_by_rounding_alone_is_not_waited_for() -> None:
+    clock = ManualClock()
+    bucket = Bucket(clock, per_s=3.0, burst=1)
+    for step in range(1, 200):
+        bucket.take()
+        wait = bucket.wait_s()
+        await clock.advance(wait * 0.3 + step / 7_000)
+        await clock.advance(bucket.wait_s())
+        assert bucket.wait_s() == 0.0
