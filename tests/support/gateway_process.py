@@ -54,6 +54,16 @@ def free_port() -> int:
         return port
 
 
+async def up(gateway: GatewayProcess, channel: str) -> None:
+    """Wait until a running gateway says that the account `main` of a channel is up. Raises TimeoutError."""
+    async with timeout(_START_S), aiohttp.ClientSession() as session:
+        while True:
+            async with session.get(f"{gateway.url}/readyz") as response:
+                if f"{channel}:main up" in await response.text():
+                    return
+            await _CLOCK.sleep(_POLL_S)
+
+
 class GatewayProcess:
     """One data folder's gateway, which can be started again and again. Leaving the block kills it.
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import sys
 from asyncio.subprocess import PIPE, create_subprocess_exec
 from pathlib import Path
 
-import aiohttp
 import pytest
 
 from gateway.config import environment
-from pipeline.domain.clock import SystemClock
-from tests.support.gateway_process import ROOT, SCRIPTED, GatewayProcess
+from tests.support.gateway_process import ROOT, SCRIPTED, GatewayProcess, up
 from tests.support.platforms.discord import FakeDiscord
 from tests.support.platforms.platform import FakePlatform
 from tests.support.platforms.slack import FakeSlack
@@ -35,7 +32,7 @@ async def test_with_a_token_alone_a_stranger_gets_a_code_and_with_it_an_answer(
             await gateway.start()
             ann = platform.person("ann")
             chat = platform.private_chat(ann)
-            await _connected(gateway, platform)
+            await up(gateway, platform.name)
             await platform.say(chat, ann, "hello?")
             await platform.until(lambda: any(map(CODE.search, platform.bot_texts(chat))))
             found = CODE.search(platform.bot_texts(chat)[0])
@@ -57,16 +54,6 @@ def _secrets(given: list[str]) -> list[str]:
     paths = [line.partition("file:")[2].rstrip('"') for line in given if "file:" in line]
     assert paths
     return [Path(path).read_text(encoding="ascii").strip() for path in paths]
-
-
-async def _connected(gateway: GatewayProcess, platform: FakePlatform) -> None:
-    """Wait until the gateway says that the channel is up."""
-    async with aiohttp.ClientSession() as session, asyncio.timeout(20):
-        while True:
-            async with session.get(f"{gateway.url}/readyz") as response:
-                if f"{platform.name}:main up" in await response.text():
-                    return
-            await SystemClock().sleep(0.02)
 
 
 async def _parlour(gateway: GatewayProcess, *arguments: str) -> str:
