@@ -15,8 +15,8 @@ _ROOM_BURST_SHARE = 0.5
 _LEAST_WAIT_S = 0.2
 """After a "too many requests", whatever it says: a wait of 0 would become a storm of calls."""
 
-_ROUNDING = 1e-9
-"""Of a token: what is missing after the wait that was to fill it, for which no clock would move on."""
+_ROUNDING_S = 1e-9
+"""What is left of a wait that is over, by rounding: too short for a clock to move on."""
 
 
 class Bucket:
@@ -35,13 +35,12 @@ class Bucket:
 
         A reserve larger than the bucket means a full bucket."""
         blocked = self._blocked_until - self._clock.monotonic()
-        if self._per_s <= 0:
-            return max(0.0, blocked)
-        self._refill()
-        missing = min(1.0 + reserve, self._burst) - self._tokens
-        if missing < _ROUNDING:
-            missing = 0.0
-        return max(0.0, blocked, missing / self._per_s)
+        wait = blocked
+        if self._per_s > 0:
+            self._refill()
+            missing = min(1.0 + reserve, self._burst) - self._tokens
+            wait = max(blocked, missing / self._per_s)
+        return wait if wait > _ROUNDING_S else 0.0
 
     def take(self) -> None:
         """Spend a token. Below zero the next caller waits longer."""
