@@ -284,7 +284,8 @@ class _View:
     ) -> None:
         self._channel = channel
         self._thread = thread
-        self._key = key
+        # Where replies are looked for by their key, a preview must not be taken for one.
+        self._key = f"{key}p" if channel.capabilities.resolution == "lookup" else key
         self._reply_handle = reply_handle
         self.native_id = native_id
 
