@@ -262,7 +262,9 @@ class PostingChannel(ChannelAdapter, Protocol):
         ...
 
     async def post(self, thread: ThreadKey, part: Part, *, key: str, reply_handle: str = "") -> Receipt:
-        """A new message. `key` is the same for every attempt at this part (at most 60 ASCII characters)."""
+        """A new message. `key` is the same for every attempt at this part (at most 60 ASCII characters).
+        Where the resolution is `nonce`, the message that the key has made shows this part afterwards, also if
+        it was a preview."""
         ...
 
     async def edit(self, thread: ThreadKey, native_id: str, part: Part) -> Receipt:
@@ -271,12 +273,22 @@ class PostingChannel(ChannelAdapter, Protocol):
 
     async def find(self, thread: ThreadKey, part: Part, *, key: str, since: float) -> Receipt | None:
         """The message that an earlier `post` of this part under this key made, if it arrived; looks at
-        messages from Unix time `since` on. None where the channel cannot know."""
+        messages from Unix time `since` on. A preview is not taken for it. None where the channel cannot
+        know."""
         ...
 
-    def open_view(self, thread: ThreadKey, *, key: str, reply_handle: str, native_id: str) -> LiveView | None:
+    def open_view(
+        self,
+        thread: ThreadKey,
+        *,
+        key: str,
+        reply_handle: str,
+        native_id: str,
+        doubtful_since: float | None = None,
+    ) -> LiveView | None:
         """A preview for the answer under `key`, going on with the message `native_id` if that is not empty.
-        None where there are no previews."""
+        `doubtful_since`: an earlier process may have posted it after that Unix time; a channel that can look
+        finds it before it shows or closes anything. None where there are no previews."""
         ...
 
     async def typing(self, thread: ThreadKey) -> None:

@@ -214,6 +214,14 @@ class Delivery:
             await self._store.mark_failed(row.id, "its log record is missing")
             return None
         age = max(0.0, self._clock.now() - row.created_at)
+        thread = ThreadKey.decode(row.thread)
+        channel = self._channels.get((thread.channel, thread.account))
+        if age > MAX_AGE_S and isinstance(channel, PostingChannel):
+            # Nobody waits for it any more; out of the blue it would do harm. It is in the log.
+            _log.error("reply given up", extra={"row": row.id, "reason": "it is older than a day"})
+            await self._store.mark_failed(row.id, "older than a day when the gateway came back")
+            self._telemetry.delivered("failed")
+            return None
         posted = Posted(
             row_id=row.id,
             reply=_reply(row, record),

@@ -42,6 +42,7 @@ _MOST_FAILURES = 3
 _MOST_ATTEMPTS = 3
 """At what a preview is not: closing it, and a question."""
 _AGAIN_S = 1.0
+_TYPING_AFTER_S = 0.4
 _TYPING_CALL_S = 5.0
 _LONGEST_TYPING_S = 300.0
 _BLOCKED_S = 5.0
@@ -198,6 +199,9 @@ class LiveReply:
             self._previews = False
             return
         before = view.native_id
+        if not before and self._adapter.capabilities.resolution == "lookup" and self._shown is None:
+            # Killed before it is on record, it would stay beside the answer: the next process looks for it.
+            await self._note("")
         try:
             await one_call(view.show(outgoing), self._clock)
         except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
@@ -220,12 +224,13 @@ class LiveReply:
         except StorageError:
             _log.exception("an answer is not previewed")
             return None
-        native_id = next((one.native_id for one in known if one.part == 0 and not one.final), "")
+        earlier = next((one for one in known if one.part == 0 and not one.final), None)
         return self._adapter.open_view(
             self._thread,
             key=f"{self._origin.message_id}:0",
             reply_handle=self._origin.reply_handle,
-            native_id=native_id,
+            native_id=earlier.native_id if earlier else "",
+            doubtful_since=earlier.at if earlier and not earlier.native_id else None,
         )
 
     def _failed(self, error: Exception) -> None:
@@ -243,7 +248,8 @@ class LiveReply:
     async def _note(self, native_id: str) -> None:
         try:
             await self._store.note_shown(
-                self._origin.message_id, ShownPart(part=0, native_id=native_id, final=False)
+                self._origin.message_id,
+                ShownPart(part=0, native_id=native_id, final=False, at=self._clock.now()),
             )
         except StorageError:
             # Known here all the same; only a crash now would leave it behind as an unfinished message.
@@ -286,6 +292,8 @@ class LiveReply:
 
     async def _keep_typing(self) -> None:
         ttl = self._adapter.capabilities.typing_s
+        # An answer that is there at once needs no sign that it is being written.
+        await self._clock.sleep(_TYPING_AFTER_S)
         deadline = self._clock.monotonic() + _LONGEST_TYPING_S
         while self._clock.monotonic() < deadline:
             pause = ttl * 0.8

@@ -76,7 +76,7 @@ class Posting:
         on where it stopped."""
         shown = posted.shown
         if shown is None:
-            shown = posted.shown = await self._begin(posted)
+            shown = posted.shown = await self._begin(adapter, posted)
         parts = self._rendered(adapter, posted)
         for index, part in enumerate(parts):
             known = shown.get(index)
@@ -87,11 +87,14 @@ class Posting:
                     await self._note(posted, index)
         return Receipt(native_id=",".join(shown[index].native_id for index in range(len(parts))))
 
-    async def _begin(self, posted: Posted) -> dict[int, ShownPart]:
+    async def _begin(self, adapter: PostingChannel, posted: Posted) -> dict[int, ShownPart]:
         """What is on the screen already: the preview, and what an earlier process has shown."""
         reply = posted.reply
         shown = {one.part: one for one in await self._store.shown(reply.key)}
         preview = await self._live.hand_over(reply.thread, reply.message_id)
+        if 0 in shown and not shown[0].native_id:
+            preview = preview or await self._preview_in_doubt(adapter, reply, since=shown[0].at)
+            del shown[0]
         if preview and 0 not in shown:
             # The store was not able to take it while it grew. Its edit may be cut off by a kill.
             shown[0] = ShownPart(part=0, native_id=preview, final=False)
@@ -101,6 +104,20 @@ class Posting:
             left = (index for index in count() if index not in shown or not shown[index].final)
             posted.doubtful.add(next(left))
         return shown
+
+    async def _preview_in_doubt(self, adapter: PostingChannel, reply: OutboundReply, *, since: float) -> str:
+        """The message of a preview whose process died before it could say which it is; empty for none."""
+        view = adapter.open_view(
+            reply.thread,
+            key=f"{reply.key}:0",
+            reply_handle=reply.reply_handle,
+            native_id="",
+            doubtful_since=since,
+        )
+        if view is None:
+            return ""
+        await one_call(view.close(), self._clock)
+        return view.native_id
 
     def _rendered(self, adapter: PostingChannel, posted: Posted) -> tuple[Part, ...]:
         """The parts, cut in the same way at each attempt. A reply that is one message has its label inside;

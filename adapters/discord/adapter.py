@@ -250,7 +250,15 @@ class DiscordAdapter:
             after = int(page[-1]["id"])
         return None
 
-    def open_view(self, thread: ThreadKey, *, key: str, reply_handle: str, native_id: str) -> LiveView | None:
+    def open_view(
+        self,
+        thread: ThreadKey,
+        *,
+        key: str,
+        reply_handle: str,
+        native_id: str,
+        doubtful_since: float | None = None,  # noqa: ARG002 - the nonce finds it
+    ) -> LiveView | None:
         if not self._settings.previews:
             return None
 

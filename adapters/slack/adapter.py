@@ -211,7 +211,15 @@ class SlackAdapter:
     ) -> Receipt | None:
         return await self._posts.find(thread, since=since, key=key)
 
-    def open_view(self, thread: ThreadKey, *, key: str, reply_handle: str, native_id: str) -> LiveView | None:
+    def open_view(
+        self,
+        thread: ThreadKey,
+        *,
+        key: str,
+        reply_handle: str,
+        native_id: str,
+        doubtful_since: float | None = None,
+    ) -> LiveView | None:
         if not self._settings.previews:
             return None
         return SlackView(
@@ -222,6 +230,7 @@ class SlackAdapter:
             key=key,
             reply_handle=reply_handle,
             native_id=native_id,
+            doubtful_since=doubtful_since,
             streams=self._streams,
         )
 

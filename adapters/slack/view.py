@@ -48,6 +48,7 @@ class SlackView:
         reply_handle: str,
         native_id: str,
         streams: StreamsAllowed,
+        doubtful_since: float | None = None,
     ) -> None:
         self._calls = calls
         self._posts = posts
@@ -61,7 +62,7 @@ class SlackView:
         """What the open stream shows; None where none is open."""
         self._stopped = False
         """The reader stopped the stream: nothing more is shown before the answer."""
-        self._tried_at: float | None = None
+        self._tried_at = doubtful_since
         """When a call began that may have made the message."""
         self._tried_text: str | None = None
         """What that call was to stream; None for a posted message."""

@@ -119,7 +119,15 @@ class TelegramAdapter:
     async def find(self, thread: ThreadKey, part: Part, *, key: str, since: float) -> Receipt | None:  # noqa: ARG002 - a bot cannot read a chat's history
         return None
 
-    def open_view(self, thread: ThreadKey, *, key: str, reply_handle: str, native_id: str) -> LiveView | None:
+    def open_view(
+        self,
+        thread: ThreadKey,
+        *,
+        key: str,
+        reply_handle: str,
+        native_id: str,
+        doubtful_since: float | None = None,  # noqa: ARG002 - a bot cannot read a chat's history
+    ) -> LiveView | None:
         if not self._settings.previews:
             return None
         private = not thread.chat.startswith("-")

@@ -130,8 +130,11 @@ class ShownPart:
     part: int
     """Its place in the reply, from 0."""
     native_id: str
+    """Empty for a preview that was about to be posted: it may be there or not."""
     final: bool
     """Whether it shows the final words; otherwise it is a placeholder or a preview."""
+    at: float = 0.0
+    """Unix time at which it was noted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,7 +326,9 @@ class Store(Protocol):
         row stays sending: also the next process must know that the reply may have arrived."""
         ...
 
-    async def mark_failed(self, row_id: int, error: str) -> None: ...
+    async def mark_failed(self, row_id: int, error: str) -> None:
+        """State failed, with the reason. Forgets as `mark_sent` does."""
+        ...
 
     async def outbox_row(self, row_id: int) -> OutboxRow | None: ...
 

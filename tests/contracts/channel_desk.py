@@ -222,8 +222,18 @@ class _Counted:
     async def find(self, thread: ThreadKey, part: Part, *, key: str, since: float) -> Receipt | None:
         return await self.call("find", self._adapter.find(thread, part, key=key, since=since))
 
-    def open_view(self, thread: ThreadKey, *, key: str, reply_handle: str, native_id: str) -> LiveView | None:
-        view = self._adapter.open_view(thread, key=key, reply_handle=reply_handle, native_id=native_id)
+    def open_view(
+        self,
+        thread: ThreadKey,
+        *,
+        key: str,
+        reply_handle: str,
+        native_id: str,
+        doubtful_since: float | None = None,
+    ) -> LiveView | None:
+        view = self._adapter.open_view(
+            thread, key=key, reply_handle=reply_handle, native_id=native_id, doubtful_since=doubtful_since
+        )
         return None if view is None else _CountedView(view, self)
 
     async def typing(self, thread: ThreadKey) -> None:

@@ -177,11 +177,11 @@ async def test_what_shows_a_reply_is_kept_until_the_reply_is_sent(store: Store, 
     key = "msg-1:answer"
     await store.note_shown(key, ShownPart(part=1, native_id="n-2", final=False))
     await store.note_shown(key, ShownPart(part=0, native_id="n-1", final=False))
-    await store.note_shown(key, ShownPart(part=0, native_id="n-1", final=True))
+    await store.note_shown(key, ShownPart(part=0, native_id="n-1", final=True, at=NOW))
     await store.note_shown("another", ShownPart(part=0, native_id="n-9", final=False))
     follower = await reopen()
     assert await follower.shown(key) == (
-        ShownPart(part=0, native_id="n-1", final=True),
+        ShownPart(part=0, native_id="n-1", final=True, at=NOW),
         ShownPart(part=1, native_id="n-2", final=False),
     )
     await follower.mark_sent(row_id, "n-1,n-2", NOW)
@@ -197,3 +197,10 @@ async def test_the_newest_entries_are_told_whether_finished_or_not(store: Store)
     newest = await store.newest_entries(limit=2)
     assert [(thread, body["text"]) for thread, body in newest] == [(THREAD, "hello 3"), (OTHER, "hello 2")]
     assert len(await store.newest_entries(limit=9)) == 3
+
+
+async def test_what_shows_a_reply_that_was_given_up_is_forgotten(store: Store) -> None:
+    row_id = await sent_row(store)
+    await store.note_shown("msg-1:answer", ShownPart(part=0, native_id="n-1", final=False))
+    await store.mark_failed(row_id, "the chat is gone")
+    assert await store.shown("msg-1:answer") == ()

@@ -78,7 +78,15 @@ class _Poster:
     async def find(self, thread: ThreadKey, part: Part, *, key: str, since: float) -> Receipt | None:
         return None
 
-    def open_view(self, thread: ThreadKey, *, key: str, reply_handle: str, native_id: str) -> LiveView | None:
+    def open_view(
+        self,
+        thread: ThreadKey,
+        *,
+        key: str,
+        reply_handle: str,
+        native_id: str,
+        doubtful_since: float | None = None,
+    ) -> LiveView | None:
         return None
 
     async def typing(self, thread: ThreadKey) -> None:

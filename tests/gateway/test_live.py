@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gateway.live import Origin
-from gateway.storage.ports import ShownPart
 from pipeline.domain.events import (
     ApprovalRequired,
     ErrorEvent,
@@ -24,7 +23,8 @@ async def test_the_answer_grows_in_one_message_and_the_final_words_take_it_over(
             await sender.send_event(event)
         await out.clock.advance(1)
         assert (out.channel.texts(), out.channel.messages[0].buttons) == (["The ans"], ("Stop",))
-        assert await out.store.shown("m1") == (ShownPart(part=0, native_id="n1", final=False),)
+        (noted,) = await out.store.shown("m1")
+        assert (noted.part, noted.native_id, noted.final) == (0, "n1", False)
         await sender.send_event(LlmToken(session_id="s", message_id="m1", text="wer", offset=7))
         await out.clock.advance(5)
         assert out.channel.texts() == ["The answer"]

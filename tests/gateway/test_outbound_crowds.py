@@ -32,7 +32,15 @@ class Unsure(MemoryPosts):
         super().__init__(resolution="lookup")
         self.closing: deque[Refused] = deque()
 
-    def open_view(self, thread: ThreadKey, *, key: str, reply_handle: str, native_id: str) -> LiveView | None:
+    def open_view(
+        self,
+        thread: ThreadKey,
+        *,
+        key: str,
+        reply_handle: str,
+        native_id: str,
+        doubtful_since: float | None = None,
+    ) -> LiveView | None:
         return _UnsureView(self, thread, key)
 
 

@@ -10,12 +10,14 @@ import pytest
 
 from adapters.channel import Part, Receipt, Resolution
 from gateway.lanes import LONGEST_CALL_S
+from gateway.live import Origin
 from gateway.posting import REPEAT_LABEL
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import ShownPart
 from pipeline.domain.errors import StorageError
+from pipeline.domain.events import TurnStarted
 from pipeline.domain.ids import ThreadKey
-from tests.gateway.desk import desk, restarted
+from tests.gateway.desk import desk, restarted, tokens
 from tests.support.posting_channel import MemoryPosts, Refused, refusal
 
 RESOLUTIONS: tuple[Resolution, ...] = ("placeholder", "nonce", "lookup", "none")
@@ -175,3 +177,54 @@ async def test_a_file_that_may_be_there_already_is_labelled_where_nobody_can_tel
         await out.send("x" * 1_000)
         assert [message.file_name for message in out.channel.messages] == ["", "answer.md", "", "answer.md"]
         assert out.channel.texts()[2] == REPEAT_LABEL.strip()
+
+
+class Killed(MemoryPosts):
+    """The process dies when the preview has been posted and its message is not yet on record."""
+
+    def __init__(self) -> None:
+        super().__init__(resolution="lookup")
+        self.posted = asyncio.Event()
+
+    async def post(self, thread: ThreadKey, part: Part, *, key: str, reply_handle: str = "") -> Receipt:
+        receipt = await super().post(thread, part, key=key, reply_handle=reply_handle)
+        if not self.posted.is_set():
+            self.posted.set()
+            await asyncio.Event().wait()
+        return receipt
+
+
+@pytest.mark.parametrize("previewed_again", [True, False])
+async def test_a_preview_that_was_posted_and_not_recorded_is_found_and_becomes_the_answer(
+    previewed_again: bool,
+) -> None:
+    channel = Killed()
+    async with desk(channel) as out:
+        sender = out.live.sender_for(channel, channel.thread(), Origin(message_id="m1"))
+        await sender.send_event(TurnStarted(session_id="s", message_id="m1"))
+        await sender.send_event(tokens("The whole answer")[0])
+        await out.clock.advance(1)
+        assert channel.posted.is_set()
+        (noted,) = await out.store.shown("m1")
+        assert (noted.native_id, noted.final) == ("", False)
+        out.row_id = 0
+        later = await restarted(out)
+        if previewed_again:
+            sender = later.live.sender_for(channel, channel.thread(), Origin(message_id="m1"))
+            await sender.send_event(TurnStarted(session_id="s", message_id="m1"))
+            await sender.send_event(tokens("The whole")[0])
+            await later.clock.advance(1)
+            assert channel.texts() == ["The whole"]
+        row = await later.send("The whole answer.")
+        assert channel.texts() == ["The whole answer."]
+        assert (row.state, row.receipt) == ("sent", "n1")
+        await later.supervisor.close()
+
+
+async def test_a_preview_that_was_never_posted_is_not_waited_for() -> None:
+    async with desk(MemoryPosts(resolution="lookup")) as out:
+        await out.store.note_shown("m1", ShownPart(part=0, native_id="", final=False, at=1.0))
+        row = await out.send("The answer")
+        assert out.channel.texts() == ["The answer"]
+        assert row.state == "sent"
+        assert await out.store.shown("m1") == ()

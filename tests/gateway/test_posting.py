@@ -220,3 +220,16 @@ async def test_a_notice_is_said_once_and_its_failure_stops_nothing() -> None:
         out.delivery.say(out.channel.thread(), "Not allowed.", private=True)
         await out.clock.advance(1)
         assert out.channel.texts() == ["Not allowed."]
+
+
+async def test_a_reply_of_the_day_before_yesterday_is_not_sent_out_of_the_blue() -> None:
+    async with desk(MemoryPosts(resolution="nonce")) as out:
+        await out.reply("The answer")
+        later = await restarted(out)
+        await later.clock.advance(25 * 3600)
+        assert await later.delivery.recover() == 1
+        await later.clock.advance(60)
+        row = await later.row()
+        assert (out.channel.texts(), row.state) == ([], "failed")
+        assert "older than a day" in row.error
+        await later.supervisor.close()

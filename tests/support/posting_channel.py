@@ -248,9 +248,21 @@ class MemoryPosts:
         found = next((one for one in self.messages if one.key == key), None)
         return None if found is None else Receipt(native_id=found.native_id)
 
-    def open_view(self, thread: ThreadKey, *, key: str, reply_handle: str, native_id: str) -> LiveView | None:
+    def open_view(
+        self,
+        thread: ThreadKey,
+        *,
+        key: str,
+        reply_handle: str,
+        native_id: str,
+        doubtful_since: float | None = None,
+    ) -> LiveView | None:
         if not self.capabilities.streaming:
             return None
+        # Where replies are looked for by their key, a preview must not be taken for one.
+        key = f"{key}p" if self.capabilities.resolution == "lookup" else key
+        if doubtful_since is not None and not native_id:
+            native_id = next((one.native_id for one in self.messages if one.key == key), "")
         return _View(self, thread, key, reply_handle, native_id)
 
     async def typing(self, thread: ThreadKey) -> None:
@@ -284,8 +296,7 @@ class _View:
     ) -> None:
         self._channel = channel
         self._thread = thread
-        # Where replies are looked for by their key, a preview must not be taken for one.
-        self._key = f"{key}p" if channel.capabilities.resolution == "lookup" else key
+        self._key = key
         self._reply_handle = reply_handle
         self.native_id = native_id
 

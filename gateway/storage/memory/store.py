@@ -246,6 +246,7 @@ class MemoryStore:
         row = self._open_reply(row_id)
         row.state = "failed"
         row.error = storable_text(error)
+        self._shown.pop(row.new.key, None)
 
     async def outbox_row(self, row_id: int) -> OutboxRow | None:
         self._require_open()

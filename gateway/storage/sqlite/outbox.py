@@ -32,9 +32,10 @@ _RETRY = """
     UPDATE outbox SET state = ?, error = ?, not_before = ?
     WHERE id = ? AND state IN ('ready', 'sending')"""
 _NOTE_SHOWN = """
-    INSERT INTO shown (key, part, native_id, final) VALUES (?, ?, ?, ?)
-    ON CONFLICT (key, part) DO UPDATE SET native_id = excluded.native_id, final = excluded.final"""
-_SHOWN = "SELECT part, native_id, final FROM shown WHERE key = ? ORDER BY part"
+    INSERT INTO shown (key, part, native_id, final, at) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (key, part)
+        DO UPDATE SET native_id = excluded.native_id, final = excluded.final, at = excluded.at"""
+_SHOWN = "SELECT part, native_id, final, at FROM shown WHERE key = ? ORDER BY part"
 _FORGET_SHOWN = "DELETE FROM shown WHERE key = (SELECT key FROM outbox WHERE id = ?)"
 _FAILED = "UPDATE outbox SET state = 'failed', error = ? WHERE id = ? AND state IN ('ready', 'sending')"
 
@@ -80,18 +81,19 @@ def mark_retry(
 def mark_failed(db: sqlite3.Connection, row_id: int, error: str) -> None:
     """State failed, with the reason."""
     _change(db, row_id, _FAILED, (storable_text(error), row_id))
+    db.execute(_FORGET_SHOWN, (row_id,))
 
 
 def note_shown(db: sqlite3.Connection, key: str, part: ShownPart) -> None:
     """Which message shows a part of the reply under `key`."""
-    db.execute(_NOTE_SHOWN, (key, part.part, storable_text(part.native_id), part.final))
+    db.execute(_NOTE_SHOWN, (key, part.part, storable_text(part.native_id), part.final, part.at))
 
 
 def shown(db: sqlite3.Connection, key: str) -> tuple[ShownPart, ...]:
     """What is noted for `key`, by part."""
     return tuple(
-        ShownPart(part=part, native_id=native_id, final=bool(final))
-        for part, native_id, final in db.execute(_SHOWN, (key,))
+        ShownPart(part=part, native_id=native_id, final=bool(final), at=at)
+        for part, native_id, final, at in db.execute(_SHOWN, (key,))
     )
 
 

@@ -100,6 +100,7 @@ _STEP_2 = (
         part INTEGER NOT NULL,
         native_id TEXT NOT NULL,
         final INTEGER NOT NULL,
+        at REAL NOT NULL,
         PRIMARY KEY (key, part)
     ) STRICT, WITHOUT ROWID""",
 )

@@ -9,6 +9,7 @@ import pytest
 from adapters.channel import LiveView, Outgoing
 from adapters.slack.failures import CallFailed
 from adapters.slack.fields import reply_handle
+from pipeline.domain.clock import SystemClock
 from pipeline.domain.ids import ThreadKey
 from tests.adapters.slack.harness import Running, running, thread_of
 from tests.support.platforms.platform import Fault, FaultKind, Place
@@ -204,3 +205,23 @@ async def test_the_reader_may_stop_a_stream(thread: Thread) -> None:
     thread.live.slack.web.stopped_by_user = False
     await thread.finish(view, "One. (Stopped.)")
     assert thread.texts() == ["One. (Stopped.)"]
+
+
+async def test_a_preview_of_a_process_that_died_is_looked_for_before_anything_is_shown(live: Running) -> None:
+    ann = live.slack.person("ann")
+    place = live.slack.private_chat(ann)
+    key = thread_of(place.chat)
+    first = live.adapter.open_view(key, key="m_9:0", reply_handle="", native_id="")
+    assert first is not None
+    since = SystemClock().now()
+    await first.show(Outgoing(text="The whole", unfinished=True))
+
+    for shows in (True, False):
+        later = live.adapter.open_view(key, key="m_9:0", reply_handle="", native_id="", doubtful_since=since)
+        assert later is not None
+        if shows:
+            await later.show(Outgoing(text="The whole answer", unfinished=True))
+        await later.close()
+        assert later.native_id == first.native_id
+    assert len(live.slack.bot_texts(place)) == 1
+    assert live.slack.bot_texts(place)[0].startswith("The whole answer")
