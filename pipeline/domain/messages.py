@@ -119,7 +119,7 @@ Inbound = InboundMessage | SessionCommand | ApprovalReply
 
 def button_handle(interaction_id: str) -> str:
     """A short name for a question, the same in every process, that fits into any platform's button
-    (16 hexadecimal digits). It opens nothing by itself: the inbox looks for it in the chat's own questions."""
+    (16 hexadecimal digits). It opens nothing by itself: the inbox looks among the chat's own questions."""
     return hashlib.sha256(interaction_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
