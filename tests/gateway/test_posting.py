@@ -8,7 +8,7 @@ import pytest
 
 from adapters.channel import Resolution
 from gateway.delivery import MAX_AGE_S, MAX_ATTEMPTS
-from gateway.posting import REPEAT_LABEL
+from gateway.posting import REPEAT_LABEL, _closed
 from tests.gateway.desk import desk, restarted
 from tests.support.posting_channel import MemoryPosts, refusal
 
@@ -233,3 +233,18 @@ async def test_a_reply_of_the_day_before_yesterday_is_not_sent_out_of_the_blue()
         assert (out.channel.texts(), row.state) == ([], "failed")
         assert "older than a day" in row.error
         await later.supervisor.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "closed"),
+    [
+        ("half an", "half an"),
+        ("see:\n```py\nx = 1", "see:\n```py\nx = 1\n```"),
+        ("```\nx\n```\nso", "```\nx\n```\nso"),
+        ("~~~~\n```\n~~~", "~~~~\n```\n~~~\n~~~~"),
+        ("``` `\n", "``` `\n\n```"),
+        ("", ""),
+    ],
+)
+def test_words_that_broke_off_in_code_do_not_take_what_follows_with_them(said: str, closed: str) -> None:
+    assert _closed(said) == closed
