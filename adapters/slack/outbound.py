@@ -1,11 +1,12 @@
 """Renders an answer as Slack messages: sections of mrkdwn, buttons below the last, `text` for notifications.
 
 Pure. Everything is within Slack's limits by construction: 50 blocks, 3,000 characters a section, 13,200 a
-message, 75 a button.
+message, 75 a button, and 4,000 bytes for the `text` of an edit.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -23,7 +24,10 @@ _LABEL_CHARS = 75
 _BUTTONS_PER_BLOCK = 25
 _STOP_LABEL = "Stop"
 _PLAIN_CHARS = 2_900
-"""Of the words in the section that a plain message with buttons needs; all of them are in its `text`."""
+"""Of the words in one section of a plain message."""
+_TEXT_BYTES = 4_000
+"""Of `text`, escaped: chat.update refuses more (`msg_too_long`), however the words are shown by blocks."""
+_HALF_ESCAPE = re.compile(r"&[a-z]{0,3}$")
 _NO_WORDS = "…"
 Block = dict[str, Any]
 
@@ -45,13 +49,11 @@ def render(outgoing: Outgoing) -> tuple[Part, ...]:
 
 
 def plain_body(part: Part) -> Mapping[str, Any]:
-    """The same words without formatting, for a second try: the buttons stay."""
-    blocks = [block for block in tables_of(part.body) if block.get("type") == "actions"]
-    if not blocks:
+    """The same words without formatting, for a second try: all of them are shown, and the buttons stay."""
+    buttons = [block for block in tables_of(part.body) if block.get("type") == "actions"]
+    if not buttons and _bytes(part.plain) <= _TEXT_BYTES:
         return _body(part.plain, [])
-    first = part.plain[:_PLAIN_CHARS] or _NO_WORDS
-    words: Block = {"type": "section", "text": {"type": "plain_text", "text": first, "emoji": False}}
-    return _body(part.plain, [words, *blocks])
+    return _body(part.plain, [*_plain_sections(part.plain or _NO_WORDS), *buttons])
 
 
 def without_buttons(message: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -82,7 +84,27 @@ def tables_of(body: Mapping[str, Any]) -> Sequence[Block]:
 
 
 def _body(text: str, blocks: list[Block]) -> dict[str, Any]:
-    return {"text": text if text.strip() else _NO_WORDS, "blocks": blocks}
+    return {"text": _first_of(text) if text.strip() else _NO_WORDS, "blocks": blocks}
+
+
+def _first_of(text: str) -> str:
+    """As much of escaped words as `text` may hold."""
+    if _bytes(text) <= _TEXT_BYTES:
+        return text
+    room = _TEXT_BYTES - _bytes(_NO_WORDS)
+    return _HALF_ESCAPE.sub("", text.encode("utf-8", "replace")[:room].decode("utf-8", "ignore")) + _NO_WORDS
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
+
+
+def _plain_sections(words: str) -> Iterator[Block]:
+    while words:
+        # The last piece ends no escape; any other may have been cut within one.
+        piece = words if len(words) <= _PLAIN_CHARS else _HALF_ESCAPE.sub("", words[:_PLAIN_CHARS])
+        yield {"type": "section", "text": {"type": "plain_text", "text": piece, "emoji": False}}
+        words = words[len(piece) :]
 
 
 def _section(words: str) -> Block:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 TEXT_LIMIT = 40_000
+UPDATE_TEXT_BYTES = 4_000
+"""What chat.update takes in `text`, escapes included; blocks or not."""
 STREAM_LIMIT = 12_000
 BLOCKS_LIMIT = 50
 SECTION_LIMIT = 3_000
@@ -48,6 +50,12 @@ def refusal(payload: Mapping[str, Any]) -> str:
     if _block_chars(blocks) > BLOCK_TEXT_LIMIT:
         return "msg_blocks_too_long"
     return _bad_metadata(payload.get("metadata"))
+
+
+def edit_refusal(payload: Mapping[str, Any]) -> str:
+    """The same for an edit, which takes less in `text`."""
+    too_long = len(str(payload.get("text") or "").encode()) > UPDATE_TEXT_BYTES
+    return "msg_too_long" if too_long else refusal(payload)
 
 
 def _bad_metadata(metadata: object) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from aiohttp import web
 
 from tests.support.platforms.platform import Call, Fault, Faults
-from tests.support.platforms.slack_rules import STREAM_LIMIT, Buckets, decoded, refusal
+from tests.support.platforms.slack_rules import STREAM_LIMIT, Buckets, decoded, edit_refusal, refusal
 from tests.support.platforms.slack_state import APP, BOT, BOT_USER, TEAM, Posted, Workspace
 
 SHOWS = frozenset(
@@ -166,7 +166,7 @@ class WebApi:
             problem = "cant_update_message"
         if not problem and posted is not None and posted.streaming:
             problem = "streaming_state_conflict"
-        problem = problem or refusal(payload)
+        problem = problem or edit_refusal(payload)
         if problem or posted is None:
             return {"error": problem}
         before = posted.as_json()
