@@ -148,7 +148,9 @@ def _message(event: Mapping[str, Any], bot: Bot, account: str, *, edited: str = 
         "private": private,
         "reply_handle": reply_handle(ts, user, _team(event, bot)),
     }
-    command = parse_command(text) if addressed and "@" not in text else None
+    # What somebody else wrote orders nothing, and a file with such words is to be answered, not lost.
+    content = forwarded or voice is not None or bool(attachments)
+    command = parse_command(text) if addressed and not content and "@" not in text else None
     if command is not None:
         return SessionCommand(name=command, **common)
     return InboundMessage(

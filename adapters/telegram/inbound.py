@@ -94,7 +94,10 @@ def _message(
     words = _Words.of(message, context)
     if words.for_another_bot:
         return None
-    command = _command(words.bare)
+    media = media_of(message)
+    forwarded = any(key in message for key in ("forward_origin", "forward_date", "via_bot"))
+    # What somebody else wrote orders nothing, and a file with such a caption is to be answered, not lost.
+    command = None if forwarded or media != Media() else _command(words.bare)
     if command is not None:
         return SessionCommand(
             message_id=origin.message_id,
@@ -106,7 +109,6 @@ def _message(
             private=origin.private,
             reply_handle=origin.reply_handle,
         )
-    media = media_of(message)
     if not words.bare.strip() and media == Media():
         return None
     replied = mapping(message.get("reply_to_message"))
@@ -126,7 +128,7 @@ def _message(
         addressed=origin.private or words.mentions_bot or _is_by_bot(replied, context),
         private=origin.private,
         quoted=_quoted(message, replied),
-        forwarded=any(key in message for key in ("forward_origin", "forward_date", "via_bot")),
+        forwarded=forwarded,
         edited=edited,
         reply_handle=origin.reply_handle,
     )
