@@ -84,7 +84,13 @@ class Calls:
         client = AsyncWebhookClient(url, session=self.session, retry_handlers=[], logger=quiet_logger())
         try:
             async with self._clock.timeout(_CALL_S):
-                await client.send(text=text, response_type="ephemeral", replace_original=False)
+                await client.send(
+                    text=text,
+                    response_type="ephemeral",
+                    replace_original=False,
+                    unfurl_links=False,
+                    unfurl_media=False,
+                )
         except CALL_ERRORS as error:
             raise failed("response_url", error) from None
 

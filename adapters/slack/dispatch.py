@@ -21,7 +21,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from adapters.channel import Acceptance, OnInbound
 from adapters.slack.calls import quiet_logger
-from adapters.slack.inbound import Bot, parse_event, parse_press, parse_slash
+from adapters.slack.inbound import Bot, parse_event, parse_press, parse_slash, teams_of
 from adapters.slack.settings import SlackSettings
 from adapters.slack.spoken import escaped
 from pipeline.domain.clock import Clock
@@ -114,7 +114,11 @@ class Dispatcher:
 
     def _means_nothing(self, payload: Payload) -> bool:
         """Most events are the bot's own posts and edits coming back; and a press without sense would make
-        Bolt itself fail, again at every delivery."""
+        Bolt itself fail, again at every delivery. An app that several workspaces have installed hears all of
+        them on its sockets: this bot can answer in one."""
+        teams = teams_of(payload)
+        if teams and self._bot.team not in teams:
+            return True
         match payload.get("type"):
             case "event_callback":
                 return self._parsed(payload) is None

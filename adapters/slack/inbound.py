@@ -49,6 +49,15 @@ class Bot:
     """The app's id where it is known."""
 
 
+def teams_of(payload: Mapping[str, Any]) -> frozenset[str]:
+    """The workspaces that a payload names.
+
+    In channels shared between companies the team that comes first may be the other's."""
+    found = [payload.get("team_id"), payload.get("context_team_id"), table(payload.get("team")).get("id")]
+    found += [one.get("team_id") for one in tables(payload.get("authorizations"))]
+    return frozenset(ident(one) for one in found) - {""}
+
+
 def parse_event(payload: Mapping[str, Any], bot: Bot, account: str) -> Inbound | None:
     """An Events API payload (`event_callback`)."""
     event = table(payload.get("event"))

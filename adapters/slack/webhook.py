@@ -18,8 +18,8 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 
 from adapters.slack.dispatch import Answer
-from adapters.slack.fields import table, tables, words
-from adapters.slack.inbound import Bot
+from adapters.slack.fields import words
+from adapters.slack.inbound import Bot, teams_of
 from adapters.slack.settings import SlackSettings
 from pipeline.domain.clock import Clock
 
@@ -183,16 +183,8 @@ def read_body(body: bytes, content_type: str) -> Mapping[str, Any] | None:
 
 
 def is_for(payload: Mapping[str, Any], bot: Bot) -> bool:
-    """Whether a payload concerns this bot: its team is named, and no other app than its own.
-
-    In channels shared between companies the team that comes first may be the other's."""
+    """Whether a payload concerns this bot: its team is named, and no other app than its own."""
     app = payload.get("api_app_id")
     if not isinstance(app, str) or (bot.app and app != bot.app):
         return False
-    teams = {
-        str(payload.get("team_id")),
-        str(payload.get("context_team_id")),
-        str(table(payload.get("team")).get("id")),
-        *(str(one.get("team_id")) for one in tables(payload.get("authorizations"))),
-    }
-    return bot.team in teams
+    return bot.team in teams_of(payload)
