@@ -29,6 +29,10 @@ from pipeline.domain.errors import ConfigurationError
 _log = logging.getLogger(__name__)
 _OPEN_S = 15.0
 _AGAIN_S = 1.0
+_SHORT_LIFE_S = 10.0
+_SHORT_LIVES = 3
+"""So many sockets in a row may be taken away at once; then each next one is waited for, longer and longer."""
+_LONGEST_PAUSE_S = 30.0
 _DRAIN_S = 3.0
 _CLOSE_S = 1.0
 _SILENT_PINGS = 2.5
@@ -45,6 +49,7 @@ class _Socket:
     """One connection."""
 
     ws: aiohttp.ClientWebSocketResponse
+    opened_at: float
     heard_at: float
     hello: asyncio.Event = field(default_factory=asyncio.Event)
     leaving: asyncio.Event = field(default_factory=asyncio.Event)
@@ -90,8 +95,13 @@ class SocketDoor:
     async def _keep_open(self, tasks: asyncio.TaskGroup, opened: Callable[[], None]) -> None:
         current = await self._open(tasks)
         opened()
+        short_lives = 0
         while True:
             await current.leaving.wait()
+            lived_s = self._clock.monotonic() - current.opened_at
+            short_lives = short_lives + 1 if lived_s < _SHORT_LIFE_S else 0
+            if short_lives > _SHORT_LIVES:
+                await self._clock.sleep(min(_LONGEST_PAUSE_S, 2.0 ** min(10, short_lives - _SHORT_LIVES - 1)))
             following = await self._replace(tasks, current)
             await self._retire(current)
             current = following
@@ -112,7 +122,8 @@ class SocketDoor:
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
             # Without the cause, which repeats the address with its ticket.
             raise SocketLost(f"a socket could not be opened ({type(error).__name__})") from None
-        socket = _Socket(ws=ws, heard_at=self._clock.monotonic())
+        now = self._clock.monotonic()
+        socket = _Socket(ws=ws, opened_at=now, heard_at=now)
         tasks.create_task(self._serve(socket))
         try:
             async with self._clock.timeout(_OPEN_S):
@@ -134,7 +145,8 @@ class SocketDoor:
                 if not was_working:
                     raise
                 _log.warning("the next socket could not be opened", extra={"error": type(error).__name__})
-            await self._clock.sleep(_AGAIN_S)
+                pause_s = pause_before(error)
+            await self._clock.sleep(pause_s)
 
     async def _retire(self, socket: _Socket) -> None:
         """Close a socket whose acks are out; what comes in too late is delivered again."""
@@ -240,6 +252,12 @@ class SocketDoor:
     def _note(self, socket: _Socket) -> None:
         socket.heard_at = self._clock.monotonic()
         self._heard()
+
+
+def pause_before(error: SocketLost | CallFailed) -> float:
+    """Seconds until a socket is asked for again after this failure: as many as Slack says."""
+    asked_s = error.failure.retry_after_s if isinstance(error, CallFailed) else None
+    return max(_AGAIN_S, asked_s or 0.0)
 
 
 def _cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
