@@ -10,6 +10,7 @@ from dataclasses import replace
 from telegram.error import BadRequest, EndPointNotFound, TelegramError
 
 from adapters.channel import Outgoing, Part
+from adapters.telegram.api import FloodWait
 from adapters.telegram.failures import classify
 from adapters.telegram.outbound import STOP_KEYBOARD, render
 from adapters.telegram.sending import Sender
@@ -88,6 +89,10 @@ class Drafts:
         """Let this one vanish."""
         self._open.discard(view)
 
+    def now(self) -> float:
+        """Of the monotonic clock."""
+        return self._clock.monotonic()
+
     async def send(self, thread: ThreadKey, draft_id: int, part: Part) -> float:
         """Show a draft; when, by the monotonic clock."""
         try:
@@ -95,7 +100,7 @@ class Drafts:
         except EndPointNotFound:
             self.supported = False
             raise
-        return self._clock.monotonic()
+        return self.now()
 
 
 class DraftView:
@@ -136,6 +141,10 @@ class DraftView:
                 self.shown_at = await self._drafts.send(self._thread, self._draft_id, self._shown)
             except TelegramError as error:
                 _log.info("a preview was not renewed", extra={"reason": classify(error).message})
+                if isinstance(error, FloodWait):
+                    # As if shown so late that the next renewal comes after the wait.
+                    waited_from = self._drafts.now() + error.seconds - _RENEW_AFTER_S
+                    self.shown_at = max(self.shown_at, waited_from)
                 if isinstance(error, BadRequest | EndPointNotFound):
                     self._drafts.closed(self)
 
