@@ -238,11 +238,13 @@ class DiscordAdapter:
         return Receipt(native_id=native_id)
 
     async def find(self, thread: ThreadKey, part: Part, *, key: str, since: float) -> Receipt | None:  # noqa: ARG002 - Discord keeps no keys
+        # Asked for, as this may come before READY: nobody's messages would mean that nothing was posted.
+        bot_id = await self._gateway.bot_id()
         after = snowflake_at(since - _LOOK_BEFORE_S)
         for _ in range(_LOOK_PAGES):
             page = await self._rest.messages_after(thread.chat, after, limit=_PAGE)
             for message in page:
-                mine = mapping(message.get("author")).get("id") == self._bot_id
+                mine = mapping(message.get("author")).get("id") == bot_id
                 if mine and (shows(message, part) or shows(message, as_plain(part))):
                     return Receipt(native_id=str(message["id"]))
             if len(page) < _PAGE:

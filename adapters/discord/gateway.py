@@ -66,6 +66,13 @@ class GatewayClient:
             raise NotConnected
         return self._client
 
+    async def bot_id(self) -> str:
+        """The bot's own id, which the login tells before the gateway does. Raises NotConnected."""
+        user = (await self.client()).user
+        if user is None:
+            raise NotConnected
+        return str(user.id)
+
     async def run(self) -> None:
         """Stay connected until cancelled. Raises ConfigurationError, or ConnectionError to be tried again.
 

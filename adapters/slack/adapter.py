@@ -40,6 +40,7 @@ from adapters.slack.startup import check_secrets, socket_url, who_am_i
 from adapters.slack.view import SlackView, StreamsAllowed
 from adapters.slack.webhook import WebhookDoor
 from pipeline.domain.clock import Clock
+from pipeline.domain.errors import ConfigurationError
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import ApprovalReply, Inbound, MediaRef
 
@@ -51,7 +52,7 @@ GUARANTEE = (
     "each answer is shown once: every post carries its key as metadata, and after an unknown outcome the "
     "thread is searched for it before anything is posted again. What remains: a post that Slack carries out "
     "later than the search, and a search that Slack refuses (the history scopes are missing), may show a "
-    "part twice; a crash in the moment between a preview's post and its record leaves the preview behind"
+    "part twice; a crash in the moment between a stream's start and its record leaves the stream behind"
 )
 _TYPING_S = 60.0
 _SILENT_SOCKET_S = 30.0
@@ -67,7 +68,7 @@ class SlackAdapter:
         self._clock = clock
         self._calls = Calls(settings, clock)
         self._bot: Bot | None = None
-        self._posts = Posts(self._calls, lambda: self._bot)
+        self._posts = Posts(self._calls, self._who)
         self._webhook = WebhookDoor(settings, clock)
         self._streams = StreamsAllowed(settings.streams)
         self._statuses: dict[ThreadKey, None] = {}
@@ -148,6 +149,15 @@ class SlackAdapter:
                 await asyncio.Event().wait()
             finally:
                 self._webhook.close()
+
+    async def _who(self) -> Bot:
+        """The bot, also before `run` has asked. Raises CallFailed."""
+        if self._bot is None:
+            try:
+                self._bot = await who_am_i(self._calls, self._settings)
+            except ConfigurationError as error:
+                raise CallFailed(Failure(kind="auth", message=str(error))) from None
+        return self._bot
 
     def _up(self) -> None:
         self._heard()

@@ -30,7 +30,7 @@ Body = Mapping[str, Any]
 class Posts:
     """The messages of one bot."""
 
-    def __init__(self, calls: Calls, bot: Callable[[], Bot | None]) -> None:
+    def __init__(self, calls: Calls, bot: Callable[[], Awaitable[Bot]]) -> None:
         self._calls = calls
         self._bot = bot
 
@@ -116,7 +116,7 @@ class Posts:
         self, thread: ThreadKey, *, since: float, is_it: Callable[[Mapping[str, Any]], bool]
     ) -> Receipt | None:
         """The newest message of ours in the thread since then that `is_it`. Raises CallFailed."""
-        bot = self._bot()
+        bot = await self._bot()
         oldest = f"{max(0.0, since - _CLOCKS_DIFFER_S):.6f}"
         cursor: str | None = None
         found: Receipt | None = None
@@ -125,7 +125,7 @@ class Posts:
             messages = answer.get("messages")
             for message in messages if isinstance(messages, list) else ():
                 ts = stamp(table(message).get("ts"))
-                if ts and bot is not None and message.get("user") == bot.user and is_it(message):
+                if ts and message.get("user") == bot.user and is_it(message):
                     found = Receipt(native_id=f"{thread.chat}:{ts}")
             cursor = table(answer.get("response_metadata")).get("next_cursor") or None
             if found is not None or not answer.get("has_more") or not isinstance(cursor, str):
