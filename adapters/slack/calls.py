@@ -21,6 +21,7 @@ from adapters.slack.failures import CALL_ERRORS, CallFailed, failed
 from adapters.slack.fields import table
 from adapters.slack.settings import SlackSettings
 from pipeline.domain.clock import Clock
+from pipeline.domain.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -68,7 +69,10 @@ class Calls:
         self, method: str, ask: Callable[[AsyncWebClient], Awaitable[AsyncSlackResponse]]
     ) -> Mapping[str, Any]:
         """One call with the bot's token. Raises CallFailed; cancellation passes."""
-        self._client.token = self._settings.bot_token().strip()
+        try:
+            self._client.token = self._settings.bot_token().strip()
+        except ConfigurationError as error:
+            raise CallFailed(Failure(kind="auth", message=str(error))) from None
         try:
             async with self._clock.timeout(_CALL_S):
                 response = await ask(self._client)
