@@ -190,7 +190,7 @@ class AccessPolicy:
         # Only what brings work is counted; who presses a button or stops must still be among the people.
         free = isinstance(item, ApprovalReply) or (isinstance(item, SessionCommand) and item.name == "stop")
         day = self._days[(item.thread.channel, item.thread.account)]
-        refused = day.admit(item.author.id, counts=not free)
+        refused = day.admit(item.author.id, event="" if free else item.native_id)
         if refused is None:
             return Allowed()
         return Denied(reason=f"author {item.author.id}: {refused.reason}", words=refused.words)

@@ -191,13 +191,26 @@ class ChannelSupervisor:
         base = BACKOFF_S[min(self._failures, len(BACKOFF_S) - 1)]
         self._failures += 1
         pause = base * (1.0 + _JITTER * self._chance())
-        words = _words(error)
+        words, understood = self._words(error)
         self._down = f"{words}; it starts again within {pause:.0f} s"
-        # Neither the error's own words nor its traceback's last line: an SDK's may hold the token.
-        where = "".join(traceback.format_tb(error.__traceback__))
-        report = {**self._names(), "reason": words, "again_in_s": round(pause, 1), "where": where}
+        report = {**self._names(), "reason": words, "again_in_s": round(pause, 1)}
+        if not understood:
+            # Neither the error's own words nor its traceback's last line: an SDK's may hold the token.
+            report["where"] = "".join(traceback.format_tb(error.__traceback__))
         _log.error("channel failed", extra=report)
         return pause
+
+    def _words(self, error: Exception) -> tuple[str, bool]:
+        """What went wrong, and whether anybody knows: the adapter does, of its own platform's errors."""
+        if isinstance(error, ParlourError):
+            return str(error), True
+        try:
+            failure = self._adapter.classify(error)
+        except Exception:  # noqa: BLE001 - what a bug in an adapter says is not needed here
+            failure = None
+        if failure is None or failure.kind == "unknown" or not failure.message:
+            return f"it failed with {type(error).__name__}", False
+        return failure.message, True
 
     def _note(self, words: str, pause_s: float, *, level: int) -> None:
         """A trouble that lasts until somebody acts: it is shown all the time and logged once."""
@@ -256,13 +269,13 @@ def _cause(error: Exception) -> Exception:
     return next((one for one in causes if isinstance(one, ConfigurationError)), causes[0])
 
 
-def _words(error: Exception) -> str:
-    return str(error) if isinstance(error, ParlourError) else f"it failed with {type(error).__name__}"
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _line(status: ChannelStatus) -> str:
     heard = "" if status.received_ago_s is None else f", heard {status.received_ago_s:.0f} s ago"
-    again = f", started again {status.restarts} times" if status.restarts else ""
+    again = f", started again {_times(status.restarts)}" if status.restarts else ""
     # Words that came from outside stay on their line.
     words = " ".join(status.words.split())[:_WORDS_CHARS]
     return f"{status.channel}:{status.account} {status.state}{heard}{again}" + (

@@ -134,7 +134,7 @@ def _pair(options: argparse.Namespace) -> int:
     from gateway.config import environment, load
     from gateway.pair_command import list_pairings, pair, remove_pairing
 
-    settings = load(options.config, environment(), options.overrides)
+    settings = load(options.config, environment(), options.overrides, secrets=False)
     if settings.storage.kind == "memory":
         raise ConfigurationError(
             "storage.kind: in memory nobody can be paired from outside; "
@@ -151,7 +151,7 @@ def _models(options: argparse.Namespace) -> int:
     from gateway.config import environment, load
     from gateway.models.command import models_get, models_list, models_verify
 
-    models_dir = load(options.config, environment(), options.overrides).models.dir
+    models_dir = load(options.config, environment(), options.overrides, secrets=False).models.dir
     if options.action == "get":
         return models_get(models_dir, tuple(options.ids))
     return models_list(models_dir) if options.action == "list" else models_verify(models_dir)
@@ -167,7 +167,7 @@ def _graph_trace(options: argparse.Namespace) -> int:
     from gateway.config import environment, load
     from gateway.traces import list_runs, trace_run
 
-    data_dir = load(options.config, environment(), options.overrides).data.dir
+    data_dir = load(options.config, environment(), options.overrides, secrets=False).data.dir
     if options.run_id is None:
         return list_runs(data_dir)
     return trace_run(data_dir, options.run_id, options.graph)

@@ -171,7 +171,9 @@ class Delivery:
         job.posted.maybe_sent = job.posted.maybe_sent or failure.maybe_delivered
         age = self._clock.monotonic() - job.posted.born_at
         limited = failure.kind == "rate_limit"
-        job.attempts += failure.kind not in _UNCOUNTED_KINDS
+        # What did not reach the platform wears nothing out: the reply's age is its bound.
+        unreached = failure.kind == "transient" and not failure.maybe_delivered
+        job.attempts += failure.kind not in _UNCOUNTED_KINDS and not unreached
         job.failures += not limited
         if failure.kind in _FINAL_KINDS or job.attempts >= MAX_ATTEMPTS or age > MAX_AGE_S:
             _log.error("reply given up", extra={"row": job.posted.row_id, "reason": failure.message})

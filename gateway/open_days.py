@@ -34,21 +34,28 @@ class OpenDay:
         self._day = 0
         self._sent: dict[str, int] = {}
         self._told: set[str] = set()
+        self._counted: set[str] = set()
 
-    def admit(self, user: str, *, counts: bool = True) -> TooMuch | None:
-        """None, and the message is counted unless `counts` is false; or which bound is in its way."""
+    def admit(self, user: str, *, event: str = "") -> TooMuch | None:
+        """None, and the message is counted; or which bound is in its way. `event` is the platform's identity
+        of the message, which is counted once however often it is delivered; empty for what costs nothing."""
         today = int(self._clock.now() // _DAY_S)
         if today != self._day:
             self._day = today
             self._sent.clear()
             self._told.clear()
+            self._counted.clear()
+        if event in self._counted:
+            return None
         sent = self._sent.get(user)
         if sent is None and len(self._sent) >= self._people:
             return self._refuse(user, f"{self._people} people today", _CROWDED.format(people=self._people))
-        if counts and (sent or 0) >= self._messages:
+        if event and (sent or 0) >= self._messages:
             words = _ENOUGH.format(messages=self._messages)
             return self._refuse(user, f"{self._messages} messages today", words)
-        self._sent[user] = (sent or 0) + counts
+        self._sent[user] = (sent or 0) + bool(event)
+        if event:
+            self._counted.add(event)
         return None
 
     def _refuse(self, user: str, reason: str, words: str) -> TooMuch:

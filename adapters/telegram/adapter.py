@@ -45,7 +45,8 @@ _TYPING_S = 5.0
 _GUARANTEES = {
     "edit": (
         "every answer once: a placeholder is posted and recorded, then edited into the answer; a crash "
-        'between the two leaves a "…" behind, and never the answer twice'
+        'between the two leaves a "…" behind, and never the answer twice; '
+        "a file may come twice, and is labelled then"
     ),
     "plain": (
         "every answer at least once: Telegram cannot tell whether a message arrived, so after a crash or a "

@@ -33,7 +33,6 @@ _UNSENT = (
     httpx.ConnectTimeout,
     httpx.PoolTimeout,
     httpx.UnsupportedProtocol,
-    ConfigurationError,  # the token could not be read
 )
 _MOST_WORDS = 200
 
@@ -87,6 +86,9 @@ def _refusal(error: BadRequest) -> FailureKind:
 
 
 def _unreachable(error: Exception) -> Failure:
+    if isinstance(error.__cause__, ConfigurationError):
+        # The token could not be read: nothing was sent, and the words say what to do.
+        return Failure(kind="auth", message=str(error.__cause__))
     unsent = isinstance(error.__cause__ or error, _UNSENT)
     if unsent:
         words = "Telegram cannot be reached"

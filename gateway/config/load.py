@@ -37,15 +37,20 @@ class Loaded:
     """The file that was read, if any."""
 
 
-def load(path: Path | None, environ: Mapping[str, str], overrides: Sequence[str]) -> Settings:
+def load(
+    path: Path | None, environ: Mapping[str, str], overrides: Sequence[str], *, secrets: bool = True
+) -> Settings:
     """The settings. `path` is the file named on the command line, `overrides` are `section.key=value`.
+    Without `secrets`, for a command that needs none, those that cannot be read here are no problem.
 
     Raises ConfigurationProblems, which carries everything that is wrong.
     """
-    return load_with_sources(path, environ, overrides).settings
+    return load_with_sources(path, environ, overrides, secrets=secrets).settings
 
 
-def load_with_sources(path: Path | None, environ: Mapping[str, str], overrides: Sequence[str]) -> Loaded:
+def load_with_sources(
+    path: Path | None, environ: Mapping[str, str], overrides: Sequence[str], *, secrets: bool = True
+) -> Loaded:
     """As `load`, with the source of each setting."""
     layers = Layers()
     file = config_file(path, environ)
@@ -59,7 +64,7 @@ def load_with_sources(path: Path | None, environ: Mapping[str, str], overrides: 
         *layers.problems,
         *problems,
         *cross_problems(settings, bad, layers.source_of),
-        *secret_problems(settings, layers.source_of),
+        *(secret_problems(settings, layers.source_of) if secrets else ()),
     ]
     if problems:
         raise ConfigurationProblems(problems)

@@ -114,6 +114,14 @@ def test_a_webhook_never_starts_without_its_secret(tmp_path: Path, secret: str) 
     assert "1001:" not in done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("command", [("pair",), ("models", "list"), ("graph", "trace")])
+def test_a_command_that_needs_no_secret_asks_for_none(tmp_path: Path, command: tuple[str, ...]) -> None:
+    (tmp_path / "parlour.toml").write_text('[channels.telegram]\ntoken = "env:NOT_SET_HERE"\n')
+    done = parlour(tmp_path, *command)
+    assert "NOT_SET_HERE" not in done.stdout + done.stderr
+    assert "channels.telegram.token" in parlour(tmp_path, "serve").stderr
+
+
 def test_the_doctor_says_what_a_stranger_meets_on_each_channel(tmp_path: Path) -> None:
     for name, value in (
         ("tg", "1001:" + "Aa0_-" * 7),

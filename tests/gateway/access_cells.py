@@ -7,6 +7,7 @@ silence). The columns of a room end in what nobody said to the bot.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 
 from gateway.access import AccessMode, AccessPolicy, AccessRule, Allowed, Denied
 from gateway.storage.memory import MemoryStore
@@ -104,13 +105,17 @@ def rows(table: str) -> dict[str, dict[str, str]]:
     return {sender: dict(zip(kinds, outcomes, strict=True)) for sender, *outcomes in cells}
 
 
+_NUMBERS = count()
+"""No platform gives two events one id."""
+
+
 def item(kind: str, channel: str, user: str, *, private: bool, chat: str = "") -> Inbound:
     """What `user` does in their own private chat, or in the room."""
     chat = chat or (f"private-{user}" if private else ROOM)
     thread = ThreadKey(channel=channel, account="main", chat=chat)
     message = InboundMessage(
         message_id="m_1",
-        native_id="1",
+        native_id=f"n{next(_NUMBERS)}",
         thread=thread,
         author=Author(id=user, name="Somebody"),
         received_at=0.0,
@@ -132,7 +137,7 @@ def item(kind: str, channel: str, user: str, *, private: bool, chat: str = "") -
     if kind == "press":
         return ApprovalReply(
             message_id="m_1",
-            native_id="1",
+            native_id=f"n{next(_NUMBERS)}",
             received_at=0.0,
             thread=thread,
             author=message.author,
@@ -143,7 +148,7 @@ def item(kind: str, channel: str, user: str, *, private: bool, chat: str = "") -
         )
     return SessionCommand(
         message_id="m_1",
-        native_id="1",
+        native_id=f"n{next(_NUMBERS)}",
         received_at=0.0,
         thread=thread,
         author=message.author,

@@ -214,3 +214,11 @@ async def test_a_flood_of_people_fills_no_memory() -> None:
         await access.authorise(_said(str(number)))
     day = access._days["telegram", "main"]
     assert (len(day._sent), len(day._told)) == (5, 1_005)
+
+
+async def test_a_message_that_is_delivered_twice_counts_once() -> None:
+    access = await _with(AccessRule.of(mode="open", open_messages_per_day=2))
+    mention, other = _said(private=False), _said(private=False)
+    for said in (mention, mention, mention, other, other):
+        assert outcome(await access.authorise(said)) == "in"
+    assert outcome(await access.authorise(_said(private=False))) == "words"

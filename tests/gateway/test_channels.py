@@ -168,6 +168,22 @@ async def test_neither_the_words_nor_the_log_repeat_what_an_sdk_put_into_its_err
         assert _TOKEN not in str(vars(record)) + caplog.text
 
 
+class _Understanding(_Scripted):
+    """Its adapter knows what its own errors mean."""
+
+    def classify(self, error: Exception) -> Failure:
+        return Failure(kind="transient", message="Telegram cannot be reached")
+
+
+async def test_what_the_adapter_understands_is_said_in_its_words_and_without_a_traceback(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with _supervised(_Understanding(ManualClock(), _fails)) as supervisor:
+        words = "Telegram cannot be reached; it starts again within 1 s"
+        assert supervisor.status.words == words
+        assert "where" not in vars(caplog.records[-1])
+
+
 async def test_what_only_the_operator_can_help_is_told_once_and_tried_every_five_minutes(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -36,7 +36,10 @@ class _Beside:
 
     def connect(self) -> sqlite3.Connection:
         if not self._path.is_file():
-            raise StorageError(f"{self._path}: there is no store yet; it is made when the gateway starts")
+            raise StorageError(
+                f"{self._path.absolute()}: there is no store yet; the gateway makes it when it starts. If it "
+                "runs, use the same folder and the same --config"
+            )
         return open_beside(self._path)
 
     def run(self, db: sqlite3.Connection, calls: list[Call]) -> None:

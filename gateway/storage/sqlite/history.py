@@ -64,7 +64,10 @@ def run_records(path: Path, run_id: str) -> tuple[RunPlace, tuple[Record, ...]] 
 @contextmanager
 def _reader(path: Path) -> Iterator[sqlite3.Connection]:
     if not path.is_file():
-        raise StorageError(f"{path}: there is no store yet; it is made when the gateway starts")
+        raise StorageError(
+            f"{path.absolute()}: there is no store yet; the gateway makes it when it starts. If it "
+            "runs, use the same folder and the same --config"
+        )
     db = open_reader(path)
     try:
         require_ours(db, path)

@@ -42,6 +42,7 @@ def caused(error: Exception, cause: Exception) -> Exception:
         (EndPointNotFound("x"), "invalid", False),
         (InvalidToken("x"), "auth", False),
         (ConfigurationError("no token"), "auth", False),
+        (caused(NetworkError(SECRET), ConfigurationError("the file is readable by all")), "auth", False),
         (InvalidInput("no chat"), "invalid", False),
         (TimedOut(), "transient", True),
         (NetworkError("Bad Gateway"), "transient", True),
