@@ -21,7 +21,7 @@ chat: models ## the same bot in this terminal
 
 test: models ## set everything up and run every test
 	@$(BIN)/python -m tests.support.browser
-	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadscope $(ARGS)
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder $(ARGS)
 
 check: setup ## format, lint, types, import contracts, docs (the tests are `make test`)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh tools/check.sh
