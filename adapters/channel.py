@@ -117,7 +117,6 @@ class Outgoing:
 
     text: str
     """Markdown."""
-    role: EntryRole = "assistant"
     heard: str = ""
     """A transcript to quote above the text."""
     questions: tuple[ApprovalRequired, ...] = ()

@@ -257,7 +257,7 @@ class LiveReply:
 
     async def _ask(self, question: ApprovalRequired) -> None:
         """Post a question of a turn that waits; in the lane."""
-        outgoing = Outgoing(text=_question_words(question), role="notice", questions=(question,))
+        outgoing = Outgoing(text=_question_words(question), questions=(question,))
         for index, part in enumerate(self._adapter.render(outgoing)):
             if not await self._posted(part, f"{button_handle(question.interaction_id)}:{index}"):
                 # Nobody may answer what nobody saw whole: it times out, and that means no.

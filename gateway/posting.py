@@ -126,7 +126,7 @@ class Posting:
         in one of several it would move the cuts, behind which words would be lost."""
         reply = posted.reply
         text = f"{_closed(posted.said)}\n\n{reply.text}" if posted.said else reply.text
-        outgoing = Outgoing(text=text, role=reply.role, heard=reply.heard, questions=posted.questions)
+        outgoing = Outgoing(text=text, heard=reply.heard, questions=posted.questions)
         parts = adapter.render(outgoing)
         anew = 0 in posted.doubtful and 0 not in (posted.shown or {})
         if anew and adapter.capabilities.resolution == "none" and len(parts) == 1:
@@ -224,7 +224,7 @@ class Posting:
         """Say, where nobody can find out, that the part which follows may be a repeat."""
         if adapter.capabilities.resolution in ("nonce", "lookup") or index in posted.labelled:
             return
-        label = adapter.render(Outgoing(text=REPEAT_LABEL.strip(), role="notice"))[0]
+        label = adapter.render(Outgoing(text=REPEAT_LABEL.strip()))[0]
         await lane.allowance.acquire()
         post = adapter.post(posted.reply.thread, label, key=f"{posted.reply.key}:{index}r")
         await one_call(post, self._clock)
