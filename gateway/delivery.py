@@ -26,8 +26,9 @@ from adapters.channel import (
 from gateway.failpoints import Failpoints
 from gateway.lanes import Lane, Lanes, one_call, understood
 from gateway.posting import REPEAT_LABEL, Posted, Posting, until_recorded
-from gateway.storage.ports import OutboxRow, Record, Store
+from gateway.storage.ports import OutboxRow, Store
 from gateway.telemetry import Telemetry
+from gateway.wire import reply_of
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.ids import ThreadKey, new_id
@@ -199,7 +200,7 @@ class Delivery:
         return wait
 
     async def _say(self, adapter: PostingChannel, lane: Lane, thread: ThreadKey, words: str) -> None:
-        for part in adapter.render(Outgoing(text=words, role="notice")):
+        for part in adapter.render(Outgoing(text=words)):
             await lane.allowance.acquire()
             try:
                 await one_call(adapter.post(thread, part, key=new_id("say")), self._clock)
@@ -226,25 +227,8 @@ class Delivery:
             return None
         posted = Posted(
             row_id=row.id,
-            reply=_reply(row, record),
+            reply=reply_of(row, row.thread, entry_id=row.entry_id, text=str(record.body.get("text", ""))),
             maybe_sent=row.state == "sending",
             born_at=self._clock.monotonic() - age,
         )
         return _Job(posted, not_before=row.not_before)
-
-
-def _reply(row: OutboxRow, record: Record) -> OutboundReply:
-    return OutboundReply(
-        key=row.key,
-        thread=ThreadKey.decode(row.thread),
-        message_id=row.message_id,
-        entry_id=row.entry_id,
-        role=row.body["role"],
-        text=str(record.body.get("text", "")),
-        created_at=row.created_at,
-        code=str(row.body.get("code", "")),
-        heard=str(row.body.get("heard", "")),
-        reply_handle=str(row.body.get("reply_handle", "")),
-        private=bool(row.body.get("private", True)),
-        asks=bool(row.body.get("asks", False)),
-    )

@@ -25,10 +25,10 @@ from gateway.storage.ports import (
     Store,
     TurnCommit,
 )
-from gateway.wire import ASKED_IN, GATE, NEVER
+from gateway.wire import ASKED_IN, GATE, NEVER, reply_of
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
-from pipeline.domain.ids import ThreadKey, new_id
+from pipeline.domain.ids import new_id
 from pipeline.domain.timeline import EntryRole, TimelineEntry
 from pipeline.graph.outcome import Gate
 from pipeline.graph.records import RawRecord, RunUnreadable, head_of
@@ -206,20 +206,7 @@ class StoreJournal:
         self._failpoints.reach("turn-commit-after")
         self._session.stored = True
         self.outcome = outcome
-        reply = OutboundReply(
-            key=key,
-            thread=ThreadKey.decode(self._lease.thread),
-            message_id=self._entry.message_id,
-            entry_id=committed.record_ids[-1],
-            role=role,
-            text=text,
-            created_at=now,
-            code=code,
-            heard=str(row.body.get("heard", "")),
-            reply_handle=str(row.body.get("reply_handle", "")),
-            private=bool(row.body.get("private", True)),
-            asks=bool(questions),
-        )
+        reply = reply_of(row, self._lease.thread, entry_id=committed.record_ids[-1], text=text)
         self._on_reply(committed.outbox_ids[0], reply)
         return committed
 

@@ -1,10 +1,13 @@
-"""Inbound items as plain data and back, for the inbox. Unknown keys in old rows are ignored."""
+"""Inbound items and replies as plain data and back, for inbox and outbox. Unknown keys in old rows are
+ignored."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
+from adapters.channel import OutboundReply
+from gateway.storage.ports import NewOutboxRow, OutboxRow
 from pipeline.domain.errors import InvalidInput, StorageError
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import ApprovalReply, Author, InboundMessage, MediaRef, SessionCommand
@@ -89,6 +92,26 @@ def from_body(
         )
     except (KeyError, TypeError, ValueError, InvalidInput) as error:
         raise StorageError(f"inbox entry {message_id}: its stored body is not readable ({error})") from error
+
+
+def reply_of(row: NewOutboxRow | OutboxRow, thread: str, *, entry_id: int, text: str) -> OutboundReply:
+    """The reply that an outbox row stands for. The row's body holds what the log's record does not: how the
+    words are to be shown, empty values left out."""
+    body = row.body
+    return OutboundReply(
+        key=row.key,
+        thread=ThreadKey.decode(thread),
+        message_id=row.message_id,
+        entry_id=entry_id,
+        role=body["role"],
+        text=text,
+        created_at=row.created_at,
+        code=str(body.get("code", "")),
+        heard=str(body.get("heard", "")),
+        reply_handle=str(body.get("reply_handle", "")),
+        private=bool(body.get("private", True)),
+        asks=bool(body.get("asks", False)),
+    )
 
 
 def _media_body(ref: MediaRef) -> dict[str, Any]:
