@@ -8,6 +8,7 @@ spaces, and never so that two markers touch and are read as a third.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from adapters.formatting.rows import Mark, Row, Span, utf16
@@ -19,7 +20,7 @@ _SEAM = 2
 """Zero-width spaces that may have to stand around a span."""
 
 
-class Dialect:
+class Dialect(ABC):
     """One channel's markup. Subclasses give the words and the markers; it is a `split.Scale`."""
 
     markers: Mapping[Mark, str]
@@ -30,29 +31,29 @@ class Dialect:
         self._written: dict[int, tuple[Row, str]] = {}
         """Rows are measured and then written: each is made once. Holds the rows, so that no id is reused."""
 
+    @abstractmethod
     def words(self, text: str, *, opening: bool) -> str:
         """`text` so that it shows as it is. `opening`: it stands at the beginning of a line."""
-        raise NotImplementedError
 
+    @abstractmethod
     def code(self, text: str) -> str:
         """`text` as code within a line."""
-        raise NotImplementedError
 
+    @abstractmethod
     def code_line(self, text: str) -> str:
         """`text` as a line within a fence."""
-        raise NotImplementedError
 
+    @abstractmethod
     def link(self, label: str, target: str) -> str:
         """`label`, leading to `target`; the bare address where they are the same."""
-        raise NotImplementedError
 
+    @abstractmethod
     def fence(self, language: str, /) -> str:
         """The line that opens a block of code."""
-        raise NotImplementedError
 
+    @abstractmethod
     def lead(self, row: Row) -> str:
         """What stands before the words of a row: its indent and marker, the sign of a heading."""
-        raise NotImplementedError
 
     def spans_of(self, row: Row) -> tuple[Span, ...]:
         """The spans of a row, with the marks that its kind gives them in this channel."""
