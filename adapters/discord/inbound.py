@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from adapters.buttons import STOP, read_answer
 from adapters.discord.media import media_of
 from adapters.discord.payload import integer, items, mapping, snowflake, text
 from adapters.discord.settings import CHANNEL
@@ -26,8 +27,6 @@ from pipeline.domain.messages import (
     parse_command,
 )
 
-STOP_BUTTON = "stop"
-
 _TEXT_CHARS = 16_000
 """Four times what Discord lets anybody write: more is no message of Discord's."""
 _QUOTE_CHARS = 4_000
@@ -41,7 +40,6 @@ _SLASH_COMMAND, _COMPONENT = 2, 3
 _SERVER, _BOT_DM = 0, 1
 _OUR_CONTEXTS = (_SERVER, _BOT_DM)
 """Not the third one: a chat among people, where an app that its user installed can be called."""
-_APPROVAL = re.compile(r"q:([0-9a-f]{16}):([0-9]{1,2})")
 _MENTION = re.compile(r"<@([!&]?)([0-9]{1,20})>")
 _ROLE = "&"
 _STALE_EDIT_S = 900.0
@@ -164,7 +162,7 @@ def _interaction(payload: Mapping[str, Any], context: Context) -> Inbound | None
     message_id = derived_message_id(CHANNEL, context.account, native_id)
     pressed = data.get("custom_id") if kind == _COMPONENT else None
     named = data.get("name") if kind == _SLASH_COMMAND else None
-    named = STOP_BUTTON if pressed == STOP_BUTTON else named
+    named = STOP if pressed == STOP else named
     for command in COMMAND_NAMES:
         if named == command:
             return SessionCommand(
@@ -176,18 +174,19 @@ def _interaction(payload: Mapping[str, Any], context: Context) -> Inbound | None
                 name=command,
                 private=private,
             )
-    approval = _APPROVAL.fullmatch(pressed) if isinstance(pressed, str) else None
-    if approval is None:
+    answer = read_answer(pressed) if isinstance(pressed, str) else None
+    if answer is None:
         return None
+    handle, option = answer
     return ApprovalReply(
         message_id=message_id,
         native_id=native_id,
         thread=thread,
         author=author,
         received_at=context.now,
-        interaction_id=approval.group(1),
+        interaction_id=handle,
         choice="",
-        option=int(approval.group(2)),
+        option=option,
         private=private,
     )
 

@@ -12,14 +12,13 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+from adapters.buttons import STOP, answer_data
 from adapters.channel import Outgoing, Part
-from adapters.discord.inbound import STOP_BUTTON
 from adapters.discord.payload import items
 from adapters.formatting.discord import DiscordText, discord_parts
 from adapters.formatting.overflow import FILE_NAME, MAX_PARTS, as_file
 from adapters.formatting.visible import visible
 from pipeline.domain.events import ApprovalRequired
-from pipeline.domain.messages import button_handle
 
 TEXT_CHARS = 2000
 EPHEMERAL = 1 << 6
@@ -83,17 +82,20 @@ def file_name_of(message: Mapping[str, Any]) -> str:
 
 def stop_row() -> dict[str, Any]:
     """The button that stops the answer at work."""
-    return _row([_button("Stop", STOP_BUTTON, _RED)])
+    return _row([_button("Stop", STOP, _RED)])
 
 
 def question_rows(questions: Sequence[ApprovalRequired]) -> list[dict[str, Any]]:
     """Buttons for the questions, a row or more for each; what finds no room is answered by words."""
     rows: list[dict[str, Any]] = []
     for question in questions:
-        handle = button_handle(question.interaction_id)
         buttons = iter(
             [
-                _button(_label(question, option, alone=len(questions) == 1), f"q:{handle}:{place}", _GREY)
+                _button(
+                    _label(question, option, alone=len(questions) == 1),
+                    answer_data(question.interaction_id, place),
+                    _GREY,
+                )
                 for place, option in enumerate(question.options)
             ]
         )

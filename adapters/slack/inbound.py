@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from adapters.buttons import STOP, read_answer
 from adapters.identity import derived_message_id
 from adapters.slack.fields import count, ident, reply_handle, stamp, table, tables, trigger, words
 from adapters.slack.settings import CHANNEL
@@ -29,9 +30,9 @@ from pipeline.domain.messages import (
 
 TEXT_CHARS = 40_000
 """As long as Slack's messages can be."""
-STOP_ACTION = "stop"
-_QUESTION_ACTION = "q"
 _MOST_FILES = 10
+_OPTION_DIGITS = 3
+"""A Slack message holds more than a hundred buttons."""
 _FOR_READERS = ("", None, "file_share", "thread_broadcast", "me_message")
 """Subtypes of messages that people wrote."""
 _SLACKBOT = "USLACKBOT"
@@ -91,14 +92,14 @@ def parse_press(payload: Mapping[str, Any], bot: Bot, account: str) -> Inbound |
         "private": _is_direct(chat),
     }
     action = words(actions[0].get("action_id"), 64)
-    if action == STOP_ACTION:
+    if action == STOP:
         handle = reply_handle(ts, presser, ident(user.get("team_id")) or bot.team)
         return SessionCommand(name="stop", reply_handle=handle, **common)
-    kind, _, rest = action.partition(":")
-    handle, _, option = rest.partition(":")
-    if kind != _QUESTION_ACTION or not _is_button(handle, option):
+    answer = read_answer(action, digits=_OPTION_DIGITS)
+    if answer is None:
         return None
-    return ApprovalReply(interaction_id=handle, choice="", option=int(option), **common)
+    handle, option = answer
+    return ApprovalReply(interaction_id=handle, choice="", option=option, **common)
 
 
 def parse_slash(payload: Mapping[str, Any], bot: Bot, account: str, *, now: float) -> SessionCommand | None:
@@ -241,8 +242,3 @@ def _kind(file: Mapping[str, Any]) -> MediaKind:
 
 def _is_direct(chat: str) -> bool:
     return chat.startswith("D")
-
-
-def _is_button(handle: str, option: str) -> bool:
-    is_hex = len(handle) == 16 and all(digit in "0123456789abcdef" for digit in handle)
-    return is_hex and option.isascii() and option.isdigit() and len(option) <= 3

@@ -10,14 +10,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from adapters.buttons import STOP, answer_data
 from adapters.channel import Outgoing, Part
 from adapters.formatting.overflow import FILE_NAME, MAX_PARTS, as_file
 from adapters.formatting.slack import slack_parts
 from adapters.formatting.visible import visible
 from adapters.slack.fields import table, tables
-from adapters.slack.inbound import STOP_ACTION
 from pipeline.domain.events import ApprovalRequired
-from pipeline.domain.messages import button_handle
 
 MOST_BLOCKS = 50
 _LABEL_CHARS = 75
@@ -115,13 +114,15 @@ def _section(words: str) -> Block:
 def _buttons(outgoing: Outgoing, *, room: int) -> list[Block]:
     rows = [row for question in outgoing.questions for row in _question_rows(question)]
     if outgoing.unfinished:
-        rows.append(_row([_button(_STOP_LABEL, STOP_ACTION)]))
+        rows.append(_row([_button(_STOP_LABEL, STOP)]))
     return rows[:room]
 
 
 def _question_rows(question: ApprovalRequired) -> Iterator[Block]:
-    handle = button_handle(question.interaction_id)
-    buttons = [_button(option, f"q:{handle}:{index}") for index, option in enumerate(question.options)]
+    buttons = [
+        _button(option, answer_data(question.interaction_id, index))
+        for index, option in enumerate(question.options)
+    ]
     for start in range(0, len(buttons), _BUTTONS_PER_BLOCK):
         yield _row(buttons[start : start + _BUTTONS_PER_BLOCK])
 

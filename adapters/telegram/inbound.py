@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from adapters.buttons import STOP, read_answer
 from adapters.identity import derived_message_id
 from adapters.telegram.fields import integer, items, mapping, text, units
 from adapters.telegram.media import Media, media_of
@@ -25,8 +26,6 @@ from pipeline.domain.messages import (
 )
 
 ALLOWED_UPDATES = ("message", "edited_message", "callback_query", "stopped_message_generation")
-STOP_DATA = "stop"
-"""The callback data of a Stop button."""
 
 _MAX_TEXT = 32_768
 _MAX_QUOTE = 2_000
@@ -35,7 +34,6 @@ _MAX_ENTITIES = 200
 _GENERAL_TOPIC = 1
 _COMMAND_TO = re.compile(r"(/[a-z0-9_]{1,64})(@[a-z0-9_]{1,64}bot)\b", re.IGNORECASE)
 """A command with the name of the bot that it is for; the names of bots end so."""
-_PRESS = re.compile(r"q:([0-9a-f]{16}):([0-9]{1,2})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,20 +141,21 @@ def _press(
     data = text(query.get("data"), most=64)
     if origin is None:
         return None
-    if data == STOP_DATA:
+    if data == STOP:
         return _stop(origin, context)
-    match = _PRESS.fullmatch(data)
-    if match is None:
+    answer = read_answer(data)
+    if answer is None:
         return None
+    handle, option = answer
     return ApprovalReply(
         message_id=origin.message_id,
         native_id=origin.native_id,
         thread=origin.thread,
         author=origin.author,
         received_at=context.received_at,
-        interaction_id=match[1],
+        interaction_id=handle,
         choice="",
-        option=int(match[2]),
+        option=option,
         private=origin.private,
     )
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from adapters.buttons import STOP, answer_data
 from adapters.channel import Outgoing, Part
 from adapters.formatting.overflow import FILE_NAME, MAX_PARTS, as_file
 from adapters.formatting.telegram import TelegramText, telegram_parts
 from adapters.formatting.visible import visible
-from adapters.telegram.inbound import STOP_DATA
 from pipeline.domain.events import ApprovalRequired
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import button_handle
 
-STOP_KEYBOARD: Mapping[str, Any] = {"inline_keyboard": [[{"text": "Stop", "callback_data": STOP_DATA}]]}
+STOP_KEYBOARD: Mapping[str, Any] = {"inline_keyboard": [[{"text": "Stop", "callback_data": STOP}]]}
 _NO_PREVIEW: Mapping[str, Any] = {"is_disabled": True}
 _MAX_LABEL = 64
 _MAX_OPTIONS = 20
@@ -82,9 +81,8 @@ def _part(text: TelegramText) -> Part:
 def _keyboard(questions: tuple[ApprovalRequired, ...]) -> dict[str, Any]:
     rows: list[list[dict[str, str]]] = []
     for question in questions[:_MAX_QUESTIONS]:
-        handle = button_handle(question.interaction_id)
         buttons = [
-            {"text": _label(option), "callback_data": f"q:{handle}:{index}"}
+            {"text": _label(option), "callback_data": answer_data(question.interaction_id, index)}
             for index, option in enumerate(question.options[:_MAX_OPTIONS])
         ]
         short = sum(len(button["text"]) for button in buttons) <= _ONE_ROW_CHARS

@@ -9,11 +9,11 @@ from typing import Any
 
 from telegram.error import TelegramError
 
+from adapters.buttons import STOP
 from adapters.channel import Acceptance
 from adapters.telegram.api import TelegramApi
 from adapters.telegram.failures import classify
 from adapters.telegram.fields import integer, items, mapping, text
-from adapters.telegram.inbound import STOP_DATA
 from adapters.telegram.outbound import without_question
 from adapters.telegram.sending import Sender
 
@@ -72,7 +72,7 @@ def _words(press: Press, acceptance: Acceptance | None) -> str:
         return _UNKNOWN
     if acceptance.status == "refused":
         return acceptance.reason
-    if press.data == STOP_DATA:
+    if press.data == STOP:
         return "Stopping"
     for row in press.markup["inline_keyboard"]:
         for button in row:
@@ -83,7 +83,7 @@ def _words(press: Press, acceptance: Acceptance | None) -> str:
 
 def _is_over(press: Press, acceptance: Acceptance | None) -> bool:
     # The Stop button goes with the preview that it belongs to.
-    if acceptance is None or press.data == STOP_DATA:
+    if acceptance is None or press.data == STOP:
         return False
     return acceptance.status != "refused" or acceptance.over
 
