@@ -15,7 +15,8 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from pipeline.domain.events import ApprovalRequired
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import Inbound, MediaRef
+from pipeline.domain.live import LiveEvent
+from pipeline.domain.messages import Author, Inbound, MediaRef
 from pipeline.domain.ports import EventSender
 from pipeline.domain.timeline import EntryRole, TimelineEntry
 
@@ -139,6 +140,18 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VoiceClip:
+    """An answer read aloud."""
+
+    data: bytes
+    """OGG with Opus, mono, 48 kHz."""
+    mime: str
+    seconds: float
+    waveform: bytes
+    """Loudness over time, 0 to 255, at most 256 values."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
     """Proof of a send: the platform's id of the message."""
 
@@ -185,6 +198,48 @@ class Timeline(Protocol):
     async def last_seen(self, channel: str, account: str, *, limit: int) -> Mapping[ThreadKey, str]:
         """The newest accepted native id of each thread of the account, for the `limit` threads that were
         heard last: where a channel without replay looks for what it missed."""
+        ...
+
+
+OnLive = Callable[[LiveEvent], None]
+"""Given what is heard, in order. Must return at once."""
+
+
+class LiveStream(Protocol):
+    """One person's open microphone."""
+
+    def feed(self, pcm: bytes) -> None:
+        """More sound: 16 kHz, mono, 16 bit little endian. Returns at once; what is too much is dropped."""
+        ...
+
+    async def finish(self) -> None:
+        """The person says that they are through (the button was released): what was said is a message now.
+        Returns when its `SpeechFinal` or `SpeechDropped` was given."""
+        ...
+
+    async def close(self) -> None:
+        """The microphone is closed. What was said so far becomes a message."""
+        ...
+
+
+class LiveSpeech(Protocol):
+    """Hears people while they speak. The gateway's side of every channel that can stream sound."""
+
+    async def open(
+        self, thread: ThreadKey, author: Author, *, on_event: OnLive, hands_free: bool = True
+    ) -> LiveStream:
+        """Begin to listen. With `hands_free`, pauses end an utterance; without, only `finish` does.
+
+        Raises MediaUnavailable, with words for the person, where nobody can listen.
+        """
+        ...
+
+
+class ReadAloud(Protocol):
+    """Reads answers aloud, for channels that play them themselves."""
+
+    async def read(self, text: str, *, language: str = "") -> VoiceClip:
+        """`text` (Markdown), said. An empty language is found out. Raises MediaUnavailable with words."""
         ...
 
 
@@ -292,6 +347,17 @@ class PostingChannel(ChannelAdapter, Protocol):
 
     async def typing(self, thread: ThreadKey) -> None:
         """Show that the bot is at work, for `capabilities.typing_s` seconds."""
+        ...
+
+
+@runtime_checkable
+class VoicePostingChannel(Protocol):
+    """A posting channel that has voice messages of its own kind. The same rules: one attempt per call."""
+
+    async def post_voice(
+        self, thread: ThreadKey, clip: VoiceClip, *, key: str, reply_handle: str = ""
+    ) -> Receipt:
+        """A new voice message. `key` as for `post`."""
         ...
 
 

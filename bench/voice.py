@@ -14,6 +14,7 @@ from bench.report import ROOT, Report
 from pipeline.domain.clock import SystemClock
 from tests.voice.clips import SPEECH, Clip, samples_of
 from voice.settings import VoiceSettings
+from voice.transcriber import Recording
 from voice.wer import normalised_words, word_error_rate
 from voice.worker import WhisperTranscriber
 
@@ -84,7 +85,7 @@ async def run() -> Report:
 
 async def _hear(transcriber: WhisperTranscriber, model: Any, clip: Clip) -> _Heard:
     began = _CLOCK.monotonic()
-    transcript = await transcriber.transcribe(clip.data)
+    transcript = await transcriber.transcribe(Recording(data=clip.data))
     between = _CLOCK.monotonic()
     bare = await asyncio.to_thread(_transcribe_bare, model, clip.data)
     ended = _CLOCK.monotonic()

@@ -27,6 +27,7 @@ from pipeline.domain.messages import Author, InboundMessage
 from pipeline.llm.client import LlmRequest, TextDelta
 from voice.errors import VoiceError
 from voice.selftest import BUNDLED_TRANSCRIPT, bundled_clip
+from voice.transcriber import Recording
 from voice.wer import word_error_rate
 
 _MAX_WER = 0.2
@@ -154,7 +155,7 @@ async def _voice(settings: Settings, clock: Clock) -> Finding:
         return Finding(name="voice", good=True, words="the scripted fake is configured; nothing to test")
     started = clock.monotonic()
     try:
-        transcript = await transcriber.transcribe(bundled_clip())
+        transcript = await transcriber.transcribe(Recording(data=bundled_clip()))
     except VoiceError as error:
         return Finding(name="voice", good=False, words=str(error))
     finally:

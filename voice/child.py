@@ -1,4 +1,8 @@
-"""One worker process, seen from its parent: start, ask, kill. Not here: queue, deadlines, restarts.
+"""One child process, seen from its parent: start, ask, kill. Not here: queue, deadlines, restarts.
+
+A child is a program of this package that speaks frames (`voice.wire`) on its standard input and output. It
+says `ready` or `unavailable` once, then answers each request, which carries a `job`, with any number of
+frames and a last one that has `"final": true` in its header.
 
 Built on asyncio's subprocess protocol: answers arrive in callbacks, so no task has to read the
 pipes and a caller that is cancelled leaves nothing half read.
@@ -10,50 +14,59 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Self
 
 import voice
 from voice.errors import TranscriberUnavailable
-from voice.settings import VoiceSettings
 from voice.wire import BrokenFrame, Frame, FrameReader, error_from_wire
 
 OnLine = Callable[[str], None]
-OnProgress = Callable[[Mapping[str, Any]], None]
+OnFrame = Callable[[Frame], None]
 
-_DIED = "The voice recogniser stopped while it was listening. Please send the recording again."
+DIED = "The voice recogniser stopped while it was listening. Please send the recording again."
 _MAX_LINE_BYTES = 8192
-_FINAL_KINDS = frozenset({"transcript", "refused", "warm"})
 
 
-class WorkerChild(asyncio.SubprocessProtocol):
-    """A running worker. Takes one request at a time; `alive` turns False for good when it ends."""
+def command(module: str, *arguments: str) -> tuple[str, ...]:
+    """How the program `module` of this package is started, with its parent's process id as first option."""
+    # -P keeps the working directory off the import path: a file there must not replace a library.
+    interpreter = (sys.executable, "-P", "-X", "faulthandler", "-m", module)
+    return (*interpreter, "--parent-pid", str(os.getpid()), *arguments)
 
-    def __init__(self, on_line: OnLine) -> None:
+
+class Child(asyncio.SubprocessProtocol):
+    """A running program. Takes one request at a time; `alive` turns False for good when it ends."""
+
+    def __init__(self, on_line: OnLine, *, max_body_bytes: int = 0) -> None:
         loop = asyncio.get_running_loop()
         self.pid = 0
         self.alive = True
         self.ready: asyncio.Future[None] = loop.create_future()
-        """Done when the model is loaded; fails with TranscriberUnavailable."""
+        """Done when it can take requests; fails with TranscriberUnavailable."""
         self.ended: asyncio.Future[None] = loop.create_future()
         """Done when the process is gone and its pipes are closed."""
         self._on_line = on_line
-        self._frames = FrameReader(max_body_bytes=0)
+        self._frames = FrameReader(max_body_bytes=max_body_bytes)
         self._line = bytearray()
         self._transport: asyncio.SubprocessTransport | None = None
         self._jobs = 0
-        self._answer: asyncio.Future[Mapping[str, Any]] | None = None
-        self._on_progress: OnProgress = _ignore
+        self._answer: asyncio.Future[Frame] | None = None
+        self._on_frame: OnFrame = _ignore
 
     @classmethod
-    async def start(cls, settings: VoiceSettings, on_line: OnLine) -> WorkerChild:
-        """Start a worker; `on_line` gets each line it writes to stderr. Raises TranscriberUnavailable."""
+    async def start(cls, command: Sequence[str], on_line: OnLine, *, max_body_bytes: int = 0) -> Self:
+        """Start the program; `on_line` gets each line it writes to stderr, and a frame of its may have
+        `max_body_bytes` beside its header. Raises TranscriberUnavailable."""
         loop = asyncio.get_running_loop()
         try:
             _, child = await loop.subprocess_exec(
-                lambda: cls(on_line), *_command(settings), env=_environment(), start_new_session=True
+                lambda: cls(on_line, max_body_bytes=max_body_bytes),
+                *command,
+                env=_environment(),
+                start_new_session=True,
             )
         except OSError as error:
             raise TranscriberUnavailable(
@@ -61,27 +74,27 @@ class WorkerChild(asyncio.SubprocessProtocol):
             ) from error
         return child
 
-    async def ask(self, request: Frame, *, on_progress: OnProgress) -> Mapping[str, Any]:
-        """Send a request and wait for its final answer; `on_progress` gets the headers before it.
+    async def ask(self, request: Frame, *, on_frame: OnFrame | None = None) -> Frame:
+        """Send a request and wait for its final frame; `on_frame` gets the frames before it, at once.
 
         Raises AudioRefused, or TranscriberUnavailable when the process dies first.
         """
         if not self.alive or self._transport is None:
-            raise TranscriberUnavailable(_DIED)
+            raise TranscriberUnavailable(DIED)
         stdin = self._transport.get_pipe_transport(0)
         if not isinstance(stdin, asyncio.WriteTransport):
-            raise TranscriberUnavailable(_DIED)
+            raise TranscriberUnavailable(DIED)
         self._jobs += 1
         self._answer = asyncio.get_running_loop().create_future()
-        self._on_progress = on_progress
+        self._on_frame = on_frame or _ignore
         try:
             stdin.write(replace(request, header={**request.header, "job": self._jobs}).encode())
             answer = await self._answer
         finally:
             self._answer = None
-            self._on_progress = _ignore
-        if answer["kind"] == "refused":
-            raise error_from_wire(answer)
+            self._on_frame = _ignore
+        if answer.header.get("kind") == "refused":
+            raise error_from_wire(answer.header)
         return answer
 
     def kill(self) -> None:
@@ -104,7 +117,7 @@ class WorkerChild(asyncio.SubprocessProtocol):
             return
         try:
             for frame in self._frames.feed(data):
-                self._take(frame.header)
+                self._take(frame)
         except (BrokenFrame, KeyError, TypeError, ValueError) as error:
             self._on_line(f"the worker broke the protocol and is stopped: {error}")
             self.kill()
@@ -118,13 +131,14 @@ class WorkerChild(asyncio.SubprocessProtocol):
             self._transport.close()
         for future in (self.ready, self._answer):
             if future is not None and not future.done():
-                future.set_exception(TranscriberUnavailable(_DIED))
+                future.set_exception(TranscriberUnavailable(DIED))
                 future.exception()  # nobody may be waiting, which is no error
         self._flush_log()
         if not self.ended.done():
             self.ended.set_result(None)
 
-    def _take(self, header: Mapping[str, Any]) -> None:
+    def _take(self, frame: Frame) -> None:
+        header = frame.header
         kind = header.get("kind")
         if kind == "ready" and not self.ready.done():
             self.ready.set_result(None)
@@ -132,10 +146,10 @@ class WorkerChild(asyncio.SubprocessProtocol):
             self.ready.set_exception(error_from_wire(header))
             self.ready.exception()  # nobody may be waiting, which is no error
         elif header.get("job") == self._jobs and self._answer is not None and not self._answer.done():
-            if kind in _FINAL_KINDS:
-                self._answer.set_result(header)
+            if header.get("final") is True:
+                self._answer.set_result(frame)
             else:
-                self._on_progress(header)
+                self._on_frame(frame)
 
     def _take_log(self, data: bytes) -> None:
         self._line += data
@@ -152,25 +166,12 @@ class WorkerChild(asyncio.SubprocessProtocol):
         self._line.clear()
 
 
-def _ignore(header: Mapping[str, Any]) -> None:
-    """Progress that nobody asked for."""
-
-
-def _command(settings: VoiceSettings) -> tuple[str, ...]:
-    # -P keeps the working directory off the import path: a file there must not replace a library.
-    return (
-        sys.executable, "-P", "-X", "faulthandler", "-m", "voice.worker_process",
-        "--parent-pid", str(os.getpid()),
-        "--model-dir", str(settings.model_dir),
-        "--beam-size", str(settings.beam_size),
-        "--max-bytes", str(settings.max_bytes),
-        "--max-seconds", str(settings.max_seconds),
-        "--min-seconds", str(settings.min_seconds),
-    )  # fmt: skip
+def _ignore(frame: Frame) -> None:
+    """A frame that nobody asked for."""
 
 
 def _environment() -> dict[str, str]:
-    """All of the worker's environment: no secret of the gateway's reaches it."""
+    """All of the child's environment: no secret of the gateway's reaches it."""
     return {
         "HF_HUB_OFFLINE": "1",
         "OMP_NUM_THREADS": "1",

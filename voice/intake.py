@@ -7,7 +7,7 @@ from voice.errors import NothingHeard
 from voice.limits import check_size
 from voice.settings import VoiceSettings
 from voice.speech import SpeechChunk, Utterance
-from voice.transcriber import Transcriber
+from voice.transcriber import Recording, Transcriber
 
 
 class VoiceIntake:
@@ -24,7 +24,9 @@ class VoiceIntake:
         TranscriberBusy, each with words for the person who spoke.
         """
         check_size(len(data), max_bytes=self._settings.max_bytes)
-        transcript = await self._transcriber.transcribe(data, language=language or self._settings.language)
+        transcript = await self._transcriber.transcribe(
+            Recording(data=data, language=language or self._settings.language)
+        )
         heard = [(text, chunk) for chunk in transcript.chunks if (text := spoken_text(chunk))]
         if not heard:
             raise NothingHeard

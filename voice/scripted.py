@@ -13,6 +13,7 @@ from typing import Self
 
 from voice.errors import TranscriberUnavailable, VoiceError
 from voice.speech import SpeechChunk, Transcript
+from voice.transcriber import OnProgress, Recording
 
 ScriptedAnswer = str | Transcript | VoiceError
 
@@ -23,8 +24,17 @@ _SECONDS_PER_WORD = 0.4
 class ScriptedCall:
     """One recorded call."""
 
-    data: bytes
-    language: str | None
+    recording: Recording
+
+    @property
+    def data(self) -> bytes:
+        """The bytes that were to be heard."""
+        return self.recording.data
+
+    @property
+    def language(self) -> str | None:
+        """The language that was given as certain."""
+        return self.recording.language
 
 
 class ScriptedTranscriber:
@@ -57,12 +67,12 @@ class ScriptedTranscriber:
         transcriber._in_order = itertools.repeat(text)
         return transcriber
 
-    async def transcribe(self, data: bytes, *, language: str | None = None) -> Transcript:
-        self.calls.append(ScriptedCall(data=data, language=language))
+    async def transcribe(self, recording: Recording, *, on_progress: OnProgress | None = None) -> Transcript:
+        self.calls.append(ScriptedCall(recording=recording))
         if self._status == "closed":
             raise TranscriberUnavailable("The scripted transcriber is closed.")
         self._status = "ready"
-        answer = self._by_hash.get(hashlib.sha256(data).hexdigest())
+        answer = self._by_hash.get(hashlib.sha256(recording.data).hexdigest())
         if answer is None:
             answer = next(self._in_order, None)
         if answer is None:
@@ -71,7 +81,7 @@ class ScriptedTranscriber:
             raise answer
         if isinstance(answer, Transcript):
             return answer
-        return self._spoken(answer, language or self._language)
+        return self._spoken(answer, recording.language or self._language)
 
     async def warm_up(self) -> None:
         if self._status == "closed":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,18 +20,36 @@ class VoiceSettings:
     min_seconds: float = 0.3
     """Shorter recordings hold no words."""
     queue_limit: int = 16
-    """Recordings that may wait while one is being heard."""
+    """Recordings that may wait while others are being heard."""
+    queue_seconds: float = 600.0
+    """Seconds of speech that may wait altogether."""
     deadline_floor_s: float = 20.0
     """Each recording gets its own length in seconds of working time, and at least this."""
     language: str | None = None
     """A language code such as `en`; None lets the model detect it for each recording."""
     beam_size: int = 5
+    engine: Literal["fast", "plain"] = "fast"
+    """`fast` fits Whisper's window to the speech; `plain` is faster-whisper as it comes."""
+    workers: int = 0
+    """Recognising processes, one thread each; 0 chooses by the machine: two, or one on a single core."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    compute_type: str = "auto"
+    """Of CTranslate2; `auto` is int8 on a processor and float16 on a GPU."""
+    recycle_after: int = 500
+    """Recordings after which a process is replaced by a fresh one."""
 
     def __post_init__(self) -> None:
-        for name in ("max_bytes", "max_seconds", "deadline_floor_s", "beam_size"):
+        for name in (
+            "max_bytes",
+            "max_seconds",
+            "queue_seconds",
+            "deadline_floor_s",
+            "beam_size",
+            "recycle_after",
+        ):
             if getattr(self, name) <= 0:
                 raise ValueError(f"voice: {name} must be greater than zero")
-        for name in ("min_seconds", "queue_limit"):
+        for name in ("min_seconds", "queue_limit", "workers"):
             if getattr(self, name) < 0:
                 raise ValueError(f"voice: {name} must not be negative")
         if self.min_seconds >= self.max_seconds:

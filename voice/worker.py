@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
-from typing import Any
 
-from voice.child import OnLine, WorkerChild
+from voice.child import Child, OnLine, command
 from voice.errors import TranscriberBusy, TranscriberUnavailable, TranscriptionTimeout, VoiceError
 from voice.settings import VoiceSettings
 from voice.speech import Transcript
+from voice.transcriber import OnProgress, Recording
 from voice.wire import BrokenFrame, Frame, transcript_from_wire
 
 _START_DEADLINE_S = 60.0
@@ -37,8 +36,8 @@ class WhisperTranscriber:
         self._on_line = on_line or _log_line
         self._turn = asyncio.Lock()
         self._admitted = 0
-        self._child: WorkerChild | None = None
-        self._dying: set[WorkerChild] = set()
+        self._child: Child | None = None
+        self._dying: set[Child] = set()
         self._closed = False
         self._status = "not started"
 
@@ -47,7 +46,7 @@ class WhisperTranscriber:
         """The living worker's process id; None where there is none."""
         return self._child.pid if self._child is not None and self._child.alive else None
 
-    async def transcribe(self, data: bytes, *, language: str | None = None) -> Transcript:
+    async def transcribe(self, recording: Recording, *, on_progress: OnProgress | None = None) -> Transcript:
         if self._admitted > self._settings.queue_limit:
             raise TranscriberBusy
         self._admitted += 1
@@ -57,13 +56,16 @@ class WhisperTranscriber:
                 answer = await self._ask(
                     child,
                     Frame(
-                        header={"kind": "transcribe", "language": language or self._settings.language},
-                        body=data,
+                        header={
+                            "kind": "transcribe",
+                            "language": recording.language or self._settings.language,
+                        },
+                        body=recording.data,
                     ),
                     deadline_s=self._settings.deadline_floor_s,
                 )
                 try:
-                    return transcript_from_wire(answer)
+                    return transcript_from_wire(answer.header)
                 except BrokenFrame as error:
                     self._discard(child)
                     raise TranscriberUnavailable(_NONSENSE) from error
@@ -90,17 +92,17 @@ class WhisperTranscriber:
             return "not started"
         return self._status
 
-    async def _ready_child(self) -> WorkerChild:
+    async def _ready_child(self) -> Child:
         """The living worker with its model loaded. Raises TranscriberUnavailable."""
         self._refuse_when_closed()
         if self._child is not None and self._child.alive:
             return self._child
         self._discard(self._child)
         self._status = "loading"
-        child: WorkerChild | None = None
+        child: Child | None = None
         try:
             async with asyncio.timeout(_START_DEADLINE_S):
-                child = self._child = await WorkerChild.start(self._settings, self._on_line)
+                child = self._child = await Child.start(_command(self._settings), self._on_line)
                 self._refuse_when_closed()
                 await asyncio.shield(child.ready)
         except TimeoutError as error:
@@ -115,7 +117,7 @@ class WhisperTranscriber:
         self._status = "ready"
         return child
 
-    async def _ask(self, child: WorkerChild, request: Frame, *, deadline_s: float) -> Mapping[str, Any]:
+    async def _ask(self, child: Child, request: Frame, *, deadline_s: float) -> Frame:
         """One request. Its deadline grows to the recording's length once that is known.
 
         Recognition cannot be interrupted from outside, so giving up means killing the worker.
@@ -124,12 +126,13 @@ class WhisperTranscriber:
         try:
             async with asyncio.timeout(deadline_s) as deadline:
 
-                def extend(header: Mapping[str, Any]) -> None:
+                def extend(frame: Frame) -> None:
+                    header = frame.header
                     if header.get("kind") == "decoded" and not deadline.expired():
                         seconds = min(float(header["seconds"]), self._settings.max_seconds)
                         deadline.reschedule(started + max(deadline_s, seconds))
 
-                return await child.ask(request, on_progress=extend)
+                return await child.ask(request, on_frame=extend)
         except TimeoutError as error:
             self._discard(child)
             raise TranscriptionTimeout from error
@@ -141,11 +144,11 @@ class WhisperTranscriber:
         if self._closed:
             raise TranscriberUnavailable(_CLOSED)
 
-    def _failed(self, child: WorkerChild | None, status: str) -> None:
+    def _failed(self, child: Child | None, status: str) -> None:
         self._discard(child)
         self._status = status
 
-    def _discard(self, child: WorkerChild | None) -> None:
+    def _discard(self, child: Child | None) -> None:
         """Kill a worker, and remember it until it is gone."""
         if child is None:
             return
@@ -155,6 +158,17 @@ class WhisperTranscriber:
             self._dying.add(child)
             child.ended.add_done_callback(lambda _: self._dying.discard(child))
             child.kill()
+
+
+def _command(settings: VoiceSettings) -> tuple[str, ...]:
+    return command(
+        "voice.worker_process",
+        "--model-dir", str(settings.model_dir),
+        "--beam-size", str(settings.beam_size),
+        "--max-bytes", str(settings.max_bytes),
+        "--max-seconds", str(settings.max_seconds),
+        "--min-seconds", str(settings.min_seconds),
+    )  # fmt: skip
 
 
 def _log_line(line: str) -> None:

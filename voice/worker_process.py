@@ -51,7 +51,7 @@ def _serve(request: Frame, engine: WhisperEngine, options: argparse.Namespace, s
     job = request.header["job"]
     if request.header["kind"] == "warm_up":
         engine.warm_up()
-        send(Frame(header={"kind": "warm", "job": job}))
+        send(Frame(header={"kind": "warm", "job": job, "final": True}))
         return
     try:
         audio = decode(request.body, max_bytes=options.max_bytes, max_seconds=options.max_seconds)
@@ -63,9 +63,9 @@ def _serve(request: Frame, engine: WhisperEngine, options: argparse.Namespace, s
         else:
             transcript = engine.transcribe(audio, language=request.header["language"])
     except VoiceError as error:
-        send(Frame(header={"kind": "refused", "job": job, **error_to_wire(error)}))
+        send(Frame(header={"kind": "refused", "job": job, "final": True, **error_to_wire(error)}))
         return
-    send(Frame(header={"kind": "transcript", "job": job, **transcript_to_wire(transcript)}))
+    send(Frame(header={"kind": "transcript", "job": job, "final": True, **transcript_to_wire(transcript)}))
 
 
 def _take_over_pipes(max_body_bytes: int) -> tuple[queue.SimpleQueue[Frame], Send]:

@@ -30,6 +30,26 @@ class TurnStarted(_Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptPending(_Event):
+    """A voice note waits to be heard."""
+
+    type: ClassVar[str] = "transcript_pending"
+    ahead: int
+    """Recordings before it."""
+    eta_s: float
+    """Seconds until it is heard, estimated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptPartial(_Event):
+    """The words of a long voice note's beginning; the rest is still being heard."""
+
+    type: ClassVar[str] = "transcript_partial"
+    text: str
+    """All words so far. Later ones begin with the same words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptReady(_Event):
     """A voice note was understood; the user sees what was heard before the answer."""
 
@@ -208,6 +228,8 @@ class ErrorEvent(_Event):
 
 PipelineEvent = (
     TurnStarted
+    | TranscriptPending
+    | TranscriptPartial
     | TranscriptReady
     | NodeStarted
     | NodeCompleted

@@ -14,8 +14,8 @@ from pipeline.domain.ids import ThreadKey
 
 Mode = Literal["normal", "otr"]
 MediaKind = Literal["voice", "audio", "image", "video", "file"]
-CommandName = Literal["stop", "new", "help"]
-COMMAND_NAMES: tuple[CommandName, ...] = ("stop", "new", "help")
+CommandName = Literal["stop", "new", "help", "voice"]
+COMMAND_NAMES: tuple[CommandName, ...] = ("stop", "new", "help", "voice")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +46,16 @@ class MediaRef:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Speech:
+    """That words were spoken, and how well they were heard."""
+
+    language: str = ""
+    """A code such as `de`; empty where it is not known."""
+    confidence: float = 1.0
+    """0 to 1, from the recogniser; a hint, not a probability of being right."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InboundMessage:
     """One message from a person, by text, by voice note, or both."""
 
@@ -58,6 +68,8 @@ class InboundMessage:
     received_at: float
     """Unix seconds."""
     text: str = ""
+    speech: Speech | None = None
+    """The text was spoken live, and heard before it became a message."""
     voice: MediaRef | None = None
     attachments: tuple[MediaRef, ...] = ()
     reply_to: str | None = None
@@ -84,7 +96,7 @@ class InboundMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionCommand:
-    """/stop, /new or /help, typed or pressed."""
+    """/stop, /new, /help or /voice, typed or pressed."""
 
     message_id: str
     native_id: str
@@ -94,6 +106,8 @@ class SessionCommand:
     name: CommandName
     private: bool = True
     reply_handle: str = ""
+    quiet: bool = False
+    """It is not announced: a stop because its author began to speak."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

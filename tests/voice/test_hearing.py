@@ -12,6 +12,7 @@ from voice.errors import AudioRefused, NothingHeard
 from voice.intake import VoiceIntake
 from voice.selftest import BUNDLED_TRANSCRIPT, bundled_clip
 from voice.settings import VoiceSettings
+from voice.transcriber import Recording
 from voice.wer import word_error_rate
 from voice.worker import WhisperTranscriber
 
@@ -64,7 +65,9 @@ async def test_a_hostile_file_is_refused_through_the_worker_with_its_own_words(e
 async def test_speech_after_a_pause_keeps_its_place_in_time(transcriber: WhisperTranscriber) -> None:
     samples = samples_of(CLIPS["lv_0880"])
     five_seconds = bytes(2 * 16_000 * 5)
-    transcript = await transcriber.transcribe(wav(samples + five_seconds + samples), language="en")
+    transcript = await transcriber.transcribe(
+        Recording(data=wav(samples + five_seconds + samples), language="en")
+    )
     assert transcript.chunks[0].start_s < 1.0
     last = transcript.chunks[-1]
     assert 7.0 < last.start_s < 9.0

@@ -12,7 +12,7 @@ from tests.voice.clips import CLIPS
 from voice.errors import AudioRefused, TranscriberUnavailable
 from voice.scripted import ScriptedTranscriber
 from voice.settings import VoiceSettings
-from voice.transcriber import Transcriber
+from voice.transcriber import Recording, Transcriber
 from voice.worker import WhisperTranscriber
 
 SPOKEN = CLIPS["lj001-0002"]
@@ -47,16 +47,16 @@ async def test_it_hears_refuses_and_closes(transcriber: Transcriber) -> None:
     await transcriber.warm_up()
     assert transcriber.status() == "ready"
 
-    spoken = await transcriber.transcribe(SPOKEN.data, language="en")
+    spoken = await transcriber.transcribe(Recording(data=SPOKEN.data, language="en"))
     assert "modern" in " ".join(chunk.text for chunk in spoken.chunks)
     assert spoken.language == "en"
     assert all(chunk.start_s < chunk.end_s and 0 <= chunk.confidence <= 1 for chunk in spoken.chunks)
 
-    silent = await transcriber.transcribe(SILENT.data)
+    silent = await transcriber.transcribe(Recording(data=SILENT.data))
     assert (silent.chunks, silent.language) == ((), "")
 
     with pytest.raises(AudioRefused) as caught:
-        await transcriber.transcribe(NOT_AUDIO)
+        await transcriber.transcribe(Recording(data=NOT_AUDIO))
     assert caught.value.code == "unknown_format"
     assert transcriber.status() == "ready"
 
@@ -64,6 +64,6 @@ async def test_it_hears_refuses_and_closes(transcriber: Transcriber) -> None:
     await transcriber.close()
     assert transcriber.status() == "closed"
     with pytest.raises(TranscriberUnavailable):
-        await transcriber.transcribe(SPOKEN.data)
+        await transcriber.transcribe(Recording(data=SPOKEN.data))
     with pytest.raises(TranscriberUnavailable):
         await transcriber.warm_up()

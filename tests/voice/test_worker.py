@@ -20,6 +20,7 @@ from tests.voice.clips import CLIPS, amr_bomb
 from voice.errors import AudioRefused, TranscriberBusy, TranscriberUnavailable, TranscriptionTimeout
 from voice.settings import VoiceSettings
 from voice.speech import Transcript
+from voice.transcriber import Recording
 from voice.wer import word_error_rate
 from voice.worker import WhisperTranscriber
 
@@ -44,7 +45,7 @@ async def whisper(settings: VoiceSettings) -> AsyncIterator[WhisperTranscriber]:
 async def start_worker(transcriber: WhisperTranscriber) -> None:
     """The quickest job there is: a file that is refused."""
     with pytest.raises(AudioRefused):
-        await transcriber.transcribe(NOT_AUDIO)
+        await transcriber.transcribe(Recording(data=NOT_AUDIO))
 
 
 def pid_of(transcriber: WhisperTranscriber) -> int:
@@ -59,7 +60,7 @@ def error_rate(reference: str, transcript: Transcript) -> float:
 
 async def outcome(transcriber: WhisperTranscriber, data: bytes) -> Transcript | TranscriberUnavailable:
     try:
-        return await transcriber.transcribe(data)
+        return await transcriber.transcribe(Recording(data=data))
     except TranscriberUnavailable as error:
         return error
 
@@ -98,7 +99,7 @@ async def test_a_worker_killed_in_the_middle_of_a_job_fails_that_job_alone(
     assert "send the recording again" in str(error)
     assert not error.permanent
     assert whisper.status() == "not started"
-    assert error_rate(SHORT.transcript, await whisper.transcribe(SHORT.data)) < 0.2
+    assert error_rate(SHORT.transcript, await whisper.transcribe(Recording(data=SHORT.data))) < 0.2
     assert pid_of(whisper) != first
 
 
@@ -111,7 +112,7 @@ async def test_a_stuck_worker_is_killed_at_the_deadline_and_the_next_job_works(
         stuck = os.pidfd_open(pid_of(transcriber))
         os.kill(pid_of(transcriber), signal.SIGSTOP)
         with pytest.raises(TranscriptionTimeout, match="took too long") as caught:
-            await transcriber.transcribe(SHORT.data)
+            await transcriber.transcribe(Recording(data=SHORT.data))
         assert not caught.value.permanent
         assert transcriber.worker_pid is None
         assert ends(stuck)
@@ -124,7 +125,7 @@ async def test_a_long_recording_gets_its_own_length_as_its_deadline(settings: Vo
     brief = VoiceSettings(model_dir=settings.model_dir, deadline_floor_s=0.5, language="en")
     transcriber = WhisperTranscriber(brief)
     try:
-        transcript = await transcriber.transcribe(CLIPS["jfk"].data)
+        transcript = await transcriber.transcribe(Recording(data=CLIPS["jfk"].data))
     finally:
         await transcriber.close()
     assert transcript.audio_seconds == 11.0
@@ -138,20 +139,20 @@ async def test_a_cancelled_job_stops_working_and_its_answer_is_never_anothers(
     process = os.pidfd_open(first)
     os.kill(first, signal.SIGSTOP)
     async with asyncio.TaskGroup() as group:
-        unwanted = group.create_task(whisper.transcribe(SHORT.data))
+        unwanted = group.create_task(whisper.transcribe(Recording(data=SHORT.data)))
         await until_sent()
         unwanted.cancel()
     assert unwanted.cancelled()
     assert ends(process)
-    assert error_rate(OTHER.transcript, await whisper.transcribe(OTHER.data)) < 0.2
+    assert error_rate(OTHER.transcript, await whisper.transcribe(Recording(data=OTHER.data))) < 0.2
 
 
 async def test_a_job_cancelled_in_the_queue_leaves_the_running_one_alone(whisper: WhisperTranscriber) -> None:
     first = pid_of(whisper)
     os.kill(first, signal.SIGSTOP)
     async with asyncio.TaskGroup() as group:
-        running = group.create_task(whisper.transcribe(SHORT.data))
-        waiting = group.create_task(whisper.transcribe(OTHER.data))
+        running = group.create_task(whisper.transcribe(Recording(data=SHORT.data)))
+        waiting = group.create_task(whisper.transcribe(Recording(data=OTHER.data)))
         await until_sent()
         waiting.cancel()
         os.kill(first, signal.SIGCONT)
@@ -165,11 +166,11 @@ async def test_a_full_queue_refuses_at_once_and_those_who_wait_are_served_in_ord
 ) -> None:
     os.kill(pid_of(whisper), signal.SIGSTOP)
     async with asyncio.TaskGroup() as group:
-        running = group.create_task(whisper.transcribe(SHORT.data))
-        waiting = group.create_task(whisper.transcribe(OTHER.data))
+        running = group.create_task(whisper.transcribe(Recording(data=SHORT.data)))
+        waiting = group.create_task(whisper.transcribe(Recording(data=OTHER.data)))
         await until_sent()
         with pytest.raises(TranscriberBusy, match="Too many recordings"):
-            await whisper.transcribe(SHORT.data)
+            await whisper.transcribe(Recording(data=SHORT.data))
         os.kill(pid_of(whisper), signal.SIGCONT)
     assert error_rate(SHORT.transcript, running.result()) < 0.2
     assert error_rate(OTHER.transcript, waiting.result()) < 0.2
@@ -223,10 +224,10 @@ async def test_a_damaged_model_is_named_and_works_once_it_is_replaced(
     transcriber = WhisperTranscriber(VoiceSettings(model_dir=tmp_path, language="en", beam_size=1))
     try:
         with pytest.raises(TranscriberUnavailable, match="cannot be loaded"):
-            await transcriber.transcribe(SHORT.data)
+            await transcriber.transcribe(Recording(data=SHORT.data))
         model.unlink()
         model.symlink_to((settings.model_dir / "model.bin").resolve())
-        assert error_rate(SHORT.transcript, await transcriber.transcribe(SHORT.data)) < 0.2
+        assert error_rate(SHORT.transcript, await transcriber.transcribe(Recording(data=SHORT.data))) < 0.2
         assert transcriber.status() == "ready"
     finally:
         await transcriber.close()
@@ -245,7 +246,7 @@ async def test_the_worker_sees_no_secret_and_may_take_two_gigabytes(whisper: Whi
 
 
 async def test_hours_of_silence_are_heard_as_five_minutes_of_nothing(whisper: WhisperTranscriber) -> None:
-    transcript = await whisper.transcribe(amr_bomb(hours=6))
+    transcript = await whisper.transcribe(Recording(data=amr_bomb(hours=6)))
     assert transcript.truncated
     assert transcript.audio_seconds == 300.0
     assert transcript.chunks == ()
@@ -265,7 +266,7 @@ def test_the_worker_dies_with_a_killed_parent_even_when_it_is_busy(settings: Voi
             transcriber = WhisperTranscriber(VoiceSettings(model_dir=model_dir))
             await transcriber.warm_up()
             async with asyncio.TaskGroup() as group:
-                group.create_task(transcriber.transcribe(CLIPS["jfk"].data))
+                group.create_task(transcriber.transcribe(Recording(data=CLIPS["jfk"].data)))
                 for _ in range(5):
                     await asyncio.sleep(0)
                 print(transcriber.worker_pid, flush=True)

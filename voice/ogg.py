@@ -1,0 +1,1 @@
+"""Speech samples to a voice message as phones send them: OGG with Opus."""
