@@ -7,6 +7,9 @@ VoiceError
     ├── TranscriberUnavailable   the model is missing, or the worker could not start or died
     ├── TranscriptionTimeout     the deadline passed
     └── TranscriberBusy          the queue is full
+
+VoiceError also has SpeakerUnavailable, of the way back: an answer could not be read aloud. Its words are for
+the operator, because the answer itself has arrived in writing.
 """
 
 from __future__ import annotations
@@ -70,3 +73,10 @@ class TranscriberBusy(RecogniserError):
         message: str = "Too many recordings are waiting to be heard. Please send yours again in a minute.",
     ) -> None:
         super().__init__(message, code="transcriber_busy", permanent=False)
+
+
+class SpeakerUnavailable(VoiceError):
+    """Nothing can be said: no voice for it, no program to say it, or it took too long."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, code="speaker_unavailable", permanent=False)
