@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from voice.artefacts import spoken_text
 from voice.errors import NothingHeard
 from voice.limits import check_size
 from voice.settings import VoiceSettings
 from voice.speech import SpeechChunk, Utterance
-from voice.transcriber import Recording, Transcriber
+from voice.transcriber import OnProgress, Recording, Transcriber
 
 
 class VoiceIntake:
@@ -17,22 +19,22 @@ class VoiceIntake:
         self._transcriber = transcriber
         self._settings = settings
 
-    async def hear(self, data: bytes, *, language: str | None = None) -> Utterance:
-        """What is said in `data`, the bytes of an audio file; `language` is a hint such as `de`.
+    async def hear(self, recording: Recording, *, on_progress: OnProgress | None = None) -> Utterance:
+        """What is said in `recording`; a language that the settings fix counts for every one.
 
         Raises AudioRefused, NothingHeard, TranscriberUnavailable, TranscriptionTimeout or
         TranscriberBusy, each with words for the person who spoke.
         """
-        check_size(len(data), max_bytes=self._settings.max_bytes)
-        transcript = await self._transcriber.transcribe(
-            Recording(data=data, language=language or self._settings.language)
-        )
+        check_size(len(recording.data), max_bytes=self._settings.max_bytes)
+        known = replace(recording, language=recording.language or self._settings.language)
+        transcript = await self._transcriber.transcribe(known, on_progress=on_progress)
         heard = [(text, chunk) for chunk in transcript.chunks if (text := spoken_text(chunk))]
         if not heard:
             raise NothingHeard
         return Utterance(
             text=" ".join(text for text, _ in heard),
             language=transcript.language,
+            language_probability=transcript.language_probability,
             confidence=_mean_confidence([chunk for _, chunk in heard]),
             audio_seconds=transcript.audio_seconds,
             truncated=transcript.truncated,

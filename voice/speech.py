@@ -59,6 +59,8 @@ class Utterance:
 
     text: str
     language: str
+    language_probability: float
+    """0 to 1: how sure the recogniser is of the language."""
     confidence: float
     """0 to 1; a hint, not the probability of being right."""
     audio_seconds: float
