@@ -20,6 +20,7 @@ from pipeline.runtime.context import RunContext
 from tests.support.channel import MemoryChannel
 from tests.support.posting_channel import MemoryPosts
 from voice.scripted import ScriptedTranscriber
+from voice.transcriber import Transcriber
 
 THREAD = "console:local:c1"
 
@@ -32,7 +33,6 @@ class House:
     channel: MemoryChannel
     llm: ScriptedLlm
     store: Store
-    transcriber: ScriptedTranscriber
 
     async def records(self, *kinds: str, thread: str = THREAD) -> list[Record]:
         """The thread's log, optionally of some kinds only."""
@@ -47,7 +47,7 @@ async def open_house(
     llm: ScriptedLlm | None = None,
     channel: MemoryChannel | None = None,
     store: Store | None = None,
-    transcriber: ScriptedTranscriber | None = None,
+    transcriber: Transcriber | None = None,
     clock: Clock | None = None,
     graph: GraphSpec[RunContext] | None = None,
     crash_at: str | None = None,
@@ -64,13 +64,12 @@ async def open_house(
     llm = llm or ScriptedLlm.echo()
     channel = channel or MemoryChannel()
     store = store or SqliteStore(data / "parlour.sqlite3", synchronous="NORMAL")
-    transcriber = transcriber or ScriptedTranscriber()
     extras = Extras(
         channels=(lambda _timeline: channel, *([lambda _timeline: posts] if posts is not None else [])),
         rules={(posts.name, posts.account): rule or AccessRule.of(mode="open")} if posts is not None else {},
         clock=clock or SystemClock(),
         llm=llm,
-        transcriber=transcriber,
+        transcriber=transcriber or ScriptedTranscriber(),
         store=store,
         graph=graph,
         crash_at=crash_at,
@@ -79,6 +78,6 @@ async def open_house(
     gateway = build(settings, Secrets(()), extras)
     await gateway.start()
     try:
-        yield House(gateway=gateway, channel=channel, llm=llm, store=store, transcriber=transcriber)
+        yield House(gateway=gateway, channel=channel, llm=llm, store=store)
     finally:
         await gateway.stop(drain_s)

@@ -107,9 +107,9 @@ async def _rows(house: House) -> tuple[int, int, int, int]:
 
 
 async def test_strangers_cost_no_download_no_transcription_no_model_call_and_no_row(tmp_path: Path) -> None:
-    posts = CountingPosts()
+    posts, ears = CountingPosts(), ScriptedTranscriber()
     posts.media["note"] = b"x" * 10
-    async with open_house(tmp_path, posts=posts, rule=PAIRING) as house:
+    async with open_house(tmp_path, posts=posts, rule=PAIRING, transcriber=ears) as house:
         brought = 0
         for place, private in (("eve", True), ("r1", False), ("r2", False)):
             for author in ("eve", "mallory"):
@@ -122,7 +122,7 @@ async def test_strangers_cost_no_download_no_transcription_no_model_call_and_no_
         assert brought == 60
         assert await _rows(house) == (0, 0, 0, 0)
         assert (posts.downloads, house.llm.requests) == (0, [])
-        assert house.transcriber.calls == []
+        assert ears.calls == []
         # The same door lets in whoever is on the list.
         accepted = await posts.receive("hi", native_id="n1", author="ann")
         assert accepted.status == "accepted"
