@@ -16,8 +16,10 @@ from adapters.channel import (
     ChannelCapabilities,
     ChannelHealth,
     Failure,
+    LiveSpeech,
     OnInbound,
     OutboundReply,
+    ReadAloud,
     Receipt,
     Timeline,
 )
@@ -79,6 +81,12 @@ class WebAdapter:
             attempts=AttemptLimit(clock),
             clock=clock,
         )
+
+    def attach(self, live: LiveSpeech | None, read_aloud: ReadAloud | None) -> None:
+        """Give the page ears and a voice, before `run`; None leaves that one out. Both need the gateway's
+        inbox, which is made after the adapters."""
+        self._shared.live = live
+        self._shared.read_aloud = read_aloud
 
     @property
     def name(self) -> str:

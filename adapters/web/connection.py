@@ -37,16 +37,17 @@ class Connection:
             async with asyncio.TaskGroup() as group:
                 writer = group.create_task(self._write(hello))
                 group.create_task(self._close_when_ended(writer))
+                intake = Intake(self._shared, self._session, group)
                 try:
-                    await self._read()
+                    await self._read(intake)
                 finally:
+                    intake.hang_up()
                     self._session.end(None)
         finally:
             self._session.queue.close()
             self._shared.hub.leave(self._session)
 
-    async def _read(self) -> None:
-        intake = Intake(self._shared, self._session)
+    async def _read(self, intake: Intake) -> None:
         while True:
             message = await self._socket.receive()
             if message.type is WSMsgType.TEXT:
@@ -62,6 +63,10 @@ class Connection:
                 return
             async for frame in self._session.queue:
                 await self._socket.send_str(frame.text)
+                if frame.binary:
+                    await self._socket.send_bytes(frame.binary)
+                if frame.sent is not None:
+                    frame.sent.set()
         except ConnectionError:
             self._session.end(None)
 
@@ -83,7 +88,12 @@ class Connection:
                 return False
         await self._socket.send_str(
             outgoing.welcome_frame(
-                chat=chat, bot=settings.bot_name, limits=self._shared.limits, voice=settings.voice_enabled
+                chat=chat,
+                bot=settings.bot_name,
+                limits=self._shared.limits,
+                voice=settings.voice_enabled,
+                live=self._shared.live is not None,
+                speech=self._shared.read_aloud is not None,
             )
         )
         for entry in entries:

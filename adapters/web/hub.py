@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from adapters.streaming import LiveAnswer, LiveAnswers, LossyEventQueue
 from adapters.web import outgoing
 from adapters.web.inbound import thread_of
+from adapters.web.protocol import Problem
 from adapters.web.rendered import RenderedAnswers
 from pipeline.domain.events import ApprovalRequired, ErrorEvent, LlmToken, PipelineEvent, ResponseComplete
 from pipeline.domain.ids import ThreadKey
@@ -32,6 +33,10 @@ class Outgoing:
     """The line of the conversation that the frame shows: (message_id, role)."""
     entry_id: int = 0
     is_entry: bool = False
+    binary: bytes = b""
+    """Follows the text at once, as a binary frame."""
+    sent: asyncio.Event | None = None
+    """Set when the transport has taken the frame."""
 
 
 class Session:
@@ -55,6 +60,11 @@ class Session:
             return
         if not self.queue.put(frame, droppable=frame.droppable) and self.queue.too_slow:
             self.end(1013)
+
+    def tell(self, problem: Problem, client_id: str | None) -> None:
+        """Queue a problem, addressed to the frame that it is about."""
+        addressed = Problem(code=problem.code, message=problem.message, client_id=client_id)
+        self.deliver(Outgoing(text=outgoing.problem_frame(addressed)))
 
     def end(self, code: int | None) -> None:
         """Ask for the socket to be closed; the first call decides."""

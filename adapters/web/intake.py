@@ -1,17 +1,33 @@
 """What one authenticated client sends: frames in, acceptances and problems out. It reads no socket.
 
-Whatever a client sends ends in exactly one answer (or, for a `voice` frame, waits for its audio).
+Whatever a client sends ends in exactly one answer. A `voice` frame waits for its audio first, `live_start`
+and `speak` are answered when they are ready (microphone.py, reading.py), and the sound of an open
+microphone is answered by what is heard in it.
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import assert_never
 
 from adapters.channel import Acceptance
 from adapters.web import outgoing
 from adapters.web.hub import Outgoing, Session
 from adapters.web.inbound import to_inbound, voice_to_inbound
-from adapters.web.protocol import ClientFrame, Hello, Ping, Problem, VoiceAnnouncement, parse_frame
+from adapters.web.microphone import Microphone
+from adapters.web.protocol import (
+    ClientFrame,
+    Hello,
+    LiveFinish,
+    LiveStart,
+    LiveStop,
+    Ping,
+    Problem,
+    Speak,
+    VoiceAnnouncement,
+    parse_frame,
+)
+from adapters.web.reading import Reading
 from adapters.web.shared import UNAVAILABLE, Shared, problem_of
 from pipeline.domain.errors import StorageError
 from pipeline.domain.messages import Inbound
@@ -26,13 +42,20 @@ def parse_text(shared: Shared, raw: str) -> ClientFrame | Problem:
 
 
 class Intake:
-    """One session's incoming side."""
+    """One session's incoming side. What takes longer than a frame runs in `group`, until `hang_up`."""
 
-    def __init__(self, shared: Shared, session: Session) -> None:
+    def __init__(self, shared: Shared, session: Session, group: asyncio.TaskGroup) -> None:
         self._shared = shared
         self._session = session
+        self._microphone = Microphone(shared, session, group)
+        self._reading = Reading(shared, session, group)
         self._announced: VoiceAnnouncement | None = None
         self._swallow_binary = False
+
+    def hang_up(self) -> None:
+        """The client is gone: the microphone closes, and nothing is read aloud any more."""
+        self._microphone.hang_up()
+        self._reading.hang_up()
 
     async def take_text(self, raw: str) -> None:
         """Handle one text frame."""
@@ -40,35 +63,45 @@ class Intake:
         if self._announced is not None:
             announced, self._announced = self._announced, None
             words = f"size: {announced.size} bytes of audio were announced, a text frame came instead"
-            self._tell(Problem(code="voice_size_mismatch", message=words), announced.client_id)
+            self._session.tell(Problem(code="voice_size_mismatch", message=words), announced.client_id)
         frame = parse_text(self._shared, raw)
         match frame:
             case Problem():
                 self._swallow_binary = frame.swallow_binary
-                self._tell(frame, frame.client_id)
+                self._session.tell(frame, frame.client_id)
             case Hello():
-                self._tell(Problem(code="hello_twice", message="hello was already accepted"), None)
+                self._session.tell(Problem(code="hello_twice", message="hello was already accepted"), None)
             case Ping():
                 self._session.deliver(Outgoing(text=outgoing.pong_frame()))
             case VoiceAnnouncement():
                 self._take_announcement(frame)
+            case LiveStart():
+                self._microphone.start(frame)
+            case LiveFinish():
+                self._microphone.finish()
+            case LiveStop():
+                self._microphone.stop()
+            case Speak():
+                self._reading.start(frame)
             case _:
                 now = self._shared.clock.now()
                 item = to_inbound(self._session.chat, frame, received_at=now)
                 await self._submit(frame.client_id, item)
 
     async def take_binary(self, content: bytes) -> None:
-        """Handle one binary frame: the audio that was announced, or a mistake."""
+        """Handle one binary frame: the audio that was announced, the open microphone's, or a mistake."""
         announced, self._announced = self._announced, None
         if self._swallow_binary:
             # The audio of a refused announcement; the refusal was already told.
             self._swallow_binary = False
+        elif announced is None and self._microphone.takes_sound:
+            self._microphone.feed(content)
         elif announced is None:
             words = "a binary frame must follow a voice frame at once; it was discarded"
-            self._tell(Problem(code="unexpected_binary", message=words), None)
+            self._session.tell(Problem(code="unexpected_binary", message=words), None)
         elif len(content) != announced.size:
             words = f"size: {announced.size} bytes of audio were announced, {len(content)} came"
-            self._tell(Problem(code="voice_size_mismatch", message=words), announced.client_id)
+            self._session.tell(Problem(code="voice_size_mismatch", message=words), announced.client_id)
         else:
             await self._submit_voice(announced, content)
 
@@ -77,13 +110,15 @@ class Intake:
             self._announced = frame
             return
         self._swallow_binary = True
-        self._tell(Problem(code="voice_disabled", message="voice notes are switched off"), frame.client_id)
+        self._session.tell(
+            Problem(code="voice_disabled", message="voice notes are switched off"), frame.client_id
+        )
 
     async def _submit_voice(self, announced: VoiceAnnouncement, content: bytes) -> None:
         try:
             ref = await self._shared.media.store(content, mime=announced.mime)
         except StorageError as error:
-            self._tell(problem_of("storing a voice note", error), announced.client_id)
+            self._session.tell(problem_of("storing a voice note", error), announced.client_id)
             return
         now = self._shared.clock.now()
         item = voice_to_inbound(self._session.chat, announced.client_id, ref, received_at=now)
@@ -99,12 +134,12 @@ class Intake:
     async def _submit(self, client_id: str, item: Inbound) -> Acceptance | None:
         on_inbound = self._shared.on_inbound
         if on_inbound is None:
-            self._tell(UNAVAILABLE, client_id)
+            self._session.tell(UNAVAILABLE, client_id)
             return None
         try:
             acceptance = await on_inbound(item)
         except Exception as error:  # noqa: BLE001 - one bad message must not take the connection down
-            self._tell(problem_of("taking in a message", error), client_id)
+            self._session.tell(problem_of("taking in a message", error), client_id)
             return None
         match acceptance.status:
             case "accepted" | "duplicate":
@@ -116,11 +151,7 @@ class Intake:
                 self._session.deliver(Outgoing(text=frame))
             case "refused":
                 words = acceptance.reason or "the gateway does not take this message"
-                self._tell(Problem(code="refused", message=words), client_id)
+                self._session.tell(Problem(code="refused", message=words), client_id)
             case _ as unknown:
                 assert_never(unknown)
         return acceptance
-
-    def _tell(self, problem: Problem, client_id: str | None) -> None:
-        addressed = Problem(code=problem.code, message=problem.message, client_id=client_id)
-        self._session.deliver(Outgoing(text=outgoing.problem_frame(addressed)))

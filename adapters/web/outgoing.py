@@ -12,13 +12,15 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from adapters.channel import VoiceClip
 from adapters.web.protocol import PROTOCOL_VERSION, Limits, Problem
 from adapters.web.rendered import RenderedAnswers
 from pipeline.domain.events import PipelineEvent, ResponseComplete, event_to_wire
+from pipeline.domain.live import LiveEvent, live_event_to_wire
 from pipeline.domain.timeline import TimelineEntry
 
 
-def welcome_frame(*, chat: str, bot: str, limits: Limits, voice: bool) -> str:
+def welcome_frame(*, chat: str, bot: str, limits: Limits, voice: bool, live: bool, speech: bool) -> str:
     """The answer to an accepted `hello`."""
     return _text(
         {
@@ -32,6 +34,8 @@ def welcome_frame(*, chat: str, bot: str, limits: Limits, voice: bool) -> str:
                 "voice_seconds": limits.voice_seconds,
             },
             "voice": voice,
+            "live": live,
+            "speech": speech,
         }
     )
 
@@ -76,6 +80,36 @@ def event_frame(event: PipelineEvent, answers: RenderedAnswers) -> str:
     if isinstance(event, ResponseComplete):
         wire["html"] = answers.html_of(event.content)
     return _text({"type": "event", "event": wire})
+
+
+def live_ready_frame(client_id: str) -> str:
+    """The gateway listens."""
+    return _text({"type": "live_ready", "client_id": client_id})
+
+
+def live_frame(event: LiveEvent) -> str:
+    """What is heard while somebody speaks."""
+    wire = {name: _finite(value) for name, value in live_event_to_wire(event).items()}
+    return _text({"type": "live", "event": wire})
+
+
+def live_ended_frame(reason: str, message: str) -> str:
+    """The gateway does not listen any more; `message` says why, in words, where nobody asked for it."""
+    return _text({"type": "live_ended", "reason": reason, "message": message})
+
+
+def speech_frame(*, client_id: str, entry_id: int, clip: VoiceClip) -> str:
+    """The header of an answer read aloud; its sound is the binary frame that follows at once."""
+    return _text(
+        {
+            "type": "speech",
+            "client_id": client_id,
+            "entry_id": entry_id,
+            "mime": clip.mime,
+            "seconds": _finite(clip.seconds),
+            "size": len(clip.data),
+        }
+    )
 
 
 def problem_frame(problem: Problem) -> str:

@@ -31,6 +31,9 @@ _MAX_MIME_CHARS = 100
 _MAX_INTERACTION_CHARS = 200
 _MAX_ENTRY_ID = 2**53 - 1
 
+PCM_FRAME_BYTES: Final = 32_000
+"""The largest binary frame of a live session: one second of 16 kHz mono s16le."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
@@ -69,7 +72,7 @@ class VoiceAnnouncement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A pressed button: stop, new or help."""
+    """A pressed button: stop, new, help or voice."""
 
     client_id: str
     name: CommandName
@@ -89,7 +92,45 @@ class Ping:
     """A client's own sign of life."""
 
 
-ClientFrame = Hello | TextMessage | VoiceAnnouncement | Command | Approval | Ping
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveStart:
+    """The microphone is open: from now on binary frames are its sound."""
+
+    client_id: str
+    hands_free: bool
+    """Pauses end an utterance; otherwise only `live_finish` does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveFinish:
+    """The button was released: what was said is a message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveStop:
+    """The microphone is closed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speak:
+    """A finished answer is to be read aloud."""
+
+    client_id: str
+    entry_id: int
+
+
+ClientFrame = (
+    Hello
+    | TextMessage
+    | VoiceAnnouncement
+    | Command
+    | Approval
+    | Ping
+    | LiveStart
+    | LiveFinish
+    | LiveStop
+    | Speak
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +189,20 @@ def _parse_kind(kind: str, fields: Mapping[str, Any], limits: Limits) -> ClientF
             return Ping()
         case "hello":
             return _hello(fields)
+        case _:
+            return _parse_spoken(kind, fields)
+
+
+def _parse_spoken(kind: str, fields: Mapping[str, Any]) -> ClientFrame:
+    match kind:
+        case "live_start":
+            return LiveStart(client_id=_client_id(fields), hands_free=_boolean(fields, "hands_free"))
+        case "live_finish":
+            return LiveFinish()
+        case "live_stop":
+            return LiveStop()
+        case "speak":
+            return Speak(client_id=_client_id(fields), entry_id=_integer(fields, "entry_id", least=1))
         case _:
             raise _Refused("unknown_type", "type: this server does not know a frame of this type")
 
@@ -229,6 +284,15 @@ def _integer(fields: Mapping[str, Any], name: str, *, least: int) -> int:
         raise _Refused("bad_frame", f"{name}: expected a whole number")
     if not least <= value <= _MAX_ENTRY_ID:
         raise _Refused("bad_frame", f"{name}: expected a number of at least {least} and below 2^53")
+    return value
+
+
+def _boolean(fields: Mapping[str, Any], name: str) -> bool:
+    if name not in fields:
+        raise _Refused("bad_frame", f"{name}: the field is missing")
+    value = fields[name]
+    if not isinstance(value, bool):
+        raise _Refused("bad_frame", f"{name}: expected true or false")
     return value
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from aiohttp import web
 
-from adapters.channel import OnInbound, Timeline
+from adapters.channel import LiveSpeech, OnInbound, ReadAloud, Timeline
 from adapters.web.hub import Hub
 from adapters.web.media import MediaInbox
 from adapters.web.protocol import Limits, Problem
@@ -47,6 +47,10 @@ class Shared:
     clock: Clock
     on_inbound: OnInbound | None = None
     """None while the gateway is not receiving."""
+    live: LiveSpeech | None = None
+    """None where nobody listens to people while they speak."""
+    read_aloud: ReadAloud | None = None
+    """None where answers are not read aloud."""
 
 
 async def close_socket(socket: web.WebSocketResponse, request: web.Request, code: int) -> None:

@@ -1,0 +1,221 @@
+"""One session's open microphone: its sound goes to the gateway's ears, what is heard comes back as frames.
+
+It hears nothing itself; that is the `LiveSpeech` port's. Opening and closing take a while and run beside the
+reading of frames, so a client is never kept waiting for either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, Literal
+
+from adapters.channel import LiveSpeech, LiveStream
+from adapters.web import outgoing
+from adapters.web.hub import Outgoing, Session
+from adapters.web.inbound import OWNER, thread_of
+from adapters.web.protocol import PCM_FRAME_BYTES, LiveStart, Problem
+from adapters.web.shared import Shared, problem_of
+from pipeline.domain.errors import MediaUnavailable
+from pipeline.domain.live import LiveEvent, SpeechPartial
+
+EndReason = Literal["stopped", "too_fast", "failed"]
+
+BYTES_PER_S: Final = 64_000
+"""Twice what a microphone gives: a page that was held up may catch up."""
+BACKLOG_BYTES: Final = 5 * BYTES_PER_S
+_ENDING_S = 30.0
+"""The last words of a closing microphone are still understood for so long."""
+_WORDS: Final[dict[EndReason, str]] = {
+    "stopped": "",
+    "too_fast": "sound came faster than anybody can speak, so the microphone was closed; open it again",
+    "failed": "listening broke off; the gateway's log says where. Open the microphone again",
+}
+
+
+class Microphone:
+    """At most one open microphone. No method waits."""
+
+    def __init__(self, shared: Shared, session: Session, group: asyncio.TaskGroup) -> None:
+        self._shared = shared
+        self._session = session
+        self._group = group
+        self._listening: _Listening | None = None
+        self._cut_off = False
+        """The last session ended unasked: sound may still be on its way."""
+
+    @property
+    def takes_sound(self) -> bool:
+        """Whether a binary frame is a microphone's sound."""
+        return self._listening is not None or self._cut_off
+
+    def start(self, frame: LiveStart) -> None:
+        """Open the microphone; `live_ready` or a problem follows."""
+        if self._shared.live is None:
+            words = "live speech is switched off; send a voice note or type"
+            self._session.tell(Problem(code="live_disabled", message=words), frame.client_id)
+        elif self._listening is not None:
+            words = "this window listens already; close its microphone first"
+            self._session.tell(Problem(code="busy", message=words), frame.client_id)
+        else:
+            self._cut_off = False
+            now = self._shared.clock.monotonic
+            self._listening = _Listening(self._session, frame, allowance=_Allowance(now))
+            self._group.create_task(self._listen(self._shared.live, self._listening))
+
+    def feed(self, content: bytes) -> None:
+        """The next of the microphone's sound; a bad frame is left out and told."""
+        listening = self._listening
+        if listening is None or listening.ending is not None:
+            return
+        if not content or len(content) % 2 or len(content) > PCM_FRAME_BYTES:
+            words = (
+                f"binary: {len(content)} bytes are no sound; expected 16 kHz mono s16le, "
+                f"an even number of bytes up to {PCM_FRAME_BYTES}"
+            )
+            self._session.tell(Problem(code="bad_audio", message=words), None)
+            return
+        listening.feed(content)
+
+    def finish(self) -> None:
+        """What was said is a message."""
+        if self._listening is None:
+            self._not_listening()
+        else:
+            self._listening.ask_to_finish()
+
+    def stop(self) -> None:
+        """Close the microphone; `live_ended` follows when the last words are understood."""
+        if self._listening is None:
+            self._not_listening()
+        else:
+            self._listening.end("stopped")
+
+    def hang_up(self) -> None:
+        """Close the microphone of a client that is gone."""
+        if self._listening is not None:
+            self._listening.end("stopped")
+
+    def _not_listening(self) -> None:
+        self._session.tell(Problem(code="not_listening", message="no microphone is open here"), None)
+
+    async def _listen(self, live: LiveSpeech, listening: _Listening) -> None:
+        try:
+            reason = await listening.run(live)
+        except MediaUnavailable as error:
+            self._session.tell(Problem(code="live_unavailable", message=str(error)), listening.client_id)
+            reason = None
+        self._cut_off = reason != "stopped"
+        self._listening = None
+        if reason is not None:
+            self._session.deliver(Outgoing(text=outgoing.live_ended_frame(reason, _WORDS[reason])))
+
+
+class _Allowance:
+    """How many bytes may come: BYTES_PER_S all the time, BACKLOG_BYTES at once."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._left = float(BACKLOG_BYTES)
+        self._at = now()
+
+    def take(self, count: int) -> bool:
+        """Whether `count` bytes more are within the limit."""
+        now = self._now()
+        self._left = min(BACKLOG_BYTES, self._left + (now - self._at) * BYTES_PER_S) - count
+        self._at = now
+        return self._left >= 0
+
+
+class _Listening:
+    """One live session from its `live_start` to its end."""
+
+    def __init__(self, session: Session, frame: LiveStart, *, allowance: _Allowance) -> None:
+        self.client_id = frame.client_id
+        self.ending: EndReason | None = None
+        self._hands_free = frame.hands_free
+        self._session = session
+        self._allowance = allowance
+        self._stream: LiveStream | None = None
+        self._early: list[bytes] = []
+        """Sound that came while the stream was being opened; the allowance bounds it."""
+        self._finishing = False
+        self._begun = False
+        """The task has begun, and `_limit` counts."""
+        self._asked = asyncio.Event()
+        self._limit = asyncio.timeout(None)
+
+    async def run(self, live: LiveSpeech) -> EndReason:
+        """Open, listen, close; why it ended. Raises MediaUnavailable where nobody can listen."""
+        try:
+            async with self._limit:
+                self._bound_the_end()
+                stream = await live.open(
+                    thread_of(self._session.chat),
+                    OWNER,
+                    on_event=self._show,
+                    hands_free=self._hands_free,
+                )
+                await self._serve(stream)
+        except MediaUnavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 - a deaf gateway must not take the connection down
+            problem_of("listening", error)
+            self.ending = "failed"
+        return self.ending or "failed"
+
+    def feed(self, content: bytes) -> None:
+        """More sound, which is too much when it comes faster than the allowance."""
+        if not self._allowance.take(len(content)):
+            self.end("too_fast")
+        elif self._stream is None:
+            self._early.append(content)
+        else:
+            self._give(self._stream, content)
+
+    def ask_to_finish(self) -> None:
+        """What was said so far is a message."""
+        self._finishing = True
+        self._asked.set()
+
+    def end(self, reason: EndReason) -> None:
+        """Close the stream; the first reason counts."""
+        if self.ending is None:
+            self.ending = reason
+            if self._begun:
+                self._bound_the_end()
+        self._asked.set()
+
+    def _bound_the_end(self) -> None:
+        # A stream that does not come or go must not hold up the connection's end for ever.
+        self._begun = True
+        if self.ending is not None:
+            self._limit.reschedule(asyncio.get_running_loop().time() + _ENDING_S)
+
+    async def _serve(self, stream: LiveStream) -> None:
+        try:
+            for content in self._early:
+                self._give(stream, content)
+            self._early.clear()
+            self._stream = stream
+            self._session.deliver(Outgoing(text=outgoing.live_ready_frame(self.client_id)))
+            while self.ending is None or self._finishing:
+                await self._asked.wait()
+                self._asked.clear()
+                if self._finishing:
+                    self._finishing = False
+                    await stream.finish()
+        finally:
+            async with asyncio.timeout(_ENDING_S):
+                await stream.close()
+
+    def _give(self, stream: LiveStream, content: bytes) -> None:
+        try:
+            stream.feed(content)
+        except Exception as error:  # noqa: BLE001 - a stream that cannot take sound ends alone
+            problem_of("hearing a piece of sound", error)
+            self.end("failed")
+
+    def _show(self, event: LiveEvent) -> None:
+        frame = Outgoing(text=outgoing.live_frame(event), droppable=isinstance(event, SpeechPartial))
+        self._session.deliver(frame)
