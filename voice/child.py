@@ -175,6 +175,8 @@ def _environment() -> dict[str, str]:
     return {
         "HF_HUB_OFFLINE": "1",
         "OMP_NUM_THREADS": "1",
+        # onnxruntime otherwise opens a database in the cache folder and reports to its maker.
+        "ORT_DISABLE_TELEMETRY": "1",
         "MALLOC_ARENA_MAX": "2",
         "PYTHONUTF8": "1",
         "PYTHONPATH": str(Path(voice.__file__).parent.parent),

@@ -1,7 +1,7 @@
 """What can go wrong between audio bytes and words. `str(error)` is written for the person who spoke.
 
 VoiceError
-├── AudioRefused            this file will never be heard: too_large, unknown_format, no_audio, damaged
+├── AudioRefused            this file will never be heard: too_large, too_long, unknown_format, no_audio, damaged
 ├── NothingHeard            the file is sound, but holds no speech that could be understood
 └── RecogniserError         the recogniser failed, not the file; trying again may help
     ├── TranscriberUnavailable   the model is missing, or the worker could not start or died
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-AudioRefusal = Literal["too_large", "unknown_format", "no_audio", "damaged"]
+AudioRefusal = Literal["too_large", "too_long", "unknown_format", "no_audio", "damaged"]
 
 
 class VoiceError(Exception):

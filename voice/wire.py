@@ -20,6 +20,7 @@ MAX_HEADER_BYTES = 4 * 1024 * 1024
 
 _REFUSALS: Mapping[str, AudioRefusal] = {
     "too_large": "too_large",
+    "too_long": "too_long",
     "unknown_format": "unknown_format",
     "no_audio": "no_audio",
     "damaged": "damaged",

@@ -1,0 +1,226 @@
+"""The decoder as the gateway sees it: files in, pieces of speech out. The work is done in child processes.
+
+Not here: decoding, the search for speech and the cutting (`voice.decoder_process`), the recognition.
+A child that is too slow, dies, or has met a damaged file is replaced by a fresh one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Literal
+
+from voice.child import Child, OnLine, command
+from voice.errors import AudioRefused, TranscriberUnavailable, TranscriptionTimeout
+from voice.limits import check_size
+from voice.pieces import Decoded, Piece
+from voice.settings import VoiceSettings
+from voice.wire import BrokenFrame, Frame
+
+_CHILDREN = 2
+"""One hostile file may keep a child busy until its deadline; the other goes on serving."""
+_FILE_DEADLINE_S = 10.0
+_START_DEADLINE_S = 60.0
+_ATTEMPTS = 2
+_MAX_PIECE_BYTES = 1024 * 1024
+_CONTAINERS = frozenset({"ogg", "webm", "mp4", "mp3", "wav", "flac", "amr", "aac", "pcm"})
+
+_CLOSED = "The voice recogniser is shutting down. Please send the recording again later."
+_NOT_STARTING = "The voice recogniser did not start in time. Please try again later."
+_NONSENSE = "The voice recogniser failed on that recording. Please send it again."
+_DAMAGED = "I could not read that recording: the file is damaged. Please record it again."
+_TOO_SLOW = "Reading that recording took too long. Please send it again, or a shorter one."
+
+OnPiece = Callable[[Piece], None]
+
+_log = logging.getLogger(__name__)
+
+
+class Decoder:
+    """Decodes recordings, each in one of a few children. Belongs to the event loop it is first used on.
+
+    `on_line` gets what the children write to stderr.
+    """
+
+    def __init__(self, settings: VoiceSettings, *, on_line: OnLine | None = None) -> None:
+        self._settings = settings
+        self._on_line = on_line or _log_line
+        self._turns = asyncio.Semaphore(_CHILDREN)
+        self._idle: list[Child] = []
+        self._busy: set[Child] = set()
+        self._dying: set[Child] = set()
+        self._files: dict[Child, int] = {}
+        self._closed = False
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The process ids of the living children."""
+        return tuple(child.pid for child in (*self._idle, *self._busy) if child.alive)
+
+    async def decode(
+        self, data: bytes, *, form: Literal["file", "pcm"] = "file", on_piece: OnPiece
+    ) -> Decoded:
+        """Decode a file, or bare samples (`pcm`: 16 kHz, mono, 16 bit little endian), in one of the children.
+
+        `on_piece` gets the pieces of speech in order, each as soon as it is certain; silence has none.
+        Raises AudioRefused (also for a file that brings the decoder down twice), TranscriberUnavailable
+        when no child can be started, TranscriptionTimeout. Cancelling the call kills the child at work.
+        """
+        check_size(len(data), max_bytes=self._settings.max_bytes)
+        request = Frame(header={"kind": "decode", "form": form}, body=data)
+        pieces = _Pieces(on_piece)
+        async with self._turns:
+            for _ in range(_ATTEMPTS):
+                child = await self._ready_child()
+                try:
+                    answer = await self._ask(child, request, pieces)
+                except TranscriberUnavailable:
+                    self._refuse_when_closed()
+                    continue  # it died: once may be chance
+                return self._decoded(answer, pieces)
+        raise AudioRefused("damaged", _DAMAGED)
+
+    async def warm_up(self) -> None:
+        """Start a child. Raises TranscriberUnavailable."""
+        async with self._turns:
+            self._release(await self._ready_child())
+
+    async def close(self) -> None:
+        """Kill every child and wait until they are gone."""
+        self._closed = True
+        for child in (*self._idle, *self._busy):
+            self._discard(child)
+        while self._dying:
+            await next(iter(self._dying)).ended
+
+    async def _ready_child(self) -> Child:
+        """A child that is warm and now busy. Raises TranscriberUnavailable."""
+        self._refuse_when_closed()
+        while self._idle:
+            child = self._idle.pop()
+            if child.alive:
+                self._busy.add(child)
+                return child
+            self._discard(child)
+        child = await Child.start(_command(self._settings), self._on_line, max_body_bytes=_MAX_PIECE_BYTES)
+        self._busy.add(child)
+        try:
+            self._refuse_when_closed()
+            async with asyncio.timeout(_START_DEADLINE_S):
+                await asyncio.shield(child.ready)
+        except TimeoutError as error:
+            self._discard(child)
+            raise TranscriberUnavailable(_NOT_STARTING) from error
+        except BaseException:
+            self._discard(child)
+            raise
+        return child
+
+    async def _ask(self, child: Child, request: Frame, pieces: _Pieces) -> Frame:
+        """One file. The child stays if it answers and is still to be trusted."""
+        pieces.begin()
+        try:
+            async with asyncio.timeout(_FILE_DEADLINE_S):
+                answer = await child.ask(request, on_frame=pieces.take)
+        except TimeoutError as error:
+            self._discard(child)
+            raise TranscriptionTimeout(_TOO_SLOW) from error
+        except AudioRefused as error:
+            if error.code == "damaged":
+                self._discard(child)  # a decoder that met a broken file may itself be broken now
+            else:
+                self._release(child)
+            raise
+        except BaseException:
+            self._discard(child)
+            raise
+        self._release(child)
+        return answer
+
+    def _decoded(self, answer: Frame, pieces: _Pieces) -> Decoded:
+        header = answer.header
+        try:
+            decoded = Decoded(
+                seconds=float(header["seconds"]),
+                truncated=bool(header["truncated"]),
+                container=str(header["container"]),
+                pieces=int(header["pieces"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise TranscriberUnavailable(_NONSENSE) from error
+        sound = 0.0 <= decoded.seconds <= self._settings.max_seconds
+        if not sound or decoded.container not in _CONTAINERS or decoded.pieces != pieces.count:
+            raise TranscriberUnavailable(_NONSENSE)
+        return decoded
+
+    def _refuse_when_closed(self) -> None:
+        if self._closed:
+            raise TranscriberUnavailable(_CLOSED)
+
+    def _release(self, child: Child) -> None:
+        """Back to the idle ones, unless it has served long enough."""
+        self._files[child] = self._files.get(child, 0) + 1
+        if self._closed or not child.alive or self._files[child] > self._settings.recycle_after:
+            self._discard(child)
+            return
+        self._busy.discard(child)
+        self._idle.append(child)
+
+    def _discard(self, child: Child) -> None:
+        """Kill a child, and remember it until it is gone."""
+        self._busy.discard(child)
+        self._files.pop(child, None)
+        if child in self._idle:
+            self._idle.remove(child)
+        if not child.ended.done():
+            self._dying.add(child)
+            child.ended.add_done_callback(lambda _: self._dying.discard(child))
+            child.kill()
+
+
+class _Pieces:
+    """Passes pieces on once each, in order, also when a second child decodes the file again."""
+
+    def __init__(self, on_piece: OnPiece) -> None:
+        self._on_piece = on_piece
+        self._passed_on = 0
+        self.count = 0
+
+    def begin(self) -> None:
+        """The file is decoded from its start."""
+        self.count = 0
+
+    def take(self, frame: Frame) -> None:
+        """One frame from the child. Raises BrokenFrame, upon which the child is stopped."""
+        piece = _piece(frame)
+        if piece.index != self.count:
+            raise BrokenFrame(f"piece {piece.index} came where {self.count} was due")
+        self.count += 1
+        if piece.index >= self._passed_on:
+            self._passed_on += 1
+            self._on_piece(piece)
+
+
+def _piece(frame: Frame) -> Piece:
+    header = frame.header
+    if header.get("kind") != "piece" or not frame.body or len(frame.body) % 2:
+        raise BrokenFrame("not a piece of speech")
+    spans = tuple((float(start), float(end)) for start, end in header["spans"])
+    times = [time for span in spans for time in span]
+    if not times or times != sorted(times):
+        raise BrokenFrame("a piece's spans are not in order")
+    return Piece(index=int(header["index"]), pcm=frame.body, spans=spans)
+
+
+def _command(settings: VoiceSettings) -> tuple[str, ...]:
+    return command(
+        "voice.decoder_process",
+        "--max-bytes", str(settings.max_bytes),
+        "--max-seconds", str(settings.max_seconds),
+        "--min-seconds", str(settings.min_seconds),
+    )  # fmt: skip
+
+
+def _log_line(line: str) -> None:
+    _log.warning("voice decoder: %s", line)
