@@ -133,7 +133,7 @@ class Speed:
     """How long hearing takes: wall seconds of one recogniser for a second of speech, as a moving average."""
 
     FIRST_GUESS = 0.12
-    """Whisper base with int8 on one thread takes 0.05 to 0.08 on an idle core; half as much again for load."""
+    """Whisper base with int8 on one thread takes 0.05 to 0.08 on an idle core; half as much more for load."""
     _WEIGHT = 0.2
 
     def __init__(self) -> None:

@@ -7,6 +7,8 @@ back as untrusted: the worker decodes files from strangers.
 from __future__ import annotations
 
 import json
+import math
+import re
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -17,6 +19,9 @@ from voice.speech import SpeechChunk, Transcript
 
 _LENGTHS = struct.Struct(">II")
 MAX_HEADER_BYTES = 4 * 1024 * 1024
+_MAX_CHUNK_CHARS = 10_000
+"""Far more words than thirty seconds of speech hold."""
+_LANGUAGE = re.compile(r"[a-z]{2,8}|")
 
 _REFUSALS: Mapping[str, AudioRefusal] = {
     "too_large": "too_large",
@@ -42,6 +47,17 @@ class Frame:
         """The frame's bytes."""
         header = json.dumps(self.header).encode()
         return _LENGTHS.pack(len(header), len(self.body)) + header + self.body
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeardPiece:
+    """What the recogniser heard in one piece of a recording."""
+
+    chunks: tuple[SpeechChunk, ...]
+    """Times are seconds of the recording."""
+    language: str
+    """Empty where nobody spoke."""
+    language_probability: float
 
 
 class FrameReader:
@@ -105,6 +121,27 @@ def transcript_from_wire(wire: Mapping[str, Any]) -> Transcript:
         raise BrokenFrame(f"not a transcript: {error!r}") from error
 
 
+def heard_from_wire(wire: Mapping[str, Any], *, pieces: int) -> tuple[HeardPiece, ...]:
+    """A recogniser's answer about so many pieces, in their order.
+
+    Strict: raises BrokenFrame on anything that a sound recogniser would not say.
+    """
+    listed = wire.get("pieces")
+    if wire.get("kind") != "heard" or not isinstance(listed, list) or len(listed) != pieces:
+        raise BrokenFrame(f"not an answer about {pieces} pieces")
+    try:
+        return tuple(
+            HeardPiece(
+                chunks=tuple(_chunk(chunk) for chunk in piece["chunks"]),
+                language=_language(piece["language"]),
+                language_probability=_number(piece["language_probability"], at_most=1.0),
+            )
+            for piece in listed
+        )
+    except (KeyError, TypeError) as error:
+        raise BrokenFrame(f"not an answer about pieces: {error!r}") from error
+
+
 def error_to_wire(error: VoiceError) -> dict[str, Any]:
     """Plain JSON data. Inverse of `error_from_wire`."""
     return {"code": error.code, "message": str(error)}
@@ -115,6 +152,34 @@ def error_from_wire(wire: Mapping[str, Any]) -> VoiceError:
     message = str(wire.get("message", ""))
     refusal = _REFUSALS.get(str(wire.get("code")))
     return AudioRefused(refusal, message) if refusal else TranscriberUnavailable(message)
+
+
+def _chunk(wire: Mapping[str, Any]) -> SpeechChunk:
+    text, start_s, end_s = wire["text"], _number(wire["start_s"]), _number(wire["end_s"])
+    if not isinstance(text, str) or len(text) > _MAX_CHUNK_CHARS or end_s < start_s:
+        raise BrokenFrame("a chunk without words or with times that run backwards")
+    return SpeechChunk(
+        text=text,
+        start_s=start_s,
+        end_s=end_s,
+        confidence=_number(wire["confidence"], at_most=1.0),
+        no_speech_probability=_number(wire["no_speech_probability"], at_most=1.0),
+    )
+
+
+def _language(value: object) -> str:
+    if not isinstance(value, str) or not _LANGUAGE.fullmatch(value):
+        raise BrokenFrame("a language that is no code")
+    return value
+
+
+def _number(value: object, *, at_most: float = math.inf) -> float:
+    """A finite number from 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise BrokenFrame("a number is missing")
+    if not math.isfinite(value) or not 0 <= value <= at_most:
+        raise BrokenFrame("a number is out of its bounds")
+    return float(value)
 
 
 def _checked(lengths: bytes, max_body_bytes: int) -> tuple[int, int]:

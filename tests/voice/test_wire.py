@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,6 +18,7 @@ from voice.wire import (
     FrameReader,
     error_from_wire,
     error_to_wire,
+    heard_from_wire,
     read_frame,
     transcript_from_wire,
     transcript_to_wire,
@@ -85,3 +88,42 @@ def test_a_refusal_keeps_its_code_and_words_and_anything_else_is_the_recognisers
     refused = error_from_wire(error_to_wire(AudioRefused("damaged", "It is broken.")))
     assert (type(refused), refused.code, str(refused)) == (AudioRefused, "damaged", "It is broken.")
     assert isinstance(error_from_wire({"code": "surprise"}), TranscriberUnavailable)
+
+
+def answer(*, chunk: dict[str, Any] | None = None, **piece: Any) -> dict[str, Any]:
+    words = {"text": "hi", "start_s": 0, "end_s": 1.5, "confidence": 0.9, "no_speech_probability": 0.0}
+    heard = {"chunks": [{**words, **(chunk or {})}], "language": "en", "language_probability": 0.7, **piece}
+    return {"kind": "heard", "pieces": [heard]}
+
+
+def test_an_answer_about_pieces_is_read() -> None:
+    (piece,) = heard_from_wire(answer(), pieces=1)
+    assert (piece.language, piece.language_probability) == ("en", 0.7)
+    assert [(chunk.text, chunk.start_s, chunk.end_s) for chunk in piece.chunks] == [("hi", 0.0, 1.5)]
+    (silent,) = heard_from_wire(answer(chunks=[], language="", language_probability=0), pieces=1)
+    assert silent.chunks == ()
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        {},
+        {"kind": "heard", "pieces": []},
+        {"kind": "heard", "pieces": [None]},
+        {**answer(), "kind": "warm"},
+        answer(language=None),
+        answer(language="../../etc"),
+        answer(language_probability=1.5),
+        answer(chunks=None),
+        answer(chunk={"text": 7}),
+        answer(chunk={"text": "x" * 20_000}),
+        answer(chunk={"end_s": -1}),
+        answer(chunk={"start_s": 3.0}),
+        answer(chunk={"confidence": math.nan}),
+        answer(chunk={"confidence": True}),
+        answer(chunk={"no_speech_probability": "0"}),
+    ],
+)
+def test_an_answer_that_no_sound_recogniser_gives_is_a_broken_frame(nonsense: dict[str, Any]) -> None:
+    with pytest.raises(BrokenFrame):
+        heard_from_wire(nonsense, pieces=1)
