@@ -34,6 +34,9 @@ _NOT_HERE = (
 class Allowed:
     """The item may enter."""
 
+    if_named: bool = False
+    """It is a voice note in a room, and is to be answered only if it names the bot."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Denied:
@@ -61,6 +64,9 @@ class AccessRule:
     deny: frozenset[str] = frozenset()
     """User ids that may never speak, whatever else is said."""
     rooms: RoomsMode = "addressed"
+    hear_rooms: bool = False
+    """Whether voice notes in rooms are heard to find out if they name the bot, where only what is addressed
+    to it is answered."""
     open_messages_per_day: int = 100
     open_people: int = 200
 
@@ -72,6 +78,7 @@ class AccessRule:
         allow: Iterable[str] = (),
         deny: Iterable[str] = (),
         rooms: RoomsMode = "addressed",
+        hear_rooms: bool = False,
         open_messages_per_day: int = 100,
         open_people: int = 200,
     ) -> AccessRule:
@@ -102,6 +109,7 @@ class AccessRule:
             members=frozenset(members),
             deny=frozenset(deny),
             rooms=rooms,
+            hear_rooms=hear_rooms,
             open_messages_per_day=open_messages_per_day,
             open_people=open_people,
         )
@@ -176,13 +184,16 @@ class AccessPolicy:
         if rule.rooms == "never":
             return Denied(reason="the bot answers in no rooms", chatter=True)
         addressed = not isinstance(item, InboundMessage) or item.addressed
-        if not addressed and rule.rooms != "all":
+        if_named = not addressed and rule.rooms != "all"
+        if if_named and not (rule.hear_rooms and _is_voice_note(item)):
             return Denied(reason="not addressed", chatter=True)
         if rule.lists(item):
-            return Allowed()
+            return Allowed(if_named=if_named)
         if rule.mode == "open":
             verdict = self._while_open(item)
-            return verdict if addressed or isinstance(verdict, Allowed) else Denied(reason=verdict.reason)
+            if isinstance(verdict, Allowed):
+                return Allowed(if_named=if_named)
+            return verdict if addressed else Denied(reason=verdict.reason)
         reason = f"author {user} is on no list for room {chat} of {item.thread.channel}"
         return Denied(reason=reason, words=_NOT_HERE.format(chat=chat, user=user) if addressed else "")
 
@@ -201,6 +212,10 @@ def _owner_alone(item: Inbound, owner: str) -> Allowed | Denied:
         return Allowed()
     reason = f"author {item.author.id!a} is not the owner of {item.thread.channel}"
     return Denied(reason=reason, words=_NOT_ALLOWED)
+
+
+def _is_voice_note(item: Inbound) -> bool:
+    return isinstance(item, InboundMessage) and item.voice is not None and not item.forwarded
 
 
 def _storable(item: Inbound) -> bool:

@@ -1,17 +1,32 @@
-"""The pipeline's ears: fetch a voice note from its channel and have it transcribed."""
+"""The pipeline's ears: fetch a voice note from its channel and have it transcribed.
+
+What a person spoke last is remembered, and helps with short notes in the same language.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Mapping
 
 from adapters.channel import ChannelAdapter
+from gateway.storage.voices import SpeakerKey, VoiceBook
 from gateway.telemetry import Telemetry
 from pipeline.domain.clock import Clock
-from pipeline.domain.errors import MediaUnavailable, TurnFailed
+from pipeline.domain.errors import MediaUnavailable, StorageError, TurnFailed
 from pipeline.domain.messages import InboundMessage
-from pipeline.runtime.ports import Heard
+from pipeline.runtime.ports import Heard, HearingGrown, HearingQueued, OnHearing
 from voice.errors import VoiceError
 from voice.intake import VoiceIntake
+from voice.speech import Utterance
+from voice.transcriber import Growing, Recording, Waiting
+
+_log = logging.getLogger(__name__)
+
+_SURE_OF_LANGUAGE = 0.7
+"""What a note in an unlikely language must reach before it is taken for what the person speaks."""
+_WORTH_SAYING_S = 3.0
+"""A wait that is shorter is over before anybody has read of it."""
 
 
 class ChannelEars:
@@ -22,31 +37,62 @@ class ChannelEars:
         *,
         channels: Mapping[tuple[str, str], ChannelAdapter],
         intake: VoiceIntake | None,
+        habits: VoiceBook,
         max_bytes: int,
         clock: Clock,
         telemetry: Telemetry,
     ) -> None:
         self._channels = channels
         self._intake = intake
+        self._habits = habits
         self._max_bytes = max_bytes
         self._clock = clock
         self._telemetry = telemetry
 
-    async def hear(self, message: InboundMessage) -> Heard:
+    async def hear(self, message: InboundMessage, on_progress: OnHearing) -> Heard:
         """The words of `message.voice`. Raises TurnFailed with words for the user."""
         if self._intake is None:
             raise TurnFailed("voice_disabled", "Voice notes are switched off here. Please type your message.")
         started = self._clock.monotonic()
         try:
-            data = await self._download(message)
-            utterance = await self._intake.hear(data)
+            recording = await self._recording(message)
+            utterance = await _heard(self._intake, recording, on_progress)
         except VoiceError as error:
             raise TurnFailed(error.code, str(error), recoverable=not error.permanent) from error
         except MediaUnavailable as error:
             raise TurnFailed(error.code, str(error)) from error
         finally:
             self._telemetry.heard(self._clock.monotonic() - started)
-        return Heard(text=utterance.text, language=utterance.language, confidence=utterance.confidence)
+        await self._remember(message, utterance, recording.likely_language)
+        return Heard(
+            text=utterance.text,
+            language=utterance.language,
+            confidence=utterance.confidence,
+            cut_after_s=utterance.audio_seconds if utterance.truncated else None,
+        )
+
+    async def _recording(self, message: InboundMessage) -> Recording:
+        data = await self._download(message)
+        speaker = _speaker(message)
+        try:
+            likely = (await self._habits.habits(speaker)).language
+        except StorageError as error:
+            _log.warning("a speaker's language is not known", extra={"reason": str(error)})
+            likely = ""
+        return Recording(
+            data=data,
+            likely_language=likely or None,
+            speaker=f"{speaker.channel}:{speaker.account}:{speaker.user}",
+        )
+
+    async def _remember(self, message: InboundMessage, utterance: Utterance, known: str | None) -> None:
+        language = utterance.language
+        if not language or language == known or utterance.language_probability < _SURE_OF_LANGUAGE:
+            return
+        try:
+            await self._habits.remember_language(_speaker(message), language)
+        except StorageError as error:
+            _log.warning("a speaker's language is not remembered", extra={"reason": str(error)})
 
     async def _download(self, message: InboundMessage) -> bytes:
         ref = message.voice
@@ -61,3 +107,37 @@ class ChannelEars:
         if adapter is None:
             raise MediaUnavailable("The voice note's channel is not connected. Please send it again later.")
         return await adapter.download(ref, max_bytes=self._max_bytes)
+
+
+async def _heard(intake: VoiceIntake, recording: Recording, on_progress: OnHearing) -> Utterance:
+    """Hear, and pass on the progress: the recogniser tells it at once, whoever listens takes a moment."""
+    told: asyncio.Queue[Waiting | Growing | None] = asyncio.Queue()
+    failed: VoiceError | None = None
+    utterance: Utterance | None = None
+    # The group would wrap the error, and callers tell the errors apart.
+    async with asyncio.TaskGroup() as group:
+        group.create_task(_tell(told, on_progress))
+        try:
+            utterance = await intake.hear(recording, on_progress=told.put_nowait)
+        except VoiceError as error:
+            failed = error
+        finally:
+            told.put_nowait(None)
+    if utterance is None:
+        raise failed or TurnFailed("internal", "The recording could not be heard. Please send it again.")
+    return utterance
+
+
+async def _tell(told: asyncio.Queue[Waiting | Growing | None], on_progress: OnHearing) -> None:
+    while (progress := await told.get()) is not None:
+        match progress:
+            case Waiting(ahead=ahead, eta_s=eta_s):
+                if eta_s >= _WORTH_SAYING_S:
+                    await on_progress(HearingQueued(ahead=ahead, eta_s=eta_s))
+            case Growing(text=text):
+                await on_progress(HearingGrown(text=text))
+
+
+def _speaker(message: InboundMessage) -> SpeakerKey:
+    place = message.thread
+    return SpeakerKey(channel=place.channel, account=place.account, user=message.author.id)

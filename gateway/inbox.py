@@ -95,6 +95,8 @@ class Inbox:
             return self._denied(item, verdict)
         if isinstance(item, ApprovalReply):
             return await self._answer(item)
+        if isinstance(item, InboundMessage):
+            item = replace(item, if_named=verdict.if_named)
         if isinstance(item, InboundMessage) and self._posts(item) and may_answer(item):
             answered = await self._typed_answer(item)
             if answered is not None:

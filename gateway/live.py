@@ -24,6 +24,8 @@ from pipeline.domain.events import (
     ApprovalRequired,
     LlmToken,
     PipelineEvent,
+    TranscriptPartial,
+    TranscriptPending,
     TranscriptReady,
     TurnStarted,
     is_terminal,
@@ -33,6 +35,7 @@ from pipeline.domain.messages import button_handle
 
 _log = logging.getLogger(__name__)
 
+_WAITING = "Other recordings come first; I listen to yours in about {seconds} seconds."
 _FIRST_PREVIEW_S = 0.7
 """An answer that is ready sooner needs no preview."""
 _GROWTH_CHARS = 2_000
@@ -126,6 +129,12 @@ class LiveReply:
         match event:
             case TurnStarted():
                 self._begin()
+            case TranscriptPending(eta_s=eta_s):
+                self._heard = _WAITING.format(seconds=round(eta_s))
+                self._offer()
+            case TranscriptPartial(text=text):
+                self._heard = f"{text} …"
+                self._offer()
             case TranscriptReady(text=text):
                 self._heard = text
                 self._offer()

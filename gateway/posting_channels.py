@@ -49,6 +49,7 @@ def access_rule(settings: PostingSettings) -> AccessRule:
         allow=settings.allow,
         deny=settings.deny,
         rooms=settings.rooms,
+        hear_rooms=settings.hear_rooms,
         open_messages_per_day=settings.open_messages_per_day,
         open_people=settings.open_people,
     )

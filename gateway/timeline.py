@@ -101,8 +101,8 @@ def _still_waiting(waiting: Sequence[InboxEntry], recorded: set[str]) -> list[Ti
             role="user",
             text=str(entry.body.get("text") or _WAITING_VOICE),
             at=entry.received_at,
-            spoken="voice" in entry.body,
+            spoken="voice" in entry.body or "speech" in entry.body,
         )
         for entry in waiting
-        if entry.kind == "message" and entry.message_id not in recorded
+        if entry.kind == "message" and entry.message_id not in recorded and "if_named" not in entry.body
     ]

@@ -29,6 +29,7 @@ from gateway.wire import ASKED_IN, GATE, NEVER, reply_of
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
 from pipeline.domain.ids import new_id
+from pipeline.domain.messages import Speech
 from pipeline.domain.timeline import EntryRole, TimelineEntry
 from pipeline.graph.outcome import Gate
 from pipeline.graph.records import RawRecord, RunUnreadable, head_of
@@ -95,7 +96,7 @@ class StoreJournal:
         if not records:
             return None
         body = records[-1].body
-        return UserWords(text=str(body["text"]), spoken=bool(body.get("spoken")))
+        return UserWords(text=str(body["text"]), speech=_speech(body))
 
     async def count_attempt(self) -> None:
         """Count this attempt durably, before work that could take the process down.
@@ -106,19 +107,22 @@ class StoreJournal:
             await self._store.start_attempt(self._lease, self._entry.seq)
             self.attempt_counted = True
 
-    async def record_user(self, text: str, *, spoken: bool) -> None:
+    async def record_user(self, words: UserWords) -> None:
         records: list[NewRecord] = []
         if not self._session.stored:
             records.append(session_record(self.session_id, self._entry.message_id, self._clock.now()))
-        body: dict[str, Any] = {"text": text, "spoken": True} if spoken else {"text": text}
+        body: dict[str, Any] = {"text": words.text}
+        if words.speech is not None:
+            body |= {"spoken": True, "language": words.speech.language, "confidence": words.speech.confidence}
         records.append(self._record("user", body))
         attempt = None if self.attempt_counted else self._entry.seq
         ids = await self._store.append(self._lease, records, attempt=attempt)
         self.attempt_counted = True
         self._session.stored = True
-        self._user_text = text
-        self._heard = text if spoken else ""
-        self._tell("user", text, ids[-1], spoken=spoken)
+        self._user_text = words.text
+        # Live speech was seen by its speaker while it was spoken; a note's words were not.
+        self._heard = words.text if "voice" in self._entry.body else ""
+        self._tell("user", words.text, ids[-1], spoken=words.speech is not None)
 
     def run_log(self) -> StoreRunLog:
         return self._log
@@ -155,6 +159,9 @@ class StoreJournal:
             self._tell("assistant", partial, committed.record_ids[-2])
         return committed.record_ids[-1]
 
+    async def decline(self) -> None:
+        await self._end_silently("declined")
+
     async def commit_notice(self, text: str) -> int:
         """End a session command with a line for the user; the entry's id."""
         record = self._record("notice", {"text": text})
@@ -171,6 +178,14 @@ class StoreJournal:
         self._session.restart(session_id)
         self._tell("session", text, committed.record_ids[-1])
         return committed.record_ids[-1]
+
+    async def _end_silently(self, outcome: Outcome) -> None:
+        """Finish the entry and write nothing else."""
+        self._failpoints.reach("turn-commit-before")
+        commit = TurnCommit(seq=self._entry.seq, outcome=outcome, at=self._clock.now())
+        await self._store.commit_turn(self._lease, commit)
+        self._failpoints.reach("turn-commit-after")
+        self.outcome = outcome
 
     async def _finish(
         self,
@@ -285,3 +300,10 @@ class StoreJournal:
                 spoken=spoken,
             )
         )
+
+
+def _speech(body: Mapping[str, Any]) -> Speech | None:
+    """How the words of a user's record were spoken. Older records do not say how well they were heard."""
+    if not body.get("spoken"):
+        return None
+    return Speech(language=str(body.get("language", "")), confidence=float(body.get("confidence", 1.0)))

@@ -4,13 +4,14 @@ ignored."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, Final, Literal
 
 from adapters.channel import OutboundReply
 from gateway.storage.ports import NewOutboxRow, OutboxRow
 from pipeline.domain.errors import InvalidInput, StorageError
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import ApprovalReply, Author, InboundMessage, MediaRef, SessionCommand
+from pipeline.domain.messages import ApprovalReply, Author, InboundMessage, MediaRef, SessionCommand, Speech
 
 Queued = InboundMessage | SessionCommand | ApprovalReply
 """What waits in the inbox. Of the answers to approvals, only those that go on with a run that has let go
@@ -41,16 +42,18 @@ def to_body(item: Queued) -> dict[str, Any]:
     if not item.private:
         body["private"] = False
     if isinstance(item, SessionCommand):
-        body |= {"command": item.name, "reply_handle": item.reply_handle}
+        body |= {"command": item.name, "reply_handle": item.reply_handle, "quiet": item.quiet or None}
     elif isinstance(item, ApprovalReply):
         body |= {"interaction": item.interaction_id, "choice": item.choice}
     else:
         body |= {
             "text": item.text,
+            "speech": asdict(item.speech) if item.speech else None,
             "voice": _media_body(item.voice) if item.voice else None,
             "attachments": [_media_body(ref) for ref in item.attachments],
             "reply_to": item.reply_to,
             "addressed": None if item.addressed else False,
+            "if_named": item.if_named or None,
             "mode": item.mode if item.mode != "normal" else None,
             "quoted": item.quoted,
             "forwarded": item.forwarded or None,
@@ -74,16 +77,23 @@ def from_body(
             "private": body.get("private", True),
         }
         if kind == "command":
-            return SessionCommand(**common, name=body["command"], reply_handle=body.get("reply_handle", ""))
+            return SessionCommand(
+                **common,
+                name=body["command"],
+                reply_handle=body.get("reply_handle", ""),
+                quiet=body.get("quiet", False),
+            )
         if kind == "approval":
             return ApprovalReply(**common, interaction_id=body["interaction"], choice=body["choice"])
         return InboundMessage(
             **common,
             text=body.get("text", ""),
+            speech=Speech(**body["speech"]) if body.get("speech") else None,
             voice=MediaRef(**body["voice"]) if body.get("voice") else None,
             attachments=tuple(MediaRef(**ref) for ref in body.get("attachments", ())),
             reply_to=body.get("reply_to"),
             addressed=body.get("addressed", True),
+            if_named=body.get("if_named", False),
             mode=body.get("mode", "normal"),
             quoted=body.get("quoted", ""),
             forwarded=body.get("forwarded", False),

@@ -23,6 +23,8 @@ from pipeline.domain.events import (
     NodeStarted,
     PipelineEvent,
     ResponseComplete,
+    TranscriptPartial,
+    TranscriptPending,
     TranscriptReady,
     TurnStarted,
 )
@@ -35,9 +37,18 @@ from pipeline.graph.records import GateRefused, GraphChanged, RawRecord, RunEnde
 from pipeline.graph.spec import GraphSpec
 from pipeline.intake.cleaning import clean_text
 from pipeline.intake.quoting import in_context
+from pipeline.intake.spoken import names_one_of, spoken_words
 from pipeline.llm.client import LlmClient
 from pipeline.runtime.context import RunContext
-from pipeline.runtime.ports import Ears, TurnAnswer, TurnJournal, UserWords
+from pipeline.runtime.ports import (
+    Ears,
+    Heard,
+    HearingGrown,
+    HearingQueued,
+    TurnAnswer,
+    TurnJournal,
+    UserWords,
+)
 from pipeline.runtime.questions import choices, question_words
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.runtime.stopping import StopSignal
@@ -89,10 +100,13 @@ class Pipeline:
         turn = _Turn(message=message, sender=TerminalGuard(sender), journal=journal, clock=self._clock)
         stop = stop or StopSignal()
         try:
+            if isinstance(message, InboundMessage) and message.if_named and not await self._is_for_us(turn):
+                await journal.decline()
+                return
             await turn.send(TurnStarted(**turn.ids))
-            if typed := _typed(message):
+            if written := _written(message):
                 # Before the guard: what was said is on record even if it was stopped while it waited.
-                await journal.record_user(typed, spoken=False)
+                await journal.record_user(written)
             with stop.guard():
                 answer = await self._within_deadline(turn)
         except StorageError:
@@ -125,7 +139,7 @@ class Pipeline:
         words = await self._words(turn)
         context = RunContext(
             text=words.text,
-            spoken=words.spoken,
+            speech=words.speech,
             history=await turn.journal.history(),
             llm=self._llm,
             settings=self._settings,
@@ -139,7 +153,7 @@ class Pipeline:
         if isinstance(message, InboundMessage) and message.voice is None:
             if not clean_text(message.text):
                 raise TurnFailed("unsupported", "I can read text and hear voice notes, nothing else yet.")
-            return UserWords(text=in_context(message, message.text))
+            return UserWords(text=in_context(message, message.text), speech=message.speech)
         recorded = await turn.journal.recorded_user()
         if isinstance(message, ApprovalReply):
             if recorded is None:
@@ -148,17 +162,30 @@ class Pipeline:
                 ApprovalResolved(**turn.ids, interaction_id=message.interaction_id, choice=message.choice)
             )
             return recorded
-        text = await self._heard(turn, message) if recorded is None else recorded.text
-        await turn.journal.record_user(text, spoken=True)
-        return UserWords(text=text, spoken=True)
+        words = recorded or await self._heard(turn, message)
+        await turn.journal.record_user(words)
+        return words
 
-    async def _heard(self, turn: _Turn, message: InboundMessage) -> str:
-        heard = await self._ears.hear(message)
+    async def _heard(self, turn: _Turn, message: InboundMessage) -> UserWords:
+        heard = turn.overheard or await self._ears.hear(message, turn.on_hearing)
         await turn.send(
             TranscriptReady(**turn.ids, text=heard.text, language=heard.language, confidence=heard.confidence)
         )
-        caption = message.text.strip()
-        return in_context(message, f"{caption}\n\n{heard.text}" if caption else heard.text)
+        return spoken_words(message, heard)
+
+    async def _is_for_us(self, turn: _Turn) -> bool:
+        """Whether a voice note that the platform did not address to the bot names it. Nothing is shown until
+        that is known, and a note that cannot be heard is nobody's business."""
+        message = turn.message
+        if not isinstance(message, InboundMessage) or await turn.journal.recorded_user() is not None:
+            return True
+        try:
+            async with self._clock.timeout(self._settings.turn_timeout_s):
+                turn.overheard = await self._ears.hear(message, _tell_nobody)
+        except (TurnFailed, TimeoutError) as error:
+            _log.info("a voice note in a room was not understood", extra={"reason": str(error)})
+            return False
+        return names_one_of(turn.overheard.text, self._settings.called)
 
     async def _walk(self, turn: _Turn, context: RunContext) -> RunOutcome:
         """Go on with the run on record, or begin one."""
@@ -191,13 +218,18 @@ class Pipeline:
         return await self._executor.resume(records, context, listener=listener, log=log)
 
 
-def _typed(message: InboundMessage | ApprovalReply) -> str:
-    """What the user wrote, as it goes on record at once; empty for a voice note, and for nothing."""
+def _written(message: InboundMessage | ApprovalReply) -> UserWords | None:
+    """What the user wrote or said live, as it goes on record at once; None for a voice note, and for
+    nothing."""
     if isinstance(message, ApprovalReply):
-        return message.choice
+        return UserWords(text=message.choice)
     if message.voice is not None or not clean_text(message.text):
-        return ""
-    return in_context(message, message.text)
+        return None
+    return UserWords(text=in_context(message, message.text), speech=message.speech)
+
+
+async def _tell_nobody(_progress: HearingQueued | HearingGrown) -> None:
+    """Progress of a note that may be none of the bot's business."""
 
 
 def _answer_of(outcome: RunOutcome) -> TurnAnswer:
@@ -226,6 +258,8 @@ class _Turn:
     sender: TerminalGuard
     journal: TurnJournal
     clock: Clock
+    overheard: Heard | None = None
+    """A note that had to be heard to know whom it is for."""
     streamed: list[str] = field(default_factory=list)
     streamed_chars: int = 0
 
@@ -235,6 +269,14 @@ class _Turn:
 
     async def send(self, event: PipelineEvent) -> None:
         await self.sender.send_event(event)
+
+    async def on_hearing(self, progress: HearingQueued | HearingGrown) -> None:
+        """Show how far the ears are."""
+        match progress:
+            case HearingQueued(ahead=ahead, eta_s=eta_s):
+                await self.send(TranscriptPending(**self.ids, ahead=ahead, eta_s=eta_s))
+            case HearingGrown(text=text):
+                await self.send(TranscriptPartial(**self.ids, text=text))
 
     async def stream_text(self, text: str) -> None:
         offset = self.streamed_chars

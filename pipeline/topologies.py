@@ -1,6 +1,7 @@
 """All graph wiring, on one page.
 
 conversation:   intake ──▶ agent ──▶ (done, blocked: end │ else: agent)
+                  └──▶ set_aside     (spoken, hardly understood, and not meant so)
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from pipeline.agent.node import after_agent, agent
 from pipeline.graph.spec import END, EdgeSpec, GraphSpec, NodeSpec, Route
+from pipeline.intake.confirming import after_intake, set_aside
 from pipeline.intake.node import intake
 from pipeline.runtime.context import RunContext
 
@@ -25,11 +27,12 @@ def conversation_graph() -> GraphSpec[RunContext]:
         entry="intake",
         nodes={
             "intake": NodeSpec(run=intake, reads=(), writes=("intake",)),
+            "set_aside": NodeSpec(run=set_aside, reads=("answers",), writes=("agent",)),
             # The client of the model retries by itself.
             "agent": NodeSpec(run=agent, reads=("intake",), writes=("agent",), event_loop=True),
         },
         edges=(
-            EdgeSpec(source="intake", target="agent"),
+            EdgeSpec(source="intake", when=Route(choose=after_intake, targets=("agent", "set_aside"))),
             EdgeSpec(source="agent", when=Route(choose=after_agent, targets=(END, "agent"))),
         ),
     )

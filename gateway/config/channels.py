@@ -104,6 +104,11 @@ class PostingSettings(Section):
         "addressed",
         "When the bot answers in rooms with several people: when it is addressed, always, or never.",
     )
+    hear_rooms: bool = setting(
+        default=False,
+        description='With rooms = "addressed": whether voice notes of people who may write to it are heard, '
+        "and answered when they say the bot's name.",
+    )
     rate: float | None = setting(
         None,
         "The most posts and edits in a second over all chats; 0 sets no limit. When absent: what the "

@@ -25,6 +25,11 @@ class Rule:
     """The setting that was written, where `path` is missing; else it is `path` itself."""
 
 
+def _hears_elsewhere(settings: Settings) -> bool:
+    transcriber = settings.voice.transcriber
+    return transcriber != "whisper" and not transcriber.startswith("scripted:")
+
+
 RULES = (
     Rule(
         path="server.host",
@@ -51,5 +56,28 @@ RULES = (
         broken=lambda settings: settings.llm.model == "local" and settings.llm.api_base is not None,
         what='has no effect, as llm.model is "local"',
         fix="remove it or name another model",
+    ),
+    Rule(
+        path="voice.api_key",
+        reads=("voice.api_key", "voice.transcriber"),
+        broken=lambda settings: not _hears_elsewhere(settings) and settings.voice.api_key is not None,
+        what="has no effect, as voice.transcriber names no endpoint",
+        fix="remove it or name an endpoint",
+    ),
+    Rule(
+        path="voice.api_base",
+        reads=("voice.api_base", "voice.transcriber"),
+        broken=lambda settings: not _hears_elsewhere(settings) and settings.voice.api_base is not None,
+        what="has no effect, as voice.transcriber names no endpoint",
+        fix="remove it or name an endpoint",
+    ),
+    Rule(
+        path="voice.live.silence_s",
+        reads=("voice.live.commit_s", "voice.live.pause_s", "voice.live.silence_s"),
+        broken=lambda settings: (
+            not (settings.voice.live.commit_s <= settings.voice.live.pause_s <= settings.voice.live.silence_s)
+        ),
+        what="is out of order: it must be at least voice.live.pause_s, and that at least voice.live.commit_s",
+        fix="make silence_s the longest and commit_s the shortest of the three",
     ),
 )

@@ -17,17 +17,13 @@ from gateway.config.section import PathSetting, Section, setting
 from gateway.config.values import (
     check_api_base,
     check_host,
-    check_language,
     check_llm_model,
     check_name,
     check_origin,
-    check_transcriber,
 )
+from gateway.config.voice import WHISPER_FOLDER, VoiceSettings
 
 LOCAL_MODEL_FILE = "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"
-WHISPER_FOLDER = "whisper-base"
-
-_MIB = 1024 * 1024
 
 
 Origin = Annotated[str, AfterValidator(check_origin)]
@@ -38,6 +34,14 @@ class BotSettings(Section):
 
     name: Annotated[str, AfterValidator(check_name)] = setting(
         "Parlour", "The bot's name, as people see it.", min_length=1, max_length=64
+    )
+    called: tuple[Annotated[str, AfterValidator(check_name)], ...] = setting(
+        (),
+        "Other names that the bot listens to in voice notes of rooms, as people say them.",
+        example=["Parlor", "Jeeves"],
+        expected="a list of up to 20 names",
+        max_length=20,
+        strict=False,
     )
     system_prompt: str = setting(
         "You are a helpful assistant. Answer briefly and in the language of the user's message.",
@@ -132,34 +136,6 @@ class LlmSettings(Section):
     local: LocalModelSettings = LocalModelSettings()
 
 
-class VoiceSettings(Section):
-    """[voice]: hearing."""
-
-    enabled: bool = setting(default=True, description="Whether voice messages are heard.")
-    transcriber: Annotated[str, AfterValidator(check_transcriber)] = setting(
-        "whisper",
-        'What turns speech into text: "whisper", or "scripted:…", a shipped fake that hears the given text.',
-        expected='"whisper" or "scripted:…"',
-        max_length=2_000,
-    )
-    model_path: PathSetting | None = setting(
-        None,
-        f"The folder of the Whisper model. When absent: {WHISPER_FOLDER} in models.dir.",
-        example=f"models/{WHISPER_FOLDER}",
-    )
-    max_bytes: int = setting(20 * _MIB, "The largest voice message, in bytes.", ge=1_024, le=1_024 * _MIB)
-    max_seconds: float = setting(300.0, "The longest voice message, in seconds.", ge=1, le=7_200)
-    language: Annotated[str | None, AfterValidator(check_language)] = setting(
-        None,
-        "The language that is spoken. When absent, it is recognised in each message.",
-        example="en",
-        expected="a two-letter language code",
-    )
-    queue_limit: int = setting(
-        16, "How many voice messages may wait for the transcriber before more are refused.", ge=1, le=1_000
-    )
-
-
 class TurnSettings(Section):
     """[turn]: one message and its reply."""
 
@@ -234,5 +210,6 @@ class Settings(Section):
 
     def secret_refs(self) -> dict[str, SecretRef]:
         """The references that are set, by dotted path."""
-        found = {"llm.api_key": self.llm.api_key, **self.channels.secret_refs()}
+        keys = {"llm.api_key": self.llm.api_key, "voice.api_key": self.voice.api_key}
+        found = {**keys, **self.channels.secret_refs()}
         return {path: reference for path, reference in found.items() if reference is not None}

@@ -15,6 +15,18 @@ from pydantic_core import PydanticCustomError
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 _LANGUAGE = re.compile(r"[a-z]{2}")
 _ACCOUNT = re.compile(r"[a-z0-9-]{1,32}")
+_ENDPOINT = re.compile(r"[A-Za-z0-9_.-]+/[\x21-\x7e]+")
+_COMPUTE_TYPES = (
+    "auto",
+    "int8",
+    "int8_float32",
+    "int8_float16",
+    "int8_bfloat16",
+    "float16",
+    "bfloat16",
+    "float32",
+)
+"""Those of https://opennmt.net/CTranslate2/quantization.html that Whisper models are run with."""
 _WEBHOOK = "https://bot.example.org/telegram"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -120,10 +132,22 @@ def check_llm_model(value: str) -> str:
 
 
 def check_transcriber(value: str) -> str:
-    """`whisper` or `scripted:` and the text to hear."""
+    """`whisper`, `scripted:` and the text to hear, or the name of a LiteLLM model with its provider."""
     if value == "whisper" or (value.startswith("scripted:") and value != "scripted:"):
         return value
-    raise _refused("is not a known transcriber", 'write "whisper", or "scripted:" and the text to hear')
+    if _ENDPOINT.fullmatch(value):
+        return value
+    raise _refused(
+        "is not a known transcriber",
+        'write "whisper", "scripted:" and the text to hear, or a name like "openai/whisper-1"',
+    )
+
+
+def check_compute_type(value: str) -> str:
+    """`auto` or one of CTranslate2's names."""
+    if value not in _COMPUTE_TYPES:
+        raise _refused("is not a type that CTranslate2 knows", f"write one of {', '.join(_COMPUTE_TYPES)}")
+    return value
 
 
 def is_loopback(host: str) -> bool:

@@ -75,6 +75,8 @@ class InboundMessage:
     reply_to: str | None = None
     addressed: bool = True
     """False for group chatter that does not speak to the bot."""
+    if_named: bool = False
+    """It counts only if its voice note, once heard, names the bot. Set at the door, never by an adapter."""
     mode: Mode = "normal"
     private: bool = True
     """The chat is one person's with the bot; False in a room."""

@@ -1,4 +1,5 @@
-"""The intake node (`input_handler` in the seeds): every message passes it, and it always goes on."""
+"""The intake node (`input_handler` in the seeds): every message passes it, and it goes on, after asking back
+where a spoken one was hardly understood."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from pipeline.domain.chat import ChatMessage
 from pipeline.graph.decisions import Next, NodeResult, State
 from pipeline.intake.budget import fit_history
 from pipeline.intake.cleaning import clean_text
+from pipeline.intake.confirming import question
 from pipeline.runtime.context import RunContext
 
 
@@ -27,7 +29,7 @@ async def intake(_state: State, context: RunContext) -> NodeResult:
                 "tokens_after": sum(message.tokens for message in kept),
             }
         },
-        decision=Next(),
+        decision=question(context) or Next(),
     )
 
 

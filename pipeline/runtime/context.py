@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from pipeline.domain.chat import ChatMessage
+from pipeline.domain.messages import Speech
 from pipeline.llm.client import LlmClient
 from pipeline.runtime.settings import PipelineSettings
 
@@ -16,7 +17,8 @@ class RunContext:
 
     text: str
     """The user's words, typed or heard, as recorded."""
-    spoken: bool
+    speech: Speech | None
+    """That they were spoken, and how well they were heard; None for typed words."""
     history: tuple[ChatMessage, ...]
     """The session before this message, oldest first."""
     llm: LlmClient

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from pipeline.domain.chat import ChatMessage
-from pipeline.domain.messages import InboundMessage
+from pipeline.domain.messages import InboundMessage, Speech
 from pipeline.graph.outcome import Gate
 from pipeline.graph.ports import RunLog
 from pipeline.graph.records import RawRecord
@@ -18,7 +18,8 @@ class UserWords:
     """What a user said, as it is on record."""
 
     text: str
-    spoken: bool = False
+    speech: Speech | None = None
+    """That it was spoken, and how well it was heard; None for typed words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,7 @@ class TurnJournal(Protocol):
         """The words that the run is about, if an earlier, interrupted attempt or turn recorded them."""
         ...
 
-    async def record_user(self, text: str, *, spoken: bool) -> None:
+    async def record_user(self, words: UserWords) -> None:
         """Make the user's words durable. Doing it again for the same turn changes nothing."""
         ...
 
@@ -76,6 +77,10 @@ class TurnJournal(Protocol):
         """
         ...
 
+    async def decline(self) -> None:
+        """End the turn without a word or a trace in the conversation: it was not for the bot."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
@@ -84,11 +89,32 @@ class Heard:
     text: str
     language: str
     confidence: float
+    cut_after_s: float | None = None
+    """The note was longer than may be heard: so many seconds of it were."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HearingQueued:
+    """The note waits behind others."""
+
+    ahead: int
+    eta_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HearingGrown:
+    """The words of the note's beginning."""
+
+    text: str
+
+
+OnHearing = Callable[[HearingQueued | HearingGrown], Awaitable[None]]
 
 
 class Ears(Protocol):
     """Turns a message's voice note into text."""
 
-    async def hear(self, message: InboundMessage) -> Heard:
-        """The note's words. Raises TurnFailed with a reason for the user; never invents text."""
+    async def hear(self, message: InboundMessage, on_progress: OnHearing) -> Heard:
+        """The note's words; `on_progress` is told how it goes meanwhile, in order. Raises TurnFailed with a
+        reason for the user; never invents text."""
         ...

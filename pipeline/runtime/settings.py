@@ -18,3 +18,8 @@ class PipelineSettings:
     turn_timeout_s: float = 180.0
     context_tokens: int = 4096
     """The model's window: system prompt, history, message and answer together."""
+    confirm_below: float = 0.5
+    """Spoken words that were heard with less confidence are shown to their speaker before anything is done
+    with them; 0 never asks."""
+    called: tuple[str, ...] = ()
+    """Names that the bot listens to in voice notes that were not addressed to it by the platform's means."""

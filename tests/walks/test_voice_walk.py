@@ -24,8 +24,10 @@ async def test_the_user_sees_what_was_heard_and_then_the_answer(tmp_path: Path) 
         assert (heard.text, heard.language) == ("what is the time", "en")
         assert reply.text == "You said: what is the time"
         user = await house.records("user")
-        assert [record.body for record in user] == [{"text": "what is the time", "spoken": True}]
-        assert "Voice input" in house.llm.requests[0].messages[0].content
+        assert [record.body for record in user] == [
+            {"text": "what is the time", "spoken": True, "language": "en", "confidence": 0.9}
+        ]
+        assert "(Voice input in en, confidence 90%:" in house.llm.requests[0].messages[0].content
 
 
 async def test_a_caption_goes_with_the_words(tmp_path: Path) -> None:

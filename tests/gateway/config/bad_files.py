@@ -221,9 +221,36 @@ BAD_FILES = [
     (
         '[voice]\ntranscriber = "whisperx"',
         (
-            'voice.transcriber: is not a known transcriber (in FILE); write "whisper", or '
-            '"scripted:" and the text '
-            "to hear"
+            'voice.transcriber: is not a known transcriber (in FILE); write "whisper", '
+            '"scripted:" and the text to hear, or a name like "openai/whisper-1"'
+        ),
+    ),
+    (
+        '[voice]\napi_key = "env:KEY"',
+        (
+            "voice.api_key: has no effect, as voice.transcriber names no endpoint (in FILE); "
+            "remove it or name an endpoint"
+        ),
+    ),
+    (
+        '[voice]\napi_base = "http://127.0.0.1:9000"',
+        (
+            "voice.api_base: has no effect, as voice.transcriber names no endpoint (in FILE); "
+            "remove it or name an endpoint"
+        ),
+    ),
+    (
+        '[voice]\ncompute_type = "int4"',
+        (
+            "voice.compute_type: is not a type that CTranslate2 knows (in FILE); write one of auto, int8, "
+            "int8_float32, int8_float16, int8_bfloat16, float16, bfloat16, float32"
+        ),
+    ),
+    (
+        "[voice.live]\nsilence_s = 1.0",
+        (
+            "voice.live.silence_s: is out of order: it must be at least voice.live.pause_s, and that at least "
+            "voice.live.commit_s (in FILE); make silence_s the longest and commit_s the shortest of the three"
         ),
     ),
     (

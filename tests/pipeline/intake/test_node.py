@@ -25,7 +25,7 @@ def _context(text: str, *history: str, context_tokens: int = 4096) -> RunContext
     )
     return RunContext(
         text=text,
-        spoken=False,
+        speech=None,
         history=talk,
         llm=LLM,
         settings=PipelineSettings(system_prompt="s", max_answer_tokens=100, context_tokens=context_tokens),

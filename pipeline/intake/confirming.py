@@ -1,0 +1,47 @@
+"""Asking back before words that were hardly understood are acted on: "I heard: …", and three answers.
+
+The question is a gate of the run, so it is durable, single use, and only the speaker's to answer.
+"""
+
+from __future__ import annotations
+
+from pipeline.graph.decisions import End, NodeResult, Pause, State
+from pipeline.runtime.context import RunContext
+
+SEND, EDIT, RETRY = "Send", "Edit", "Retry"
+_ASKED = "I heard: “{words}”"
+_EXPIRES_S = 24 * 3600.0
+_EDIT_WORDS = "Send me the corrected words. This is what I heard, to copy:\n\n{fenced}"
+_RETRY_WORDS = "Please say it again, a little slower and closer to the microphone."
+
+
+def question(context: RunContext) -> Pause | None:
+    """The question to the speaker, or None where the words may be acted on: typed, or understood."""
+    speech, least = context.speech, context.settings.confirm_below
+    if speech is None or speech.confidence >= least:
+        return None
+    return Pause(
+        prompt=_ASKED.format(words=context.text.strip()),
+        options=(SEND, EDIT, RETRY),
+        expires_s=_EXPIRES_S,
+    )
+
+
+def after_intake(state: State) -> str:
+    """The conditional edge behind the intake: to the agent, unless the speaker did not mean it so."""
+    answer = state.get("answers", {}).get("intake")
+    return "agent" if answer is None or answer["choice"] == SEND else "set_aside"
+
+
+async def set_aside(state: State, context: RunContext) -> NodeResult:
+    """The words are not acted on: say how to go on."""
+    choice = state["answers"]["intake"]["choice"]
+    words = _EDIT_WORDS.format(fenced=_fenced(context.text.strip())) if choice == EDIT else _RETRY_WORDS
+    return NodeResult(update={"agent": {"status": "done", "answer": words}}, decision=End())
+
+
+def _fenced(text: str) -> str:
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}\n{text}\n{fence}"

@@ -1,0 +1,73 @@
+"""What was said, as the user's words: a note's transcript in its context, and whether it names the bot.
+
+Not here: how it was heard; that is the host's ears.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+from pipeline.domain.messages import InboundMessage, Speech
+from pipeline.intake.quoting import in_context
+from pipeline.runtime.ports import Heard, UserWords
+
+_CUT = "[Only the first {minutes} of the recording were heard.]"
+_FUZZY_FROM = 5
+"""Letters from which a name may be heard with one letter wrong: shorter ones are too like other words."""
+_LONGEST_NAME_WORDS = 4
+
+
+def spoken_words(message: InboundMessage, heard: Heard) -> UserWords:
+    """The words of a voice note with its caption above them, as they go on record."""
+    caption = message.text.strip()
+    said = f"{caption}\n\n{heard.text}" if caption else heard.text
+    if heard.cut_after_s is not None:
+        said = f"{said}\n\n{_CUT.format(minutes=_minutes(heard.cut_after_s))}"
+    speech = Speech(language=heard.language, confidence=heard.confidence)
+    return UserWords(text=in_context(message, said), speech=speech)
+
+
+def names_one_of(text: str, names: Sequence[str]) -> bool:
+    """Whether one of `names` is among the words of `text`. Case, accents and punctuation do not count, and
+    a name of five letters or more may have one letter wrong: recognisers spell names as they like."""
+    words = _words(text)
+    for name in filter(None, map(_words, names)):
+        wanted = "".join(name)
+        # A recogniser may write a name in one word or in several.
+        for length in range(1, _LONGEST_NAME_WORDS + 1):
+            for start in range(len(words) - length + 1):
+                if _sounds_like("".join(words[start : start + length]), wanted):
+                    return True
+    return False
+
+
+def _sounds_like(heard: str, wanted: str) -> bool:
+    if heard == wanted:
+        return True
+    if len(wanted) < _FUZZY_FROM or abs(len(heard) - len(wanted)) > 1:
+        return False
+    return _one_edit_apart(heard, wanted)
+
+
+def _one_edit_apart(first: str, second: str) -> bool:
+    """Whether one inserted, missing or other letter makes the two the same."""
+    shorter, longer = sorted((first, second), key=len)
+    for index, letter in enumerate(shorter):
+        if letter != longer[index]:
+            rest = shorter[index:] if len(shorter) < len(longer) else shorter[index + 1 :]
+            return rest == longer[index + 1 :]
+    return True
+
+
+def _words(text: str) -> list[str]:
+    folded = unicodedata.normalize("NFKD", text).casefold()
+    kept = (char if char.isalnum() else " " for char in folded if not unicodedata.combining(char))
+    return "".join(kept).split()
+
+
+def _minutes(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} seconds"
+    minutes = seconds / 60
+    return f"{minutes:.0f} minutes" if minutes == round(minutes) else f"{minutes:.1f} minutes"

@@ -1,0 +1,70 @@
+"""Asking back: when, what, and where each answer leads."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.domain.messages import Speech
+from pipeline.graph.decisions import Next, Pause
+from pipeline.graph.spec import END
+from pipeline.intake.confirming import after_intake, set_aside
+from pipeline.intake.node import intake
+from pipeline.llm.scripted import ScriptedLlm
+from pipeline.runtime.context import RunContext
+from pipeline.runtime.settings import PipelineSettings
+
+
+async def _ignore(_text: str) -> None:
+    return None
+
+
+def context(text: str, speech: Speech | None, *, confirm_below: float = 0.5) -> RunContext:
+    return RunContext(
+        text=text,
+        speech=speech,
+        history=(),
+        llm=ScriptedLlm.echo(),
+        settings=PipelineSettings(confirm_below=confirm_below),
+        on_text=_ignore,
+    )
+
+
+@pytest.mark.parametrize(
+    ("speech", "confirm_below", "asks"),
+    [
+        (None, 0.5, False),
+        (Speech(confidence=0.49), 0.5, True),
+        (Speech(confidence=0.5), 0.5, False),
+        (Speech(confidence=0.01), 0.0, False),
+        (Speech(confidence=0.99), 1.0, True),
+    ],
+)
+async def test_only_words_that_were_hardly_understood_are_asked_about(
+    speech: Speech | None, confirm_below: float, *, asks: bool
+) -> None:
+    result = await intake({}, context("buy milk", speech, confirm_below=confirm_below))
+    assert isinstance(result.decision, Pause if asks else Next)
+    if isinstance(result.decision, Pause):
+        assert result.decision.prompt == "I heard: “buy milk”"
+        assert result.decision.options == ("Send", "Edit", "Retry")
+
+
+@pytest.mark.parametrize(
+    ("choice", "target"), [(None, "agent"), ("Send", "agent"), ("Edit", "set_aside"), ("Retry", "set_aside")]
+)
+def test_only_what_was_confirmed_reaches_the_agent(choice: str | None, target: str) -> None:
+    state = {} if choice is None else {"answers": {"intake": {"choice": choice}}}
+    assert after_intake(state) == target != END
+
+
+async def test_edit_gives_the_words_to_copy_even_with_fences_in_them() -> None:
+    state = {"answers": {"intake": {"choice": "Edit"}}}
+    result = await set_aside(state, context("```x```", Speech(confidence=0.1)))
+    assert result.update["agent"]["answer"].endswith("\n````\n```x```\n````")
+
+
+async def test_retry_asks_to_say_it_again_and_repeats_nothing() -> None:
+    state = {"answers": {"intake": {"choice": "Retry"}}}
+    result = await set_aside(state, context("misheard", Speech(confidence=0.1)))
+    assert "say it again" in result.update["agent"]["answer"]
+    assert "misheard" not in result.update["agent"]["answer"]
