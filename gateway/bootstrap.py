@@ -203,6 +203,7 @@ def _pipeline(
     ears = ChannelEars(
         channels=base.channels,
         intake=VoiceIntake(transcriber, _voice_settings(settings)) if transcriber is not None else None,
+        habits=base.store.voices,
         max_bytes=settings.voice.max_bytes,
         clock=base.clock,
         telemetry=base.telemetry,
@@ -325,7 +326,12 @@ def _voice_settings(settings: Settings) -> VoiceSettings:
         max_bytes=settings.voice.max_bytes,
         max_seconds=settings.voice.max_seconds,
         queue_limit=settings.voice.queue_limit,
+        queue_seconds=settings.voice.queue_seconds,
         language=settings.voice.language,
+        engine=settings.voice.engine,
+        workers=settings.voice.workers,
+        device=settings.voice.device,
+        compute_type=settings.voice.compute_type,
     )
 
 
@@ -337,4 +343,6 @@ def _pipeline_settings(settings: Settings) -> PipelineSettings:
         llm_timeout_s=settings.llm.timeout_s,
         turn_timeout_s=settings.turn.timeout_s,
         context_tokens=settings.llm.context_tokens,
+        confirm_below=settings.voice.confirm_below,
+        called=(settings.bot.name, *settings.bot.called),
     )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from gateway.storage.pairings import PairingBook
+from gateway.storage.voices import VoiceBook
 
 RecordKind = Literal["session", "user", "step", "assistant", "error", "notice"]
 VISIBLE_KINDS: tuple[RecordKind, ...] = ("session", "user", "assistant", "error", "notice")
@@ -211,6 +212,11 @@ class Store(Protocol):
     @property
     def pairings(self) -> PairingBook:
         """Who asked to be let in, and who was."""
+        ...
+
+    @property
+    def voices(self) -> VoiceBook:
+        """Dictation, how people speak, and what recordings said."""
         ...
 
     # -- inbox --------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from gateway.storage.appends import report_if_failed
 from gateway.storage.bodies import encode_body, storable_text
 from gateway.storage.memory.pairings import MemoryPairings
 from gateway.storage.memory.rows import EntryRow, InteractionRow, LogRow, ReplyRow, ThreadRow
+from gateway.storage.memory.voices import MemoryVoices
 from gateway.storage.ports import (
     Accepted,
     AnswerStatus,
@@ -50,6 +51,7 @@ class MemoryStore:
         self._interactions: dict[str, InteractionRow] = {}
         self._last_record_id = 0
         self.pairings = MemoryPairings(self._require_open)
+        self.voices = MemoryVoices(self._require_open)
 
     # -- life ---------------------------------------------------------------------------------
     async def open(self) -> None:

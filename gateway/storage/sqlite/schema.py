@@ -130,7 +130,30 @@ _STEP_3 = (
     ) STRICT, WITHOUT ROWID""",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_STEP_1, _STEP_2, _STEP_3)
+_STEP_4 = (
+    # What was dictated and is not a message yet; a row goes when it is.
+    """CREATE TABLE speech_buffers (
+        key TEXT PRIMARY KEY,
+        body TEXT NOT NULL,
+        at REAL NOT NULL
+    ) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE speakers (
+        channel TEXT NOT NULL,
+        account TEXT NOT NULL,
+        user TEXT NOT NULL,
+        language TEXT NOT NULL DEFAULT '',
+        voice_replies INTEGER NOT NULL DEFAULT 0,
+        PRIMARY KEY (channel, account, user)
+    ) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE transcripts (
+        key TEXT PRIMARY KEY,
+        body TEXT NOT NULL,
+        at REAL NOT NULL
+    ) STRICT, WITHOUT ROWID""",
+    "CREATE INDEX transcripts_age ON transcripts(at)",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_STEP_1, _STEP_2, _STEP_3, _STEP_4)
 """Step n brings a file from schema version n - 1 to n."""
 
 

@@ -35,6 +35,7 @@ from gateway.storage.sqlite.connection import Synchronous
 from gateway.storage.sqlite.lane import Lane
 from gateway.storage.sqlite.pairings import SqlitePairings
 from gateway.storage.sqlite.reading import Reading
+from gateway.storage.sqlite.voices import SqliteVoices
 from gateway.storage.sqlite.writing import GroupCommit
 from pipeline.domain.errors import StorageError
 
@@ -53,6 +54,7 @@ class SqliteStore:
         self._writer = Lane("store-writer", self._group_commit)
         self._reader = Lane("store-reader", self._reading)
         self.pairings = SqlitePairings(lambda: self._writer, lambda: self._reader)
+        self.voices = SqliteVoices(lambda: self._writer, lambda: self._reader)
 
     # -- life ---------------------------------------------------------------------------------
     async def open(self) -> None:
