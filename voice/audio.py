@@ -1,6 +1,6 @@
-"""Audio files to samples, from bytes only: never from a path or an address.
+"""Audio files to samples, block by block and from bytes only: never from a path or an address.
 
-Runs in the worker process. Everything a file may claim is bounded before it costs memory or time:
+Runs in a child process. Everything a file may claim is bounded before it costs memory or time:
 the container by magic bytes, the codec by an allow list that also holds while the demuxer probes,
 the sample rate and channels per frame, the length while decoding, the damage by a count.
 """
@@ -13,11 +13,14 @@ from typing import Any
 
 import av
 import numpy as np
+import numpy.typing as npt
 
 from voice.containers import Container, recognise
 from voice.errors import AudioRefused
 from voice.limits import check_size
-from voice.speech import SAMPLE_RATE, DecodedAudio, Samples
+from voice.speech import SAMPLE_RATE, DecodedAudio
+
+Block = npt.NDArray[np.int16]
 
 CODECS = frozenset(
     {
@@ -31,6 +34,12 @@ CODECS = frozenset(
 _MIN_RATE, _MAX_RATE = 8_000, 96_000
 _MAX_CHANNELS = 8
 _MAX_DAMAGED_PACKETS = 50
+_MAX_DECLARED = 4.0
+"""A file that declares more than this many times the allowed length is refused instead of cut."""
+_DECLARING = frozenset({"ogg", "webm", "mp4", "flac"})
+"""Containers that state their length. FFmpeg guesses it for AMR, AAC and MP3 from the first bitrate, and a
+WAV that was written to a pipe states the largest number there is."""
+_MICROSECONDS = 1_000_000
 
 _DAMAGED = "I could not read that recording: the file is damaged. Please record it again."
 _NO_AUDIO = "There is no sound in that file. Please send a voice note or an audio file."
@@ -40,60 +49,101 @@ _UNKNOWN = (
 )
 
 
-def decode(data: bytes, *, max_bytes: int, max_seconds: float) -> DecodedAudio:
-    """The first `max_seconds` of the first audio stream in `data`, as 16 kHz mono.
+class AudioBlocks:
+    """A file's first audio stream as 16 kHz mono samples of 16 bit. To be iterated over once.
 
-    Raises AudioRefused: `too_large` over `max_bytes`, `unknown_format` for a container or codec
-    that is not accepted, `no_audio` without a single sample, `damaged` for anything else.
+    Iterating raises AudioRefused: `too_large` over `max_bytes`, `too_long` for a file that declares a
+    length far beyond `max_seconds`, `unknown_format` for a container or codec that is not accepted,
+    `no_audio` without a single sample, `damaged` for anything else.
     """
-    check_size(len(data), max_bytes=max_bytes)
-    if not data:
-        raise AudioRefused("no_audio", _NO_AUDIO)
-    container = recognise(data)
-    if container is None:
-        raise AudioRefused("unknown_format", _UNKNOWN)
-    limit = int(max_seconds * SAMPLE_RATE)
-    try:
-        samples = _decode_stream(data[container.offset :], container, limit)
-    except AudioRefused:
-        raise
-    except Exception as error:
-        # Hostile files make the bindings raise UnicodeDecodeError, IndexError and more.
-        raise AudioRefused("damaged", _DAMAGED) from error
-    if not samples.size:
-        raise AudioRefused("no_audio", _NO_AUDIO)
-    kept = samples[:limit]
+
+    def __init__(self, data: bytes, *, max_bytes: int, max_seconds: float) -> None:
+        self._data = data
+        self._max_bytes = max_bytes
+        self._max_seconds = max_seconds
+        self.container = ""
+        """`ogg`, `webm`, `mp4`, `mp3`, `wav`, `flac`, `amr` or `aac`."""
+        self.samples = 0
+        """How many were given out so far."""
+        self.truncated = False
+        """There was more than `max_seconds`."""
+
+    def __iter__(self) -> Iterator[Block]:
+        """Blocks of about a second, `max_seconds` altogether. Raises AudioRefused."""
+        check_size(len(self._data), max_bytes=self._max_bytes)
+        if not self._data:
+            raise AudioRefused("no_audio", _NO_AUDIO)
+        container = recognise(self._data)
+        if container is None:
+            raise AudioRefused("unknown_format", _UNKNOWN)
+        self.container = container.name
+        try:
+            yield from self._limited(_grouped(self._decoded(container)))
+        except AudioRefused:
+            raise
+        except Exception as error:
+            # Hostile files make the bindings raise UnicodeDecodeError, IndexError and more.
+            raise AudioRefused("damaged", _DAMAGED) from error
+        if not self.samples:
+            raise AudioRefused("no_audio", _NO_AUDIO)
+
+    def _limited(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        limit = int(self._max_seconds * SAMPLE_RATE)
+        for block in blocks:
+            kept = block[: limit - self.samples]
+            self.samples += kept.size
+            self.truncated = kept.size < block.size
+            if kept.size:
+                yield kept
+            if self.truncated:
+                return
+
+    def _decoded(self, container: Container) -> Iterator[Block]:
+        options = {"codec_whitelist": ",".join(sorted(CODECS)), "protocol_whitelist": ""}
+        with av.open(
+            io.BytesIO(self._data[container.offset :]),
+            mode="r",
+            format=container.demuxer,
+            options=options,
+            metadata_errors="ignore",
+        ) as opened:
+            if not opened.streams.audio:
+                raise AudioRefused("no_audio", _NO_AUDIO)
+            stream = opened.streams.audio[0]
+            context = stream.codec_context
+            if context is None or context.name not in CODECS:
+                raise AudioRefused("unknown_format", _UNKNOWN)
+            if container.name in _DECLARING and opened.duration is not None:
+                _check_length(opened.duration / _MICROSECONDS, self._max_seconds)
+            _check_shape(context.sample_rate, context.layout.nb_channels)
+            context.thread_count = 1
+            yield from _resampled(_joined(_frames(opened, stream)))
+
+
+def decode(data: bytes, *, max_bytes: int, max_seconds: float) -> DecodedAudio:
+    """All of a file at once. Raises AudioRefused as `AudioBlocks` does."""
+    blocks = AudioBlocks(data, max_bytes=max_bytes, max_seconds=max_seconds)
+    samples = np.concatenate(list(blocks)).astype(np.float32) / np.float32(32768.0)
     return DecodedAudio(
-        samples=kept,
-        seconds=kept.size / SAMPLE_RATE,
-        truncated=samples.size > limit,
-        container=container.name,
+        samples=samples,
+        seconds=blocks.samples / SAMPLE_RATE,
+        truncated=blocks.truncated,
+        container=blocks.container,
     )
 
 
-def _decode_stream(data: bytes, container: Container, limit: int) -> Samples:
-    """Up to a little more than `limit` samples, so that the caller sees that there were more."""
-    options = {"codec_whitelist": ",".join(sorted(CODECS)), "protocol_whitelist": ""}
-    with av.open(
-        io.BytesIO(data), mode="r", format=container.demuxer, options=options, metadata_errors="ignore"
-    ) as opened:
-        if not opened.streams.audio:
-            raise AudioRefused("no_audio", _NO_AUDIO)
-        stream = opened.streams.audio[0]
-        context = stream.codec_context
-        if context is None or context.name not in CODECS:
-            raise AudioRefused("unknown_format", _UNKNOWN)
-        _check_shape(context.sample_rate, context.layout.nb_channels)
-        blocks: list[Any] = []
-        total = 0
-        for block in _resampled(_frames(opened, stream)):
-            blocks.append(block)
-            total += block.size
-            if total > limit:
-                break
-    if not blocks:
-        return np.zeros(0, dtype=np.float32)
-    return np.concatenate(blocks).astype(np.float32) / np.float32(32768.0)
+def _grouped(blocks: Iterator[Block]) -> Iterator[Block]:
+    """The same samples in blocks of at least a second: the voice detector costs less on many frames."""
+    waiting: list[Block] = []
+    size = 0
+    for block in blocks:
+        waiting.append(block)
+        size += block.size
+        if size >= SAMPLE_RATE:
+            yield np.concatenate(waiting)
+            waiting, size = [], 0
+    if size:
+        yield np.concatenate(waiting)
 
 
 def _frames(opened: Any, stream: Any) -> Iterator[Any]:
@@ -118,7 +168,27 @@ def _frames(opened: Any, stream: Any) -> Iterator[Any]:
             yield frame
 
 
-def _resampled(frames: Iterator[Any]) -> Iterator[Any]:
+def _joined(frames: Iterator[Any]) -> Iterator[Any]:
+    """The same samples in fewer and longer frames: what is done per frame costs more than per sample.
+
+    A change of format inside the file begins a new frame.
+    """
+    fifo: Any = None
+    shape: tuple[object, ...] = ()
+    for frame in frames:
+        seen = (frame.format.name, frame.layout.name, frame.sample_rate)
+        if fifo is not None and (seen != shape or fifo.samples >= frame.sample_rate // 2):
+            yield fifo.read()
+            fifo = None
+        if fifo is None:
+            fifo, shape = av.AudioFifo(), seen
+        frame.pts = None  # gaps and jumps in the file's clock must not become silence
+        fifo.write(frame)
+    if fifo is not None:
+        yield fifo.read()
+
+
+def _resampled(frames: Iterator[Any]) -> Iterator[Block]:
     """16-bit mono blocks at 16 kHz. A change of format inside the file starts a new resampler."""
     resampler: Any = None
     shape: tuple[object, ...] = ()
@@ -129,13 +199,12 @@ def _resampled(frames: Iterator[Any]) -> Iterator[Any]:
                 yield from _arrays(resampler.resample(None))
             resampler = av.AudioResampler(format="s16", layout="mono", rate=SAMPLE_RATE)
             shape = seen
-        frame.pts = None  # gaps and jumps in the file's clock must not become silence
         yield from _arrays(resampler.resample(frame))
     if resampler is not None:
         yield from _arrays(resampler.resample(None))
 
 
-def _arrays(frames: list[Any]) -> Iterator[Any]:
+def _arrays(frames: list[Any]) -> Iterator[Block]:
     for frame in frames:
         yield frame.to_ndarray().reshape(-1)
 
@@ -143,3 +212,20 @@ def _arrays(frames: list[Any]) -> Iterator[Any]:
 def _check_shape(rate: int, channels: int) -> None:
     if not (_MIN_RATE <= rate <= _MAX_RATE and 1 <= channels <= _MAX_CHANNELS):
         raise AudioRefused("damaged", _DAMAGED)
+
+
+def _check_length(declared_s: float, max_seconds: float) -> None:
+    if declared_s > _MAX_DECLARED * max_seconds:
+        raise AudioRefused(
+            "too_long",
+            f"That recording is {_in_words(declared_s)} long; I can listen to at most "
+            f"{_in_words(max_seconds)}. Please send a shorter one.",
+        )
+
+
+def _in_words(seconds: float) -> str:
+    for size, word in ((3600, "hour"), (60, "minute"), (1, "second")):
+        count = round(seconds / size)
+        if seconds >= 2 * size or (seconds >= size and seconds % size == 0):
+            return f"{count} {word}" if count == 1 else f"{count} {word}s"
+    return f"{seconds:.3g} seconds"

@@ -1,7 +1,7 @@
 """What can go wrong between audio bytes and words. `str(error)` is written for the person who spoke.
 
 VoiceError
-├── AudioRefused            this file will never be heard: too_large, too_long, unknown_format, no_audio, damaged
+├── AudioRefused            never to be heard: too_large, too_long, unknown_format, no_audio, damaged
 ├── NothingHeard            the file is sound, but holds no speech that could be understood
 └── RecogniserError         the recogniser failed, not the file; trying again may help
     ├── TranscriberUnavailable   the model is missing, or the worker could not start or died

@@ -1,4 +1,4 @@
-"""What a child program owes its parent and the machine: its pipes, its end, and limits before it meets strangers.
+"""What a child program needs before it meets strangers' bytes: pipes, an end with its parent, and limits.
 
 Not here: the parent's side (`voice.child`) and what the programs do. The limits are the kernel's own, kept
 for good: a decoder that is taken over can open no file and no socket, and can grow only so far.
@@ -19,7 +19,6 @@ from typing import BinaryIO
 from voice.wire import Frame, read_frame
 
 _PR_SET_PDEATHSIG = 1
-_PR_SET_DUMPABLE = 4
 _PR_SET_NO_NEW_PRIVS = 38
 
 ADDRESS_SPACE_BYTES = 512 * 1024**2
@@ -74,7 +73,6 @@ def lock_down(*, address_space_bytes: int = ADDRESS_SPACE_BYTES) -> None:
     if sys.platform == "linux":
         _limit(resource.RLIMIT_NPROC, 0)  # binds every user but root; nothing is started here anyway
         _prctl(_PR_SET_NO_NEW_PRIVS, 1)
-        _prctl(_PR_SET_DUMPABLE, 0)
 
 
 def allow_cpu(seconds: int = JOB_CPU_SECONDS) -> None:
