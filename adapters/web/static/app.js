@@ -11,16 +11,16 @@ import { byId } from './dom.js';
 import { Outbox, newClientId } from './outbox.js';
 import { read, wireTheme, write } from './settings.js';
 import { SignIn } from './signin.js';
+import { Spoken } from './spoken.js';
 import { StatusLine } from './status.js';
 import { ConversationStore } from './store.js';
-import { clock } from './times.js';
 import { LogView } from './view.js';
 import { VoiceButton } from './voice.js';
 
 /** @typedef {import('./connection.js').Frame} Frame */
 /** @typedef {import('./items.js').Item} Item */
 
-const COMMANDS = new Set(['/stop', '/new', '/help']);
+const COMMANDS = new Set(['/stop', '/new', '/help', '/voice']);
 const RESEND_MS = 4000;
 const LOCKED_MS = 20_000;
 
@@ -32,27 +32,39 @@ let resendTimer = 0;
 let lastProblem = { code: '', message: '' };
 
 const outbox = new Outbox();
-let lostVoices = outbox.takeLostVoices();
+const lostVoices = outbox.takeLostVoices();
 const status = new StatusLine();
 const store = new ConversationStore((item, change) => {
   view.touch(item);
   if (change === 'changed' && item.role === 'assistant' && !item.streaming && connection.state === 'ready') status.answered();
   refreshRunning();
 });
-const view = new LogView(store, { retry, discard, choose, botName: () => botName });
+const view = new LogView(store, { retry, discard, choose, listen: (item) => spoken.reader.listen(item), botName: () => botName });
 const connection = new Connection({
   hello: () => ({ token: signIn.token, chat: read('chat'), after: store.highest }),
   onFrame: receive,
-  onState: (state) => status.link(state, signIn.proven),
+  onBinary: (content) => spoken.reader.sound(content),
+  onState: (state) => {
+    status.link(state, signIn.proven);
+    spoken.link(state);
+  },
   onClose: closed,
 });
 const signIn = new SignIn(() => connection.connect());
 const composer = new Composer({ limit: () => limits.text_chars, onSend: say });
 const voice = new VoiceButton({
   limits: () => limits,
+  taken: () => spoken.talk.on,
   onRecording: sendRecording,
   onTrouble: (words) => status.tell(words),
   onStatus: (words) => status.announce(words),
+});
+const spoken = new Spoken({
+  connection,
+  store,
+  onTrouble: (words) => status.tell(words),
+  onToggle: () => voice.refresh(),
+  onEdit: (text) => composer.fill(text),
 });
 
 start();
@@ -87,7 +99,7 @@ function receive(frame) {
     case 'ready':
       store.endHistory();
       view.endHistory();
-      tellLostVoices();
+      for (const words of lostVoices.splice(0)) store.addLocal('notice', words);
       // The connection counts as ready only after this frame.
       queueMicrotask(sendWaiting);
       return;
@@ -98,10 +110,12 @@ function receive(frame) {
       return;
     case 'event':
       store.event(frame.event);
-      return;
+      break;
     case 'problem':
-      problem(frame);
+      if (!spoken.problem(frame)) problem(frame);
+      return;
   }
+  spoken.frame(frame);
 }
 
 /** @param {Frame} frame */
@@ -111,6 +125,7 @@ function welcome(frame) {
   byId('bot-name').textContent = botName;
   status.name(botName);
   byId('mic').hidden = frame.voice === false;
+  spoken.welcome(frame);
   const opening = signIn.open;
   signIn.accept();
   if (read('chat') !== frame.chat) store.reset();
@@ -165,24 +180,12 @@ function closed(code) {
   return 'stop';
 }
 
-function tellLostVoices() {
-  for (const { seconds } of lostVoices) {
-    store.addLocal('notice', `A voice note (${clock(seconds)}) was not confirmed before the page was closed, and its sound is gone. If it is missing above, please record it again.`);
-  }
-  lostVoices = [];
-}
-
 /** Everything not accepted yet, oldest first; each carries its own key, so twice counts once. */
 function sendWaiting() {
-  const texts = outbox.texts().map((item) => ({ at: item.at, clientId: item.clientId, text: item.text }));
-  for (const item of [...texts, ...outbox.voices.values()].sort((a, b) => a.at - b.at)) {
-    if (store.byClient.get(item.clientId)?.state === 'failed') continue;
-    if ('text' in item) {
-      connection.send({ type: 'message', client_id: item.clientId, text: item.text });
-    } else {
-      const header = { type: 'voice', client_id: item.clientId, mime: item.mime, size: item.blob.size };
-      connection.sendVoice(header, item.blob);
-    }
+  for (const { header, blob } of outbox.waiting()) {
+    if (store.byClient.get(header.client_id)?.state === 'failed') continue;
+    if (blob) connection.sendVoice(header, blob);
+    else connection.send(header);
   }
 }
 
@@ -237,6 +240,7 @@ function choose(item, choice) {
   const clientId = newClientId();
   if (connection.send({ type: 'approval', client_id: clientId, interaction, choice })) {
     store.questions.answering(item, clientId);
+    spoken.chosen(item, choice);
     return;
   }
   status.tell('Not connected just now. Answer again when the connection is back.');
@@ -246,10 +250,12 @@ function refreshRunning() {
   const running = store.active.size > 0;
   byId('stop').hidden = !running;
   status.running(running);
+  spoken.talk.refresh();
 }
 
 function wireButtons() {
   byId('stop').addEventListener('click', () => {
+    spoken.reader.stop();
     command('stop');
     composer.focus();
   });
@@ -279,6 +285,7 @@ function wireKeys() {
     const target = /** @type {HTMLElement} */ (event.target);
     if (event.key === 'Escape') {
       if (voice.recording || voice.starting) voice.cancel();
+      else if (spoken.reader.playing) spoken.reader.stop();
       else if (store.active.size > 0) command('stop');
     } else if (event.key === '/' && !target.closest('input, textarea') && !event.ctrlKey && !event.metaKey && !event.altKey) {
       event.preventDefault();

@@ -12,6 +12,7 @@
  * @typedef {object} Handlers
  * @property {() => { token: string, chat: string | null, after: number }} hello asked at each opening
  * @property {(frame: Frame) => void} onFrame
+ * @property {(content: ArrayBuffer) => void} onBinary
  * @property {(state: LinkState) => void} onState
  * @property {(code: number) => 'retry' | 'stop' | number} onClose what to do next; a number is a pause in ms
  */
@@ -21,6 +22,8 @@ const LONGEST_PAUSE_MS = 15_000;
 const PING_EVERY_MS = 25_000;
 const SILENCE_MS = 10_000;
 const OPENING_MS = 15_000;
+/** Live sound older than about three seconds helps nobody. */
+const HELD_BACK_BYTES = 96_000;
 
 export class Connection {
   /** @param {Handlers} handlers */
@@ -44,6 +47,7 @@ export class Connection {
     this.drop();
     this.#become('connecting');
     const socket = new WebSocket(socketUrl());
+    socket.binaryType = 'arraybuffer';
     this.socket = socket;
     this.#watch(OPENING_MS);
     socket.addEventListener('open', () => {
@@ -52,7 +56,9 @@ export class Connection {
       socket.send(JSON.stringify({ type: 'hello', protocol: 1, ...this.handlers.hello() }));
     });
     socket.addEventListener('message', (event) => {
-      if (socket === this.socket && typeof event.data === 'string') this.#receive(event.data);
+      if (socket !== this.socket) return;
+      if (typeof event.data === 'string') this.#receive(event.data);
+      else this.handlers.onBinary(event.data);
     });
     socket.addEventListener('close', (event) => {
       if (socket === this.socket) this.#closed(event.code);
@@ -94,6 +100,11 @@ export class Connection {
     if (!this.send(header)) return false;
     this.socket?.send(bytes);
     return true;
+  }
+
+  /** Live sound; on a line that cannot carry it, it is left out. @param {ArrayBuffer} sound */
+  sendSound(sound) {
+    if (this.state === 'ready' && this.socket && this.socket.bufferedAmount < HELD_BACK_BYTES) this.socket.send(sound);
   }
 
   /** @param {string} data */

@@ -27,6 +27,12 @@
  * @property {boolean} recoverable sending it again may help
  * @property {number} seconds length of a voice note
  * @property {Blob | null} audio the voice note, while this page still has it
+ * @property {string} wait how long a voice note still waits to be heard, in words
+ * @property {boolean} growing the transcript's end is still being heard
+ * @property {boolean} provisional it is being said just now, and is no message yet
+ * @property {number} stable so many of a provisional row's first characters (UTF-16 units) will stay
+ * @property {HTMLElement | null} player a finished answer's sound, once it was read aloud
+ * @property {boolean} reading its sound is being made
  * @property {number} place where a row without `entryId` stands; 0 is at the end
  * @property {Approval | null} approval
  *
@@ -66,6 +72,12 @@ export function newItem(fields) {
     recoverable: false,
     seconds: 0,
     audio: null,
+    wait: '',
+    growing: false,
+    provisional: false,
+    stable: 0,
+    player: null,
+    reading: false,
     place: 0,
     approval: null,
     ...fields,

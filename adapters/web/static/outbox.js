@@ -7,6 +7,7 @@
  */
 
 import { readJson, write } from './settings.js';
+import { clock } from './times.js';
 
 /**
  * @typedef {{ clientId: string, text: string, at: number }} TextItem
@@ -31,6 +32,13 @@ export class Outbox {
     return readJson('outbox', /** @type {TextItem[]} */ ([])).filter(
       (item) => typeof item?.clientId === 'string' && typeof item.text === 'string',
     );
+  }
+
+  /** @returns {{ header: import('./connection.js').Frame, blob?: Blob }[]} the frames of all that waits, oldest first */
+  waiting() {
+    const texts = this.texts().map(({ clientId, text, at }) => ({ at, header: { type: 'message', client_id: clientId, text } }));
+    const voices = [...this.voices.values()].map(({ clientId, blob, mime, at }) => ({ at, blob, header: { type: 'voice', client_id: clientId, mime, size: blob.size } }));
+    return [...texts, ...voices].sort((a, b) => a.at - b.at);
   }
 
   /** @param {TextItem} item */
@@ -62,14 +70,16 @@ export class Outbox {
   }
 
   /**
-   * Voice notes that an earlier life of this tab had not got accepted. Each is reported once.
+   * Voice notes that an earlier life of this tab had not got accepted, in words. Each is reported once.
    *
-   * @returns {VoiceMarker[]}
+   * @returns {string[]}
    */
   takeLostVoices() {
     const lost = readJson('voices', /** @type {VoiceMarker[]} */ ([]), sessionStorage);
     write('voices', null, sessionStorage);
-    return lost.filter((marker) => typeof marker?.seconds === 'number');
+    return lost
+      .filter((marker) => typeof marker?.seconds === 'number')
+      .map(({ seconds }) => `A voice note (${clock(seconds)}) was not confirmed before the page was closed, and its sound is gone. If it is missing above, please record it again.`);
   }
 
   /** @param {TextItem[]} items */

@@ -10,6 +10,9 @@
 /** The browser's timers reach no further; the gateway refuses what comes too late. */
 const LONGEST_TIMER_S = 2_000_000;
 
+/** What asks whether a person was heard right. */
+export const CONFIRM = 'confirm';
+
 export class Questions {
   /** @param {import('./store.js').ConversationStore} store */
   constructor(store) {

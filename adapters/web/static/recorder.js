@@ -31,6 +31,20 @@ export class RecorderError extends Error {
   }
 }
 
+/**
+ * @param {MediaTrackConstraints} constraints
+ * @returns {Promise<MediaStream>}
+ * @throws {RecorderError}
+ */
+export async function askForMicrophone(constraints) {
+  if (!navigator.mediaDevices?.getUserMedia) throw new RecorderError(isSecureContext ? 'unsupported' : 'insecure');
+  try {
+    return await navigator.mediaDevices.getUserMedia({ audio: constraints });
+  } catch (error) {
+    throw new RecorderError(troubleOf(error));
+  }
+}
+
 export class Recorder {
   /** @param {MediaStream} stream @param {() => void} onEnd the microphone went away by itself */
   constructor(stream, onEnd) {
@@ -62,15 +76,8 @@ export class Recorder {
    * @throws {RecorderError}
    */
   static async start(constraints, onEnd) {
-    if (!navigator.mediaDevices?.getUserMedia) throw new RecorderError(isSecureContext ? 'unsupported' : 'insecure');
-    if (typeof MediaRecorder === 'undefined' || !bestType()) throw new RecorderError('unsupported');
-    /** @type {MediaStream} */
-    let stream;
-    try {
-      stream = await navigator.mediaDevices.getUserMedia({ audio: constraints });
-    } catch (error) {
-      throw new RecorderError(troubleOf(error));
-    }
+    if (navigator.mediaDevices && (typeof MediaRecorder === 'undefined' || !bestType())) throw new RecorderError('unsupported');
+    const stream = await askForMicrophone(constraints);
     try {
       return new Recorder(stream, onEnd);
     } catch {
@@ -89,8 +96,7 @@ export class Recorder {
     this.analyser.getFloatTimeDomainData(this.samples);
     let sum = 0;
     for (const sample of this.samples) sum += sample * sample;
-    const decibels = 20 * Math.log10(Math.sqrt(sum / this.samples.length) + 1e-6);
-    return Math.min(1, Math.max(0, (decibels + 60) / 54));
+    return loudness(Math.sqrt(sum / this.samples.length));
   }
 
   /** @returns {Promise<Recording>} what was recorded; the microphone is free again */
@@ -116,6 +122,11 @@ export class Recorder {
     for (const track of this.stream.getTracks()) track.stop();
     if (this.sound.state !== 'closed') void this.sound.close();
   }
+}
+
+/** @param {number} rms 0 to 1 @returns {number} 0 to 1, on a scale that follows the ear */
+export function loudness(rms) {
+  return Math.min(1, Math.max(0, (20 * Math.log10(rms + 1e-6) + 60) / 54));
 }
 
 /** @returns {string} empty when the browser can record none of them */

@@ -8,6 +8,7 @@
 import { copyButton, el, icon } from './dom.js';
 import { showFinished } from './finished.js';
 import { renderMarkdown } from './markdown.js';
+import { CONFIRM } from './questions.js';
 import { clock, timeOf } from './times.js';
 
 /**
@@ -17,6 +18,7 @@ import { clock, timeOf } from './times.js';
  * @property {(item: Item) => void} retry send a failed or unanswered message again
  * @property {(item: Item) => void} discard forget a message that could not be sent
  * @property {(item: Item, choice: string) => void} choose answer an approval
+ * @property {(item: Item) => void} listen read a finished answer aloud
  * @property {() => string} botName
  */
 
@@ -80,23 +82,47 @@ function updateAnswer(row, item, actions) {
     row.setAttribute('aria-busy', 'true');
     foot.replaceChildren(...(item.activity ? [activityLine(item.activity)] : item.text ? [] : [dots()]));
   } else {
-    foot.replaceChildren(timeOf(item.at), copyButton('Copy answer', () => item.text));
+    const listen = item.entryId > 0 && !item.player && listenButton(item, actions);
+    foot.replaceChildren(...[timeOf(item.at), copyButton('Copy answer', () => item.text), listen].filter((one) => one !== false));
+    showPlayer(foot, item.player);
   }
+}
+
+/** A player that plays must not be taken out of the page and put back. @param {HTMLElement} foot @param {HTMLElement | null} player */
+function showPlayer(foot, player) {
+  const shown = foot.previousElementSibling;
+  if (shown === player) return;
+  if (shown instanceof HTMLAudioElement) shown.remove();
+  if (player) foot.before(player);
+}
+
+/** @param {Item} item @param {RowActions} actions */
+function listenButton(item, actions) {
+  const words = item.reading ? 'Getting the sound…' : 'Listen';
+  const label = item.reading ? words : 'Listen to the answer';
+  const button = el('button', { type: 'button', class: 'quiet listen', 'aria-label': label, 'aria-disabled': item.reading }, icon('sound'), el('span', {}, words));
+  button.addEventListener('click', () => actions.listen(item));
+  return button;
 }
 
 /** @param {Item} item @param {RowActions} actions @param {HTMLElement} row */
 function userContent(item, actions, row) {
-  row.dataset.state = item.state;
+  row.dataset.state = item.provisional ? 'hearing' : item.state;
+  // What is being said changes with every word; a screen reader waits until it is a message.
+  row.setAttribute('aria-live', item.provisional || item.growing ? 'off' : 'polite');
   const bubble = el('div', { class: 'bubble' }, el('span', { class: 'visually-hidden' }, 'You: '));
   if (item.spoken) {
-    const length = item.seconds ? `Voice note, ${clock(item.seconds)}` : 'Voice note';
+    const length = item.seconds ? `Voice note, ${clock(item.seconds)}` : 'Spoken';
     bubble.append(el('div', { class: 'spoken' }, icon('mic'), el('span', {}, length), item.audio && playButton(item.audio)));
   }
   const listening = item.spoken && !item.text && item.state !== 'answered' && item.state !== 'failed';
   if (item.text) {
-    bubble.append(el('p', { class: 'text', dir: 'auto', 'data-testid': item.spoken ? 'transcript' : undefined }, item.text));
+    const unstable = item.provisional && el('span', { class: 'unstable' }, item.text.slice(item.stable));
+    const words = item.provisional ? item.text.slice(0, item.stable) : item.text;
+    const more = item.growing && el('span', { class: 'unstable' }, ' …');
+    bubble.append(el('p', { class: 'text', dir: 'auto', 'data-testid': item.spoken ? 'transcript' : undefined }, words, unstable, more));
   } else if (listening) {
-    bubble.append(el('p', { class: 'listening' }, 'Listening to your note…'));
+    bubble.append(el('p', { class: 'listening' }, item.wait || 'Listening to your note…'));
   }
   const foot = el('div', { class: 'meta' }, timeOf(item.at));
   const words = item.problem || (listening && item.state === 'queued' ? '' : STATE_WORDS[item.state]);
@@ -133,7 +159,7 @@ function sessionContent(item) {
 /** @param {Item} item @param {RowActions} actions */
 function approvalContent(item, actions) {
   const { tool, options, choice, open, sent, paused } = /** @type {NonNullable<Item['approval']>} */ (item.approval);
-  const title = el('p', { class: 'title' }, paused ? 'I wait for your answer' : `May I use ${tool}?`);
+  const title = el('p', { class: 'title' }, tool === CONFIRM ? 'Did I hear that right?' : paused ? 'I wait for your answer' : `May I use ${tool}?`);
   const reason = item.text && el('p', { dir: 'auto' }, item.text);
   const label = paused ? `Answer to: ${item.text || tool}` : `Answer for ${tool}`;
   const buttons = options.map((option) => {

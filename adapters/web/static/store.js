@@ -6,14 +6,23 @@
  */
 
 import { activityOf } from './activity.js';
+import { Heard } from './heard.js';
 import { newItem } from './items.js';
 import { Questions } from './questions.js';
+import { spanOf } from './times.js';
 
 /** @typedef {import('./items.js').Item} Item */
 /** @typedef {import('./items.js').Role} Role */
 
 /** @type {ReadonlySet<string>} */
 const ROLES = new Set(['user', 'assistant', 'notice', 'error', 'session']);
+
+/** @param {Record<string, any>} event of a voice note's transcript @returns {Partial<Item>} */
+function transcriptOf({ type, text, ahead, eta_s: seconds }) {
+  if (type !== 'transcript_pending') return { text, spoken: true, wait: '', growing: type === 'transcript_partial' };
+  const long = seconds >= 1 ? `, about ${spanOf(seconds)}` : '';
+  return { spoken: true, wait: ahead > 0 || long ? `Waiting for its turn${long}` : '' };
+}
 
 export class ConversationStore {
   /** @param {(item: Item, change: 'changed' | 'removed') => void} onChange */
@@ -28,6 +37,7 @@ export class ConversationStore {
     /** @type {Set<string>} ids of the messages being answered now */
     this.active = new Set();
     this.questions = new Questions(this);
+    this.heard = new Heard(this);
     /** Highest durable line, the `after` of the next hello. */
     this.highest = 0;
   }
@@ -36,6 +46,7 @@ export class ConversationStore {
   reset() {
     this.highest = 0;
     this.active.clear();
+    this.heard.clear();
     for (const item of [...this.items.values()]) if (item.messageId) this.remove(item);
   }
 
@@ -88,6 +99,7 @@ export class ConversationStore {
   /** A connection opens: whatever was half written is shown again only if the gateway says so. */
   beginHistory() {
     this.active.clear();
+    this.heard.clear();
     this.questions.beginHistory();
   }
 
@@ -124,9 +136,9 @@ export class ConversationStore {
     const { entry_id: entryId, message_id: messageId, role, text, html, at, spoken, code } = frame;
     if (!ROLES.has(role)) return;
     this.highest = Math.max(this.highest, entryId);
-    const known = this.find(messageId, role);
+    const known = this.find(messageId, role) ?? this.heard.claim(frame);
     const words = { text: text || known?.text || '', html: html || known?.html || '' };
-    const fields = { entryId: entryId || known?.entryId || 0, ...words, at, spoken, code, streaming: false };
+    const fields = { entryId: entryId || known?.entryId || 0, ...words, at, spoken, code, streaming: false, growing: false };
     const item = known ?? this.add({ role, messageId, ...fields, state: role === 'user' ? 'queued' : '' });
     if (known) this.update(known, fields);
     if (role === 'user') this.#refreshUser(item);
@@ -148,8 +160,10 @@ export class ConversationStore {
       case 'turn_started':
         this.#begin(messageId);
         return;
+      case 'transcript_pending':
+      case 'transcript_partial':
       case 'transcript_ready':
-        if (user) this.update(user, { text: event.text, spoken: true });
+        if (user) this.update(user, transcriptOf(event));
         return;
       case 'llm_token':
         this.#token(event);

@@ -12,6 +12,12 @@ export function clock(seconds) {
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, '0')}`;
 }
 
+/** @param {number} seconds @returns {string} a length that is only estimated: `8 s`, `20 s`, `3 min` */
+export function spanOf(seconds) {
+  if (seconds > 90) return `${Math.round(seconds / 60)} min`;
+  return seconds < 10 ? `${Math.ceil(seconds)} s` : `${5 * Math.round(seconds / 5)} s`;
+}
+
 /** @param {number} at Unix seconds @returns {HTMLTimeElement} */
 export function timeOf(at) {
   const date = new Date(at * 1000);

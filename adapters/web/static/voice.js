@@ -13,6 +13,7 @@ import { clock } from './times.js';
 /**
  * @typedef {object} VoiceOptions
  * @property {() => { voice_bytes: number, voice_seconds: number }} limits
+ * @property {() => boolean} taken the button has another meaning just now
  * @property {(recording: import('./recorder.js').Recording) => void} onRecording
  * @property {(words: string) => void} onTrouble words for the person
  * @property {(words: string) => void} onStatus words for a screen reader
@@ -90,6 +91,11 @@ export class VoiceButton {
     }
   }
 
+  /** Shows the button as it is; somebody else may have given it another meaning meanwhile. */
+  refresh() {
+    this.#show(this.recording);
+  }
+
   cancel() {
     if (this.starting) this.abandoned = true;
     if (!this.recorder) return;
@@ -102,7 +108,7 @@ export class VoiceButton {
   #wire() {
     const button = this.button;
     button.addEventListener('pointerdown', (event) => {
-      if (event.button !== 0 || this.recorder || this.starting) return;
+      if (event.button !== 0 || this.recorder || this.starting || this.options.taken()) return;
       this.pressedAt = performance.now();
       button.setPointerCapture(event.pointerId);
       void this.start();
@@ -121,7 +127,7 @@ export class VoiceButton {
       // A press has started or ended the recording already; what is left are taps and the keyboard.
       const byPointer = event.detail !== 0 && this.pressedAt > 0;
       this.pressedAt = 0;
-      if (byPointer) return;
+      if (byPointer || this.options.taken()) return;
       if (this.recorder) void this.finish();
       else void this.start();
     });

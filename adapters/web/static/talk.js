@@ -1,0 +1,270 @@
+/**
+ * The Talk control: a conversation by voice, hands-free or with the microphone button held. It opens and
+ * closes the gateway's live session, and shows who is at it. What was heard is heard.js's matter.
+ *
+ * @module talk
+ */
+
+import { byId } from './dom.js';
+import { LiveMicrophone } from './microphone.js';
+import { newClientId } from './outbox.js';
+import { RecorderError } from './recorder.js';
+import { audioConstraints, read, write } from './settings.js';
+
+/**
+ * @typedef {object} TalkOptions
+ * @property {import('./connection.js').Connection} connection
+ * @property {() => boolean} thinking an answer is being made
+ * @property {() => boolean} speaking an answer is being played
+ * @property {() => void} onVoice somebody begins to speak: everything else falls silent
+ * @property {(words: string) => void} onTrouble words for the person
+ * @property {() => void} onToggle it was switched on or off, or from one manner to the other
+ *
+ * @typedef {'opening' | 'reconnecting' | 'listening' | 'hearing' | 'thinking' | 'speaking' | 'waiting'} State
+ */
+
+/** Frames from before the button was pressed that go with it: fingers are slower than tongues. */
+const PRE_ROLL = 4;
+const METER_MS = 80;
+
+/** @type {Record<State, string>} */
+const WORDS = {
+  opening: 'Opening the microphone…',
+  reconnecting: 'Reconnecting…',
+  listening: 'Listening',
+  hearing: 'Hearing you…',
+  thinking: 'Thinking…',
+  speaking: 'Speaking',
+  waiting: 'Hold the microphone, or Space, and speak',
+};
+
+export class Talk {
+  /** @param {TalkOptions} options */
+  constructor(options) {
+    this.options = options;
+    /** @type {HTMLButtonElement} */
+    this.button = byId('talk');
+    this.bar = byId('talk-bar');
+    this.words = byId('talk-words');
+    this.level = byId('talk-level');
+    /** @type {HTMLButtonElement} */
+    this.manner = byId('talk-manner');
+    /** @type {HTMLButtonElement} */
+    this.mic = byId('mic');
+    /** Whether the person wants to talk. */
+    this.on = false;
+    this.handsFree = read('handsFree') !== 'no';
+    this.held = false;
+    /** The button was released; the frame under way is the last. */
+    this.releasing = false;
+    this.hearing = false;
+    /** Something was said and is not a message yet. */
+    this.pending = false;
+    /** @type {LiveMicrophone | null} */
+    this.microphone = null;
+    /** @type {'closed' | 'opening' | 'open' | 'closing'} */
+    this.session = 'closed';
+    this.sessionHandsFree = true;
+    this.clientId = '';
+    /** @type {ArrayBuffer[]} */
+    this.early = [];
+    this.timer = 0;
+    this.#wire();
+    this.refresh();
+  }
+
+  async start() {
+    if (this.on) return;
+    this.on = true;
+    this.options.onTrouble('');
+    this.options.onToggle();
+    this.refresh();
+    try {
+      const microphone = await LiveMicrophone.open(audioConstraints(), {
+        onSound: (frame) => this.#take(frame),
+        onEnd: () => this.end('The microphone went away. Plug it in and press Talk again.'),
+      });
+      if (!this.on || this.microphone) microphone.close();
+      else this.microphone = microphone;
+    } catch (error) {
+      if (!(error instanceof RecorderError)) throw error;
+      if (this.on) this.end(error.message);
+    }
+    this.#reconcile();
+  }
+
+  /** @param {string} [why] words for the person */
+  end(why = '') {
+    this.microphone?.close();
+    this.microphone = null;
+    Object.assign(this, { on: false, held: false, releasing: false, hearing: false, pending: false, early: [] });
+    if (why) this.options.onTrouble(why);
+    this.options.onToggle();
+    this.#reconcile();
+  }
+
+  /** The connection came or went. */
+  link() {
+    if (this.options.connection.state !== 'ready') {
+      this.session = 'closed';
+      this.hearing = false;
+      this.pending = false;
+    }
+    this.#reconcile();
+  }
+
+  /** @param {import('./connection.js').Frame} frame `live_ready`, `live` or `live_ended` */
+  frame(frame) {
+    if (frame.type === 'live_ready') this.session = 'open';
+    else if (frame.type === 'live_ended') this.#ended(frame);
+    else this.#event(frame.event);
+    this.#reconcile();
+  }
+
+  /** @param {import('./connection.js').Frame} problem @returns {boolean} whether it was about live speech */
+  problem({ code, message, client_id: clientId }) {
+    // Both crossed an end that the gateway has told already.
+    if (code === 'not_listening' || code === 'bad_audio') return true;
+    if (!clientId || clientId !== this.clientId) return false;
+    this.session = 'closed';
+    this.end(message);
+    return true;
+  }
+
+  /** Shows how things stand. */
+  refresh() {
+    const state = this.#state();
+    document.body.classList.toggle('is-talking', this.on);
+    document.body.classList.toggle('is-hands-free', this.on && this.handsFree);
+    this.bar.hidden = !this.on;
+    this.bar.dataset.state = state;
+    if (this.words.textContent !== WORDS[state]) this.words.textContent = WORDS[state];
+    this.button.setAttribute('aria-pressed', String(this.on));
+    const label = this.on ? 'End the conversation by voice' : 'Talk: a conversation by voice';
+    this.button.setAttribute('aria-label', label);
+    this.button.title = label;
+    this.manner.setAttribute('aria-pressed', String(this.handsFree));
+    if (this.on && !this.handsFree) {
+      this.mic.setAttribute('aria-label', 'Hold to talk');
+      this.mic.title = 'Hold to talk (or hold Space)';
+      this.mic.setAttribute('aria-pressed', String(this.held));
+    }
+    this.#meter();
+  }
+
+  /** @returns {State} */
+  #state() {
+    if (!this.microphone) return 'opening';
+    if (this.session !== 'open') return this.options.connection.state === 'ready' ? 'opening' : 'reconnecting';
+    if (this.hearing || this.held) return 'hearing';
+    if (this.options.speaking()) return 'speaking';
+    if (this.pending || this.options.thinking()) return 'thinking';
+    return this.handsFree ? 'listening' : 'waiting';
+  }
+
+  /** Brings the gateway's session to what is wanted, one step at a time. */
+  #reconcile() {
+    const { connection } = this.options;
+    const wanted = this.on && this.microphone !== null;
+    if (connection.state === 'ready') {
+      if (this.session === 'closed' && wanted) {
+        this.clientId = newClientId();
+        this.sessionHandsFree = this.handsFree;
+        const frame = { type: 'live_start', client_id: this.clientId, hands_free: this.handsFree };
+        if (connection.send(frame)) this.session = 'opening';
+      } else if (this.session === 'open' && (!wanted || this.sessionHandsFree !== this.handsFree)) {
+        if (connection.send({ type: 'live_stop' })) this.session = 'closing';
+      }
+    }
+    this.refresh();
+  }
+
+  /** @param {import('./connection.js').Frame} frame `live_ended` */
+  #ended({ reason, message }) {
+    this.session = 'closed';
+    this.hearing = false;
+    this.pending = false;
+    if (reason !== 'stopped') this.end(message);
+  }
+
+  /** @param {Record<string, any>} event of live speech */
+  #event({ type, message }) {
+    if (type === 'speech_started') this.options.onVoice();
+    if (type === 'speech_dropped' && message) this.options.onTrouble(message);
+    if (type === 'speech_partial') return;
+    this.hearing = type === 'speech_started' && this.on;
+    this.pending = type === 'speech_ended';
+  }
+
+  /** @param {ArrayBuffer} frame */
+  #take(frame) {
+    const { connection } = this.options;
+    const live = this.session === 'opening' || this.session === 'open';
+    if (live && (this.sessionHandsFree || this.held || this.releasing)) {
+      connection.sendSound(frame);
+    } else {
+      this.early = [...this.early, frame].slice(-PRE_ROLL);
+    }
+    if (!this.releasing) return;
+    this.releasing = false;
+    connection.send({ type: 'live_finish' });
+  }
+
+  #press() {
+    if (this.held || this.session !== 'open') return;
+    this.held = true;
+    this.releasing = false;
+    this.options.onVoice();
+    for (const frame of this.early) this.options.connection.sendSound(frame);
+    this.early = [];
+    this.refresh();
+  }
+
+  #release() {
+    if (!this.held) return;
+    this.held = false;
+    this.releasing = true;
+    this.pending = true;
+    this.refresh();
+  }
+
+  #wire() {
+    this.button.addEventListener('click', () => {
+      if (this.on) this.end();
+      else void this.start();
+    });
+    this.manner.addEventListener('click', () => {
+      this.handsFree = !this.handsFree;
+      write('handsFree', this.handsFree ? null : 'no');
+      this.#release();
+      this.options.onToggle();
+      this.#reconcile();
+    });
+    const pushing = () => this.on && !this.handsFree;
+    this.mic.addEventListener('pointerdown', (event) => {
+      if (!pushing() || event.button !== 0) return;
+      this.mic.setPointerCapture(event.pointerId);
+      this.#press();
+    });
+    for (const name of ['pointerup', 'pointercancel']) this.mic.addEventListener(name, () => this.#release());
+    document.addEventListener('keydown', (event) => {
+      const target = /** @type {HTMLElement} */ (event.target);
+      if (!pushing() || event.key !== ' ' || event.isComposing) return;
+      if (target !== this.mic && target.closest('input, textarea, button, a, audio, summary')) return;
+      event.preventDefault();
+      if (!event.repeat) this.#press();
+    });
+    document.addEventListener('keyup', (event) => {
+      if (event.key === ' ') this.#release();
+    });
+    window.addEventListener('blur', () => this.#release());
+  }
+
+  #meter() {
+    clearInterval(this.timer);
+    if (!this.on) return;
+    this.timer = setInterval(() => {
+      this.level.style.transform = `scaleX(${Math.max(0.04, this.microphone?.level ?? 0)})`;
+    }, METER_MS);
+  }
+}
