@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Generic, TypeVar
 
@@ -43,6 +43,8 @@ class Entry(Generic[PayloadT]):
     rank: Rank
     seconds: float
     payload: PayloadT
+    alone: bool = False
+    """Never in a batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +85,9 @@ class FairQueue(Generic[PayloadT]):
         return True
 
     def put_back(self, entry: Entry[PayloadT]) -> None:
-        """Return an entry that was taken, to be the next of its rank: it has had its turn, and lost it."""
-        self._lanes.add(entry, first=True)
+        """Return an entry that was taken, to be the next of its rank and alone: it has lost its turn,
+        and whatever went wrong shall not go wrong for another."""
+        self._lanes.add(replace(entry, alone=True), first=True)
 
     def take_batch(self, *, idle: int = 1) -> tuple[Entry[PayloadT], ...]:
         """The next entry, or the next two where they go well together; empty when nothing waits.
@@ -216,7 +219,7 @@ class _Lanes(Generic[PayloadT]):
 
 def _go_together(first: Entry[PayloadT], second: Entry[PayloadT]) -> bool:
     """Whether two entries make a good batch. Live speech is heard alone: nothing may delay it."""
-    if first.rank is Rank.FINAL or first.rank is not second.rank:
+    if first.alone or second.alone or first.rank is Rank.FINAL or first.rank is not second.rank:
         return False
     shorter, longer = sorted((first.seconds, second.seconds))
     return longer <= max(_WINDOW_FLOOR_S, _UNEVEN * shorter)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from itertools import pairwise
 
 import pytest
@@ -131,10 +132,11 @@ def test_two_notes_go_together_only_when_nobody_idle_could_take_the_second() -> 
     assert len(filled(entry("a"), entry("b", seconds=25.0)).take_batch(idle=1)) == 1
 
 
-def test_an_entry_that_is_put_back_is_the_next() -> None:
+def test_an_entry_that_is_put_back_is_the_next_and_alone() -> None:
     queue = filled(entry("a"), entry("b"))
     (first,) = queue.take_batch(idle=2)
     queue.put_back(first)
+    assert len(copy.deepcopy(queue).take_batch(idle=1)) == 1
     assert taken(queue) == ["a", "b"]
 
 

@@ -121,6 +121,7 @@ def test_an_answer_about_pieces_is_read() -> None:
         answer(chunk={"start_s": 3.0}),
         answer(chunk={"confidence": math.nan}),
         answer(chunk={"confidence": True}),
+        answer(chunk={"end_s": 10**400}),
         answer(chunk={"no_speech_probability": "0"}),
     ],
 )
