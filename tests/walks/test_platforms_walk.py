@@ -2,61 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from pipeline.domain.chat import ChatMessage
-from pipeline.domain.clock import SystemClock
 from pipeline.llm.scripted import ScriptedLlm
-from tests.support.house import House, open_house
-from tests.support.platforms.discord import FakeDiscord
 from tests.support.platforms.platform import FakePlatform, Place
-from tests.support.platforms.slack import FakeSlack
-from tests.support.platforms.telegram import FakeTelegram
+from tests.support.town import town
 from voice.scripted import ScriptedTranscriber
 
 NOTE = b"OggS" + bytes(400)
 MIME = {"telegram": "audio/ogg", "slack": "audio/mp4", "discord": "audio/ogg"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Town:
-    """Three platforms and the gateway that is on all of them."""
-
-    house: House
-    platforms: tuple[FakePlatform, ...]
-
-    def private(self, name: str = "ann") -> list[tuple[FakePlatform, Place]]:
-        """The person's private chat on each platform."""
-        return [(one, one.private_chat(one.person(name))) for one in self.platforms]
-
-
-@asynccontextmanager
-async def town(
-    tmp_path: Path, *, llm: ScriptedLlm | None = None, heard: str = "hello"
-) -> AsyncIterator[Town]:
-    async with AsyncExitStack() as stack:
-        platforms: tuple[FakePlatform, ...] = (FakeTelegram(), FakeSlack(), FakeDiscord())
-        overrides: list[str] = []
-        for platform in platforms:
-            await stack.enter_async_context(platform)
-            folder = tmp_path / platform.name
-            folder.mkdir()
-            overrides += platform.overrides(folder)
-        transcriber = ScriptedTranscriber.always(heard)
-        house = await stack.enter_async_context(
-            open_house(tmp_path / "data", *overrides, llm=llm, transcriber=transcriber)
-        )
-        async with asyncio.timeout(20):
-            # Discord tells a bot nothing of what was said before it ever came.
-            while not all(status.up for status in house.gateway.channel_statuses()):
-                await SystemClock().sleep(0.01)
-        yield Town(house=house, platforms=platforms)
 
 
 async def test_a_message_on_each_platform_is_answered_there_and_nowhere_else(tmp_path: Path) -> None:
@@ -70,7 +27,7 @@ async def test_a_message_on_each_platform_is_answered_there_and_nowhere_else(tmp
 
 
 async def test_a_voice_note_on_each_platform_is_heard_and_answered(tmp_path: Path) -> None:
-    async with town(tmp_path, heard="what time is it") as place:
+    async with town(tmp_path, transcriber=ScriptedTranscriber.always("what time is it")) as place:
         for platform, chat in place.private():
             await platform.speak(chat, platform.person("ann"), NOTE, mime=MIME[platform.name])
         for platform, chat in place.private():
