@@ -74,11 +74,9 @@ class Decoder:
             for _ in range(_ATTEMPTS):
                 child = await self._ready_child()
                 try:
-                    answer = await self._ask(child, request, pieces)
+                    return await self._ask(child, request, pieces)
                 except TranscriberUnavailable:
-                    self._refuse_when_closed()
-                    continue  # it died: once may be chance
-                return self._decoded(answer, pieces)
+                    self._refuse_when_closed()  # otherwise it died, and once may be chance
         raise AudioRefused("damaged", _DAMAGED)
 
     async def warm_up(self) -> None:
@@ -117,12 +115,13 @@ class Decoder:
             raise
         return child
 
-    async def _ask(self, child: Child, request: Frame, pieces: _Pieces) -> Frame:
+    async def _ask(self, child: Child, request: Frame, pieces: _Pieces) -> Decoded:
         """One file. The child stays if it answers and is still to be trusted."""
         pieces.begin()
         try:
             async with asyncio.timeout(_FILE_DEADLINE_S):
                 answer = await child.ask(request, on_frame=pieces.take)
+            decoded = self._decoded(answer, pieces)
         except TimeoutError as error:
             self._discard(child)
             raise TranscriptionTimeout(_TOO_SLOW) from error
@@ -136,7 +135,7 @@ class Decoder:
             self._discard(child)
             raise
         self._release(child)
-        return answer
+        return decoded
 
     def _decoded(self, answer: Frame, pieces: _Pieces) -> Decoded:
         header = answer.header
