@@ -20,6 +20,7 @@ chat: models ## the same bot in this terminal
 	@$(BIN)/parlour chat $(ARGS)
 
 test: models ## set everything up and run every test
+	@$(BIN)/parlour models get voice-en
 	@$(BIN)/python -m tests.support.browser
 	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder $(ARGS)
 

