@@ -205,7 +205,9 @@ class StoreJournal:
             records[-1] = replace(records[-1], body={**records[-1].body, **self._log.riding()})
         now = self._clock.now()
         key = self._entry.message_id  # one reply a message, and its id is like no other's in any chat
-        row = self._reply_row(key, role, code, now, asks=bool(questions))
+        # A question whether it was heard rightly shows the words itself.
+        heard = "" if questions and self._heard in text else self._heard
+        row = self._reply_row(key, role, code, now, heard=heard, asks=bool(questions))
         if not self._session.stored and role != "session":
             records.insert(0, session_record(self.session_id, self._entry.message_id, now))
         commit = TurnCommit(
@@ -225,13 +227,15 @@ class StoreJournal:
         self._on_reply(committed.outbox_ids[0], reply)
         return committed
 
-    def _reply_row(self, key: str, role: EntryRole, code: str, now: float, *, asks: bool) -> NewOutboxRow:
+    def _reply_row(
+        self, key: str, role: EntryRole, code: str, now: float, *, heard: str, asks: bool
+    ) -> NewOutboxRow:
         """The row of the reply: beside its words, what a posting channel needs to show it. Empty values
         are left out."""
         body = {
             "role": role,
             "code": code or None,
-            "heard": self._heard or None,
+            "heard": heard or None,
             "reply_handle": self._entry.body.get("reply_handle"),
             "private": self._entry.body.get("private"),
             "asks": asks or None,

@@ -1,0 +1,170 @@
+"""Spoken words the whole way: asked back when hardly understood, in rooms, in their speaker's language."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gateway.access import AccessRule
+from gateway.storage.voices import SpeakerKey
+from pipeline.domain.events import ApprovalRequired
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import Author, InboundMessage, MediaRef, Speech
+from tests.support.gate_graph import answer_to
+from tests.support.house import open_house
+from tests.support.posting_channel import MemoryPosts
+from voice.errors import NothingHeard
+from voice.scripted import ScriptedTranscriber
+from voice.speech import SpeechChunk, Transcript
+
+OWNER = SpeakerKey(channel="console", account="local", user="owner")
+
+
+def mumbled(text: str = "by milk", confidence: float = 0.3) -> Transcript:
+    chunk = SpeechChunk(text=text, start_s=0.0, end_s=2.0, confidence=confidence, no_speech_probability=0.1)
+    return Transcript(chunks=(chunk,), language="de", language_probability=0.9, audio_seconds=2.0)
+
+
+@pytest.mark.parametrize(
+    ("choice", "answer", "asked_model"),
+    [
+        ("Send", "You said: by milk", True),
+        ("Edit", "```\nby milk\n```", False),
+        ("Retry", "say it again", False),
+    ],
+)
+async def test_hardly_understood_words_wait_for_their_speaker(
+    tmp_path: Path, choice: str, answer: str, *, asked_model: bool
+) -> None:
+    async with open_house(tmp_path, transcriber=ScriptedTranscriber([mumbled()])) as house:
+        accepted = await house.channel.say("", voice=b"opus")
+        asked = await house.channel.reply(accepted.message_id)
+        assert asked.text == "I heard: “by milk”\n(Send / Edit / Retry)"
+        assert (asked.heard, house.llm.requests) == ("", [])
+        (question,) = [e for e in house.channel.events if isinstance(e, ApprovalRequired)]
+
+        await house.channel.bring(answer_to(question.interaction_id, choice))
+
+        assert answer in (await house.channel.reply("m_answer")).text
+        assert bool(house.llm.requests) == asked_model
+        if asked_model:
+            assert "(Voice input in de, confidence 30%:" in house.llm.requests[0].messages[0].content
+
+
+async def test_the_question_outlives_a_restart(tmp_path: Path) -> None:
+    async with open_house(tmp_path, transcriber=ScriptedTranscriber([mumbled()])) as house:
+        accepted = await house.channel.say("", voice=b"opus")
+        await house.channel.reply(accepted.message_id)
+        (question,) = [e for e in house.channel.events if isinstance(e, ApprovalRequired)]
+    async with open_house(tmp_path, transcriber=ScriptedTranscriber()) as house:
+        await house.channel.bring(answer_to(question.interaction_id, "Send"))
+        assert (await house.channel.reply("m_answer")).text == "You said: by milk"
+
+
+async def test_live_speech_is_a_message_that_was_spoken(tmp_path: Path) -> None:
+    async with open_house(tmp_path) as house:
+        await house.channel.bring(live("buy bread", Speech(language="en", confidence=0.8)))
+        assert (await house.channel.reply("m_live")).text == "You said: buy bread"
+        assert [record.body for record in await house.records("user")] == [
+            {"text": "buy bread", "spoken": True, "language": "en", "confidence": 0.8}
+        ]
+        assert "(Voice input in en, confidence 80%:" in house.llm.requests[0].messages[0].content
+
+
+async def test_a_speakers_language_is_remembered_for_the_next_note(tmp_path: Path) -> None:
+    unsure = replace(mumbled("ja", 0.9), language="nl", language_probability=0.4)
+    ears = ScriptedTranscriber([mumbled("guten tag", 0.9), unsure])
+    async with open_house(tmp_path, transcriber=ears) as house:
+        for note in (b"one", b"two"):
+            accepted = await house.channel.say("", voice=note)
+            await house.channel.reply(accepted.message_id)
+        assert [call.recording.likely_language for call in ears.calls] == [None, "de"]
+        assert {call.recording.speaker for call in ears.calls} == {"console:local:owner"}
+        assert (await house.store.voices.habits(OWNER)).language == "de"
+
+
+async def test_what_was_not_heard_of_a_long_note_is_said(tmp_path: Path) -> None:
+    long = replace(mumbled("once upon a time", 0.9), truncated=True, audio_seconds=300.0)
+    async with open_house(tmp_path, transcriber=ScriptedTranscriber([long])) as house:
+        accepted = await house.channel.say("", voice=b"opus")
+        reply = await house.channel.reply(accepted.message_id)
+        assert "[Only the first 5 minutes of the recording were heard.]" in reply.text
+
+
+@pytest.mark.parametrize(
+    ("hear_rooms", "said", "answered"),
+    [
+        (True, "Parlor, what is the time?", True),
+        (True, "Otto come here", True),
+        (True, "shall we go home", False),
+        (False, "Parlour, what is the time?", False),
+    ],
+)
+async def test_a_note_in_a_room_counts_when_it_names_the_bot(
+    tmp_path: Path, said: str, *, hear_rooms: bool, answered: bool
+) -> None:
+    posts = MemoryPosts()
+    ears = ScriptedTranscriber([said, "Parlour, are you there?"])
+    rule = AccessRule.of(mode="list", allow=["room:c1"], hear_rooms=hear_rooms)
+    called = 'bot.called=["Otto"]'
+    async with open_house(tmp_path, called, posts=posts, rule=rule, transcriber=ears) as house:
+        overheard = await posts.bring(room_note(posts, "1"))
+        assert overheard.status == ("accepted" if hear_rooms else "refused")
+        await posts.bring(room_note(posts, "2", addressed=True))
+        last = "Parlour, are you there?" if hear_rooms else said
+        await posts.until(lambda: f"You said: {last}" in "".join(posts.texts()))
+
+        assert (f"You said: {said}" in "".join(posts.texts())) == (answered or not hear_rooms)
+        assert len(house.llm.requests) == 1 + answered
+        if hear_rooms and not answered:
+            assert said not in "".join(posts.texts()), "what is not for the bot leaves no trace"
+            log = await house.records(thread=posts.thread().encode())
+            assert not any(said in str(record.body) for record in log)
+
+
+async def test_a_note_in_a_room_that_cannot_be_heard_is_nobodys_business(tmp_path: Path) -> None:
+    posts = MemoryPosts()
+    rule = AccessRule.of(mode="list", allow=["room:c1"], hear_rooms=True)
+    ears = ScriptedTranscriber([NothingHeard(), "and now"])
+    async with open_house(tmp_path, posts=posts, rule=rule, transcriber=ears):
+        await posts.bring(room_note(posts, "1"))
+        await posts.bring(room_note(posts, "2", addressed=True))
+        await posts.until(lambda: "You said: and now" in "".join(posts.texts()))
+        assert "".join(posts.texts()) == "heard: and now\nYou said: and now"
+
+
+async def test_strangers_in_a_room_are_never_listened_to(tmp_path: Path) -> None:
+    posts = MemoryPosts()
+    rule = AccessRule.of(mode="list", allow=["room:elsewhere"], hear_rooms=True)
+    ears = ScriptedTranscriber.always("Parlour, open the door")
+    async with open_house(tmp_path, posts=posts, rule=rule, transcriber=ears):
+        refused = await posts.bring(room_note(posts, "1"))
+        assert (refused.status, refused.reason, ears.calls) == ("refused", "", [])
+
+
+def live(text: str, speech: Speech) -> InboundMessage:
+    return InboundMessage(
+        message_id="m_live",
+        native_id="speech:1",
+        thread=ThreadKey(channel="console", account="local", chat="c1"),
+        author=Author(id="owner"),
+        received_at=1_700_000_000.0,
+        text=text,
+        speech=speech,
+    )
+
+
+def room_note(posts: MemoryPosts, native_id: str, *, addressed: bool = False) -> InboundMessage:
+    posts.media[native_id] = b"sound"
+    return InboundMessage(
+        message_id=f"m_{native_id}",
+        native_id=native_id,
+        thread=posts.thread(),
+        author=Author(id="ann"),
+        received_at=0.0,
+        voice=MediaRef(channel="memory", handle=native_id, mime="audio/ogg", size=5, kind="voice"),
+        addressed=addressed,
+        private=False,
+    )
