@@ -33,6 +33,8 @@ VIOLATIONS = {
     "door-xllamacpp": ("pipeline/llm/local_process.py", "import xllamacpp"),
     "door-sqlite3": ("gateway/sessions.py", "import sqlite3"),
     "door-faster-whisper": ("voice/worker.py", "import faster_whisper"),
+    "door-onnxruntime": ("voice/whisper.py", "import onnxruntime"),
+    "door-piper": ("voice/speaker.py", "import piper"),
     "door-av": ("voice/whisper.py", "import av"),
     "door-aiohttp": ("gateway/inbox.py", "import aiohttp"),
     "door-prometheus": ("gateway/delivery.py", "import prometheus_client"),
