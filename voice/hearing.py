@@ -40,6 +40,11 @@ class Hearing:
     """`likely` comes from the recording itself."""
     _told: tuple[float, Waiting] | None = None
 
+    def tell(self, waiting: Waiting) -> None:
+        """Tell whoever listens, if the recording still waits."""
+        if self.on_waiting is not None and not self.begun:
+            self.on_waiting(waiting)
+
     def is_news(self, waiting: Waiting, *, now: float) -> bool:
         """Whether to tell it: the first time, then what changed noticeably, at most once a second."""
         if self._told is not None:

@@ -136,6 +136,7 @@ class Pool:
         A job under way is left to finish unheard while that costs no more than a fresh process.
         """
         self._hearings.discard(hearing)
+        hearing.on_waiting = None
         self._queue.withdraw(hearing)
         for request in hearing.requests:
             request.heard.cancel()
@@ -222,7 +223,7 @@ class Pool:
                 waiting = self._waiting(ahead, len(at_work), seconds)
                 if recording.is_news(waiting, now=loop.time()):
                     # Not from here: what the listener does must not happen in the middle of handing out.
-                    loop.call_soon(recording.on_waiting, waiting)
+                    loop.call_soon(recording.tell, waiting)
 
     def _waiting(self, ahead: Ahead, at_work: int, seconds_at_work: float) -> Waiting:
         eta_s = self._speed.eta_s(ahead.seconds + seconds_at_work, workers=len(self._slots))
