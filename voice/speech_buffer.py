@@ -66,7 +66,7 @@ class SpeechBuffer:
     generation: str
     """Never the same twice: whoever receives a buffer knows by it whether they had it already."""
     created_at: float
-    """When its first words were spoken."""
+    """When its first words ended."""
     last_activity: float
     """When the last words ended, or the voice after them."""
     chunks: tuple[BufferedChunk, ...] = ()
@@ -89,7 +89,12 @@ class SpeechBuffer:
         place = (last[0], last[1] + 1) if sequence is None else (sequence, 0)
         chunk = BufferedChunk(text=text.strip(), sequence=sequence, place=place)
         chunks = tuple(sorted((*self.chunks, chunk), key=lambda one: one.place))
-        return replace(self, chunks=chunks, last_activity=max(self.last_activity, ended_at))
+        return replace(
+            self,
+            chunks=chunks,
+            created_at=min(self.created_at, ended_at),
+            last_activity=max(self.last_activity, ended_at),
+        )
 
 
 # ---------------------------------------------------------------- on the shelf
@@ -156,7 +161,7 @@ class KeptBuffer:
 
 # ---------------------------------------------------------------- text
 
-_NO_SPACE_BEFORE = frozenset(".,;:!?…)]}»”’%。、，．！？；：）］」』】〉》؟،؛।॥։፧።")
+_NO_SPACE_BEFORE = frozenset(".,;:!?…)]}»”’%。、，．！？；：）］」』】〉》؟،؛।॥։፧።")  # noqa: RUF001 - the signs of many scripts, as they are written
 
 
 def joined(texts: list[str]) -> str:

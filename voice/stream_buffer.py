@@ -15,12 +15,14 @@ import contextvars
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass, replace
+from typing import Any
 
 from voice.clock import Clock
 from voice.flush_policy import Flush, FlushSettings, Wait, decide
-from voice.speech_buffer import FlushReason, KeptBuffer, Numbering, SpeechBuffer, joined
+from voice.speech_buffer import FlushReason, KeptBuffer, Numbering, SpeechBuffer
+from voice.speech_line import BufferState, SpeechLine
+from voice.speech_shelf import BufferShelf, SpeechShelf
 
 _log = logging.getLogger(__name__)
 
@@ -28,18 +30,6 @@ MAX_BUFFERS = 2_000
 """Threads that may gather at once; beyond, the oldest buffer is flushed as if its time were over."""
 RETRY_S = (1.0, 2.0, 5.0, 10.0, 30.0)
 """Pauses before a buffer whose flush failed is tried again; the last one repeats."""
-
-BufferState = Literal["none", "active", "speaking", "complete", "flushing"]
-
-
-class BufferShelf(Protocol):
-    """Where buffers outlive the process. Bodies are plain JSON data, `at` is Unix time."""
-
-    async def keep_buffer(self, key: str, body: Mapping[str, Any], *, at: float) -> None: ...
-
-    async def drop_buffer(self, key: str) -> None: ...
-
-    async def buffers(self) -> tuple[tuple[str, Mapping[str, Any]], ...]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +69,8 @@ class BufferStatus:
 
 
 OnFlush = Callable[[Flushed], Awaitable[None]]
+"""Receives a buffer; returning means having it. Whatever it raises has it called again, later, with the same
+generation. It must not wait for the manager to flush the same thread: that waits for it."""
 
 
 class StreamBufferManager:
@@ -99,10 +91,10 @@ class StreamBufferManager:
     ) -> None:
         self._on_flush = on_flush
         self._clock = clock
-        self._shelf = shelf
+        self._shelf = SpeechShelf(shelf, clock)
         self._settings = settings or FlushSettings()
-        self._lines: dict[str, _Line] = {}
-        self._gathering: dict[str, _Line] = {}  # those with an open buffer, longest open first
+        self._lines: dict[str, SpeechLine] = {}
+        self._gathering: dict[str, SpeechLine] = {}  # those with an open buffer, longest open first
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
 
@@ -120,10 +112,12 @@ class StreamBufferManager:
 
         `spoken_at` is the monotonic time at which the words ended, where that is not now. A chunk without
         words still counts: its `sequence` has come, and `is_complete` holds for what was there before.
-        Raises RuntimeError after `close`.
+        Raises ValueError for a negative `sequence`, and RuntimeError after `close`.
         """
         if self._closed:
             raise RuntimeError("the speech buffers are closed; nothing is gathered any more")
+        if sequence is not None and sequence < 0:
+            raise ValueError(f"sequence numbers count from 0, and this one is {sequence}")
         line = self._line(thread_id)
         now = self._clock.monotonic()
         if sequence is not None:
@@ -153,12 +147,13 @@ class StreamBufferManager:
         self._tidy(line)
 
     async def force_flush(self, thread_id: str) -> str | None:
-        """Flush now, whatever there is; its text, or None where there is nothing."""
+        """Flush now, whatever is gathered; its text, or None where there is nothing. What could not be handed
+        over earlier is tried again."""
         line = self._line(thread_id)
-        content = line.content
+        content = None if line.buffer is None else line.buffer.content
         self._seal(line, "forced")
         await self._deliver(line, at_once=True)
-        return content or None
+        return content
 
     def buffer_status(self, thread_id: str) -> BufferStatus:
         """What is gathered, or waits to be handed over."""
@@ -171,10 +166,8 @@ class StreamBufferManager:
 
     async def restore(self) -> int:
         """Take up what an earlier process kept; how many buffers. What is due is flushed at once."""
-        if self._shelf is None:
-            return 0
-        kept = [one for _, body in await self._shelf.buffers() if (one := self._read(body)) is not None]
-        for one in sorted(kept, key=lambda one: one.buffer.created_at):
+        kept = await self._shelf.kept()
+        for one in kept:
             self._take_up(one)
         for line in {one.thread_id: self._line(one.thread_id) for one in kept}.values():
             await self._deliver(line)
@@ -198,10 +191,10 @@ class StreamBufferManager:
 
     # ------------------------------------------------------------ gathering
 
-    def _line(self, thread_id: str) -> _Line:
-        return self._lines.setdefault(thread_id, _Line(thread_id))
+    def _line(self, thread_id: str) -> SpeechLine:
+        return self._lines.setdefault(thread_id, SpeechLine(thread_id))
 
-    def _put(self, line: _Line, text: str, sequence: int | None, ended_at: float, language: str) -> None:
+    def _put(self, line: SpeechLine, text: str, sequence: int | None, ended_at: float, language: str) -> None:
         buffer = line.buffer
         if text.strip():
             if buffer is None:
@@ -224,7 +217,7 @@ class StreamBufferManager:
             self._seal(oldest, "max_time")
             self._spawn(self._deliver(oldest), "make room")
 
-    async def _act(self, line: _Line) -> ChunkResult:
+    async def _act(self, line: SpeechLine) -> ChunkResult:
         """Do what the policy says about the line's buffer."""
         content = "" if line.buffer is None else line.buffer.content
         now = self._clock.monotonic()
@@ -235,14 +228,14 @@ class StreamBufferManager:
             reason = _FLUSHED[verdict.reason].format(max_s=self._settings.max_s)
             return ChunkResult(should_process=True, buffered_content=content, reason=reason)
         self._arm(line)
-        await self._keep(line)
+        await self._shelf.keep(line)
         self._tidy(line)
         reason = _CONTINUING if len(content) >= self._settings.min_chars else _TOO_SHORT
         return ChunkResult(
             should_process=False, buffered_content=content, reason=reason if content else _EMPTY
         )
 
-    def _seal(self, line: _Line, reason: FlushReason) -> None:
+    def _seal(self, line: SpeechLine, reason: FlushReason) -> None:
         """The open buffer gathers no more. What it still waited for opens another when it comes."""
         line.stop_timer()
         if line.buffer is not None:
@@ -251,7 +244,7 @@ class StreamBufferManager:
             line.numbering = line.numbering.give_up()
             self._gathering.pop(line.thread_id, None)
 
-    def _tidy(self, line: _Line) -> None:
+    def _tidy(self, line: SpeechLine) -> None:
         """Forget a line with nothing to remember, and the longest unused ones beyond a number."""
         if not line.is_idle:
             return
@@ -265,7 +258,7 @@ class StreamBufferManager:
 
     # ------------------------------------------------------------ timers
 
-    def _arm(self, line: _Line) -> None:
+    def _arm(self, line: SpeechLine) -> None:
         line.stop_timer()
         if line.buffer is None or self._closed:
             return
@@ -274,19 +267,19 @@ class StreamBufferManager:
         delay = verdict.until - now if isinstance(verdict, Wait) else 0.0
         line.timer = self._spawn(self._tick(line, delay), "timer")
 
-    async def _tick(self, line: _Line, delay: float) -> None:
-        await self._clock.sleep(delay)
+    async def _tick(self, line: SpeechLine, delay: float) -> None:
+        await self._clock.sleep(max(0.0, delay))
         # From here on it may be handing over, and the next chunk must not cancel it.
         line.timer = None
         if line.buffer is not None:
             await self._act(line)
 
-    def _arm_retry(self, line: _Line) -> None:
+    def _arm_retry(self, line: SpeechLine) -> None:
         if line.retry is None and not self._closed:
             delay = RETRY_S[min(line.failures, len(RETRY_S)) - 1]
             line.retry = self._spawn(self._again(line, delay), "retry")
 
-    async def _again(self, line: _Line, delay: float) -> None:
+    async def _again(self, line: SpeechLine, delay: float) -> None:
         await self._clock.sleep(delay)
         line.retry = None
         await self._deliver(line, at_once=True)
@@ -306,9 +299,9 @@ class StreamBufferManager:
 
     # ------------------------------------------------------------ handing over
 
-    async def _deliver(self, line: _Line, *, at_once: bool = False) -> None:
-        """Hand the sealed buffers over, in order. One that failed lately waits for its time, and all behind it."""
-        await self._keep(line)
+    async def _deliver(self, line: SpeechLine, *, at_once: bool = False) -> None:
+        """Hand the sealed buffers over, in order; not before their time where that failed lately."""
+        await self._shelf.keep(line)
         async with line.delivering:
             if at_once:
                 line.stop_retry()
@@ -317,11 +310,11 @@ class StreamBufferManager:
                     return
         self._tidy(line)
 
-    async def _hand_over(self, line: _Line) -> bool:
+    async def _hand_over(self, line: SpeechLine) -> bool:
         """Tell the receiver of the oldest sealed buffer; whether it took it."""
         # Kept as sealed before anybody hears of it: after a crash it must not gather under a generation that
         # was received.
-        await self._keep(line)
+        await self._shelf.keep(line)
         sealed = line.sealed[0]
         received = False
         try:
@@ -336,52 +329,18 @@ class StreamBufferManager:
         if received:
             line.failures = 0
             line.sealed.remove(sealed)
-            await self._drop(line, sealed.buffer.generation)
+            await self._shelf.drop(line, sealed.buffer.generation)
         return received
 
-    # ------------------------------------------------------------ keeping
+    # ------------------------------------------------------------ starting and stopping
 
-    async def _keep(self, line: _Line) -> bool:
-        """Bring the shelf up to date; whether everything is on it. A shelf that fails stops nobody's speech."""
-        if self._shelf is None:
-            return False
-        async with line.shelving:
-            for one in line.all():
-                generation = one.buffer.generation
-                if line.kept.get(generation) == one:
-                    continue
-                try:
-                    await self._shelf.keep_buffer(generation, one.to_body(self._clock), at=self._clock.now())
-                except Exception as error:  # noqa: BLE001 - whatever the shelf raises
-                    _log.warning("speech could not be kept; a crash now would lose it: %s", error)
-                    return False
-                line.kept[generation] = one
-        return True
-
-    async def _drop(self, line: _Line, generation: str) -> None:
-        if self._shelf is None:
-            return
-        async with line.shelving:
-            line.kept.pop(generation, None)
-            try:
-                await self._shelf.drop_buffer(generation)
-            except Exception as error:  # noqa: BLE001 - whatever the shelf raises
-                _log.warning("speech that was handed over could not be taken off the shelf: %s", error)
-
-    async def _put_away(self, line: _Line) -> None:
-        if await self._keep(line):
+    async def _put_away(self, line: SpeechLine) -> None:
+        if await self._shelf.keep(line):
             return
         self._seal(line, "forced")
         await self._deliver(line, at_once=True)
         if line.sealed:
             _log.error("speech is lost: it could be neither handed over nor kept")
-
-    def _read(self, body: Mapping[str, Any]) -> KeptBuffer | None:
-        try:
-            return KeptBuffer.from_body(body, self._clock)
-        except ValueError as error:
-            _log.warning("a kept speech buffer cannot be read and stays where it is: %s", error)
-            return None
 
     def _take_up(self, kept: KeptBuffer) -> None:
         line = self._line(kept.thread_id)
@@ -396,58 +355,6 @@ class StreamBufferManager:
             line.sealed.append(kept)
         line.numbering = kept.numbering
         line.kept[kept.buffer.generation] = kept
-
-
-@dataclass(slots=True, eq=False)
-class _Line:
-    """One thread's speech."""
-
-    thread_id: str
-    numbering: Numbering = field(default_factory=Numbering)
-    speaking: bool = False
-    buffer: SpeechBuffer | None = None
-    sealed: list[KeptBuffer] = field(default_factory=list)
-    """Flushed and not received yet, oldest first."""
-    timer: asyncio.Task[None] | None = None
-    """Of the open buffer; only while it sleeps."""
-    retry: asyncio.Task[None] | None = None
-    failures: int = 0
-    kept: dict[str, KeptBuffer] = field(default_factory=dict)
-    """What the shelf holds, by generation."""
-    delivering: asyncio.Lock = field(default_factory=asyncio.Lock)
-    shelving: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-    def all(self) -> list[KeptBuffer]:
-        return self.sealed if self.buffer is None else [*self.sealed, self.as_kept(self.buffer, None)]
-
-    def as_kept(self, buffer: SpeechBuffer, reason: FlushReason | None) -> KeptBuffer:
-        return KeptBuffer(thread_id=self.thread_id, buffer=buffer, numbering=self.numbering, reason=reason)
-
-    @property
-    def content(self) -> str:
-        return joined([one.buffer.content for one in self.all()])
-
-    @property
-    def is_idle(self) -> bool:
-        return self.buffer is None and not self.sealed and not self.speaking
-
-    @property
-    def state(self) -> BufferState:
-        if self.buffer is None:
-            return "flushing" if self.sealed else "none"
-        if self.buffer.complete:
-            return "complete"
-        return "speaking" if self.speaking else "active"
-
-    def stop_timer(self) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
-            self.timer = None
-
-    def stop_retry(self) -> None:
-        if self.retry is not None:
-            self.retry.cancel()
-            self.retry = None
 
 
 def _flushed(sealed: KeptBuffer) -> Flushed:
