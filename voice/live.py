@@ -1,0 +1,363 @@
+"""One open microphone: sound in, speech chunks of a message out, and what is heard meanwhile told at once.
+
+Segments are found by their voice (`voice.live_segments`), heard while the silence behind them still lasts
+(`voice.live_hearing`) and given to a `StreamBufferManager`, which makes messages of them. Not here: the
+message, its speaker's rights, and for how long somebody may listen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass
+from typing import Literal, Protocol, assert_never
+
+from voice.activity import FRAME_BYTES, ActivityDetector, ActivityStream
+from voice.agreement import Agreed
+from voice.clock import Clock
+from voice.errors import TranscriberBusy, TranscriberUnavailable, VoiceError
+from voice.live_hearing import Final, LiveHearing, Spawn, Words
+from voice.live_segments import (
+    FRAME_S,
+    Began,
+    Cut,
+    Decision,
+    Ended,
+    Paused,
+    Resumed,
+    Segmenter,
+    SegmentRules,
+    TooShort,
+)
+from voice.live_sound import LiveSound
+from voice.speech_buffer import joined
+from voice.stream_buffer import StreamBufferManager
+from voice.transcriber import Transcriber
+
+Drop = Literal["nothing_heard", "too_short", "busy", "unavailable"]
+_Outcome = Literal["words", "nothing_heard", "too_short", "failed"]
+
+_MOST_LOSSES = 3
+"""A detector that breaks down more often in one stream does so because of the stream."""
+_CATCH_UP_S = 1.0
+"""The last sound before `finish` is judged within a few milliseconds, or never."""
+
+_BROKE_OFF = "Listening broke off. Please open the microphone again."
+_NOTHING = "I heard no words. Please say it again."
+_TOO_SHORT = "That was too short to hear. Hold the button for as long as you speak."
+
+
+class Told(Protocol):
+    """Who hears about a microphone. Every call returns at once."""
+
+    def started(self) -> None:
+        """Somebody speaks."""
+        ...
+
+    def partial(self, text: str, stable_chars: int) -> None:
+        """All that is not a message yet; so many of its first characters stay."""
+        ...
+
+    def ended(self) -> None:
+        """The voice fell silent."""
+        ...
+
+    def dropped(self, reason: Drop, words: str) -> None:
+        """Something said came to nothing; `words` for the person, where there are any."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Piece:
+    """A segment that is over."""
+
+    final: Final | None
+    """None where it was too short to be heard."""
+    spoken_at: float
+    """The monotonic time of its last voice."""
+
+
+class LiveListener:
+    """The session of one open microphone. Belongs to the event loop it is opened on.
+
+    `key` is the manager's thread id, `speaker` whose turn the recogniser counts it as. With `hands_free`
+    pauses end a message; without, only `finish` does, or the manager's longest time.
+    """
+
+    def __init__(
+        self,
+        *,
+        transcriber: Transcriber,
+        listener: ActivityDetector,
+        manager: StreamBufferManager,
+        key: str,
+        speaker: str,
+        told: Told,
+        spawn: Spawn,
+        clock: Clock,
+        hands_free: bool = True,
+        language: str | None = None,
+        likely_language: str | None = None,
+        rules: SegmentRules | None = None,
+    ) -> None:
+        self._listener = listener
+        self._manager = manager
+        self._key = key
+        self._told = told
+        self._spawn = spawn
+        self._clock = clock
+        self._hands_free = hands_free
+        self._segmenter = Segmenter(rules)
+        self._sound = LiveSound(frame_bytes=FRAME_BYTES)
+        self._hearing = LiveHearing(
+            transcriber=transcriber,
+            clock=clock,
+            spawn=spawn,
+            speaker=speaker,
+            language=language,
+            likely_language=likely_language,
+        )
+        self._ears: ActivityStream | None = None
+        self._losses = 0
+        self._closed = False
+        self._finishing = asyncio.Lock()
+        self._judged_more = asyncio.Event()
+        self._start = 0
+        self._speculation: Final | None = None
+        self._before: Final | None = None
+        """The segment that the open one was cut from."""
+        self._pending = 0
+        self._newest: asyncio.Task[None] | None = None
+        self._gathered: list[Words] = []
+        """The chunks that are not a message yet."""
+        self._outcomes: set[_Outcome] = set()
+        """Of the segments since the speech was last settled."""
+        self._sound_at = self._voice_at = clock.monotonic()
+
+    @property
+    def silent_s(self) -> float:
+        """Seconds since somebody spoke."""
+        return 0.0 if self._segmenter.speaking else self._clock.monotonic() - self._voice_at
+
+    @property
+    def still_s(self) -> float:
+        """Seconds since any sound came."""
+        return self._clock.monotonic() - self._sound_at
+
+    @property
+    def is_deaf(self) -> bool:
+        """Nothing is heard any more, and nothing will be: the detector is gone."""
+        return self._losses > _MOST_LOSSES
+
+    @property
+    def is_gathering(self) -> bool:
+        """Whether words were understood that are not a message yet."""
+        return bool(self._gathered)
+
+    async def open(self) -> None:
+        """Begin to listen. Raises TranscriberUnavailable."""
+        await self._attach()
+
+    def feed(self, pcm: bytes) -> None:
+        """More sound: 16 kHz, mono, 16 bit little endian. Returns at once; what is too much is dropped."""
+        if self._closed or self._ears is None:
+            return
+        self._sound_at = self._clock.monotonic()
+        self._sound.add(pcm)  # first, because the detector may answer at once
+        self._ears.feed(pcm)
+
+    def sound_stopped(self) -> None:
+        """No sound comes any more, so no silence will end the open segment: it ends here."""
+        self._decide(self._segmenter.finish())
+
+    async def finish(self) -> None:
+        """What was said so far is a message now, or its `dropped` was told."""
+        async with self._finishing:
+            await self._catch_up()
+            self._decide(self._segmenter.finish())
+            if self._newest is not None:
+                await asyncio.wait((self._newest,))
+            await self._manager.force_flush(self._key)
+            if not self._hands_free and not self._segmenter.speaking:
+                self._settle(self._clock.monotonic())
+
+    async def close(self) -> None:
+        """As `finish`, and the microphone is closed."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            await self.finish()
+        finally:
+            self._hearing.stop_partial()
+            if self._ears is not None:
+                self._ears.close()
+
+    def flushed(self, chunks: int) -> float | None:
+        """The first `chunks` that were gathered are a message. The confidence of their words (0 to 1), or
+        None where they were not heard here."""
+        taken, self._gathered = self._gathered[:chunks], self._gathered[chunks:]
+        seconds = sum(words.seconds for words in taken)
+        if not taken:
+            return None
+        return sum(words.confidence * words.seconds for words in taken) / seconds
+
+    # ------------------------------------------------------------ from sound to segments
+
+    async def _attach(self) -> None:
+        offset = self._segmenter.frames
+        self._sound.forget_from(offset)
+        ears = await self._listener.open(lambda first, found: self._judged(offset + first, found))
+        ears.on_lost = self._lost
+        self._ears = ears
+
+    def _judged(self, first: int, probabilities: tuple[float, ...]) -> None:
+        """The detector's next frames, of which some may have been left out."""
+        left_out = (0.0,) * (first - self._segmenter.frames)
+        for probability in left_out + probabilities:
+            self._decide(self._segmenter.feed(probability))
+        self._sound.forget_before(self._segmenter.keep_from)
+        self._judged_more.set()
+        self._hear_meanwhile()
+
+    def _lost(self) -> None:
+        """The detector broke down: what was said so far counts, and another one is asked for."""
+        self._ears = None
+        self._losses += 1
+        self._sound.forget_from(self._segmenter.frames)
+        self._decide(self._segmenter.finish())
+        self._judged_more.set()
+        if not self._closed:
+            self._spawn(self._reattach(), name="live speech: another detector")
+
+    async def _reattach(self) -> None:
+        if self.is_deaf:
+            self._told.dropped("unavailable", _BROKE_OFF)
+            return
+        try:
+            await self._attach()
+        except TranscriberUnavailable as error:
+            self._losses = _MOST_LOSSES + 1
+            self._told.dropped("unavailable", str(error))
+        if self._closed and self._ears is not None:
+            self._ears.close()
+
+    async def _catch_up(self) -> None:
+        """Wait until all sound that came is judged."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_CATCH_UP_S):
+                while self._ears is not None and self._segmenter.frames < self._sound.frames:
+                    self._judged_more.clear()
+                    await self._judged_more.wait()
+
+    # ------------------------------------------------------------ from segments to words
+
+    def _decide(self, decisions: tuple[Decision, ...]) -> None:
+        for decision in decisions:
+            self._act(decision)
+
+    def _act(self, decision: Decision) -> None:
+        match decision:
+            case Began():
+                self._begin(decision.start, before=None)
+                self._manager.speaking(self._key, on=True)
+                self._told.started()
+            case Paused():
+                self._speculation = self._final(decision.start, decision.end)
+            case Resumed():
+                self._forget_speculation()
+            case Cut():
+                final = self._final(decision.start, decision.end)
+                self._over(final, voice_end=decision.end)
+                self._begin(decision.end, before=final)
+            case Ended():
+                final = self._speculation or self._final(decision.start, decision.end)
+                self._over(final, voice_end=decision.voice_end)
+                self._told.ended()
+            case TooShort():
+                self._forget_speculation()
+                self._over(None, voice_end=self._segmenter.frames)
+                self._told.ended()
+            case _:
+                assert_never(decision)
+
+    def _begin(self, start: int, *, before: Final | None) -> None:
+        self._start, self._before, self._speculation = start, before, None
+        self._hearing.begin()
+
+    def _final(self, start: int, end: int) -> Final:
+        return self._hearing.final(self._sound.between(start, end), after=self._before)
+
+    def _forget_speculation(self) -> None:
+        if self._speculation is not None:
+            self._speculation.cancel()
+            self._speculation = None
+
+    def _over(self, final: Final | None, *, voice_end: int) -> None:
+        """The segment is over: its words follow those of the segments before."""
+        now = self._clock.monotonic()
+        self._voice_at = now
+        self._pending += 1
+        piece = _Piece(final=final, spoken_at=now - (self._sound.frames - voice_end) * FRAME_S)
+        self._newest = self._spawn(self._commit(piece, self._newest), name="live speech: a segment's words")
+
+    def _hear_meanwhile(self) -> None:
+        number = self._segmenter.speaking
+        if not number or self._segmenter.pausing or not self._hearing.is_due():
+            return
+
+        def show(agreed: Agreed) -> None:
+            if number == self._segmenter.speaking:
+                self._show(agreed)
+
+        sound = self._sound.between(self._start, self._segmenter.frames)
+        self._hearing.partial(sound, show, after=self._before)
+
+    def _show(self, agreed: Agreed) -> None:
+        committed = joined([words.text for words in self._gathered])
+        text = joined([committed, agreed.text])
+        unsure = len(agreed.text) - agreed.stable_chars
+        stable = len(text) - unsure if agreed.stable_chars else len(committed)
+        if text:
+            self._told.partial(text, stable)
+
+    # ------------------------------------------------------------ from words to chunks
+
+    async def _commit(self, piece: _Piece, before: asyncio.Task[None] | None) -> None:
+        """Give a segment's words to the manager, after those of the segment before."""
+        try:
+            if before is not None:
+                await asyncio.wait((before,))
+            self._outcomes.add(await self._take(piece))
+        finally:
+            self._pending -= 1
+        if self._hands_free and not self._pending and not self._segmenter.speaking:
+            self._settle(piece.spoken_at)
+
+    async def _take(self, piece: _Piece) -> _Outcome:
+        if piece.final is None:
+            return "too_short"
+        heard = await piece.final
+        if isinstance(heard, VoiceError):
+            self._told.dropped("busy" if isinstance(heard, TranscriberBusy) else "unavailable", str(heard))
+            return "failed"
+        if not heard.text:
+            return "nothing_heard"
+        self._gathered.append(heard)
+        # Without a number: segments come in order, and a microphone that is opened again counts anew.
+        await self._manager.add_speech_chunk(
+            self._key, heard.text, spoken_at=piece.spoken_at, language=heard.language
+        )
+        self._show(Agreed(text="", stable_chars=0))
+        return "words"
+
+    def _settle(self, spoken_at: float) -> None:
+        """Everything said so far is heard: pauses count again, from the last voice on."""
+        outcomes, self._outcomes = self._outcomes, set()
+        # A breath or a cough beside words is nothing to tell.
+        if not self._gathered and not outcomes & {"words", "failed"}:
+            if "too_short" in outcomes and "nothing_heard" not in outcomes:
+                self._told.dropped("too_short", "" if self._hands_free else _TOO_SHORT)
+            else:
+                self._told.dropped("nothing_heard", _NOTHING)
+        self._manager.speaking(self._key, on=False, at=spoken_at)

@@ -1,0 +1,39 @@
+"""The last seconds of a running stream's sound, found again by the number of the frame.
+
+Not here: what the frames mean.
+"""
+
+from __future__ import annotations
+
+
+class LiveSound:
+    """Bytes that come in at the end and are forgotten at the beginning; frames count from 0 for ever."""
+
+    def __init__(self, *, frame_bytes: int) -> None:
+        self._frame_bytes = frame_bytes
+        self._kept = bytearray()
+        self._first = 0
+
+    @property
+    def frames(self) -> int:
+        """Whole frames that came so far."""
+        return self._first + len(self._kept) // self._frame_bytes
+
+    def add(self, pcm: bytes) -> None:
+        """More sound."""
+        self._kept += pcm
+
+    def between(self, start: int, end: int) -> bytes:
+        """Frames `start` to `end` (excluded), as far as they are kept."""
+        first = max(0, start - self._first) * self._frame_bytes
+        return bytes(self._kept[first : max(0, end - self._first) * self._frame_bytes])
+
+    def forget_before(self, frame: int) -> None:
+        """Nobody asks for what is older."""
+        count = min(max(0, frame - self._first), len(self._kept) // self._frame_bytes)
+        del self._kept[: count * self._frame_bytes]
+        self._first += count
+
+    def forget_from(self, frame: int) -> None:
+        """What came after is void: the next sound is frame `frame`."""
+        del self._kept[max(0, frame - self._first) * self._frame_bytes :]
