@@ -71,9 +71,12 @@ class Page:
         await self.socket.send_str(json.dumps(fields))
 
     async def hear(self) -> Frame:
-        """The next frame; fails with the close code when the socket closed instead."""
+        """The next frame; fails with the close code when the socket closed instead. Sound is a frame of
+        the type `binary` with its `bytes`."""
         async with asyncio.timeout(PATIENCE_S):
             message = await self.socket.receive()
+        if message.type is WSMsgType.BINARY:
+            return {"type": "binary", "bytes": message.data}
         assert message.type is WSMsgType.TEXT, f"closed with {self.socket.close_code}"
         frame = json.loads(message.data)
         assert isinstance(frame, dict)

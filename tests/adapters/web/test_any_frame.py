@@ -12,8 +12,11 @@ from aiohttp import WSMsgType
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from adapters.web.inbound import thread_of
 from adapters.web.protocol import Limits, Problem, parse_frame
-from tests.adapters.web.harness import Browser, Page, WebHarness, serving
+from pipeline.domain.timeline import TimelineEntry
+from tests.adapters.web.harness import CHAT, Browser, Page, WebHarness, serving
+from tests.adapters.web.ports import ScriptedLive, ScriptedVoice
 
 LIMITS = Limits(text_chars=200, voice_bytes=1000, voice_seconds=60)
 
@@ -24,13 +27,27 @@ _json = st.recursive(
 )
 _plausible = st.fixed_dictionaries(
     {
-        "type": st.sampled_from(["hello", "message", "voice", "command", "approval", "ping", "event"])
+        "type": st.sampled_from(
+            [
+                "hello",
+                "message",
+                "voice",
+                "command",
+                "approval",
+                "ping",
+                "event",
+                "live_start",
+                "live_finish",
+                "live_stop",
+                "speak",
+            ]
+        )
         | _json,
     },
     optional={
         "client_id": st.from_regex(r"[A-Za-z0-9_-]{1,100}", fullmatch=True) | _json,
         "text": st.text(max_size=300) | _json,
-        "name": st.sampled_from(["stop", "new", "help"]) | _json,
+        "name": st.sampled_from(["stop", "new", "help", "voice"]) | _json,
         "mime": st.sampled_from(["audio/webm", ""]) | _json,
         "size": st.integers() | _json,
         "interaction": st.text() | _json,
@@ -38,15 +55,27 @@ _plausible = st.fixed_dictionaries(
         "token": st.text() | _json,
         "chat": st.text() | _json,
         "after": _json,
+        "hands_free": st.booleans() | _json,
+        "entry_id": st.integers(min_value=0, max_value=3) | _json,
         "protocol": st.sampled_from([1, 2]) | _json,
     },
+)
+_spoken = st.sampled_from(
+    [
+        {"type": "live_start", "client_id": "l1", "hands_free": True},
+        {"type": "live_finish"},
+        {"type": "live_stop"},
+        {"type": "speak", "client_id": "s1", "entry_id": 1},
+    ]
 )
 FRAMES = st.one_of(
     st.text(),
     st.binary(max_size=2000),
     _json.map(json.dumps),
     _plausible.map(json.dumps),
+    _spoken.map(json.dumps),
 )
+ANSWERS = {"problem", "accepted", "pong", "live_ready", "live_ended", "speech", "binary"}
 TEXT_FRAMES = st.one_of(st.text(), _json.map(json.dumps), _plausible.map(json.dumps))
 
 
@@ -66,8 +95,16 @@ def test_parsing_never_raises_and_a_problem_always_has_words(raw: str) -> None:
         assert ": " in parsed.message
 
 
-def test_any_sequence_of_frames_is_answered_and_leaves_the_connection_open(tmp_path: Path) -> None:
+@pytest.mark.parametrize("spoken", [False, True])
+def test_any_sequence_of_frames_is_answered_and_leaves_the_connection_open(
+    tmp_path: Path, spoken: bool
+) -> None:
     harness = WebHarness(tmp_path)
+    live = ScriptedLive()
+    if spoken:
+        entry = TimelineEntry(entry_id=1, message_id="m", role="assistant", text="Hello", at=1.0)
+        harness.timeline.add(thread_of(CHAT), entry)
+        harness.adapter.attach(live, ScriptedVoice())
     with asyncio.Runner() as runner:
         context = serving(harness)
         browser: Browser = runner.run(context.__aenter__())
@@ -82,6 +119,8 @@ def test_any_sequence_of_frames_is_answered_and_leaves_the_connection_open(tmp_p
             check()
         finally:
             runner.run(context.__aexit__(None, None, None))
+    assert all(stream.calls[-1] == "close" and stream.closed.is_set() for stream in live.streams)
+    assert bool(live.streams) == spoken
 
 
 async def _send_and_check(page: Page, frames: list[str | bytes]) -> None:
@@ -91,8 +130,9 @@ async def _send_and_check(page: Page, frames: list[str | bytes]) -> None:
         else:
             await page.socket.send_str(frame.encode("utf-8", "replace").decode())
         answers = await page.ping()
-        assert {answer["type"] for answer in answers} <= {"problem", "accepted", "pong"}
-        assert len(answers) <= 2
+        assert {answer["type"] for answer in answers} <= ANSWERS
+        # Starting and ending to listen take a while, so one of their words may come with the next answer.
+        assert len(answers) <= 3
     assert not page.socket.closed
 
 

@@ -21,6 +21,7 @@ async def test_hello_is_answered_with_welcome_and_ready(tmp_path: Path) -> None:
     assert frames[0]["bot"] == "Parlour"
     assert frames[0]["limits"] == {"text_chars": 200, "voice_bytes": 200_000, "voice_seconds": 60}
     assert frames[0]["voice"] is True
+    assert (frames[0]["live"], frames[0]["speech"]) == (False, False)
 
 
 async def test_a_new_chat_gets_an_id_of_the_server_that_can_be_presented_again(tmp_path: Path) -> None:
@@ -61,7 +62,7 @@ async def test_a_message_sent_again_counts_once(tmp_path: Path) -> None:
     assert len(harness.inbox.items) == 1
 
 
-@pytest.mark.parametrize("name", ["stop", "new", "help"])
+@pytest.mark.parametrize("name", ["stop", "new", "help", "voice"])
 async def test_a_command_is_the_same_typed_or_pressed(tmp_path: Path, name: str) -> None:
     harness = WebHarness(tmp_path)
     async with serving(harness) as browser:
