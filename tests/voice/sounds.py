@@ -94,6 +94,20 @@ def joined(parts: Sequence[bytes], *, seed: int) -> bytes:
     return _as_pcm(np.concatenate(heard))
 
 
+def quiet(seconds: float) -> bytes:
+    """A room in which nobody speaks."""
+    return _as_pcm(np.random.default_rng(4).standard_normal(int(seconds * HZ)) * 0.0005)
+
+
+def voiced(pcm: bytes) -> bytes:
+    """The recording up to its last sound that is louder than a fiftieth of its loudest."""
+    wave = _wave(pcm)
+    frame = HZ // 50
+    loudness = np.sqrt(np.mean(wave[: len(wave) // frame * frame].reshape(-1, frame) ** 2, axis=1))
+    last = int(np.flatnonzero(loudness > loudness.max() / 50)[-1])
+    return _as_pcm(wave[: (last + 1) * frame])
+
+
 def cut(pcm: bytes, seconds: float) -> bytes:
     """The recording's beginning, cut at the quietest moment within 0.4 seconds around `seconds`."""
     wave = _wave(pcm)
