@@ -40,11 +40,14 @@ _log = logging.getLogger(__name__)
 class Decoder:
     """Decodes recordings, each in one of a few children. Belongs to the event loop it is first used on.
 
-    `on_line` gets what the children write to stderr.
+    `on_line` gets what the children write to stderr; a file may take `deadline_s`.
     """
 
-    def __init__(self, settings: VoiceSettings, *, on_line: OnLine | None = None) -> None:
+    def __init__(
+        self, settings: VoiceSettings, *, on_line: OnLine | None = None, deadline_s: float = _FILE_DEADLINE_S
+    ) -> None:
         self._settings = settings
+        self._deadline_s = deadline_s
         self._on_line = on_line or _log_line
         self._turns = asyncio.Semaphore(_CHILDREN)
         self._idle: list[Child] = []
@@ -119,7 +122,7 @@ class Decoder:
         """One file. The child stays if it answers and is still to be trusted."""
         pieces.begin()
         try:
-            async with asyncio.timeout(_FILE_DEADLINE_S):
+            async with asyncio.timeout(self._deadline_s):
                 answer = await child.ask(request, on_frame=pieces.take)
             decoded = self._decoded(answer, pieces)
         except TimeoutError as error:

@@ -160,6 +160,37 @@ def test_audio_of_exactly_the_limit_is_not_truncated() -> None:
     assert not audio.truncated
 
 
+def declared(data: bytes, hours: float) -> bytes:
+    """A FLAC file whose header says that it holds so many hours."""
+    header = bytearray(data)
+    rate = int.from_bytes(header[18:21], "big") >> 4
+    header[21] = header[21] & 0xF0 | int(hours * 3600 * rate) >> 32
+    struct.pack_into(">I", header, 22, int(hours * 3600 * rate) & 0xFFFFFFFF)
+    return bytes(header)
+
+
+def test_a_file_that_declares_eight_hours_is_refused_at_once_in_words() -> None:
+    error = refusal(declared(NOTES["flac"], 8))
+    assert error.code == "too_long"
+    assert str(error) == (
+        "That recording is 8 hours long; I can listen to at most 5 minutes. Please send a shorter one."
+    )
+
+
+def test_a_file_that_declares_little_more_than_allowed_is_cut() -> None:
+    audio = heard(NOTES["flac"], max_seconds=1.0)
+    assert audio.truncated
+    with pytest.raises(AudioRefused, match=r"is 3 seconds long; I can listen to at most 0\.5 seconds"):
+        heard(NOTES["oga"], max_seconds=0.5)
+
+
+def test_a_wav_written_to_a_pipe_declares_nothing() -> None:
+    data = bytearray(NOTES["wav"])
+    struct.pack_into("<I", data, 4, 0xFFFFFFFF)
+    struct.pack_into("<I", data, data.index(b"data") + 4, 0xFFFFFFFF)
+    assert heard(bytes(data)).seconds == pytest.approx(2.99, abs=0.01)
+
+
 def test_six_hours_of_silence_cost_the_memory_of_five_minutes() -> None:
     program = textwrap.dedent(
         """
