@@ -110,6 +110,8 @@ class OutboundReply:
     """The chat is one person's with the bot."""
     asks: bool = False
     """It asks what a paused run waits for; the words of the questions are part of `text`."""
+    author: str = ""
+    """The user id of whom it answers; empty in replies that an earlier version wrote."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

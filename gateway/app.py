@@ -23,6 +23,7 @@ from gateway.worker import Worker
 from pipeline.domain.clock import Clock
 from pipeline.llm.client import LlmClient
 from voice.errors import VoiceError
+from voice.speaker import Speaker
 from voice.transcriber import Transcriber
 
 _log = logging.getLogger(__name__)
@@ -46,6 +47,7 @@ class Parts:
     addresses: Addresses
     llm: LlmClient
     transcriber: Transcriber | None
+    speaker: Speaker | None
     clock: Clock
     sweep_media: Callable[[], Awaitable[int]]
     """Removes the voice notes that no unfinished message refers to."""
@@ -157,6 +159,8 @@ class Gateway:
         await parts.llm.close()
         if parts.transcriber is not None:
             await parts.transcriber.close()
+        if parts.speaker is not None:
+            await parts.speaker.close()
         await parts.store.close()
         parts.data.release()
 

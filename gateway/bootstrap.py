@@ -26,6 +26,7 @@ from gateway.page import Page, make_page, token_check
 from gateway.posting import Posting
 from gateway.posting_channels import BuiltChannel, posting_channels
 from gateway.server import Addresses, Server
+from gateway.speaking import AnswerReader, VoiceReplies
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Store
 from gateway.storage.sqlite import SqliteStore
@@ -49,6 +50,7 @@ from pipeline.topologies import conversation_graph
 from voice.intake import VoiceIntake
 from voice.scripted import ScriptedTranscriber
 from voice.settings import VoiceSettings
+from voice.speaker import Speaker
 from voice.transcriber import Transcriber
 from voice.worker import WhisperTranscriber
 
@@ -68,6 +70,8 @@ class Extras:
     clock: Clock = field(default_factory=SystemClock)
     llm: LlmClient | None = None
     transcriber: Transcriber | None = None
+    speaker: Speaker | None = None
+    """Who reads answers aloud."""
     store: Store | None = None
     graph: GraphSpec[RunContext] | None = None
     """What a message walks through instead of the conversation."""
@@ -90,6 +94,7 @@ class _Base:
     channels: Mapping[tuple[str, str], Channel]
     lanes: Lanes
     live: LiveReplies
+    voice: VoiceReplies
 
 
 def build(settings: Settings, secrets: Secrets, extras: Extras | None = None) -> Gateway:
@@ -119,6 +124,16 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     adapters: list[Channel] = [*([page.adapter] if page.adapter else []), *(one.adapter for one in posting)]
     adapters += [make(timeline) for make in extras.channels]
     lanes = Lanes(clock, deliveries)
+    channels = {(adapter.name, adapter.account): adapter for adapter in adapters}
+    speaker = extras.speaker
+    voice = VoiceReplies(
+        reader=None if speaker is None else AnswerReader(speaker),
+        habits=store.voices,
+        channels=channels,
+        clock=clock,
+        supervisor=deliveries,
+        failpoints=failpoints,
+    )
     base = _Base(
         settings=settings,
         clock=clock,
@@ -127,9 +142,10 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
         store=store,
         timeline=timeline,
         page=page,
-        channels={(adapter.name, adapter.account): adapter for adapter in adapters},
+        channels=channels,
         lanes=lanes,
         live=LiveReplies(store=store, lanes=lanes, clock=clock, supervisor=background),
+        voice=voice,
     )
     delivery = _delivery(base)
     llm = extras.llm or build_llm(settings, clock)
@@ -149,6 +165,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             addresses=addresses,
             llm=llm,
             transcriber=transcriber,
+            speaker=speaker,
             clock=clock,
             sweep_media=partial(page.sweep_media, store),
             background=background,
@@ -193,6 +210,7 @@ def _delivery(base: _Base) -> Delivery:
         clock=base.clock,
         telemetry=base.telemetry,
         failpoints=base.failpoints,
+        voice=base.voice,
     )
 
 
@@ -226,6 +244,7 @@ def _turns(base: _Base, pipeline: Pipeline, delivery: Delivery) -> TurnRunner:
             on_recorded=base.page.show_recorded,
             on_reply=delivery.enqueue,
             discard_media=base.page.discard_media,
+            can_speak=base.voice.possible,
         ),
         clock=base.clock,
         telemetry=base.telemetry,

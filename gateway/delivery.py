@@ -26,6 +26,7 @@ from adapters.channel import (
 from gateway.failpoints import Failpoints
 from gateway.lanes import Lane, Lanes, one_call, understood
 from gateway.posting import REPEAT_LABEL, Posted, Posting, until_recorded
+from gateway.speaking import VoiceReplies
 from gateway.storage.ports import OutboxRow, Store
 from gateway.telemetry import Telemetry
 from gateway.wire import reply_of
@@ -72,6 +73,7 @@ class Delivery:
         clock: Clock,
         telemetry: Telemetry,
         failpoints: Failpoints,
+        voice: VoiceReplies | None = None,
     ) -> None:
         self._store = store
         self._channels = channels
@@ -81,6 +83,7 @@ class Delivery:
         self._clock = clock
         self._telemetry = telemetry
         self._failpoints = failpoints
+        self._voice = voice
 
     def enqueue(self, row_id: int, reply: OutboundReply) -> None:
         """Send a reply that has just become durable."""
@@ -137,6 +140,8 @@ class Delivery:
         await until_recorded(sent, self._clock)
         self._failpoints.reach("receipt-after")
         self._telemetry.delivered("sent")
+        if self._voice is not None and isinstance(adapter, PostingChannel):
+            self._voice.follow(adapter, lane, job.reply)
         return None
 
     async def _show(self, adapter: ShowingChannel, job: _Job) -> Receipt:

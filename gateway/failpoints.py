@@ -20,6 +20,8 @@ Label = Literal[
     "send-after",
     "receipt-before",
     "receipt-after",
+    "voice-before",
+    "voice-after",
 ]
 LABELS: tuple[Label, ...] = get_args(Label)
 _KILLED = 137

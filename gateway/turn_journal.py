@@ -169,6 +169,21 @@ class StoreJournal:
         self._tell("notice", text, committed.record_ids[-1])
         return committed.record_ids[-1]
 
+    async def commit_silently(self) -> None:
+        """End a session command of which nothing is said."""
+        commit = TurnCommit(
+            seq=self._entry.seq,
+            outcome="command",
+            records=(),
+            outbox=(),
+            interactions=(),
+            at=self._clock.now(),
+        )
+        self._failpoints.reach("turn-commit-before")
+        await self._store.commit_turn(self._lease, commit)
+        self._failpoints.reach("turn-commit-after")
+        self.outcome = "command"
+
     async def commit_new_session(self, text: str) -> int:
         """Begin a new session; the entry's id. Later messages of the thread see an empty history."""
         session_id = new_id("ses")
@@ -239,6 +254,7 @@ class StoreJournal:
             "reply_handle": self._entry.body.get("reply_handle"),
             "private": self._entry.body.get("private"),
             "asks": asks or None,
+            "author": self._entry.body.get("author"),
         }
         shown = {name: value for name, value in body.items() if value is not None}
         return NewOutboxRow(key=key, message_id=self._entry.message_id, body=shown, created_at=now)

@@ -13,6 +13,7 @@ import structlog
 from gateway.failpoints import Failpoints
 from gateway.sessions import SessionState, load_session
 from gateway.storage.ports import InboxEntry, Lease, Store
+from gateway.storage.voices import SpeakerKey
 from gateway.telemetry import Telemetry
 from gateway.turn_journal import OnReply, StoreJournal
 from gateway.wire import from_body
@@ -33,8 +34,15 @@ HELP_TEXT = (
     "Send a message or a voice note and I answer.\n\n"
     "- `/stop` stops the answer in progress and everything still waiting\n"
     "- `/new` starts a new conversation; I forget what was said before\n"
+    "- `/voice` makes me read my answers aloud as well, or stops that\n"
     "- `/help` shows this"
 )
+VOICE_ON_TEXT = (
+    "Voice replies are on: after each answer I send it as a voice message too. "
+    "Send `/voice` again to turn them off."
+)
+VOICE_OFF_TEXT = "Voice replies are off."
+NO_VOICE_TEXT = "I cannot send voice messages here."
 _GAVE_UP = "This message made the assistant fail {attempts} times and was set aside. Please rephrase it."
 _UNREADABLE = "This message could not be read back from the store and was set aside. Please send it again."
 
@@ -48,6 +56,8 @@ class TurnHooks:
     on_reply: OnReply
     discard_media: Callable[[InboundMessage], Awaitable[None]]
     """Called when a message with media is finished and its bytes are no longer needed."""
+    can_speak: Callable[[ThreadKey], bool]
+    """Whether answers can be read aloud in a chat."""
 
 
 class TurnRunner:
@@ -169,9 +179,27 @@ class TurnRunner:
                 await journal.commit_notice(HELP_TEXT)
             case "stop":
                 stopped = self._stopped.pop(entry.seq, 0)
-                await journal.commit_notice(_stop_words(stopped))
+                if command.quiet:
+                    await journal.commit_silently()
+                else:
+                    await journal.commit_notice(_stop_words(stopped))
+            case "voice":
+                await journal.commit_notice(await self._toggle_voice(command))
             case _:
                 assert_never(command.name)
+
+    async def _toggle_voice(self, command: SessionCommand) -> str:
+        """Turn the author's voice replies on or off; what to say. Turning off works everywhere.
+
+        Written before it is said: after a crash between the two, the words are still those of the habit.
+        """
+        thread = command.thread
+        speaker = SpeakerKey(channel=thread.channel, account=thread.account, user=command.author.id)
+        wanted = not (await self._store.voices.habits(speaker)).voice_replies
+        if wanted and not self._hooks.can_speak(thread):
+            return NO_VOICE_TEXT
+        await self._store.voices.want_voice_replies(speaker, wanted=wanted)
+        return VOICE_ON_TEXT if wanted else VOICE_OFF_TEXT
 
     async def _set_aside(
         self, entry: InboxEntry, journal: StoreJournal, sender: EventSender, code: str, words: str

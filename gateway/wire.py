@@ -121,6 +121,7 @@ def reply_of(row: NewOutboxRow | OutboxRow, thread: str, *, entry_id: int, text:
         reply_handle=str(body.get("reply_handle", "")),
         private=bool(body.get("private", True)),
         asks=bool(body.get("asks", False)),
+        author=str(body.get("author", "")),
     )
 
 
