@@ -1,33 +1,63 @@
-"""The one door to faster-whisper: samples in, transcript out, on one thread. Blocking.
+"""The one door to faster-whisper: pieces of speech in, words out, on one thread. Blocking.
 
-Runs in the worker process only. Silero's voice detector decides first whether anybody speaks;
-Whisper never sees silence, hum or hiss, for which it would invent words.
+Runs in the worker process only. The pieces come from a voice detector: Whisper hardly ever sees silence,
+hum or hiss, for which it invents words. Not here: decoding files and finding the speech in them.
 """
 
 from __future__ import annotations
 
-import math
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from faster_whisper import WhisperModel
-from faster_whisper.vad import VadOptions, get_speech_timestamps, get_vad_model
+from faster_whisper.tokenizer import Tokenizer
+from faster_whisper.transcribe import get_suppressed_tokens
 
 from voice.errors import TranscriberUnavailable
+from voice.hardware import Device, chosen_compute_type, chosen_device
+from voice.jobs import PieceHeard, PieceJob
 from voice.spans import SpeechSpans
-from voice.speech import SAMPLE_RATE, DecodedAudio, SpeechChunk, Transcript
+from voice.speech import SAMPLE_RATE, Samples, SpeechChunk
+from voice.window import (
+    FRAMES_PER_SECOND,
+    FULL,
+    FULL_FRAMES,
+    MAX_TOKENS,
+    Decoding,
+    Mel,
+    Verdict,
+    Window,
+    batches,
+    confidence,
+    fitted,
+    judge,
+    token_budget,
+)
 
-_VAD = VadOptions(threshold=0.5, min_speech_duration_ms=100, min_silence_duration_ms=1000, speech_pad_ms=300)
+Engine = Literal["fast", "plain"]
 
-_WINDOW_S = 30.0
-_TOKENS_PER_SECOND = 12
-_TOKENS_FLOOR = 24
+_log = logging.getLogger(__name__)
 
-_MAX_COMPRESSION = 2.4
-_MIN_LOG_PROBABILITY = -1.0
-_MAX_NO_SPEECH = 0.6
-_UNSURE_LOG_PROBABILITY = -0.6
+_SURE_OF_LANGUAGE = 0.5
+_MAX_PROMPT_TOKENS = MAX_TOKENS // 2 - 1
+_FITTED = Window()
+
+
+_NOTHING = PieceHeard(chunks=(), language="", language_probability=0.0, low=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Heard:
+    """One decoding with what it is worth."""
+
+    decoding: Decoding
+    verdict: Verdict
+    language: str
+    language_probability: float
 
 
 def missing_files(model_dir: Path) -> tuple[str, ...]:
@@ -40,114 +70,263 @@ def missing_files(model_dir: Path) -> tuple[str, ...]:
     return tuple(missing)
 
 
-class WhisperEngine:
-    """A loaded model. Construction takes about half a second and 200 MB for the base model."""
+def shortest_window(encode: Callable[[Mel], Any], bands: int) -> Window:
+    """The fitted window, tried once on silence; the full one where the runtime refuses it."""
+    frames = _FITTED.floor
+    try:
+        shape = encode(np.zeros((1, bands, frames), dtype=np.float32)).shape
+        if tuple(shape[:2]) == (1, frames // 2):
+            return _FITTED
+        reason = f"{frames} frames became {shape}"
+    except (RuntimeError, ValueError) as error:
+        reason = str(error)
+    _log.warning("short windows do not work here (%s): every piece takes Whisper's full window", reason)
+    return FULL
 
-    def __init__(self, model_dir: Path, *, beam_size: int) -> None:
-        missing = missing_files(model_dir)
-        if missing:
-            raise TranscriberUnavailable(
-                f"The speech model is not installed: {model_dir} lacks {', '.join(missing)}. "
-                "Run `parlour models get`."
-            )
-        try:
-            self._model = WhisperModel(
-                str(model_dir),
-                device="cpu",
-                compute_type="int8",
-                cpu_threads=1,
-                num_workers=1,
-                local_files_only=True,
-            )
-        except Exception as error:
-            raise TranscriberUnavailable(
-                f"The speech model in {model_dir} cannot be loaded ({error}). Remove the folder and run "
-                "`parlour models get`."
-            ) from error
-        self._beam_size = beam_size
+
+class WhisperEngine:
+    """A loaded model. Construction takes about half a second and 200 MB for the base model.
+
+    `fast` fits Whisper's window to the speech, encodes it once for the language and the words, and tries
+    once more with the full window where the words look wrong. `plain` is faster-whisper as it comes,
+    without its ladder of temperatures, which invents words over noise at any cost.
+    Raises TranscriberUnavailable.
+    """
+
+    def __init__(
+        self,
+        model_dir: Path,
+        *,
+        engine: Engine = "fast",
+        device: Device = "auto",
+        compute_type: str = "auto",
+        window: Window | None = None,
+    ) -> None:
+        self._model = _loaded(model_dir, device, compute_type)
+        self._engine = engine
+        self._tokenizers: dict[str, Tokenizer] = {}
+        self._suppressed: list[int] = list(get_suppressed_tokens(self._tokenizer("en"), [-1]))
+        self._window = window or FULL
+        if engine == "fast" and window is None:
+            bands: int = self._model.feature_extractor.mel_filters.shape[0]
+            self._window = shortest_window(self._model.encode, bands)
+
+    @property
+    def encoder_passes(self) -> int:
+        """Windows encoded so far; those of a batch count one each."""
+        return self._model.passes
 
     def warm_up(self) -> None:
-        """Run the detector and the model once on a second of tone, so that the first note does not wait."""
-        time = np.arange(SAMPLE_RATE, dtype=np.float32) / SAMPLE_RATE
-        tone = (0.1 * np.sin(2 * np.pi * 220 * time)).astype(np.float32)
-        get_vad_model()
-        _speech_spans(tone)
-        segments, _ = self._model.transcribe(
-            tone, language="en", beam_size=1, temperature=0.0, max_new_tokens=4, without_timestamps=True
+        """Run the model once on a second of tone, so that the first note does not wait."""
+        time = np.arange(SAMPLE_RATE) / SAMPLE_RATE
+        tone = (3000 * np.sin(2 * np.pi * 220 * time)).astype("<i2").tobytes()
+        self.hear([PieceJob(pcm=tone, spans=((0.0, 1.0),), beam_size=1)])
+
+    def hear(self, jobs: Sequence[PieceJob]) -> list[PieceHeard]:
+        """What is said in each piece, in the order of `jobs`."""
+        if self._engine == "plain":
+            return [self._hear_plain(job) for job in jobs]
+        heard: dict[int, _Heard] = {}
+        for batch in self._batches(jobs):
+            heard.update(
+                zip(batch, self._decode([jobs[index] for index in batch], self._window), strict=True)
+            )
+        return [_piece(job, self._second_opinion(job, heard[index])) for index, job in enumerate(jobs)]
+
+    def _batches(self, jobs: Sequence[PieceJob]) -> list[tuple[int, ...]]:
+        """Which jobs to decode together. One search has one beam size, and prompts of one length."""
+        together: dict[int, list[int]] = {}
+        for index, job in enumerate(jobs):
+            if not job.prompt:
+                together.setdefault(job.beam_size, []).append(index)
+        groups: list[tuple[int, ...]] = [(index,) for index, job in enumerate(jobs) if job.prompt]
+        for indices in together.values():
+            frames = [
+                self._window.frames(round(jobs[index].seconds * FRAMES_PER_SECOND)) for index in indices
+            ]
+            groups += [tuple(indices[place] for place in batch) for batch in batches(frames)]
+        return groups
+
+    def _second_opinion(self, job: PieceJob, first: _Heard) -> _Heard:
+        """`first`, or where its words look wrong, the better of it and one more try with the full window."""
+        frames = self._window.frames(round(job.seconds * FRAMES_PER_SECOND))
+        may_differ = frames < FULL_FRAMES or job.prompt
+        if first.verdict in {"sure", "silent"} or not may_differ:
+            return first
+        (second,) = self._decode([replace(job, prompt="")], FULL)
+        if first.verdict == second.verdict == "unsure":
+            return max(first, second, key=lambda heard: heard.decoding.log_probability)
+        return first if second.verdict == "looped" else second
+
+    def _decode(self, jobs: Sequence[PieceJob], window: Window) -> list[_Heard]:
+        """Encode and decode pieces in one go; several have one beam size, and no prompt."""
+        mels = [self._model.feature_extractor(_samples(job))[:, :-1] for job in jobs]
+        frames = window.frames(max(mel.shape[1] for mel in mels))
+        encoded = self._model.encode(np.stack([fitted(mel, frames) for mel in mels]))
+        languages = self._languages(jobs, encoded)
+        prompts = [self._prompt(job, language) for job, (language, _) in zip(jobs, languages, strict=True)]
+        budget = token_budget(max(job.seconds for job in jobs), prompt_tokens=len(prompts[0]))
+        results = self._model.model.generate(
+            encoded,
+            prompts,
+            beam_size=jobs[0].beam_size,
+            max_length=len(prompts[0]) + budget,
+            return_scores=True,
+            return_no_speech_prob=True,
+            suppress_tokens=self._suppressed,
         )
-        for _ in segments:
-            pass
+        return [
+            self._heard(result, job, *language)
+            for result, job, language in zip(results, jobs, languages, strict=True)
+        ]
 
-    def transcribe(self, audio: DecodedAudio, *, language: str | None) -> Transcript:
-        """What is said in `audio`; no chunks where the detector or the checks find no speech.
+    def _languages(self, jobs: Sequence[PieceJob], encoded: Any) -> list[tuple[str, float]]:
+        """Each piece's language and its probability: 1 where it was certain before."""
+        known = [self._known(job) for job in jobs]
+        if all(known):
+            return [(language, 1.0) for language in known if language]
+        detected = self._model.model.detect_language(encoded)
+        return [
+            (language, 1.0) if language else self._likely(job, ranking[0][0][2:-2], ranking[0][1])
+            for language, job, ranking in zip(known, jobs, detected, strict=True)
+        ]
 
-        An unknown `language` code is ignored and the language detected.
-        """
-        spans = _speech_spans(audio.samples)
-        if not spans:
-            return _silent(audio)
-        speech = np.concatenate([audio.samples[span["start"] : span["end"]] for span in spans])
-        window_s = min(speech.size / SAMPLE_RATE, _WINDOW_S)
-        known = language if language in self._model.supported_languages else None
-        segments, info = self._model.transcribe(
-            speech,
-            language=known,
-            beam_size=self._beam_size,
+    def _known(self, job: PieceJob) -> str | None:
+        if not self._model.model.is_multilingual:
+            return "en"
+        return job.language if job.language in self._model.supported_languages else None
+
+    def _likely(self, job: PieceJob, detected: str, probability: float) -> tuple[str, float]:
+        likely = job.likely_language
+        if probability < _SURE_OF_LANGUAGE and likely in self._model.supported_languages and likely:
+            return likely, probability
+        return detected, probability
+
+    def _tokenizer(self, language: str) -> Tokenizer:
+        if language not in self._tokenizers:
+            multilingual = self._model.model.is_multilingual
+            self._tokenizers[language] = Tokenizer(
+                self._model.hf_tokenizer, multilingual, task="transcribe", language=language
+            )
+        return self._tokenizers[language]
+
+    def _prompt(self, job: PieceJob, language: str) -> list[int]:
+        """The tokens that the answer continues. Without timestamps: it is faster, and errs less."""
+        tokenizer = self._tokenizer(language)
+        before: list[int] = []
+        if job.prompt:
+            before = [tokenizer.sot_prev, *tokenizer.encode(" " + job.prompt.strip())[-_MAX_PROMPT_TOKENS:]]
+        return [*before, *tokenizer.sot_sequence, tokenizer.no_timestamps]
+
+    def _heard(self, result: Any, job: PieceJob, language: str, probability: float) -> _Heard:
+        tokens = result.sequences_ids[0]
+        decoding = Decoding(
+            text=self._tokenizer(language).decode(tokens).strip(),
+            tokens=len(tokens),
+            # The score is the mean without the end of text, which is as good a sign as any word.
+            log_probability=result.scores[0] * len(tokens) / (len(tokens) + 1),
+            no_speech_probability=result.no_speech_prob,
+        )
+        verdict = judge(decoding, speech_s=job.seconds)
+        return _Heard(decoding=decoding, verdict=verdict, language=language, language_probability=probability)
+
+    def _hear_plain(self, job: PieceJob) -> PieceHeard:
+        samples = _samples(job)
+        language, probability = self._known(job), 1.0
+        if language is None:
+            detected, probability, _ = self._model.detect_language(samples)
+            language, probability = self._likely(job, detected, probability)
+        segments, _ = self._model.transcribe(
+            samples,
+            language=language,
+            beam_size=job.beam_size,
             temperature=0.0,
             condition_on_previous_text=False,
-            compression_ratio_threshold=_MAX_COMPRESSION,
-            log_prob_threshold=_MIN_LOG_PROBABILITY,
-            no_speech_threshold=_MAX_NO_SPEECH,
-            # A loop of invented words ends here instead of after 448 tokens.
-            max_new_tokens=math.ceil(window_s * _TOKENS_PER_SECOND) + _TOKENS_FLOOR,
-            vad_filter=False,
+            initial_prompt=job.prompt.strip()[-4 * _MAX_PROMPT_TOKENS :] or None,
+            max_new_tokens=token_budget(job.seconds, prompt_tokens=MAX_TOKENS // 2),
         )
-        times = SpeechSpans([(span["start"] / SAMPLE_RATE, span["end"] / SAMPLE_RATE) for span in spans])
-        chunks = tuple(_chunk(segment, times) for segment in segments if _is_believable(segment))
+        times = SpeechSpans(job.spans)
+        chunks: list[SpeechChunk] = []
+        low = False
+        for segment in segments:
+            decoding = Decoding(
+                text=segment.text.strip(),
+                tokens=len(segment.tokens),
+                log_probability=segment.avg_logprob,
+                no_speech_probability=segment.no_speech_prob,
+            )
+            verdict = judge(decoding, speech_s=job.seconds)
+            if verdict in {"sure", "unsure"}:
+                chunks.append(_chunk(decoding, verdict, times.in_recording(segment.start, segment.end)))
+                low = low or verdict == "unsure"
         if not chunks:
-            return _silent(audio)
-        return Transcript(
-            chunks=chunks,
-            language=info.language,
-            language_probability=_unit(info.language_probability),
-            audio_seconds=audio.seconds,
-            truncated=audio.truncated,
+            return _NOTHING
+        return PieceHeard(
+            chunks=tuple(chunks), language=language, language_probability=_unit(probability), low=low
         )
 
 
-def _speech_spans(samples: Any) -> list[dict[str, int]]:
-    """Where somebody speaks: `start` and `end` in samples."""
-    spans: list[dict[str, int]] = get_speech_timestamps(samples, _VAD)
-    return spans
+class _CountingModel(WhisperModel):  # type: ignore[misc]  # faster_whisper ships no type information
+    """faster-whisper's model, which counts what it encodes."""
+
+    passes = 0
+
+    def encode(self, features: Any) -> Any:
+        self.passes += features.shape[0] if features.ndim == 3 else 1
+        return super().encode(features)
 
 
-def _is_believable(segment: Any) -> bool:
-    """Whether a segment holds words rather than a loop or a guess over noise."""
-    if not segment.text.strip() or segment.compression_ratio > _MAX_COMPRESSION:
-        return False
-    if segment.avg_logprob < _MIN_LOG_PROBABILITY:
-        return False
-    return not (segment.no_speech_prob > _MAX_NO_SPEECH and segment.avg_logprob < _UNSURE_LOG_PROBABILITY)
+def _loaded(model_dir: Path, device: Device, compute_type: str) -> _CountingModel:
+    missing = missing_files(model_dir)
+    if missing:
+        raise TranscriberUnavailable(
+            f"The speech model is not installed: {model_dir} lacks {', '.join(missing)}. "
+            "Run `parlour models get`."
+        )
+    where = chosen_device(device)
+    arithmetic = chosen_compute_type(compute_type, where)
+    try:
+        # One thread and one search at a time: a second thread is 10 % faster for a third more work,
+        # and the machine's other cores belong to the other workers.
+        return _CountingModel(
+            str(model_dir),
+            device=where,
+            compute_type=arithmetic,
+            cpu_threads=1,
+            num_workers=1,
+            local_files_only=True,
+        )
+    except Exception as error:
+        raise TranscriberUnavailable(
+            f"The speech model in {model_dir} cannot be loaded ({error}). Remove the folder and run "
+            "`parlour models get`."
+        ) from error
 
 
-def _chunk(segment: Any, times: SpeechSpans) -> SpeechChunk:
-    start_s, end_s = times.in_recording(segment.start, segment.end)
-    return SpeechChunk(
-        text=segment.text.strip(),
-        start_s=start_s,
-        end_s=end_s,
-        confidence=_unit(math.exp(segment.avg_logprob)),
-        no_speech_probability=_unit(segment.no_speech_prob),
+def _samples(job: PieceJob) -> Samples:
+    return np.frombuffer(job.pcm, dtype="<i2").astype(np.float32) / np.float32(32768)
+
+
+def _piece(job: PieceJob, heard: _Heard) -> PieceHeard:
+    if heard.verdict in {"silent", "looped"}:
+        return _NOTHING
+    times = (job.spans[0][0], job.spans[-1][1])
+    return PieceHeard(
+        chunks=(_chunk(heard.decoding, heard.verdict, times),),
+        language=heard.language,
+        language_probability=_unit(heard.language_probability),
+        low=heard.verdict == "unsure",
     )
 
 
-def _silent(audio: DecodedAudio) -> Transcript:
-    return Transcript(
-        chunks=(),
-        language="",
-        language_probability=0.0,
-        audio_seconds=audio.seconds,
-        truncated=audio.truncated,
+def _chunk(decoding: Decoding, verdict: Verdict, times: tuple[float, float]) -> SpeechChunk:
+    start_s, end_s = times
+    return SpeechChunk(
+        text=decoding.text,
+        start_s=start_s,
+        end_s=end_s,
+        confidence=_unit(confidence(decoding, verdict)),
+        no_speech_probability=_unit(decoding.no_speech_probability),
     )
 
 

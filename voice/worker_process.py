@@ -1,7 +1,7 @@
-"""The worker's own program: decodes and transcribes, one job after the other, until stdin closes.
+"""The recogniser's own program: pieces of speech in, words out, one job after the other, until stdin closes.
 
-Started by `voice.child` with `python -m`; never imported by the gateway. Everything that touches
-a stranger's file happens here, so that a decoder's bug or a bomb's memory stays here.
+Started by `voice.child` with `python -m`; never imported by the gateway. Files from strangers are decoded
+elsewhere (`voice.decoder_process`); here arrive bare samples.
 """
 
 from __future__ import annotations
@@ -14,18 +14,20 @@ import resource
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from voice.audio import decode
-from voice.errors import TranscriberUnavailable, VoiceError
-from voice.speech import Transcript
+from voice.errors import TranscriberUnavailable
+from voice.hardware import chosen_device
+from voice.jobs import PieceHeard, PieceJob
 from voice.whisper import WhisperEngine
-from voice.wire import Frame, error_to_wire, read_frame, transcript_to_wire
+from voice.wire import Frame, error_to_wire, read_frame
 
 _PR_SET_PDEATHSIG = 1
 ADDRESS_SPACE_BYTES = 2 * 1024**3
+_MAX_BODY_BYTES = 64 * 1024 * 1024
 
 Send = Callable[[Frame], None]
 
@@ -34,41 +36,61 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Serve jobs on stdin and stdout until the parent closes stdin or dies."""
     options = _parse(arguments)
     _die_with_parent(options.parent_pid)
-    _limit_memory()
-    requests, send = _take_over_pipes(options.max_bytes)
+    requests, send = _take_over_pipes()
     try:
-        engine = WhisperEngine(options.model_dir, beam_size=options.beam_size)
+        engine = _engine(options)
     except TranscriberUnavailable as error:
         send(Frame(header={"kind": "unavailable", **error_to_wire(error)}))
         return 1
     send(Frame(header={"kind": "ready"}))
     while True:
-        _serve(requests.get(), engine, options, send)
+        send(_answer(requests.get(), engine))
 
 
-def _serve(request: Frame, engine: WhisperEngine, options: argparse.Namespace, send: Send) -> None:
-    """Answer one request with exactly one final frame; an unforeseen error ends the process."""
+def _engine(options: argparse.Namespace) -> WhisperEngine:
+    device = chosen_device(options.device)
+    if device == "cpu":  # CUDA reserves far more addresses than memory
+        _limit_memory()
+    return WhisperEngine(
+        options.model_dir, engine=options.engine, device=device, compute_type=options.compute_type
+    )
+
+
+def _answer(request: Frame, engine: WhisperEngine) -> Frame:
+    """The one, final answer to a request; an unforeseen error ends the process."""
     job = request.header["job"]
     if request.header["kind"] == "warm_up":
         engine.warm_up()
-        send(Frame(header={"kind": "warm", "job": job, "final": True}))
-        return
-    try:
-        audio = decode(request.body, max_bytes=options.max_bytes, max_seconds=options.max_seconds)
-        send(Frame(header={"kind": "decoded", "job": job, "seconds": audio.seconds}))
-        if audio.seconds < options.min_seconds:
-            transcript = Transcript(
-                chunks=(), language="", language_probability=0.0, audio_seconds=audio.seconds
-            )
-        else:
-            transcript = engine.transcribe(audio, language=request.header["language"])
-    except VoiceError as error:
-        send(Frame(header={"kind": "refused", "job": job, "final": True, **error_to_wire(error)}))
-        return
-    send(Frame(header={"kind": "transcript", "job": job, "final": True, **transcript_to_wire(transcript)}))
+        return Frame(header={"kind": "warm", "job": job, "final": True})
+    heard = engine.hear(list(_jobs(request)))
+    pieces = [_to_wire(piece) for piece in heard]
+    return Frame(header={"kind": "heard", "job": job, "final": True, "pieces": pieces})
 
 
-def _take_over_pipes(max_body_bytes: int) -> tuple[queue.SimpleQueue[Frame], Send]:
+def _jobs(request: Frame) -> Iterator[PieceJob]:
+    offset = 0
+    for piece in request.header["pieces"]:
+        end = offset + piece["bytes"]
+        yield PieceJob(
+            pcm=request.body[offset:end],
+            spans=tuple((float(start), float(end)) for start, end in piece["spans"]),
+            language=piece["language"],
+            likely_language=piece["likely"],
+            prompt=piece["prompt"],
+            beam_size=piece["beam"],
+        )
+        offset = end
+
+
+def _to_wire(heard: PieceHeard) -> Mapping[str, Any]:
+    return {
+        "chunks": [asdict(chunk) for chunk in heard.chunks],
+        "language": heard.language,
+        "language_probability": heard.language_probability,
+    }
+
+
+def _take_over_pipes() -> tuple[queue.SimpleQueue[Frame], Send]:
     """The queue that requests arrive on, and the way to answer.
 
     Standard output is moved away, so that a library that prints cannot break the frames. A thread
@@ -78,10 +100,7 @@ def _take_over_pipes(max_body_bytes: int) -> tuple[queue.SimpleQueue[Frame], Sen
     os.dup2(2, 1)
     requests: queue.SimpleQueue[Frame] = queue.SimpleQueue()
     stream = os.fdopen(os.dup(0), "rb")
-    reader = threading.Thread(
-        target=_read_requests, args=(stream, requests, max_body_bytes), name="requests", daemon=True
-    )
-    reader.start()
+    threading.Thread(target=_read_requests, args=(stream, requests), name="requests", daemon=True).start()
 
     def send(frame: Frame) -> None:
         data = memoryview(frame.encode())
@@ -91,9 +110,9 @@ def _take_over_pipes(max_body_bytes: int) -> tuple[queue.SimpleQueue[Frame], Sen
     return requests, send
 
 
-def _read_requests(stream: BinaryIO, requests: queue.SimpleQueue[Frame], max_body_bytes: int) -> None:
+def _read_requests(stream: BinaryIO, requests: queue.SimpleQueue[Frame]) -> None:
     try:
-        while (frame := read_frame(stream, max_body_bytes=max_body_bytes)) is not None:
+        while (frame := read_frame(stream, max_body_bytes=_MAX_BODY_BYTES)) is not None:
             requests.put(frame)
     finally:
         os._exit(0)  # the parent is gone or speaks nonsense: nobody waits for the running job
@@ -108,7 +127,7 @@ def _die_with_parent(parent_pid: int) -> None:
 
 
 def _limit_memory() -> None:
-    """Bound the address space: a file that makes a decoder grow fails here and harms nobody else."""
+    """Bound the address space: a process that grows fails here and harms nobody else."""
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     wanted = ADDRESS_SPACE_BYTES if hard == resource.RLIM_INFINITY else min(ADDRESS_SPACE_BYTES, hard)
     resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
@@ -118,10 +137,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="voice.worker_process", description=__doc__)
     parser.add_argument("--parent-pid", type=int, required=True)
     parser.add_argument("--model-dir", type=Path, required=True)
-    parser.add_argument("--beam-size", type=int, required=True)
-    parser.add_argument("--max-bytes", type=int, required=True)
-    parser.add_argument("--max-seconds", type=float, required=True)
-    parser.add_argument("--min-seconds", type=float, required=True)
+    parser.add_argument("--engine", choices=("fast", "plain"), default="fast")
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    parser.add_argument("--compute-type", default="auto")
     return parser.parse_args(arguments)
 
 
