@@ -210,7 +210,8 @@ class Pool:
 
     def _all_pause(self) -> bool:
         """Whether every recogniser sits out its pause after failing to start."""
-        return bool(self._tasks) and not any(slot.free or slot.batch for slot in self._slots)
+        pausing = bool(self._tasks) and _pause_s(self._failures) > 0
+        return pausing and not any(slot.free or slot.batch for slot in self._slots)
 
     def _tell_those_who_wait(self) -> None:
         if not any(not hearing.begun and hearing.on_waiting for hearing in self._hearings):
