@@ -53,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="crash, channels: their chance")
     parser.add_argument("--rounds", type=int, default=9, metavar="N", help="graph: how many rounds")
     parser.add_argument("--peer", type=Path, default=graph.PEER, metavar="PYTHON", help="graph: LangGraph's")
-    parser.add_argument("--plot", type=Path, default=graph.PLOT, metavar="FILE", help="graph: its picture")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="graph, voice: the picture of that one")
     return parser
 
 
@@ -70,14 +70,24 @@ def _benches(options: argparse.Namespace) -> dict[str, Bench]:
             run=lambda: channels.run(seed=options.seed),
         ),
         "store": Bench(summary="the SQLite store alone", run=store.run),
-        "voice": Bench(summary="hearing, beside the bare recogniser", run=voice.run),
+        "voice": Bench(
+            summary="hearing, beside faster-whisper with its defaults",
+            run=lambda: voice.run(picture=_picture(options, voice.PLOT)),
+        ),
         "graph": Bench(
             summary="the graph engine, beside LangGraph",
             run=lambda: graph.run(
-                peer=options.peer.absolute(), picture=options.plot.absolute(), rounds=options.rounds
+                peer=options.peer.absolute(),
+                picture=_picture(options, graph.PLOT),
+                rounds=options.rounds,
             ),
         ),
     }
+
+
+def _picture(options: argparse.Namespace, usual: Path) -> Path:
+    plot: Path | None = options.plot
+    return (plot or usual).absolute()
 
 
 if __name__ == "__main__":
