@@ -30,9 +30,9 @@ _LETTERS = re.compile(r"(?:[^\W\d_]\.)*[a-z\u00e0-\u024f\u0430-\u044f]")
 def sentence_end(text: str, language: str = "") -> SentenceEnd:
     """How surely `text` ends as a sentence does.
 
-    `weak`: there is a sign, and it may mean something else: `3.` can go on as `3.50`, and the dot of `etc.` is
-    its own. Three dots are what a recogniser writes where a voice trails off, and end nothing; the one sign `…`
-    is set on purpose more often, and is weak. `language` is a code such as `de`; without one the words tell.
+    `weak`: there is a sign, and it may mean something else: `3.` can go on as `3.50`, `etc.` has a dot of its
+    own. Three dots are what a recogniser writes where a voice trails off, and end nothing; the one sign `…` is
+    set on purpose more often: it is weak. `language` is a code such as `de`; without one the words tell.
     """
     core = text.rstrip(_CLOSING)
     if not core:
@@ -62,9 +62,11 @@ def is_complete_thought(text: str, language: str = "") -> bool:
     if core.endswith(".") or words[-1] in phrases.rarely_last:
         return False
     said = " ".join(words)
+    if said.endswith(phrases.final_endings):
+        return True
     if said.endswith(phrases.open_endings):
         return False
-    return said.endswith(phrases.final_endings) or _is_request(said, phrases) or _is_closing(said, phrases)
+    return _is_request(said, phrases) or _is_closing(said, phrases)
 
 
 def _after_dot(before: str, language: str) -> SentenceEnd:
@@ -72,11 +74,11 @@ def _after_dot(before: str, language: str) -> SentenceEnd:
     if before[-1:].isdigit():
         return "weak"
     word = re.split(r"[\s(\[{\"“„«「]", before)[-1].casefold()
+    if word in phrases_of(language, _words(before)).abbreviations:
+        return "none"
     if word in _ENDS_OR_NOT:
         return "weak"
-    if word in phrases_of(language, _words(before)).abbreviations or _LETTERS.fullmatch(word):
-        return "none"
-    return "strong"
+    return "none" if _LETTERS.fullmatch(word) else "strong"
 
 
 def _is_request(said: str, phrases: Phrases) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from gateway.storage.bodies import decode_body, encode_body
+from gateway.storage.bodies import decode_body, encode_body, storable_text
 from gateway.storage.voices import SpeakerHabits, SpeakerKey
 
 
@@ -37,7 +37,7 @@ class MemoryVoices:
         return self._habits.get(speaker, SpeakerHabits())
 
     async def remember_language(self, speaker: SpeakerKey, language: str) -> None:
-        self._habits[speaker] = replace(await self.habits(speaker), language=language)
+        self._habits[speaker] = replace(await self.habits(speaker), language=storable_text(language))
 
     async def want_voice_replies(self, speaker: SpeakerKey, *, wanted: bool) -> None:
         self._habits[speaker] = replace(await self.habits(speaker), voice_replies=wanted)
