@@ -15,6 +15,7 @@ from pipeline.domain.messages import ApprovalReply, InboundMessage, button_handl
 
 _LONGEST_ANSWER = 200
 """Characters; what is longer is a message."""
+_SPOKEN_ENDS = " .!?,;:…。！？"  # noqa: RUF001 - the full stops of other scripts are meant
 
 
 def pressed(
@@ -58,6 +59,13 @@ def typed(message: InboundMessage, questions: Sequence[Interaction]) -> Approval
         choice=choice,
         private=message.private,
     )
+
+
+def spoken(message: InboundMessage, words: str, questions: Sequence[Interaction]) -> ApprovalReply | None:
+    """As `typed`, for a voice note in which `words` were heard: recognisers end them with a full stop."""
+    if message.text.strip() or message.forwarded or message.edited or len(words) > _LONGEST_ANSWER:
+        return None
+    return typed(replace(message, text=words.strip(_SPOKEN_ENDS)), questions)
 
 
 def may_answer(message: InboundMessage) -> bool:

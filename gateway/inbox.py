@@ -14,7 +14,7 @@ from gateway.failpoints import Failpoints
 from gateway.refusals import AGAIN_S, Refusals, Say
 from gateway.storage.ports import AnswerStatus, Interaction, NewEntry, Store
 from gateway.telemetry import Telemetry
-from gateway.wire import ASKED_IN, GATE, kind_of, to_body
+from gateway.wire import GATE, going_on, new_entry
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.messages import ApprovalReply, Inbound, InboundMessage, SessionCommand
@@ -108,7 +108,7 @@ class Inbox:
         # Commands may use the room above the limit, or a full queue could not be stopped.
         limit = self._max_queue + (_ROOM_FOR_COMMANDS if isinstance(item, SessionCommand) else 0)
         self._failpoints.reach("inbox-commit-before")
-        accepted = await self._store.accept(_entry(item), limit=limit)
+        accepted = await self._store.accept(new_entry(item), limit=limit)
         self._failpoints.reach("inbox-commit-after")
         if accepted.full:
             self._telemetry.refused(item.thread.channel)
@@ -153,7 +153,7 @@ class Inbox:
         asked = next((one for one in questions if one.id == answer.interaction_id and one.kind == GATE), None)
         entry = None
         if asked is not None:
-            entry = replace(_going_on(answer, asked), dedupe_key=f"{GATE}:{asked.id}")
+            entry = replace(going_on(answer, asked), dedupe_key=f"{GATE}:{asked.id}")
         status = await self._give(answer, entry, finished=False)
         if status != "accepted":
             return self._refused(item, _ANSWER_REFUSED[status], over=status in _OVER)
@@ -168,7 +168,7 @@ class Inbox:
             return None
         asked = next(one for one in questions if one.id == answer.interaction_id)
         gate = asked.kind == GATE
-        entry = _going_on(answer, asked) if gate else _entry(answer)
+        entry = going_on(answer, asked) if gate else new_entry(answer)
         if await self._give(answer, entry, finished=not gate) != "accepted":
             # Somebody was faster, or this is a redelivery: the inbox finds out which.
             return None
@@ -200,20 +200,3 @@ class Inbox:
         """The priority path: a stop does not wait in the queue behind what it is to stop."""
         cancelled = await self._store.cancel_open(thread, up_to_seq=seq - 1)
         self._turns.stop_before(thread, seq, cancelled)
-
-
-def _entry(item: InboundMessage | SessionCommand | ApprovalReply) -> NewEntry:
-    return NewEntry(
-        dedupe_key=f"{item.thread.channel}:{item.thread.account}:{item.native_id}",
-        thread=item.thread.encode(),
-        message_id=item.message_id,
-        kind=kind_of(item),
-        body=to_body(item),
-        received_at=item.received_at,
-    )
-
-
-def _going_on(answer: ApprovalReply, asked: Interaction) -> NewEntry:
-    """The turn that the answer to a paused run leads to."""
-    entry = _entry(answer)
-    return replace(entry, body={**entry.body, ASKED_IN: asked.body[ASKED_IN]})

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from adapters.channel import OutboundReply
+from gateway.answering import spoken
 from gateway.failpoints import Failpoints
 from gateway.run_log import StoreRunLog
 from gateway.run_rows import newest_run
@@ -25,11 +26,11 @@ from gateway.storage.ports import (
     Store,
     TurnCommit,
 )
-from gateway.wire import ASKED_IN, GATE, NEVER, reply_of
+from gateway.wire import ASKED_IN, GATE, NEVER, from_body, going_on, reply_of
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
 from pipeline.domain.ids import new_id
-from pipeline.domain.messages import Speech
+from pipeline.domain.messages import InboundMessage, Speech
 from pipeline.domain.timeline import EntryRole, TimelineEntry
 from pipeline.graph.outcome import Gate
 from pipeline.graph.records import RawRecord, RunUnreadable, head_of
@@ -158,6 +159,36 @@ class StoreJournal:
             self._remember(partial)
             self._tell("assistant", partial, committed.record_ids[-2])
         return committed.record_ids[-1]
+
+    async def take_as_answer(self, words: str) -> bool:
+        message = from_body(
+            self._entry.kind,
+            self._entry.thread,
+            self._entry.message_id,
+            self._entry.received_at,
+            self._entry.body,
+        )
+        now = self._clock.now()
+        questions = await self._store.pending_interactions(self._lease.thread, now=now)
+        open_gates = [question for question in questions if question.kind == GATE]
+        if not open_gates or not isinstance(message, InboundMessage):
+            return False
+        answer = spoken(message, words, open_gates)
+        if answer is None:
+            return False
+        asked = next(gate for gate in open_gates if gate.id == answer.interaction_id)
+        status = await self._store.answer_interaction(
+            answer.interaction_id,
+            thread=self._lease.thread,
+            user=answer.author.id,
+            choice=answer.choice,
+            now=now,
+            entry=replace(going_on(answer, asked), dedupe_key=f"{GATE}:{asked.id}"),
+        )
+        if status != "accepted":
+            return False
+        await self._end_silently("answered")
+        return True
 
     async def decline(self) -> None:
         await self._end_silently("declined")

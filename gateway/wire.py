@@ -4,11 +4,11 @@ ignored."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Final, Literal
 
 from adapters.channel import OutboundReply
-from gateway.storage.ports import NewOutboxRow, OutboxRow
+from gateway.storage.ports import Interaction, NewEntry, NewOutboxRow, OutboxRow
 from pipeline.domain.errors import InvalidInput, StorageError
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import ApprovalReply, Author, InboundMessage, MediaRef, SessionCommand, Speech
@@ -102,6 +102,24 @@ def from_body(
         )
     except (KeyError, TypeError, ValueError, InvalidInput) as error:
         raise StorageError(f"inbox entry {message_id}: its stored body is not readable ({error})") from error
+
+
+def new_entry(item: Queued) -> NewEntry:
+    """`item` as it goes into the inbox."""
+    return NewEntry(
+        dedupe_key=f"{item.thread.channel}:{item.thread.account}:{item.native_id}",
+        thread=item.thread.encode(),
+        message_id=item.message_id,
+        kind=kind_of(item),
+        body=to_body(item),
+        received_at=item.received_at,
+    )
+
+
+def going_on(answer: ApprovalReply, asked: Interaction) -> NewEntry:
+    """The turn that the answer to a paused run leads to."""
+    entry = new_entry(answer)
+    return replace(entry, body={**entry.body, ASKED_IN: asked.body[ASKED_IN]})
 
 
 def reply_of(row: NewOutboxRow | OutboxRow, thread: str, *, entry_id: int, text: str) -> OutboundReply:

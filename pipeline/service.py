@@ -121,9 +121,10 @@ class Pipeline:
             _log.exception("turn failed", extra={"message_id": message.message_id})
             await turn.fail("internal", _INTERNAL_WORDS, recoverable=True)
         else:
-            await turn.complete(answer)
+            if answer is not None:
+                await turn.complete(answer)
 
-    async def _within_deadline(self, turn: _Turn) -> TurnAnswer:
+    async def _within_deadline(self, turn: _Turn) -> TurnAnswer | None:
         # Not the engine's own deadline: hearing a voice note counts as well.
         deadline = self._clock.timeout(self._settings.turn_timeout_s)
         try:
@@ -135,8 +136,11 @@ class Pipeline:
             words = _TOO_LONG_WORDS.format(seconds=round(self._settings.turn_timeout_s))
             raise TurnFailed("timeout", words) from None
 
-    async def _answer(self, turn: _Turn) -> TurnAnswer:
+    async def _answer(self, turn: _Turn) -> TurnAnswer | None:
+        """What to commit; None where the turn is over without an answer of its own."""
         words = await self._words(turn)
+        if words is None:
+            return None
         context = RunContext(
             text=words.text,
             speech=words.speech,
@@ -147,8 +151,9 @@ class Pipeline:
         )
         return _answer_of(await self._walk(turn, context))
 
-    async def _words(self, turn: _Turn) -> UserWords:
-        """What the run is about: typed, heard now, or on record from an earlier attempt or turn."""
+    async def _words(self, turn: _Turn) -> UserWords | None:
+        """What the run is about: typed, heard now, or on record from an earlier attempt or turn. None where
+        the spoken words were the answer to a question, with which another turn goes on."""
         message = turn.message
         if isinstance(message, InboundMessage) and message.voice is None:
             if not clean_text(message.text):
@@ -163,11 +168,14 @@ class Pipeline:
             )
             return recorded
         words = recorded or await self._heard(turn, message)
-        await turn.journal.record_user(words)
+        if words is not None:
+            await turn.journal.record_user(words)
         return words
 
-    async def _heard(self, turn: _Turn, message: InboundMessage) -> UserWords:
+    async def _heard(self, turn: _Turn, message: InboundMessage) -> UserWords | None:
         heard = turn.overheard or await self._ears.hear(message, turn.on_hearing)
+        if await turn.journal.take_as_answer(heard.text):
+            return None
         await turn.send(
             TranscriptReady(**turn.ids, text=heard.text, language=heard.language, confidence=heard.confidence)
         )

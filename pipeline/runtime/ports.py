@@ -77,6 +77,11 @@ class TurnJournal(Protocol):
         """
         ...
 
+    async def take_as_answer(self, words: str) -> bool:
+        """Whether `words`, spoken instead of a press, answer a question of this thread that a paused run asks
+        their speaker. The turn is over then: another one goes on with that run."""
+        ...
+
     async def decline(self) -> None:
         """End the turn without a word or a trace in the conversation: it was not for the bot."""
         ...

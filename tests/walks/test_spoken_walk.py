@@ -9,11 +9,12 @@ import pytest
 
 from gateway.access import AccessRule
 from gateway.storage.voices import SpeakerKey
+from pipeline.domain.clock import SystemClock
 from pipeline.domain.events import ApprovalRequired
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author, InboundMessage, MediaRef, Speech
 from tests.support.gate_graph import answer_to
-from tests.support.house import open_house
+from tests.support.house import THREAD, open_house
 from tests.support.posting_channel import MemoryPosts
 from voice.errors import NothingHeard
 from voice.scripted import ScriptedTranscriber
@@ -51,6 +52,33 @@ async def test_hardly_understood_words_wait_for_their_speaker(
         assert bool(house.llm.requests) == asked_model
         if asked_model:
             assert "(Voice input in de, confidence 30%:" in house.llm.requests[0].messages[0].content
+
+
+@pytest.mark.parametrize(("said", "confirmed"), [("Send.", True), ("send", True), ("Send it please", False)])
+async def test_a_question_may_be_answered_by_voice(tmp_path: Path, said: str, *, confirmed: bool) -> None:
+    async with open_house(tmp_path, transcriber=ScriptedTranscriber([mumbled(), said])) as house:
+        first = await house.channel.say("", voice=b"mumbled")
+        await house.channel.reply(first.message_id)
+
+        second = await house.channel.say("", voice=b"clear")
+
+        words = "by milk" if confirmed else said
+        assert (await house.channel.reply(second.message_id)).text == f"You said: {words}"
+        pending = await house.store.pending_interactions(THREAD, now=SystemClock().now())
+        assert bool(pending) != confirmed
+
+
+async def test_a_spoken_answer_of_somebody_else_is_a_message(tmp_path: Path) -> None:
+    posts = MemoryPosts()
+    rule = AccessRule.of(mode="list", allow=["room:c1"])
+    ears = ScriptedTranscriber([mumbled(), "Send"])
+    async with open_house(tmp_path, posts=posts, rule=rule, transcriber=ears) as house:
+        await posts.bring(room_note(posts, "1", addressed=True))
+        await posts.until(lambda: "I heard" in "".join(posts.texts()))
+        await posts.bring(room_note(posts, "2", addressed=True, author="bob"))
+        await posts.until(lambda: "You said: Send" in "".join(posts.texts()))
+        pending = await house.store.pending_interactions(posts.thread().encode(), now=0.0)
+        assert len(pending) == 1
 
 
 async def test_the_question_outlives_a_restart(tmp_path: Path) -> None:
@@ -156,13 +184,15 @@ def live(text: str, speech: Speech) -> InboundMessage:
     )
 
 
-def room_note(posts: MemoryPosts, native_id: str, *, addressed: bool = False) -> InboundMessage:
+def room_note(
+    posts: MemoryPosts, native_id: str, *, addressed: bool = False, author: str = "ann"
+) -> InboundMessage:
     posts.media[native_id] = b"sound"
     return InboundMessage(
         message_id=f"m_{native_id}",
         native_id=native_id,
         thread=posts.thread(),
-        author=Author(id="ann"),
+        author=Author(id=author),
         received_at=0.0,
         voice=MediaRef(channel="memory", handle=native_id, mime="audio/ogg", size=5, kind="voice"),
         addressed=addressed,
