@@ -31,7 +31,7 @@ def sentence_end(text: str, language: str = "") -> SentenceEnd:
     """How surely `text` ends as a sentence does.
 
     `weak`: there is a sign, and it may mean something else: `3.` can go on as `3.50`, `etc.` has a dot of its
-    own. Three dots are what a recogniser writes where a voice trails off, and end nothing; the one sign `…` is
+    own. Three dots are what a recogniser writes where a voice trails off, and end nothing; the sign `…` is
     set on purpose more often: it is weak. `language` is a code such as `de`; without one the words tell.
     """
     core = text.rstrip(_CLOSING)

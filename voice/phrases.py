@@ -35,7 +35,7 @@ class Phrases:
     def vocabulary(self) -> frozenset[str]:
         """The words by which the language gives itself away."""
         said = " ".join((*self.openers, *self.closings, *self.fillers)).replace(",", " ")
-        return self.never_last | self.rarely_last | frozenset(said.split())
+        return self.never_last | self.rarely_last | self.abbreviations | frozenset(said.split())
 
 
 def phrases_of(language: str, words: list[str]) -> Phrases:
