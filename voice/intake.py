@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from voice.artefacts import spoken_text
+from voice.artefacts import shown_text, spoken_text
 from voice.errors import NothingHeard
 from voice.limits import check_size
 from voice.settings import VoiceSettings
 from voice.speech import SpeechChunk, Utterance
-from voice.transcriber import OnProgress, Recording, Transcriber
+from voice.transcriber import Growing, OnProgress, Recording, Transcriber, Waiting
 
 
 class VoiceIntake:
@@ -21,13 +21,15 @@ class VoiceIntake:
 
     async def hear(self, recording: Recording, *, on_progress: OnProgress | None = None) -> Utterance:
         """What is said in `recording`; a language that the settings fix counts for every one.
+        Growing words come without artefacts.
 
         Raises AudioRefused, NothingHeard, TranscriberUnavailable, TranscriptionTimeout or
         TranscriberBusy, each with words for the person who spoke.
         """
         check_size(len(recording.data), max_bytes=self._settings.max_bytes)
         known = replace(recording, language=recording.language or self._settings.language)
-        transcript = await self._transcriber.transcribe(known, on_progress=on_progress)
+        shown = _without_artefacts(on_progress) if on_progress is not None else None
+        transcript = await self._transcriber.transcribe(known, on_progress=shown)
         heard = [(text, chunk) for chunk in transcript.chunks if (text := spoken_text(chunk))]
         if not heard:
             raise NothingHeard
@@ -39,6 +41,22 @@ class VoiceIntake:
             audio_seconds=transcript.audio_seconds,
             truncated=transcript.truncated,
         )
+
+
+def _without_artefacts(on_progress: OnProgress) -> OnProgress:
+    """Passes on what is worth showing: growing words only when there are other words than before."""
+    last = ""
+
+    def show(progress: Waiting | Growing) -> None:
+        nonlocal last
+        if isinstance(progress, Growing):
+            text = shown_text(progress.text)
+            if text in ("", last):
+                return
+            last, progress = text, replace(progress, text=text)
+        on_progress(progress)
+
+    return show
 
 
 def _mean_confidence(chunks: list[SpeechChunk]) -> float:

@@ -13,11 +13,25 @@ from typing import Self
 
 from voice.errors import TranscriberUnavailable, VoiceError
 from voice.speech import SpeechChunk, Transcript
-from voice.transcriber import OnProgress, Recording
+from voice.transcriber import Growing, OnProgress, Recording, Waiting
 
-ScriptedAnswer = str | Transcript | VoiceError
+ScriptedWords = str | Transcript | VoiceError
 
 _SECONDS_PER_WORD = 0.4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptedProgress:
+    """An answer that shows itself coming."""
+
+    waiting: tuple[Waiting, ...] = ()
+    """Told first."""
+    partials: tuple[str, ...] = ()
+    """The beginning as it grows."""
+    then: ScriptedWords
+
+
+ScriptedAnswer = ScriptedWords | ScriptedProgress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +56,7 @@ class ScriptedTranscriber:
 
     An answer is looked up by the SHA-256 of the bytes (hexadecimal) in `by_hash`, else taken from
     `in_order`; when both are exhausted the call fails with TranscriberUnavailable. A text becomes
-    a one-chunk transcript (empty text: none), a VoiceError is raised.
+    a one-chunk transcript (empty text: none), a VoiceError is raised, ScriptedProgress is shown first.
     """
 
     def __init__(
@@ -77,6 +91,9 @@ class ScriptedTranscriber:
             answer = next(self._in_order, None)
         if answer is None:
             raise TranscriberUnavailable("The script has no answer left for this recording.")
+        if isinstance(answer, ScriptedProgress):
+            _show(answer, on_progress)
+            answer = answer.then
         if isinstance(answer, VoiceError):
             raise answer
         if isinstance(answer, Transcript):
@@ -105,3 +122,12 @@ class ScriptedTranscriber:
             language_probability=1.0 if text.strip() else 0.0,
             audio_seconds=seconds,
         )
+
+
+def _show(answer: ScriptedProgress, on_progress: OnProgress | None) -> None:
+    if on_progress is None:
+        return
+    for waiting in answer.waiting:
+        on_progress(waiting)
+    for text in answer.partials:
+        on_progress(Growing(text=text, heard_s=_SECONDS_PER_WORD * len(text.split())))

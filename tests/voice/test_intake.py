@@ -9,10 +9,10 @@ import pytest
 
 from voice.errors import AudioRefused, NothingHeard, TranscriberBusy, TranscriptionTimeout, VoiceError
 from voice.intake import VoiceIntake
-from voice.scripted import ScriptedTranscriber
+from voice.scripted import ScriptedProgress, ScriptedTranscriber
 from voice.settings import VoiceSettings
 from voice.speech import SpeechChunk, Transcript
-from voice.transcriber import Recording
+from voice.transcriber import Growing, Recording, Waiting
 
 SETTINGS = VoiceSettings(model_dir=Path("/nowhere"))
 
@@ -133,3 +133,33 @@ def test_a_setting_that_makes_no_sense_is_named(field: str, value: float) -> Non
     values: dict[str, float] = {field: value}
     with pytest.raises(ValueError, match=field):
         VoiceSettings(model_dir=Path("/nowhere"), **values)  # type: ignore[arg-type] # one field of several types
+
+
+async def test_growing_words_come_without_artefacts_and_only_when_there_are_more_of_them() -> None:
+    waiting = Waiting(ahead=2, eta_s=3.0)
+    answer = ScriptedProgress(
+        waiting=(waiting,),
+        partials=("[BLANK_AUDIO]", "Thank you.", "So", "So [music]", "So far."),
+        then="So far. So good.",
+    )
+    told: list[Waiting | Growing] = []
+    ears = VoiceIntake(ScriptedTranscriber([answer]), SETTINGS)
+    assert (await ears.hear(Recording(data=b"note"), on_progress=told.append)).text == "So far. So good."
+    assert told[0] == waiting
+    assert [progress.text for progress in told if isinstance(progress, Growing)] == ["So", "So far."]
+
+
+@pytest.mark.parametrize(
+    "phrase",
+    [
+        "ご視聴ありがとうございました。", "İzlediğiniz için teşekkürler.", "시청해주셔서 감사합니다.",
+        "Продолжение следует...", "Legendas pela comunidade Amara.org", "Grazie per la visione!",
+        "Bedankt voor het kijken.", "Dziękuję za obejrzenie.", "Sous-titrage Société Radio-Canada",
+    ],
+)  # fmt: skip
+async def test_stock_phrases_are_known_in_many_languages_and_need_weak_sound_to_be_dropped(
+    phrase: str,
+) -> None:
+    with pytest.raises(NothingHeard):
+        await intake(said(chunk(phrase, confidence=0.3))).hear(Recording(data=b"note"))
+    assert (await intake(said(chunk(phrase))).hear(Recording(data=b"note"))).text == phrase
