@@ -37,6 +37,8 @@ class Client:
     transport: asyncio.Transport
     chat: str
     after: int
+    listening: bool = False
+    """A live session is open: binary frames are its sound."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,6 +63,12 @@ class FakeGateway:
         self.frames: list[Frame] = []
         """Every frame after hello, in order; a voice frame carries its bytes under "bytes"."""
         self.limits: Frame = {"text_chars": 8000, "voice_bytes": 20_971_520, "voice_seconds": 300}
+        self.can: Frame = {"voice": True, "live": True, "speech": True}
+        """What `welcome` says that the gateway can do."""
+        self.sound = b""
+        """All that came through open microphones."""
+        self.stalled = False
+        """`live_start` is not answered."""
         self.accepting = True
         self.refusal: Callable[[Frame], Frame | None] = lambda _frame: None
         """A `problem` for a frame, or None to take it."""
@@ -146,6 +154,17 @@ class FakeGateway:
         fields = {"code": code, "message": message, "recoverable": recoverable, "entry_id": number}
         await self.event("error", message_id, **fields)
 
+    async def hear(self, kind: str, *, utterance: int = 1, **fields: Any) -> None:
+        """Something heard while somebody speaks, to every page."""
+        await self.send({"type": "live", "event": {"type": kind, "utterance": utterance, **fields}})
+
+    async def read_aloud(self, frame: Frame, sound: bytes, *, mime: str = "audio/ogg") -> None:
+        """The answer to a `speak` frame."""
+        header = {"client_id": frame["client_id"], "entry_id": frame["entry_id"], "seconds": 1.0}
+        for client in list(self.clients):
+            await client.socket.send_json({"type": "speech", **header, "mime": mime, "size": len(sound)})
+            await client.socket.send_bytes(sound)
+
     def cut(self) -> None:
         """Breaks every connection without a word, as a crash does."""
         for client in self.clients:
@@ -207,7 +226,7 @@ class FakeGateway:
 
     async def _greet(self, client: Client) -> None:
         chat = self.chats.setdefault(client.chat, Chat())
-        welcome = {"protocol": 1, "chat": client.chat, "bot": "Parlour", "limits": self.limits, "voice": True}
+        welcome = {"protocol": 1, "chat": client.chat, "bot": "Parlour", "limits": self.limits, **self.can}
         frames = [entry for entry in chat.entries if entry["entry_id"] > client.after] + chat.waiting
         for frame in [{"type": "welcome", **welcome}, *frames]:
             await client.socket.send_json(frame)
@@ -217,16 +236,37 @@ class FakeGateway:
 
     async def _listen(self, client: Client) -> None:
         async for message in client.socket:
+            announced = (
+                self.frames[-1:] and self.frames[-1]["type"] == "voice" and "bytes" not in self.frames[-1]
+            )
+            if message.type is WSMsgType.BINARY and client.listening and not announced:
+                self.sound += message.data
+                await self._note()
+                continue
             if message.type is WSMsgType.BINARY:
                 self.frames[-1]["bytes"] = message.data
                 await self._take(client, self.frames[-1])
                 continue
             frame = json.loads(message.data)
             self.frames.append(frame)
-            if frame["type"] == "ping":
+            if frame["type"] in ("live_start", "live_finish", "live_stop", "speak"):
+                await self._take_spoken(client, frame)
+            elif frame["type"] == "ping":
                 await client.socket.send_json({"type": "pong"})
             elif frame["type"] != "voice":
                 await self._take(client, frame)
+
+    async def _take_spoken(self, client: Client, frame: Frame) -> None:
+        problem = self.refusal(frame)
+        if problem:
+            await client.socket.send_json({"type": "problem", "client_id": frame.get("client_id"), **problem})
+        elif frame["type"] == "live_start" and not self.stalled:
+            client.listening = True
+            await client.socket.send_json({"type": "live_ready", "client_id": frame["client_id"]})
+        elif frame["type"] == "live_stop":
+            client.listening = False
+            await client.socket.send_json({"type": "live_ended", "reason": "stopped", "message": ""})
+        await self._note()
 
     async def _take(self, client: Client, frame: Frame) -> None:
         problem = self.refusal(frame)
