@@ -35,7 +35,7 @@ from pipeline.domain.messages import button_handle
 
 _log = logging.getLogger(__name__)
 
-_WAITING = "Other recordings come first; I listen to yours in about {seconds} seconds."
+_WAITING = "In the queue, about {seconds} seconds."
 _FIRST_PREVIEW_S = 0.7
 """An answer that is ready sooner needs no preview."""
 _GROWTH_CHARS = 2_000

@@ -8,6 +8,8 @@ from pipeline.domain.events import (
     ErrorEvent,
     LlmToken,
     ResponseComplete,
+    TranscriptPartial,
+    TranscriptPending,
     TranscriptReady,
     TurnStarted,
 )
@@ -134,6 +136,26 @@ async def test_what_was_heard_is_shown_at_once_and_stays_above_the_answer() -> N
         assert out.channel.texts() == ["heard: hello\n"]
         await out.send("Hi!", heard="hello")
         assert out.channel.texts() == ["heard: hello\nHi!"]
+
+
+async def test_a_long_note_is_shown_waiting_growing_and_heard() -> None:
+    async with desk(MemoryPosts(resolution="nonce")) as out:
+        sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
+        await sender.send_event(TurnStarted(session_id="s", message_id="m1"))
+        await sender.send_event(TranscriptPending(session_id="s", message_id="m1", ahead=2, eta_s=12.4))
+        await out.clock.advance(2)
+        assert out.channel.texts() == ["heard: In the queue, about 12 seconds.\n"]
+        await sender.send_event(TranscriptPartial(session_id="s", message_id="m1", text="once upon"))
+        await out.clock.advance(5)
+        assert out.channel.texts() == ["heard: once upon …\n"]
+        heard = TranscriptReady(
+            session_id="s", message_id="m1", text="once upon a time", language="en", confidence=1
+        )
+        await sender.send_event(heard)
+        await out.clock.advance(5)
+        assert out.channel.texts() == ["heard: once upon a time\n"]
+        await out.send("Yes?", heard="once upon a time")
+        assert out.channel.texts() == ["heard: once upon a time\nYes?"]
 
 
 async def test_typing_is_a_lease_that_ends_with_the_turn() -> None:
