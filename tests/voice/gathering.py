@@ -53,6 +53,7 @@ class Shelf:
     def __init__(self) -> None:
         self.store = MemoryStore()
         self.broken = False
+        self.drops_broken = False
         self.writes = 0
 
     async def keep_buffer(self, key: str, body: Mapping[str, Any], *, at: float) -> None:
@@ -61,16 +62,16 @@ class Shelf:
         await self.store.voices.keep_buffer(key, body, at=at)
 
     async def drop_buffer(self, key: str) -> None:
-        await self._work()
+        await self._work(broken=self.drops_broken)
         await self.store.voices.drop_buffer(key)
 
     async def buffers(self) -> tuple[tuple[str, Mapping[str, Any]], ...]:
         await self._work()
         return await self.store.voices.buffers()
 
-    async def _work(self) -> None:
+    async def _work(self, *, broken: bool = False) -> None:
         await self.store.open()
-        if self.broken:
+        if self.broken or broken:
             raise StorageError("the disk is full")
         # A store's answer takes a turn of the loop, and others come between.
         await asyncio.sleep(0)
@@ -97,6 +98,17 @@ class Desk:
         """To the usual thread."""
         return await self.manager.add_speech_chunk(THREAD, text, **how)
 
+    async def crash(self) -> None:
+        """As a killed process: everything stops, and nobody is asked."""
+        self.manager._closed = True  # no timer starts any more
+        for line in self.manager._lines.values():
+            line.buffer = None
+            line.sealed.clear()
+        tasks = tuple(self.manager._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
 
 @asynccontextmanager
 async def gathering(**parts: Any) -> AsyncIterator[Desk]:
@@ -108,4 +120,4 @@ async def gathering(**parts: Any) -> AsyncIterator[Desk]:
     finally:
         desk.receiver.open.set()
         await desk.manager.close()
-        assert asyncio.all_tasks() == before
+        assert asyncio.all_tasks() <= before
