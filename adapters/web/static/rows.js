@@ -109,7 +109,8 @@ function listenButton(item, actions) {
 function userContent(item, actions, row) {
   row.dataset.state = item.provisional ? 'hearing' : item.state;
   // What is being said changes with every word; a screen reader waits until it is a message.
-  row.setAttribute('aria-live', item.provisional || item.growing ? 'off' : 'polite');
+  if (item.provisional || item.growing) row.setAttribute('aria-live', 'off');
+  else row.removeAttribute('aria-live');
   const bubble = el('div', { class: 'bubble' }, el('span', { class: 'visually-hidden' }, 'You: '));
   if (item.spoken) {
     const length = item.seconds ? `Voice note, ${clock(item.seconds)}` : 'Spoken';

@@ -35,7 +35,7 @@ const WORDS = {
   hearing: 'Hearing you…',
   thinking: 'Thinking…',
   speaking: 'Speaking',
-  waiting: 'Hold the microphone, or Space, and speak',
+  waiting: 'Hold the microphone to talk',
 };
 
 export class Talk {
@@ -224,7 +224,9 @@ export class Talk {
     if (!this.held) return;
     this.held = false;
     this.releasing = true;
-    this.pending = true;
+    // A press in silence comes to nothing, and nobody says so.
+    this.pending = this.hearing;
+    this.hearing = false;
     this.refresh();
   }
 
@@ -261,10 +263,13 @@ export class Talk {
   }
 
   #meter() {
-    clearInterval(this.timer);
-    if (!this.on) return;
-    this.timer = setInterval(() => {
-      this.level.style.transform = `scaleX(${Math.max(0.04, this.microphone?.level ?? 0)})`;
-    }, METER_MS);
+    if (this.on && !this.timer) {
+      this.timer = setInterval(() => {
+        this.level.style.transform = `scaleX(${Math.max(0.04, this.microphone?.level ?? 0)})`;
+      }, METER_MS);
+    } else if (!this.on) {
+      clearInterval(this.timer);
+      this.timer = 0;
+    }
   }
 }

@@ -10,6 +10,8 @@ from pipeline.domain.ids import ThreadKey
 from pipeline.domain.live import LiveEvent
 from pipeline.domain.messages import Author
 
+_SECOND = 32_000
+
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class ScriptedStream:
@@ -22,6 +24,8 @@ class ScriptedStream:
     gate: asyncio.Event
     error: Exception | None = None
     heard: list[bytes] = field(default_factory=list)
+    enough: asyncio.Event = field(default_factory=asyncio.Event)
+    """More than a second of sound was heard."""
     calls: list[str] = field(default_factory=list)
     last_words: tuple[LiveEvent, ...] = ()
     """Given when it closes."""
@@ -31,6 +35,8 @@ class ScriptedStream:
         if self.error is not None:
             raise self.error
         self.heard.append(pcm)
+        if sum(map(len, self.heard)) > _SECOND:
+            self.enough.set()
 
     async def finish(self) -> None:
         self.calls.append("finish")

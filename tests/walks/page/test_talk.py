@@ -11,7 +11,7 @@ from playwright.async_api import Locator, Page, expect
 
 from tests.walks.page.acts import ask, entries, ready, send
 from tests.walks.page.fake_gateway import FakeGateway, Frame
-from tests.walks.page.probes import NO_MICROPHONE, WATCH_WISHES
+from tests.walks.page.probes import NAMELESS, NO_MICROPHONE, POOR_CONTRAST, WATCH_WISHES
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -50,7 +50,7 @@ async def hold_to_talk(room: Page) -> None:
     """Talks with the button held from now on."""
     await talk(room)
     await room.get_by_test_id("talk-manner").click()
-    await expect(words(room)).to_have_text("Hold the microphone, or Space, and speak")
+    await expect(words(room)).to_have_text("Hold the microphone to talk")
 
 
 async def test_the_microphone_arrives_at_16_khz_and_as_loud_as_it_was(
@@ -164,13 +164,16 @@ async def test_push_to_talk_sends_only_what_is_said_with_the_button_held(
     await room.mouse.down()
     await expect(words(room)).to_have_text("Hearing you…")
     await gateway.wait(lambda: len(gateway.sound) > before + RATE, "half a second of sound")
+    await gateway.hear("speech_started")
+    await gateway.hear("speech_partial", text="hell", stable_chars=0)
+    await expect(entries(room, "user")).to_have_count(1)
     await room.mouse.up()
     await gateway.received("live_finish")
     await expect(words(room)).to_have_text("Thinking…")
     said = len(gateway.sound)
     final: Frame = {"text": "Hello", "language": "en", "confidence": 0.9}
     await gateway.hear("speech_final", message_id="m_1", **final)
-    await expect(words(room)).to_have_text("Hold the microphone, or Space, and speak")
+    await expect(words(room)).to_have_text("Hold the microphone to talk")
     await expect(entries(room, "user")).to_contain_text("Hello")
     assert len(gateway.sound) == said
     assert gateway.of("voice") == []
@@ -189,12 +192,13 @@ async def test_push_to_talk_works_with_the_keyboard_and_not_while_typing(
     await expect(room.get_by_test_id("mic")).to_have_attribute("aria-pressed", "true")
     await room.keyboard.up("Space")
     await gateway.received("live_finish")
+    await expect(words(room)).to_have_text("Hold the microphone to talk")
     await room.get_by_test_id("talk").click()
     await expect(room.get_by_test_id("mic")).to_have_accessible_name("Record a voice note")
     await room.reload()
     await ready(room)
     await room.get_by_test_id("talk").click()
-    await expect(words(room)).to_have_text("Hold the microphone, or Space, and speak")
+    await expect(words(room)).to_have_text("Hold the microphone to talk")
 
 
 @pytest.mark.parametrize(
@@ -258,3 +262,26 @@ async def test_without_ears_and_voice_nothing_of_it_is_shown(room: Page, gateway
     await expect(room.get_by_test_id("talk")).to_be_hidden()
     await expect(entries(room, "assistant")).to_have_count(1)
     await expect(room.get_by_role("button", name="Listen to the answer")).to_be_hidden()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_it_is_readable_named_and_fits_a_narrow_screen(
+    room: Page, gateway: FakeGateway, scheme: str
+) -> None:
+    await room.evaluate("scheme => localStorage.setItem('parlour.theme', scheme)", scheme)
+    await room.set_viewport_size({"width": 320, "height": 640})
+    await room.reload()
+    await ready(room)
+    await talk(room)
+    await gateway.hear("speech_started")
+    await gateway.hear("speech_partial", text="a rather long sentence that wraps", stable_chars=8)
+    await expect(entries(room, "user").locator(".unstable")).to_be_visible()
+    for manner in ("true", "false"):
+        await expect(room.get_by_test_id("talk-manner")).to_have_attribute("aria-pressed", manner)
+        assert await room.evaluate(POOR_CONTRAST) == []
+        assert await room.evaluate(NAMELESS) == []
+        for selector in ("html", "#scroller", "#composer-card", "#talk-bar"):
+            assert await room.locator(selector).evaluate("node => node.scrollWidth - node.clientWidth") <= 0
+        await room.get_by_test_id("talk-manner").click()
+    await room.get_by_test_id("talk").focus()
+    await expect(room.get_by_test_id("talk")).to_have_accessible_name("End the conversation by voice")
