@@ -147,8 +147,8 @@ class Microphone:
         self._on_started()
 
     def partial(self, text: str, stable_chars: int) -> None:
-        if not self._current:
-            # The words before it became a message while the voice went on.
+        if not self._current and self._listener is not None and self._listener.is_speaking:
+            # The words before it became a message while the voice went on: nobody interrupts anybody.
             self._on_event(SpeechStarted(utterance=self._begun()))
         self._on_event(SpeechPartial(utterance=self._begun(), text=text, stable_chars=stable_chars))
 

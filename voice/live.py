@@ -137,7 +137,7 @@ class LiveListener:
     @property
     def silent_s(self) -> float:
         """Seconds since somebody spoke."""
-        return 0.0 if self._segmenter.speaking else self._clock.monotonic() - self._voice_at
+        return 0.0 if self.is_speaking else self._clock.monotonic() - self._voice_at
 
     @property
     def still_s(self) -> float:
@@ -148,6 +148,11 @@ class LiveListener:
     def is_deaf(self) -> bool:
         """Nothing is heard any more, and nothing will be: the detector is gone."""
         return self._losses > _MOST_LOSSES
+
+    @property
+    def is_speaking(self) -> bool:
+        """Whether somebody speaks, or has paused just now."""
+        return self._segmenter.speaking > 0
 
     @property
     def is_gathering(self) -> bool:
@@ -178,7 +183,7 @@ class LiveListener:
             if self._newest is not None:
                 await asyncio.wait((self._newest,))
             await self._manager.force_flush(self._key)
-            if not self._hands_free and not self._segmenter.speaking:
+            if not self._hands_free and not self.is_speaking:
                 self._settle(self._clock.monotonic())
 
     async def close(self) -> None:
@@ -331,7 +336,7 @@ class LiveListener:
             self._outcomes.add(await self._take(piece))
         finally:
             self._pending -= 1
-        if self._hands_free and not self._pending and not self._segmenter.speaking:
+        if self._hands_free and not self._pending and not self.is_speaking:
             self._settle(piece.spoken_at)
 
     async def _take(self, piece: _Piece) -> _Outcome:

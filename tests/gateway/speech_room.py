@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -88,6 +88,7 @@ class Room:
 @asynccontextmanager
 async def open_room(
     *finals: ScriptedAnswer,
+    partials: Iterable[ScriptedAnswer] = (),
     store: Store | None = None,
     inbox: Accepting | None = None,
     clock: ManualClock | None = None,
@@ -96,7 +97,7 @@ async def open_room(
 ) -> AsyncIterator[Room]:
     """A desk on a store. With `crashes`, it ends without being closed."""
     clock, supervisor, detector = clock or ManualClock(), Supervisor(), EnergyDetector()
-    scribe, letterbox, running = Scribe(clock, finals), Letterbox(), set[str]()
+    scribe, letterbox, running = Scribe(clock, finals, partials), Letterbox(), set[str]()
     if store is None:
         store = MemoryStore()
         await store.open()

@@ -22,6 +22,7 @@ from tests.gateway.doors import open_door, place
 from tests.gateway.speech_room import ANN, BOB, HERE, open_room
 from tests.voice.booth import pause, speak
 from voice.errors import TranscriberBusy
+from voice.flush_policy import FlushSettings
 
 SENTENCE = "Turn on the lights in the kitchen, please."
 WORDS = "the lights that are in the kitchen and the"
@@ -58,6 +59,22 @@ async def test_the_next_utterance_has_the_next_number_and_the_language_that_was_
         again = await room.sit()
         await room.hear(again, 1.0, 2.0)
         assert room.scribe.recordings("final")[-1].likely_language == "en"
+
+
+async def test_a_voice_that_goes_on_after_the_longest_time_begins_the_next_utterance() -> None:
+    short = LiveSettings(flush=FlushSettings(max_s=4.0))
+    partials = ["the old", "the old harbour", "the old harbour in", "the old harbour in the north"]
+    async with open_room("and then we went to", "the end.", partials=partials, settings=short) as room:
+        room.running.add(HERE.encode())
+        microphone = await room.sit()
+        await room.hear(microphone, 1.0, 1.0)
+        await room.hear(microphone, 4.0)
+        final = room.events.index(room.told(SpeechFinal)[0])
+        assert room.events[final + 1] == SpeechStarted(utterance=2)
+        assert isinstance(room.events[final + 2], SpeechPartial)
+        assert len([item for item in room.letterbox.items if isinstance(item, SessionCommand)]) == 2
+        await pause(microphone.feed, room.clock, 4.0)
+        assert room.letterbox.said == [("ann", "and then we went to"), ("ann", "the end.")]
 
 
 async def test_two_people_who_talk_at_once_are_not_mixed() -> None:
@@ -220,6 +237,19 @@ async def test_no_microphone_is_opened_where_it_is_switched_off_or_nobody_listen
             await room.sit()
         room.detector.refusal = ""
         await room.sit()
+
+
+async def test_a_microphone_without_ears_says_so_and_refuses_sound() -> None:
+    async with open_room() as room:
+        microphone = await room.sit()
+        room.detector.refusal = "It does not start again."
+        room.detector.streams[0].lose()
+        await room.clock.advance(0.1)
+        [dropped] = room.told(SpeechDropped)
+        assert isinstance(dropped, SpeechDropped)
+        assert (dropped.reason, dropped.message) == ("unavailable", "It does not start again.")
+        with pytest.raises(MediaUnavailable, match="Open the microphone again"):
+            microphone.feed(b"\0\0")
 
 
 async def test_a_gateway_that_ends_makes_messages_of_what_was_said() -> None:
