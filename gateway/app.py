@@ -19,12 +19,10 @@ from gateway.inbox import Inbox
 from gateway.server import Addresses, Server
 from gateway.storage.ports import Store
 from gateway.tasks import Supervisor
+from gateway.voice import Voice
 from gateway.worker import Worker
 from pipeline.domain.clock import Clock
 from pipeline.llm.client import LlmClient
-from voice.errors import VoiceError
-from voice.speaker import Speaker
-from voice.transcriber import Transcriber
 
 _log = logging.getLogger(__name__)
 
@@ -46,8 +44,7 @@ class Parts:
     delivery: Delivery
     addresses: Addresses
     llm: LlmClient
-    transcriber: Transcriber | None
-    speaker: Speaker | None
+    voice: Voice
     clock: Clock
     sweep_media: Callable[[], Awaitable[int]]
     """Removes the voice notes that no unfinished message refers to."""
@@ -110,6 +107,7 @@ class Gateway:
             # what the unfinished turns will say, then those turns, then the channels' new messages.
             unsent = await parts.delivery.recover()
             waiting = await parts.worker.recover()
+            await parts.voice.start()
             for supervisor in self._supervisors:
                 self._start_channel(supervisor)
             # Two turns of the loop, so that every channel's own start has run: a supervisor's first
@@ -124,8 +122,7 @@ class Gateway:
             left = {"messages": waiting, "replies": unsent, "orphaned_voice_notes": orphans}
             _log.info("taken up again", extra=left)
         parts.background.spawn(parts.llm.warm_up(), name="model warm-up")
-        if parts.transcriber is not None:
-            parts.background.spawn(self._warm_transcriber(parts.transcriber), name="transcriber warm-up")
+        parts.background.spawn(parts.voice.warm_up(), name="voice warm-up")
 
     async def stop(self, drain_s: float = DRAIN_S) -> bool:
         """Refuse new messages, let running turns finish within `drain_s`, then close everything.
@@ -134,8 +131,11 @@ class Gateway:
         inbox, so the platforms keep it. False when turns were cut off; they are taken up at the next start.
         """
         self._ready = False
+        clock = self._parts.clock
+        began = clock.monotonic()
+        await self._parts.voice.fall_silent()
         self._parts.inbox.close()
-        finished = await self._parts.worker.drain(drain_s)
+        finished = await self._parts.worker.drain(max(0.0, drain_s - (clock.monotonic() - began)))
         try:
             async with asyncio.timeout(min(drain_s, _DELIVERY_S)):
                 await self._parts.deliveries.wait_idle()
@@ -157,10 +157,7 @@ class Gateway:
         if self.server is not None:
             await self.server.close()
         await parts.llm.close()
-        if parts.transcriber is not None:
-            await parts.transcriber.close()
-        if parts.speaker is not None:
-            await parts.speaker.close()
+        await parts.voice.close()
         await parts.store.close()
         parts.data.release()
 
@@ -168,9 +165,3 @@ class Gateway:
         parts, adapter = self._parts, supervisor.adapter
         task = parts.background.spawn(supervisor.run(parts.inbox.accept), name=f"channel {adapter.name}")
         self._channels.append(task)
-
-    async def _warm_transcriber(self, transcriber: Transcriber) -> None:
-        try:
-            await transcriber.warm_up()
-        except VoiceError as error:
-            _log.warning("voice notes cannot be heard yet", extra={"reason": str(error)})

@@ -22,6 +22,7 @@ from gateway.hearing import ChannelEars
 from gateway.inbox import Inbox
 from gateway.lanes import Lanes
 from gateway.live import LiveReplies
+from gateway.live_speech import SpeechDesk
 from gateway.page import Page, make_page, token_check
 from gateway.posting import Posting
 from gateway.posting_channels import BuiltChannel, posting_channels
@@ -35,6 +36,14 @@ from gateway.telemetry import Telemetry
 from gateway.timeline import StoreTimeline
 from gateway.token_lease import TokenLease, lock_folder
 from gateway.turns import TurnHooks, TurnRunner
+from gateway.voice import (
+    SCRIPTED,
+    Voice,
+    build_speaker,
+    hearing_with_memory,
+    live_settings,
+    voice_settings,
+)
 from gateway.worker import Worker
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.graph.spec import GraphSpec
@@ -48,15 +57,12 @@ from pipeline.runtime.settings import PipelineSettings
 from pipeline.service import Pipeline
 from pipeline.topologies import conversation_graph
 from voice.intake import VoiceIntake
-from voice.scripted import ScriptedTranscriber
-from voice.settings import VoiceSettings
+from voice.listener import Listener
 from voice.speaker import Speaker
 from voice.transcriber import Transcriber
-from voice.worker import WhisperTranscriber
 
 _log = logging.getLogger(__name__)
 
-_SCRIPTED = "scripted:"
 ChannelFactory = Callable[[Timeline], Channel]
 
 
@@ -94,7 +100,7 @@ class _Base:
     channels: Mapping[tuple[str, str], Channel]
     lanes: Lanes
     live: LiveReplies
-    voice: VoiceReplies
+    replies: VoiceReplies
 
 
 def build(settings: Settings, secrets: Secrets, extras: Extras | None = None) -> Gateway:
@@ -125,9 +131,10 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     adapters += [make(timeline) for make in extras.channels]
     lanes = Lanes(clock, deliveries)
     channels = {(adapter.name, adapter.account): adapter for adapter in adapters}
-    speaker = extras.speaker
-    voice = VoiceReplies(
-        reader=None if speaker is None else AnswerReader(speaker),
+    speaker = extras.speaker or build_speaker(settings)
+    reader = None if speaker is None else AnswerReader(speaker)
+    replies = VoiceReplies(
+        reader=reader,
         habits=store.voices,
         channels=channels,
         clock=clock,
@@ -145,27 +152,41 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
         channels=channels,
         lanes=lanes,
         live=LiveReplies(store=store, lanes=lanes, clock=clock, supervisor=background),
-        voice=voice,
+        replies=replies,
     )
     delivery = _delivery(base)
     llm = extras.llm or build_llm(settings, clock)
-    transcriber = extras.transcriber or build_transcriber(settings)
+    transcriber = extras.transcriber or hearing_with_memory(settings, store.voices, clock)
     coordinator = ProcessingCoordinator(store, clock, lease_s=settings.turn.lease_s)
     turns = _turns(base, _pipeline(base, llm, transcriber, extras.graph), delivery)
     worker = Worker(store=store, coordinator=coordinator, turns=turns, clock=clock, supervisor=threads)
+    inbox = _inbox(base, worker, delivery, {**_rules(posting), **extras.rules})
+    listener = None if transcriber is None else Listener(voice_settings(settings))
+    desk = None
+    if transcriber is not None and listener is not None:
+        desk = SpeechDesk(
+            transcriber=transcriber,
+            listener=listener,
+            inbox=inbox,
+            voices=store.voices,
+            clock=clock,
+            running=worker.is_busy,
+            supervisor=background,
+            settings=live_settings(settings),
+        )
+    page.give_voice(desk if settings.voice.live.enabled else None, reader)
     gateway = Gateway(
         Parts(
             data=data,
             store=store,
             channels=base.channels,
-            inbox=_inbox(base, worker, delivery, {**_rules(posting), **extras.rules}),
+            inbox=inbox,
             worker=worker,
             coordinator=coordinator,
             delivery=delivery,
             addresses=addresses,
             llm=llm,
-            transcriber=transcriber,
-            speaker=speaker,
+            voice=Voice(transcriber=transcriber, listener=listener, desk=desk, speaker=speaker),
             clock=clock,
             sweep_media=partial(page.sweep_media, store),
             background=background,
@@ -210,7 +231,7 @@ def _delivery(base: _Base) -> Delivery:
         clock=base.clock,
         telemetry=base.telemetry,
         failpoints=base.failpoints,
-        voice=base.voice,
+        voice=base.replies,
     )
 
 
@@ -220,7 +241,7 @@ def _pipeline(
     settings = base.settings
     ears = ChannelEars(
         channels=base.channels,
-        intake=VoiceIntake(transcriber, _voice_settings(settings)) if transcriber is not None else None,
+        intake=VoiceIntake(transcriber, voice_settings(settings)) if transcriber is not None else None,
         habits=base.store.voices,
         max_bytes=settings.voice.max_bytes,
         clock=base.clock,
@@ -244,7 +265,7 @@ def _turns(base: _Base, pipeline: Pipeline, delivery: Delivery) -> TurnRunner:
             on_recorded=base.page.show_recorded,
             on_reply=delivery.enqueue,
             discard_media=base.page.discard_media,
-            can_speak=base.voice.possible,
+            can_speak=base.replies.possible,
         ),
         clock=base.clock,
         telemetry=base.telemetry,
@@ -315,8 +336,8 @@ def _store(settings: Settings, data: DataDir) -> Store:
 def build_llm(settings: Settings, clock: Clock) -> LlmClient:
     """The configured model."""
     llm = settings.llm
-    if llm.model.startswith(_SCRIPTED):
-        return ScriptedLlm.from_spec(llm.model.removeprefix(_SCRIPTED), clock=clock)
+    if llm.model.startswith(SCRIPTED):
+        return ScriptedLlm.from_spec(llm.model.removeprefix(SCRIPTED), clock=clock)
     if llm.model == "local":
         child = ChildSettings(
             model_path=settings.local_model_path,
@@ -327,30 +348,6 @@ def build_llm(settings: Settings, clock: Clock) -> LlmClient:
     key = llm.api_key.resolve() if llm.api_key is not None else None
     return LitellmClient(
         model=llm.model, clock=clock, api_base=llm.api_base, api_key=key, retries=llm.retries
-    )
-
-
-def build_transcriber(settings: Settings) -> Transcriber | None:
-    """The configured recogniser; None when voice is off."""
-    if not settings.voice.enabled:
-        return None
-    if settings.voice.transcriber.startswith(_SCRIPTED):
-        return ScriptedTranscriber.always(settings.voice.transcriber.removeprefix(_SCRIPTED))
-    return WhisperTranscriber(_voice_settings(settings))
-
-
-def _voice_settings(settings: Settings) -> VoiceSettings:
-    return VoiceSettings(
-        model_dir=settings.voice_model_path,
-        max_bytes=settings.voice.max_bytes,
-        max_seconds=settings.voice.max_seconds,
-        queue_limit=settings.voice.queue_limit,
-        queue_seconds=settings.voice.queue_seconds,
-        language=settings.voice.language,
-        engine=settings.voice.engine,
-        workers=settings.voice.workers,
-        device=settings.voice.device,
-        compute_type=settings.voice.compute_type,
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.access import AccessPolicy, Denied
-from gateway.bootstrap import build_llm, build_transcriber, delivery_guarantees
+from gateway.bootstrap import build_llm, delivery_guarantees
 from gateway.config import Settings, environment, load
 from gateway.config.channels import PostingSettings
 from gateway.data_dir import DataDir, DataDirBusy
@@ -19,6 +19,7 @@ from gateway.posting_channels import access_rule
 from gateway.serve import open_logs
 from gateway.storage.memory import MemoryStore
 from gateway.storage.sqlite import SqliteStore
+from gateway.voice import build_transcriber
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.domain.errors import ParlourError

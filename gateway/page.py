@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from adapters.channel import Timeline
+from adapters.channel import LiveSpeech, ReadAloud, Timeline
 from adapters.web.adapter import WebAdapter
 from adapters.web.security import token_matches
 from adapters.web.settings import WebSettings
@@ -38,6 +38,11 @@ class Page:
         """Only the web page shows its readers what they said: the other channels' apps do that themselves."""
         if self.adapter is not None and thread.channel == self.adapter.name:
             self.adapter.entry_recorded(thread, entry)
+
+    def give_voice(self, live: LiveSpeech | None, read_aloud: ReadAloud | None) -> None:
+        """What the page listens and reads aloud with; None for what is switched off."""
+        if self.adapter is not None:
+            self.adapter.attach(live, read_aloud)
 
     async def discard_media(self, message: InboundMessage) -> None:
         """Remove the file of a voice note that is dealt with."""

@@ -98,6 +98,11 @@ class Worker:
         if live.stop is not None and live.running_seq < seq:
             live.stop.request()
 
+    def is_busy(self, thread: str) -> bool:
+        """Whether a turn runs in `thread`, or is about to."""
+        live = self._threads.get(thread)
+        return live is not None and (live.stop is not None or live.work.is_set())
+
     async def drain(self, timeout_s: float) -> bool:
         """Start nothing new and let running turns finish; False when some did not within the time."""
         self._draining = True

@@ -21,7 +21,7 @@ from gateway.config.values import (
     check_name,
     check_origin,
 )
-from gateway.config.voice import WHISPER_FOLDER, VoiceSettings
+from gateway.config.voice import VOICES_FOLDER, WHISPER_FOLDER, VoiceSettings
 
 LOCAL_MODEL_FILE = "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"
 
@@ -202,6 +202,11 @@ class Settings(Section):
     def voice_model_path(self) -> Path:
         """The folder of the Whisper model."""
         return self.voice.model_path or self.models.dir / WHISPER_FOLDER
+
+    @property
+    def voices_path(self) -> Path:
+        """The folder of the voices that read answers aloud."""
+        return self.voice.replies.voices_path or self.models.dir / VOICES_FOLDER
 
     @property
     def web_token_path(self) -> Path:

@@ -11,6 +11,7 @@ from gateway.config.section import PathSetting, Section, setting
 from gateway.config.values import check_api_base, check_compute_type, check_language, check_transcriber
 
 WHISPER_FOLDER = "whisper-base"
+VOICES_FOLDER = "voices"
 
 _MIB = 1024 * 1024
 
@@ -41,7 +42,8 @@ class VoiceRepliesSettings(Section):
     )
     voices_path: PathSetting | None = setting(
         None,
-        "The folder of the voices, one .onnx and .onnx.json each. When absent: voices in models.dir.",
+        "The folder of the voices, one .onnx and .onnx.json each. "
+        f"When absent: {VOICES_FOLDER} in models.dir.",
         example="models/voices",
     )
 

@@ -1,0 +1,138 @@
+"""Hearing and speaking as parts of the gateway: who recognises, remembers, listens and reads aloud.
+
+A part of the composition root: `bootstrap` puts it together, `app` starts and ends it.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from gateway.config import Settings
+from gateway.live_speech import LiveSettings, SpeechDesk
+from gateway.storage.voices import VoiceBook
+from pipeline.domain.clock import Clock
+from voice.cached import CachedTranscriber
+from voice.decoder import Decoder
+from voice.endpoint import EndpointTranscriber
+from voice.errors import VoiceError
+from voice.flush_policy import FlushSettings
+from voice.listener import Listener
+from voice.piper import PiperSpeaker
+from voice.scripted import ScriptedTranscriber
+from voice.settings import VoiceSettings
+from voice.speaker import Speaker
+from voice.transcriber import Transcriber
+from voice.worker import WhisperTranscriber
+
+_log = logging.getLogger(__name__)
+
+SCRIPTED = "scripted:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Voice:
+    """What hears and speaks. A part that is switched off is None."""
+
+    transcriber: Transcriber | None
+    listener: Listener | None
+    desk: SpeechDesk | None
+    speaker: Speaker | None
+
+    async def start(self) -> None:
+        """What an earlier process heard and did not hand over becomes messages. Raises StorageError."""
+        if self.desk is not None:
+            await self.desk.start()
+
+    async def warm_up(self) -> None:
+        """Load the models, so that the first voice does not wait. A failure is logged: each recording says
+        it again to its speaker."""
+        for part in (self.transcriber, self.listener):
+            try:
+                if part is not None:
+                    await part.warm_up()
+            except VoiceError as error:
+                _log.warning("voices cannot be heard yet", extra={"reason": str(error)})
+
+    async def fall_silent(self) -> None:
+        """Close every microphone; what was said becomes messages. Before the inbox closes."""
+        if self.desk is not None:
+            await self.desk.close()
+
+    async def close(self) -> None:
+        """Stop every process."""
+        if self.speaker is not None:
+            await self.speaker.close()
+        if self.listener is not None:
+            await self.listener.close()
+        if self.transcriber is not None:
+            await self.transcriber.close()
+
+
+def live_settings(settings: Settings) -> LiveSettings:
+    """How live speech is heard."""
+    live = settings.voice.live
+    return LiveSettings(
+        enabled=live.enabled,
+        commit_s=live.commit_s,
+        flush=FlushSettings(pause_s=live.pause_s, silence_s=live.silence_s),
+        max_streams=live.max_streams,
+    )
+
+
+def build_transcriber(settings: Settings) -> Transcriber | None:
+    """The configured recogniser, without memory; None when voice is off."""
+    wanted = settings.voice
+    if not wanted.enabled:
+        return None
+    if wanted.transcriber.startswith(SCRIPTED):
+        return ScriptedTranscriber.always(wanted.transcriber.removeprefix(SCRIPTED))
+    if wanted.transcriber == "whisper":
+        return WhisperTranscriber(voice_settings(settings))
+    ears = voice_settings(settings)
+    return EndpointTranscriber(
+        wanted.transcriber,
+        api_base=wanted.api_base,
+        api_key=None if wanted.api_key is None else wanted.api_key.resolve,
+        settings=ears,
+        decoder=Decoder(ears),
+    )
+
+
+def hearing_with_memory(settings: Settings, book: VoiceBook, clock: Clock) -> Transcriber | None:
+    """As `build_transcriber`, with a memory of what each person's recordings said, where that is wanted."""
+    wanted = settings.voice
+    transcriber = build_transcriber(settings)
+    if transcriber is None or not wanted.cache or wanted.transcriber.startswith(SCRIPTED):
+        return transcriber
+    identity = f"{wanted.transcriber}:{settings.voice_model_path.name}:{wanted.engine}:{wanted.max_seconds:g}"
+    return CachedTranscriber(transcriber, book, clock, settings_key=identity)
+
+
+def build_speaker(settings: Settings) -> Speaker | None:
+    """Who reads answers aloud; None where that is switched off, or nothing is installed for it."""
+    if not settings.voice.replies.enabled:
+        return None
+    folder = settings.voices_path
+    if find_spec("piper") is None or not any(folder.glob("*.onnx")):
+        _log.info("answers are not read aloud: parlour[speech] or a voice is not installed")
+        return None
+    return PiperSpeaker(folder)
+
+
+def voice_settings(settings: Settings) -> VoiceSettings:
+    """The ears' own settings."""
+    wanted = settings.voice
+    return VoiceSettings(
+        model_dir=settings.voice_model_path,
+        max_bytes=wanted.max_bytes,
+        max_seconds=wanted.max_seconds,
+        queue_limit=wanted.queue_limit,
+        queue_seconds=wanted.queue_seconds,
+        language=wanted.language,
+        engine=wanted.engine,
+        workers=wanted.workers,
+        device=wanted.device,
+        compute_type=wanted.compute_type,
+    )
