@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
@@ -17,6 +18,7 @@ from adapters.channel import (
     Part,
     Receipt,
     Timeline,
+    VoiceClip,
 )
 from adapters.discord.backfill import Backfill
 from adapters.discord.download import Downloads
@@ -45,6 +47,7 @@ GUARANTEE = (
 )
 _KNOWN_CHATS = 200
 _REFUSED = 400
+_IS_VOICE_MESSAGE = 1 << 13
 _TYPING_S = 9.0
 _SILENCE_S = 120.0
 _LOOK_BEFORE_S = 60.0
@@ -210,9 +213,7 @@ class DiscordAdapter:
         return render(outgoing)
 
     async def post(self, thread: ThreadKey, part: Part, *, key: str, reply_handle: str = "") -> Receipt:
-        fields: dict[str, Any] = {"nonce": nonce_of(key), "enforce_nonce": True}
-        if reply_handle:
-            fields["message_reference"] = {"message_id": reply_handle, "fail_if_not_exists": False}
+        fields = _post_fields(key, reply_handle)
 
         async def once(shown: Part) -> tuple[str, bool]:
             body = {**shown.body, **fields}
@@ -226,6 +227,17 @@ class DiscordAdapter:
             # The nonce found what an earlier process had posted under this key: the preview.
             return await self.edit(thread, native_id, part)
         return Receipt(native_id=native_id)
+
+    async def post_voice(
+        self, thread: ThreadKey, clip: VoiceClip, *, key: str, reply_handle: str = ""
+    ) -> Receipt:
+        body = {**_post_fields(key, reply_handle), "flags": _IS_VOICE_MESSAGE}
+        about = {
+            "duration_secs": round(clip.seconds, 3),
+            "waveform": base64.b64encode(clip.waveform).decode("ascii"),
+        }
+        message = await self._rest.create_voice_message(thread.chat, body, clip.data, about)
+        return Receipt(native_id=str(message.get("id", "")))
 
     async def edit(self, thread: ThreadKey, native_id: str, part: Part) -> Receipt:
         async def once(shown: Part) -> None:
@@ -274,6 +286,13 @@ class DiscordAdapter:
 
     async def typing(self, thread: ThreadKey) -> None:
         await self._rest.typing(thread.chat)
+
+
+def _post_fields(key: str, reply_handle: str) -> dict[str, Any]:
+    fields: dict[str, Any] = {"nonce": nonce_of(key), "enforce_nonce": True}
+    if reply_handle:
+        fields["message_reference"] = {"message_id": reply_handle, "fail_if_not_exists": False}
+    return fields
 
 
 def _earliest(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:

@@ -29,12 +29,14 @@ SLASH_COMMANDS: tuple[Mapping[str, Any], ...] = tuple(
     for name, description in (
         ("stop", "Stop the answer that is being written"),
         ("new", "Begin a new conversation"),
+        ("voice", "Read answers aloud, or stop that"),
         ("help", "What this bot can do"),
     )
 )
 _SAID: Mapping[CommandName, str] = {
     "stop": "Stopping.",
     "new": "Beginning a new conversation.",
+    "voice": "Changing voice replies.",
     "help": "The help comes into this chat.",
 }
 _PUT_OFF_S = 2.0

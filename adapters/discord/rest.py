@@ -22,6 +22,7 @@ _MESSAGES = _CHANNEL + "/messages"
 _MESSAGE = _MESSAGES + "/{message_id}"
 _WEBHOOK = "/webhooks/{webhook_id}/{webhook_token}"
 _BINARY = "application/octet-stream"
+VOICE_NAME = "voice-message.ogg"
 _CALL_S = 15.0
 _TOO_MANY = 429
 _SERVER_ERROR = 500
@@ -96,6 +97,14 @@ class Rest:
         what = _content(body, file, file_name)
         return mapping(await self._call("POST", _MESSAGES, what, channel_id=channel))
 
+    async def create_voice_message(
+        self, channel: str, body: Mapping[str, Any], sound: bytes, about: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """The new message, whose only attachment is `sound`, OGG with Opus; `about` it Discord wants to be
+        told its length and its waveform."""
+        what = _form(body, sound, VOICE_NAME, mime="audio/ogg", about=about)
+        return mapping(await self._call("POST", _MESSAGES, what, channel_id=channel))
+
     async def edit_message(
         self,
         channel: str,
@@ -159,7 +168,13 @@ def _content(body: Mapping[str, Any], file: bytes | None, file_name: str) -> dic
     """What discord.py sends: JSON, or a form when there is a file."""
     if file is None:
         return {"json": body}
-    payload = {**body, "attachments": [{"id": 0, "filename": file_name}]}
+    return _form(body, file, file_name, mime=_BINARY, about={})
+
+
+def _form(
+    body: Mapping[str, Any], file: bytes, file_name: str, *, mime: str, about: Mapping[str, Any]
+) -> dict[str, Any]:
+    payload = {**body, "attachments": [{"id": 0, "filename": file_name, **about}]}
     fields = {"name": "payload_json", "value": json.dumps(payload), "content_type": "application/json"}
-    content = {"name": "files[0]", "value": file, "filename": file_name, "content_type": _BINARY}
+    content = {"name": "files[0]", "value": file, "filename": file_name, "content_type": mime}
     return {"form": [fields, content]}

@@ -23,6 +23,7 @@ from adapters.channel import (
     Part,
     RateLimits,
     Receipt,
+    VoiceClip,
 )
 from adapters.formatting.slack import PART_CHARS
 from adapters.slack.calls import Calls
@@ -202,6 +203,19 @@ class SlackAdapter:
         receipt = await self._posts.post(thread, part, key=key)
         self._statuses.pop(thread, None)
         return receipt
+
+    async def post_voice(
+        self,
+        thread: ThreadKey,
+        clip: VoiceClip,
+        *,
+        key: str,
+        reply_handle: str = "",  # noqa: ARG002 - the interface's; a thread is answered, not a message
+    ) -> Receipt:
+        """Slack has no voice messages that a bot can send: an audio file, with a player where it is shown."""
+        return await self._posts.post(
+            thread, Part(body={}, plain="", file=clip.data, file_name="answer.ogg"), key=key
+        )
 
     async def edit(self, thread: ThreadKey, native_id: str, part: Part) -> Receipt:
         receipt = await self._posts.edit(thread, native_id, part)

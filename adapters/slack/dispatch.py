@@ -36,11 +36,12 @@ _AFTER = "parlour_after"
 _COMMAND_WORDS = {
     "stop": "Stopping.",
     "new": "A new session begins.",
+    "voice": "Voice replies change.",
     "help": "Here is what I can do.",
 }
 USAGE = (
-    "Write `stop`, `new` or `help` after the command, in our direct chat. In a channel every thread is a "
-    "conversation of its own: mention me in it with /stop, /new or /help, or press Stop."
+    "Write `stop`, `new`, `voice` or `help` after the command, in our direct chat. In a channel every thread "
+    "is a conversation of its own: mention me in it with /stop, /new, /voice or /help, or press Stop."
 )
 
 

@@ -18,6 +18,7 @@ from adapters.channel import (
     Outgoing,
     Part,
     Receipt,
+    VoiceClip,
 )
 from adapters.telegram import failures, media, outbound
 from adapters.telegram.api import TelegramApi
@@ -38,6 +39,7 @@ _log = logging.getLogger(__name__)
 _COMMANDS = (
     {"command": "stop", "description": "Stop the answer that is being written"},
     {"command": "new", "description": "Begin a new conversation"},
+    {"command": "voice", "description": "Read answers aloud, or stop that"},
     {"command": "help", "description": "What this bot can do"},
 )
 _SILENCE_S = 120.0
@@ -112,6 +114,16 @@ class TelegramAdapter:
 
     async def post(self, thread: ThreadKey, part: Part, *, key: str, reply_handle: str = "") -> Receipt:  # noqa: ARG002 - Telegram takes no key
         return Receipt(native_id=await self._sender.post(thread, part, reply_handle=reply_handle))
+
+    async def post_voice(
+        self,
+        thread: ThreadKey,
+        clip: VoiceClip,
+        *,
+        key: str,  # noqa: ARG002 - Telegram takes no key
+        reply_handle: str = "",
+    ) -> Receipt:
+        return Receipt(native_id=await self._sender.voice(thread, clip, reply_handle=reply_handle))
 
     async def edit(self, thread: ThreadKey, native_id: str, part: Part) -> Receipt:
         await self._sender.edit(thread, native_id, part)

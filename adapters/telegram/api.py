@@ -31,6 +31,7 @@ _READ_S = 90.0
 """Above every deadline: the clock decides when a call has taken too long."""
 _POOL_S = 30.0
 _CONNECTIONS = 64
+_UPLOADS = frozenset({"document", "voice"})
 _NEW_METHODS = ("/sendMessageDraft",)
 
 
@@ -65,7 +66,7 @@ class TelegramApi:
 
     async def call(self, method: str, params: Mapping[str, Any], *, wait_s: float = 0.0) -> Any:
         """The method's `result`. `wait_s`: how much longer the answer may take. Raises TelegramError."""
-        deadline_s = wait_s + (_UPLOAD_S if "document" in params else _CALL_S)
+        deadline_s = wait_s + (_CALL_S if _UPLOADS.isdisjoint(params) else _UPLOAD_S)
         async with self.connected():
             try:
                 async with self._clock.timeout(deadline_s):

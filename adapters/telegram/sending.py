@@ -8,13 +8,15 @@ from typing import Any
 from telegram import InputFile
 from telegram.error import BadRequest, TelegramError
 
-from adapters.channel import Part
+from adapters.channel import Part, VoiceClip
 from adapters.telegram.api import TelegramApi
 from adapters.telegram.failures import is_not_modified, is_refused_format
 from adapters.telegram.fields import integer, mapping
 from adapters.telegram.outbound import place_of, reply_fields, unformatted
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.ids import ThreadKey
+
+_VOICE_NAME = "answer.ogg"
 
 
 class Sender:
@@ -31,11 +33,13 @@ class Sender:
             shown = await self._api.call("sendDocument", {**part.body, **fields, "document": upload})
         else:
             shown = await self._show("sendMessage", part, fields)
-        number = integer(mapping(shown).get("message_id"))
-        if number is None:
-            # Delivered, as far as anybody can tell; without the id nothing can be done with it later.
-            raise TelegramError("Telegram confirmed a message without saying its id")
-        return str(number)
+        return _id_of(shown)
+
+    async def voice(self, thread: ThreadKey, clip: VoiceClip, *, reply_handle: str = "") -> str:
+        """A new voice message; its id. Telegram draws the waveform by itself."""
+        fields = {**_place(thread), **reply_fields(thread, reply_handle), "duration": round(clip.seconds)}
+        upload = InputFile(clip.data, filename=_VOICE_NAME)
+        return _id_of(await self._api.call("sendVoice", {**fields, "voice": upload}))
 
     async def edit(self, thread: ThreadKey, native_id: str, part: Part) -> None:
         """Make a message of ours show `part`; showing it already is as good."""
@@ -74,6 +78,14 @@ class Sender:
             if not is_refused_format(error):
                 raise
         return await self._api.call(method, {**unformatted(part), **fields})
+
+
+def _id_of(shown: Any) -> str:
+    number = integer(mapping(shown).get("message_id"))
+    if number is None:
+        # Delivered, as far as anybody can tell; without the id nothing can be done with it later.
+        raise TelegramError("Telegram confirmed a message without saying its id")
+    return str(number)
 
 
 def _place(thread: ThreadKey) -> dict[str, Any]:

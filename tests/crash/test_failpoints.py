@@ -53,8 +53,8 @@ _PLACES: dict[Label, Place] = {
 }
 
 
-_POSTING_ONLY = {"place-before", "place-after"}
-"""See test_channel_failpoints.py."""
+_POSTING_ONLY = {"place-before", "place-after", "voice-before", "voice-after"}
+"""See test_channel_failpoints.py and test_voice_failpoints.py."""
 
 
 def test_every_label_has_its_place() -> None:

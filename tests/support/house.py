@@ -20,6 +20,7 @@ from pipeline.runtime.context import RunContext
 from tests.support.channel import MemoryChannel
 from tests.support.posting_channel import MemoryPosts
 from voice.scripted import ScriptedTranscriber
+from voice.speaker import Speaker
 from voice.transcriber import Transcriber
 
 THREAD = "console:local:c1"
@@ -48,6 +49,7 @@ async def open_house(
     channel: MemoryChannel | None = None,
     store: Store | None = None,
     transcriber: Transcriber | None = None,
+    speaker: Speaker | None = None,
     clock: Clock | None = None,
     graph: GraphSpec[RunContext] | None = None,
     crash_at: str | None = None,
@@ -70,6 +72,7 @@ async def open_house(
         clock=clock or SystemClock(),
         llm=llm,
         transcriber=transcriber or ScriptedTranscriber(),
+        speaker=speaker,
         store=store,
         graph=graph,
         crash_at=crash_at,

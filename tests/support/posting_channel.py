@@ -26,6 +26,7 @@ from adapters.channel import (
     RateLimits,
     Receipt,
     Resolution,
+    VoiceClip,
 )
 from adapters.identity import derived_message_id
 from pipeline.domain.errors import MediaUnavailable
@@ -69,9 +70,20 @@ class Message:
     versions: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Voiced:
+    """A voice message on the platform."""
+
+    native_id: str
+    thread: ThreadKey
+    key: str
+    clip: VoiceClip
+    reply_handle: str
+
+
 class MemoryPosts:
-    """Implements PostingChannel. `failures` are played in order, one for each post or edit; None lets one
-    pass. `gate`, if set, is awaited before a call answers."""
+    """Implements PostingChannel and VoicePostingChannel. `failures` are played in order, one for each post or
+    edit; None lets one pass. `gate`, if set, is awaited before a call answers."""
 
     name = "memory"
     account = "main"
@@ -95,6 +107,7 @@ class MemoryPosts:
             guarantee="kept in this process's memory, for tests",
         )
         self.messages: list[Message] = []
+        self.voices: list[Voiced] = []
         self.calls: list[str] = []
         self.failures: deque[Refused | None] = deque()
         self.gate: asyncio.Event | None = None
@@ -230,6 +243,23 @@ class MemoryPosts:
         self.messages.append(message)
         await self._answer(refused)
         return Receipt(native_id=message.native_id)
+
+    async def post_voice(
+        self, thread: ThreadKey, clip: VoiceClip, *, key: str, reply_handle: str = ""
+    ) -> Receipt:
+        assert len(key) <= 60
+        assert key.isascii()
+        refused = await self._called(f"voice {key}")
+        voiced = Voiced(
+            native_id=f"v{len(self.voices) + 1}",
+            thread=thread,
+            key=key,
+            clip=clip,
+            reply_handle=reply_handle,
+        )
+        self.voices.append(voiced)
+        await self._answer(refused)
+        return Receipt(native_id=voiced.native_id)
 
     async def edit(self, thread: ThreadKey, native_id: str, part: Part) -> Receipt:
         refused = await self._called(f"edit {part.body['text']}")

@@ -16,6 +16,7 @@ from tests.support.platforms.platform import FakePlatform, Place
 from tests.support.platforms.slack import FakeSlack
 from tests.support.platforms.telegram import FakeTelegram
 from voice.scripted import ScriptedTranscriber
+from voice.speaker import Speaker
 from voice.transcriber import Transcriber
 
 
@@ -40,7 +41,11 @@ class Town:
 
 @asynccontextmanager
 async def town(
-    tmp_path: Path, *overrides: str, llm: ScriptedLlm | None = None, transcriber: Transcriber | None = None
+    tmp_path: Path,
+    *overrides: str,
+    llm: ScriptedLlm | None = None,
+    transcriber: Transcriber | None = None,
+    speaker: Speaker | None = None,
 ) -> AsyncIterator[Town]:
     """Run the platforms and a gateway that is connected to all of them; `overrides` are settings of it.
 
@@ -58,7 +63,7 @@ async def town(
             settings += platform.overrides(folder)
         ears = transcriber or ScriptedTranscriber.always("hello")
         house = await stack.enter_async_context(
-            open_house(tmp_path / "data", *settings, llm=llm, transcriber=ears)
+            open_house(tmp_path / "data", *settings, llm=llm, transcriber=ears, speaker=speaker)
         )
         async with asyncio.timeout(20):
             # Discord tells a bot nothing of what was said before it ever came.

@@ -89,7 +89,7 @@ async def test_stop_under_a_preview_is_a_command(fake: FakeDiscord, bot: Bot) ->
     assert (fake.visible(chat)[0].text, fake.visible(chat)[0].buttons) == ("Once upon", ())
 
 
-@pytest.mark.parametrize("name", ["stop", "new", "help"])
+@pytest.mark.parametrize("name", ["stop", "new", "voice", "help"])
 async def test_slash_commands_are_registered_and_answered_to_the_caller_alone(
     fake: FakeDiscord, bot: Bot, name: str
 ) -> None:

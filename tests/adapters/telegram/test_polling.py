@@ -266,7 +266,7 @@ async def test_a_server_error_is_waited_out() -> None:
 async def test_the_menu_of_commands_is_set() -> None:
     async with running() as walk:
         await walk.fake.until(lambda: bool(walk.fake.state.commands))
-        assert [one["command"] for one in walk.fake.state.commands] == ["stop", "new", "help"]
+        assert [one["command"] for one in walk.fake.state.commands] == ["stop", "new", "voice", "help"]
 
 
 def _revoke(fake: FakeTelegram) -> None:

@@ -303,6 +303,7 @@ class FakeDiscord:
             file_name=message.files[0].name if message.files else "",
             edits=message.edits,
             reply_to=message.reply_to,
+            voice=message.files[0].content if message.flags & _VOICE else b"",
         )
 
     def _note_change(self) -> None:

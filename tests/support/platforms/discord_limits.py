@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections import deque
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ BUCKET_SECONDS = 5.0
 
 INVALID_FORM = 50035
 EMPTY_MESSAGE = 50006
+INVALID_VOICE = 50161
+IS_VOICE_MESSAGE = 1 << 13
 TOO_LARGE = 40005
 
 
@@ -76,6 +79,24 @@ def check_message(payload: dict[str, Any], *, files: int, existing: bool = False
     if nonce is not None and len(str(nonce)) > NONCE_CHARS:
         raise Refused(400, INVALID_FORM, "Invalid Form Body: nonce must be 25 or fewer in length")
     check_components(components)
+
+
+def check_voice(payload: dict[str, Any], contents: list[bytes]) -> None:
+    """A message that says it is a voice message has one OGG with a length and a waveform, and nothing else.
+    Raises Refused."""
+    if not int(payload.get("flags") or 0) & IS_VOICE_MESSAGE:
+        return
+    about = payload.get("attachments") or [{}]
+    try:
+        drawn = base64.b64decode(str(about[0].get("waveform", "")), validate=True)
+    except ValueError:
+        drawn = b""
+    sound = len(contents) == 1 and contents[0].startswith(b"OggS") and b"OpusHead" in contents[0][:64]
+    known = isinstance(about[0].get("duration_secs"), int | float) and 0 < len(drawn) <= 256
+    if not sound or not known:
+        raise Refused(400, INVALID_VOICE, "Voice messages must have a single audio attachment.")
+    if payload.get("content") or payload.get("embeds") or payload.get("components"):
+        raise Refused(400, INVALID_VOICE, "Voice messages do not support additional content.")
 
 
 def check_components(rows: Any) -> None:

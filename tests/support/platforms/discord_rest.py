@@ -18,6 +18,7 @@ from tests.support.platforms.discord_limits import (
     Bucket,
     Refused,
     check_message,
+    check_voice,
 )
 from tests.support.platforms.discord_world import MASS_MENTION, Channel, Message, StoredFile, World
 from tests.support.platforms.platform import Call, Fault, Faults
@@ -241,6 +242,7 @@ class Rest:
     async def _create(self, request: web.Request, payload: dict[str, Any], files: list[StoredFile]) -> Answer:
         channel = self._channel(request)
         check_message(payload, files=len(files))
+        check_voice(payload, [file.content for file in files])
         nonce = str(payload.get("nonce") or "")
         if nonce and payload.get("enforce_nonce"):
             at, earlier = self._nonces.get((channel.id, nonce), (0.0, None))

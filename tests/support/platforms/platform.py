@@ -51,6 +51,8 @@ class Shown:
     edits: int = 0
     reply_to: str = ""
     """The native id of the message that it replies to."""
+    voice: bytes = b""
+    """The sound, where it is a voice message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -321,7 +321,13 @@ class FakeSlack:
             file_name=posted.files[0]["name"] if posted.files else "",
             edits=posted.edits,
             reply_to=f"{posted.channel}:{posted.thread_ts}" if in_thread else "",
+            voice=self._sound(posted),
         )
+
+    def _sound(self, posted: Posted) -> bytes:
+        """Slack shows a player for a file whose name says that it is sound."""
+        sounds = [file for file in posted.files if str(file["name"]).endswith(".ogg")]
+        return self.workspace.contents.get(sounds[0]["id"], b"") if sounds else b""
 
     def _changed(self) -> None:
         self._happened.set()

@@ -153,7 +153,7 @@ class FakeTelegram:
     def visible(self, place: Place) -> tuple[Shown, ...]:
         chat, topic = int(place.chat), int(place.topic) if place.topic else None
         now = self._clock.monotonic()
-        messages = [_shown(stored) for stored in self.state.of(chat, topic)]
+        messages = [self._shown(stored) for stored in self.state.of(chat, topic)]
         drafts = [
             Shown(
                 native_id=f"{DRAFT}{draft.draft_id}",
@@ -165,6 +165,18 @@ class FakeTelegram:
             if (draft.chat, draft.topic) == (chat, topic) and now - draft.at < _DRAFT_S
         ]
         return (*messages, *drafts)
+
+    def _shown(self, stored: Stored) -> Shown:
+        return Shown(
+            native_id=str(stored.message_id),
+            author="" if stored.author == BOT_ID else str(stored.author),
+            text=stored.text,
+            buttons=tuple(label for label, _ in stored.buttons()),
+            file_name=stored.file_name,
+            edits=stored.edits,
+            reply_to="" if stored.reply_to is None else str(stored.reply_to),
+            voice=self.state.files.get(stored.fields.get("voice", {}).get("file_id", ""), b""),
+        )
 
     def bot_texts(self, place: Place) -> list[str]:
         """As `visible`, without previews that vanish by themselves."""
@@ -212,15 +224,3 @@ class FakeTelegram:
     def _written(self, stored: Stored) -> str:
         self.push("message", self.state.as_message(stored))
         return str(stored.message_id)
-
-
-def _shown(stored: Stored) -> Shown:
-    return Shown(
-        native_id=str(stored.message_id),
-        author="" if stored.author == BOT_ID else str(stored.author),
-        text=stored.text,
-        buttons=tuple(label for label, _ in stored.buttons()),
-        file_name=stored.file_name,
-        edits=stored.edits,
-        reply_to="" if stored.reply_to is None else str(stored.reply_to),
-    )

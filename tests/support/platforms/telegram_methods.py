@@ -15,12 +15,13 @@ from tests.support.platforms.telegram_rules import (
     bad_request,
     check_keyboard,
     check_text,
+    check_voice,
     plain_entities,
 )
 from tests.support.platforms.telegram_state import BOT_ID, Draft, Stored, TelegramState
 
 Params = Mapping[str, Any]
-SHOWS = frozenset({"sendMessage", "editMessageText", "sendDocument", "sendMessageDraft"})
+SHOWS = frozenset({"sendMessage", "editMessageText", "sendDocument", "sendVoice", "sendMessageDraft"})
 """The methods that flood limits count."""
 
 
@@ -43,6 +44,7 @@ class BotApi:
             "sendMessageDraft": self._send_draft,
             "sendChatAction": self._send_chat_action,
             "sendDocument": self._send_document,
+            "sendVoice": self._send_voice,
             "answerCallbackQuery": self._answer_callback,
             "getFile": self._get_file,
             "setMyCommands": self._set_my_commands,
@@ -149,6 +151,15 @@ class BotApi:
             name=name,
             fields={"document": document},
         )
+
+    async def _send_voice(self, params: Params) -> Any:
+        chat = self._reachable(params)
+        name, content = check_voice(params.get("voice"), params.get("duration"))
+        file_id = f"upload{len(self._state.files)}"
+        self._state.files[file_id] = content
+        voice = {"file_id": file_id, "duration": int(params["duration"]), "mime_type": "audio/ogg"}
+        fields = {"voice": {**voice, "file_unique_id": f"u{file_id}", "file_size": len(content)}}
+        return self._store(chat, params, text="", entities=None, name=name, fields=fields)
 
     async def _edit_message_text(self, params: Params) -> Any:
         chat = self._reachable(params)

@@ -53,6 +53,18 @@ def check_text(text: object, entities: object, *, limit: int = TEXT_UNITS, empty
         raise bad_request(f"can't parse entities: {problems[0]}")
 
 
+def check_voice(upload: object, duration: object) -> tuple[str, bytes]:
+    """The name and the bytes of a voice message: OGG with Opus. Raises ApiError."""
+    if not isinstance(upload, tuple):
+        raise bad_request("there is no voice in the request")
+    name, content = upload
+    if not content.startswith(b"OggS") or b"OpusHead" not in content[:64]:
+        raise bad_request("VOICE_FILE_INVALID: this fake takes OGG with Opus only")
+    if not str(duration or "").isdecimal():
+        raise bad_request("wrong parameter duration in request")
+    return str(name), content
+
+
 def check_keyboard(markup: object) -> None:
     """Raise ApiError unless `markup` is absent or an inline keyboard that Telegram takes."""
     if markup is None:

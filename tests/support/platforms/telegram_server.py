@@ -159,9 +159,10 @@ async def _params(request: web.Request) -> dict[str, Any]:
             params[name] = (value.filename, content)
         else:
             params[name] = _decoded(name, str(value))
-    document = params.get("document")
-    if isinstance(document, str) and document.startswith("attach://"):
-        params["document"] = params.pop(document.removeprefix("attach://"), None)
+    for field in ("document", "voice"):
+        upload = params.get(field)
+        if isinstance(upload, str) and upload.startswith("attach://"):
+            params[field] = params.pop(upload.removeprefix("attach://"), None)
     return params
 
 

@@ -1,0 +1,63 @@
+"""Death around a voice message: the written answer comes once, the voice message once or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from asyncio.subprocess import PIPE
+from pathlib import Path
+
+import pytest
+
+from gateway.failpoints import Label
+from tests.support.house import open_house
+from tests.support.platforms.platform import FakePlatform, Place
+from tests.support.platforms.telegram import FakeTelegram
+from voice.scripted_speaker import ScriptedSpeaker
+
+pytestmark = pytest.mark.crash
+
+_CRASHED = 137
+
+
+@pytest.mark.parametrize(
+    ("label", "voices"),
+    [("receipt-before", 1), ("receipt-after", 0), ("voice-before", 0), ("voice-after", 1)],
+)
+async def test_death_at_a_label_never_gives_a_second_voice_message(
+    tmp_path: Path, label: Label, voices: int
+) -> None:
+    async with FakeTelegram() as platform:
+        overrides = platform.overrides(tmp_path)
+        data = tmp_path / "data"
+        ann = platform.person("ann")
+        chat = platform.private_chat(ann)
+        async with open_house(data, *overrides, speaker=ScriptedSpeaker()):
+            await platform.say(chat, ann, "/voice")
+            await platform.until(lambda: "replies are on" in "".join(platform.bot_texts(chat)))
+
+        child = await _start(data, label, overrides)
+        await platform.say(chat, ann, "one two")
+        async with asyncio.timeout(60):
+            assert await child.wait() == _CRASHED
+
+        async with open_house(data, *overrides, speaker=ScriptedSpeaker()):
+            await platform.say(chat, ann, "three")
+            await platform.until(lambda: len(_voices(platform, chat)) == voices + 1, timeout_s=40)
+        texts = platform.bot_texts(chat)
+        assert [texts.count("You said: one two"), texts.count("You said: three")] == [1, 1]
+        assert len(_voices(platform, chat)) == voices + 1
+
+
+async def _start(data: Path, label: str, overrides: tuple[str, ...]) -> asyncio.subprocess.Process:
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.support.speaking_child", str(data), label, *overrides, stdout=PIPE
+    )
+    assert child.stdout is not None
+    async with asyncio.timeout(60):
+        assert await child.stdout.readline() == b"up\n"
+    return child
+
+
+def _voices(platform: FakePlatform, place: Place) -> list[bytes]:
+    return [shown.voice for shown in platform.visible(place) if shown.voice and not shown.author]
