@@ -18,7 +18,7 @@ import numpy.typing as npt
 from voice.containers import Container, recognise
 from voice.errors import AudioRefused
 from voice.limits import check_size
-from voice.speech import SAMPLE_RATE, DecodedAudio
+from voice.speech import SAMPLE_RATE
 
 Block = npt.NDArray[np.int16]
 
@@ -118,18 +118,6 @@ class AudioBlocks:
             _check_shape(context.sample_rate, context.layout.nb_channels)
             context.thread_count = 1
             yield from _resampled(_joined(_frames(opened, stream)))
-
-
-def decode(data: bytes, *, max_bytes: int, max_seconds: float) -> DecodedAudio:
-    """All of a file at once. Raises AudioRefused as `AudioBlocks` does."""
-    blocks = AudioBlocks(data, max_bytes=max_bytes, max_seconds=max_seconds)
-    samples = np.concatenate(list(blocks)).astype(np.float32) / np.float32(32768.0)
-    return DecodedAudio(
-        samples=samples,
-        seconds=blocks.samples / SAMPLE_RATE,
-        truncated=blocks.truncated,
-        container=blocks.container,
-    )
 
 
 def _grouped(blocks: Iterator[Block]) -> Iterator[Block]:

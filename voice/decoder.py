@@ -163,7 +163,7 @@ class Decoder:
     def _release(self, child: Child) -> None:
         """Back to the idle ones, unless it has served long enough."""
         self._files[child] = self._files.get(child, 0) + 1
-        if self._closed or not child.alive or self._files[child] > self._settings.recycle_after:
+        if self._closed or not child.alive or self._files[child] >= self._settings.recycle_after:
             self._discard(child)
             return
         self._busy.discard(child)

@@ -1,4 +1,4 @@
-"""The values of hearing: decoded audio, speech chunks, transcripts, utterances."""
+"""The values of hearing: speech chunks, transcripts, utterances."""
 
 from __future__ import annotations
 
@@ -11,19 +11,6 @@ SAMPLE_RATE = 16_000
 """Samples per second of everything after decoding."""
 
 Samples = npt.NDArray[np.float32]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class DecodedAudio:
-    """A recording as the recogniser takes it."""
-
-    samples: Samples
-    """Shape (n,), mono, 16 kHz, -1 to 1."""
-    seconds: float
-    truncated: bool
-    """The recording was longer than allowed; the rest is left out."""
-    container: str
-    """`ogg`, `webm`, `mp4`, `mp3`, `wav`, `flac`, `amr` or `aac`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ import struct
 import subprocess
 import sys
 import textwrap
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -13,9 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.voice.clips import CLIPS, NOTES, amr_bomb, wav
-from voice.audio import decode
+from tests.voice.hostile import flac_declaring, ogg_declaring
+from voice.audio import AudioBlocks, Block
 from voice.errors import AudioRefused
-from voice.speech import DecodedAudio
+from voice.speech import SAMPLE_RATE
 
 CONTAINERS = {
     "oga": "ogg",
@@ -34,8 +36,26 @@ FFCONCAT = b"ffconcat version 1.0\nfile '/etc/passwd'\n"
 MPD = b'<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011"><BaseURL>file:///</BaseURL></MPD>'
 
 
-def heard(data: bytes, *, max_bytes: int = 20 * 1024 * 1024, max_seconds: float = 300.0) -> DecodedAudio:
-    return decode(data, max_bytes=max_bytes, max_seconds=max_seconds)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """A file, decoded to its end."""
+
+    samples: Block
+    seconds: float
+    truncated: bool
+    container: str
+
+
+def heard(data: bytes, *, max_bytes: int = 20 * 1024 * 1024, max_seconds: float = 300.0) -> Heard:
+    blocks = AudioBlocks(data, max_bytes=max_bytes, max_seconds=max_seconds)
+    samples = np.concatenate(list(blocks))
+    assert blocks.samples == samples.size
+    return Heard(
+        samples=samples,
+        seconds=samples.size / SAMPLE_RATE,
+        truncated=blocks.truncated,
+        container=blocks.container,
+    )
 
 
 def refusal(data: bytes) -> AudioRefused:
@@ -53,7 +73,6 @@ def assert_audio_or_refusal(data: bytes) -> None:
         code = error.code
     else:
         assert 0 < audio.seconds <= 10.0
-        assert np.isfinite(audio.samples).all()
         return
     assert code in {"damaged", "no_audio", "unknown_format"}
 
@@ -66,17 +85,17 @@ def test_the_notes_cover_every_accepted_container() -> None:
 def test_every_container_gives_the_same_three_seconds_of_mono(suffix: str) -> None:
     audio = heard(NOTES[suffix])
     assert audio.container == CONTAINERS[suffix]
-    assert audio.samples.dtype == np.float32
+    assert audio.samples.dtype == np.int16
     assert audio.samples.ndim == 1
     assert audio.seconds == pytest.approx(2.99, abs=0.06)
-    assert 0.1 < np.abs(audio.samples).max() <= 1.0
+    assert np.abs(audio.samples).max() > 3_000
     assert not audio.truncated
 
 
 def test_a_wav_at_the_target_rate_is_decoded_sample_for_sample() -> None:
     data = CLIPS["jfk"].data
     samples = heard(data).samples
-    raw = np.frombuffer(data[-2 * samples.size :], dtype="<i2").astype(np.float32) / 32768
+    raw = np.frombuffer(data[-2 * samples.size :], dtype="<i2")
     assert np.array_equal(samples, raw)
 
 
@@ -84,7 +103,7 @@ def test_stereo_at_another_rate_becomes_mono_at_sixteen_kilohertz() -> None:
     left_and_right = np.tile(np.array([8000, -8000], dtype="<i2"), 44_100)
     audio = heard(wav(left_and_right.tobytes(), rate=44_100, channels=2))
     assert audio.seconds == pytest.approx(1.0, abs=0.01)
-    assert np.abs(audio.samples).max() < 0.01
+    assert np.abs(audio.samples).max() < 300
 
 
 def test_an_id3_tag_before_the_audio_is_stepped_over() -> None:
@@ -160,17 +179,9 @@ def test_audio_of_exactly_the_limit_is_not_truncated() -> None:
     assert not audio.truncated
 
 
-def declared(data: bytes, hours: float) -> bytes:
-    """A FLAC file whose header says that it holds so many hours."""
-    header = bytearray(data)
-    rate = int.from_bytes(header[18:21], "big") >> 4
-    header[21] = header[21] & 0xF0 | int(hours * 3600 * rate) >> 32
-    struct.pack_into(">I", header, 22, int(hours * 3600 * rate) & 0xFFFFFFFF)
-    return bytes(header)
-
-
-def test_a_file_that_declares_eight_hours_is_refused_at_once_in_words() -> None:
-    error = refusal(declared(NOTES["flac"], 8))
+@pytest.mark.parametrize("data", [flac_declaring(8), ogg_declaring(8)])
+def test_a_file_that_declares_eight_hours_is_refused_in_words(data: bytes) -> None:
+    error = refusal(data)
     assert error.code == "too_long"
     assert str(error) == (
         "That recording is 8 hours long; I can listen to at most 5 minutes. Please send a shorter one."
@@ -196,12 +207,13 @@ def test_six_hours_of_silence_cost_the_memory_of_five_minutes() -> None:
         """
         import resource
         from tests.voice.clips import amr_bomb
-        from voice.audio import decode
+        from voice.audio import AudioBlocks
         data = amr_bomb(hours=6)
         before = resource.getrusage(resource.RUSAGE_SELF)
-        audio = decode(data, max_bytes=20 * 1024 * 1024, max_seconds=300)
+        audio = AudioBlocks(data, max_bytes=20 * 1024 * 1024, max_seconds=300)
+        samples = [block for block in audio]
         after = resource.getrusage(resource.RUSAGE_SELF)
-        print(audio.seconds, audio.truncated)
+        print(audio.samples / 16_000, audio.truncated)
         print(after.ru_maxrss - before.ru_maxrss, after.ru_utime - before.ru_utime)
         """
     )

@@ -95,7 +95,7 @@ def test_after_half_a_second_of_silence_the_model_rests_until_there_is_sound() -
     model = CountingModel()
     spans = spans_of(np.concatenate([*[SECOND] * 5, JFK, *[SECOND] * 10, JFK]), model=model)
     assert len(spans) == 2 * len(reference(JFK))
-    assert model.asked <= 2 * (JFK.size // FRAME + 2 + 64)
+    assert model.asked <= 2 * (JFK.size // FRAME + 80)
 
 
 def test_speech_far_below_a_whisper_is_still_found() -> None:
