@@ -20,7 +20,8 @@ from pipeline.domain.live import (
     SpeechStarted,
 )
 from pipeline.domain.messages import Author, InboundMessage, Speech
-from voice.live import Drop, LiveListener
+from voice.live import LiveListener
+from voice.live_chunks import Drop
 from voice.live_hearing import Spawn
 
 _LOOK_EVERY_S = 1.0

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import dataclass
-from typing import Literal, Protocol, assert_never
+from typing import assert_never
 
 from voice.activity import FRAME_BYTES, ActivityDetector, ActivityStream
 from voice.agreement import Agreed
 from voice.clock import Clock
-from voice.errors import TranscriberBusy, TranscriberUnavailable, VoiceError
-from voice.live_hearing import Final, LiveHearing, Spawn, Words
+from voice.errors import TranscriberUnavailable
+from voice.live_chunks import LiveChunks, Told
+from voice.live_hearing import Final, LiveHearing, Spawn
 from voice.live_segments import (
     FRAME_S,
     Began,
@@ -30,12 +30,8 @@ from voice.live_segments import (
     TooShort,
 )
 from voice.live_sound import LiveSound
-from voice.speech_buffer import joined
 from voice.stream_buffer import StreamBufferManager
 from voice.transcriber import Transcriber
-
-Drop = Literal["nothing_heard", "too_short", "busy", "unavailable"]
-_Outcome = Literal["words", "nothing_heard", "too_short", "failed"]
 
 _MOST_LOSSES = 3
 """A detector that breaks down more often in one stream does so because of the stream."""
@@ -43,38 +39,6 @@ _CATCH_UP_S = 1.0
 """The last sound before `finish` is judged within a few milliseconds, or never."""
 
 _BROKE_OFF = "Listening broke off. Please open the microphone again."
-_NOTHING = "I heard no words. Please say it again."
-_TOO_SHORT = "That was too short to hear. Hold the button for as long as you speak."
-
-
-class Told(Protocol):
-    """Who hears about a microphone. Every call returns at once."""
-
-    def started(self) -> None:
-        """Somebody speaks."""
-        ...
-
-    def partial(self, text: str, stable_chars: int) -> None:
-        """All that is not a message yet; so many of its first characters stay."""
-        ...
-
-    def ended(self) -> None:
-        """The voice fell silent."""
-        ...
-
-    def dropped(self, reason: Drop, words: str) -> None:
-        """Something said came to nothing; `words` for the person, where there are any."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Piece:
-    """A segment that is over."""
-
-    final: Final | None
-    """None where it was too short to be heard."""
-    spoken_at: float
-    """The monotonic time of its last voice."""
 
 
 class LiveListener:
@@ -101,12 +65,9 @@ class LiveListener:
         rules: SegmentRules | None = None,
     ) -> None:
         self._listener = listener
-        self._manager = manager
-        self._key = key
         self._told = told
         self._spawn = spawn
         self._clock = clock
-        self._hands_free = hands_free
         self._segmenter = Segmenter(rules)
         self._sound = LiveSound(frame_bytes=FRAME_BYTES)
         self._hearing = LiveHearing(
@@ -117,6 +78,14 @@ class LiveListener:
             language=language,
             likely_language=likely_language,
         )
+        self._chunks = LiveChunks(
+            manager=manager,
+            key=key,
+            told=told,
+            spawn=spawn,
+            hands_free=hands_free,
+            is_speaking=lambda: self.is_speaking,
+        )
         self._ears: ActivityStream | None = None
         self._losses = 0
         self._closed = False
@@ -126,12 +95,6 @@ class LiveListener:
         self._speculation: Final | None = None
         self._before: Final | None = None
         """The segment that the open one was cut from."""
-        self._pending = 0
-        self._newest: asyncio.Task[None] | None = None
-        self._gathered: list[Words] = []
-        """The chunks that are not a message yet."""
-        self._outcomes: set[_Outcome] = set()
-        """Of the segments since the speech was last settled."""
         self._sound_at = self._voice_at = clock.monotonic()
 
     @property
@@ -157,7 +120,7 @@ class LiveListener:
     @property
     def is_gathering(self) -> bool:
         """Whether words were understood that are not a message yet."""
-        return bool(self._gathered)
+        return self._chunks.is_gathering
 
     async def open(self) -> None:
         """Begin to listen. Raises TranscriberUnavailable."""
@@ -180,11 +143,7 @@ class LiveListener:
         async with self._finishing:
             await self._catch_up()
             self._decide(self._segmenter.finish())
-            if self._newest is not None:
-                await asyncio.wait((self._newest,))
-            await self._manager.force_flush(self._key)
-            if not self._hands_free and not self.is_speaking:
-                self._settle(self._clock.monotonic())
+            await self._chunks.finish(self._clock.monotonic())
 
     async def close(self) -> None:
         """As `finish`, and the microphone is closed."""
@@ -201,11 +160,7 @@ class LiveListener:
     def flushed(self, chunks: int) -> float | None:
         """The first `chunks` that were gathered are a message. The confidence of their words (0 to 1), or
         None where they were not heard here."""
-        taken, self._gathered = self._gathered[:chunks], self._gathered[chunks:]
-        seconds = sum(words.seconds for words in taken)
-        if not taken:
-            return None
-        return sum(words.confidence * words.seconds for words in taken) / seconds
+        return self._chunks.flushed(chunks)
 
     # ------------------------------------------------------------ from sound to segments
 
@@ -265,7 +220,7 @@ class LiveListener:
         match decision:
             case Began():
                 self._begin(decision.start, before=None)
-                self._manager.speaking(self._key, on=True)
+                self._chunks.begin()
                 self._told.started()
             case Paused():
                 self._speculation = self._final(decision.start, decision.end)
@@ -302,9 +257,7 @@ class LiveListener:
         """The segment is over: its words follow those of the segments before."""
         now = self._clock.monotonic()
         self._voice_at = now
-        self._pending += 1
-        piece = _Piece(final=final, spoken_at=now - (self._sound.frames - voice_end) * FRAME_S)
-        self._newest = self._spawn(self._commit(piece, self._newest), name="live speech: a segment's words")
+        self._chunks.add(final, spoken_at=now - (self._sound.frames - voice_end) * FRAME_S)
 
     def _hear_meanwhile(self) -> None:
         number = self._segmenter.speaking
@@ -313,56 +266,7 @@ class LiveListener:
 
         def show(agreed: Agreed) -> None:
             if number == self._segmenter.speaking:
-                self._show(agreed)
+                self._chunks.show(agreed)
 
         sound = self._sound.between(self._start, self._segmenter.frames)
         self._hearing.partial(sound, show, after=self._before)
-
-    def _show(self, agreed: Agreed) -> None:
-        committed = joined([words.text for words in self._gathered])
-        text = joined([committed, agreed.text])
-        unsure = len(agreed.text) - agreed.stable_chars
-        stable = len(text) - unsure if agreed.stable_chars else len(committed)
-        if text:
-            self._told.partial(text, stable)
-
-    # ------------------------------------------------------------ from words to chunks
-
-    async def _commit(self, piece: _Piece, before: asyncio.Task[None] | None) -> None:
-        """Give a segment's words to the manager, after those of the segment before."""
-        try:
-            if before is not None:
-                await asyncio.wait((before,))
-            self._outcomes.add(await self._take(piece))
-        finally:
-            self._pending -= 1
-        if self._hands_free and not self._pending and not self.is_speaking:
-            self._settle(piece.spoken_at)
-
-    async def _take(self, piece: _Piece) -> _Outcome:
-        if piece.final is None:
-            return "too_short"
-        heard = await piece.final
-        if isinstance(heard, VoiceError):
-            self._told.dropped("busy" if isinstance(heard, TranscriberBusy) else "unavailable", str(heard))
-            return "failed"
-        if not heard.text:
-            return "nothing_heard"
-        self._gathered.append(heard)
-        # Without a number: segments come in order, and a microphone that is opened again counts anew.
-        await self._manager.add_speech_chunk(
-            self._key, heard.text, spoken_at=piece.spoken_at, language=heard.language
-        )
-        self._show(Agreed(text="", stable_chars=0))
-        return "words"
-
-    def _settle(self, spoken_at: float) -> None:
-        """Everything said so far is heard: pauses count again, from the last voice on."""
-        outcomes, self._outcomes = self._outcomes, set()
-        # A breath or a cough beside words is nothing to tell.
-        if not self._gathered and not outcomes & {"words", "failed"}:
-            if "too_short" in outcomes and "nothing_heard" not in outcomes:
-                self._told.dropped("too_short", "" if self._hands_free else _TOO_SHORT)
-            else:
-                self._told.dropped("nothing_heard", _NOTHING)
-        self._manager.speaking(self._key, on=False, at=spoken_at)

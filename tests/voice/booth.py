@@ -12,7 +12,8 @@ from pipeline.domain.clock import ManualClock
 from voice.activity import EnergyDetector
 from voice.errors import TranscriberBusy, VoiceError
 from voice.flush_policy import FlushSettings
-from voice.live import Drop, LiveListener
+from voice.live import LiveListener
+from voice.live_chunks import Drop
 from voice.live_segments import FRAME_S
 from voice.scripted import ScriptedAnswer, ScriptedTranscriber
 from voice.speech import Transcript
