@@ -19,7 +19,7 @@ from adapters.web.shared import Shared, problem_of
 from pipeline.domain.errors import MediaUnavailable
 from pipeline.domain.live import LiveEvent, SpeechPartial
 
-EndReason = Literal["stopped", "too_fast", "failed"]
+EndReason = Literal["stopped", "too_fast", "unavailable", "failed"]
 
 BYTES_PER_S: Final = 64_000
 """Twice what a microphone gives: a page that was held up may catch up."""
@@ -28,6 +28,7 @@ _ENDING_S = 30.0
 """The last words of a closing microphone are still understood for so long."""
 _WORDS: Final[dict[EndReason, str]] = {
     "stopped": "",
+    "unavailable": "nobody listens any more; open the microphone again",
     "too_fast": "sound came faster than anybody can speak, so the microphone was closed; open it again",
     "failed": "listening broke off; the gateway's log says where. Open the microphone again",
 }
@@ -108,7 +109,8 @@ class Microphone:
         self._cut_off = reason != "stopped"
         self._listening = None
         if reason is not None:
-            self._session.deliver(Outgoing(text=outgoing.live_ended_frame(reason, _WORDS[reason])))
+            words = listening.words or _WORDS[reason]
+            self._session.deliver(Outgoing(text=outgoing.live_ended_frame(reason, words)))
 
 
 class _Allowance:
@@ -133,6 +135,8 @@ class _Listening:
     def __init__(self, session: Session, frame: LiveStart, *, allowance: _Allowance) -> None:
         self.client_id = frame.client_id
         self.ending: EndReason | None = None
+        self.words = ""
+        """Why the gateway does not listen any more, where it said so."""
         self._hands_free = frame.hands_free
         self._session = session
         self._allowance = allowance
@@ -212,6 +216,9 @@ class _Listening:
     def _give(self, stream: LiveStream, content: bytes) -> None:
         try:
             stream.feed(content)
+        except MediaUnavailable as error:
+            self.words = str(error)
+            self.end("unavailable")
         except Exception as error:  # noqa: BLE001 - a stream that cannot take sound ends alone
             problem_of("hearing a piece of sound", error)
             self.end("failed")

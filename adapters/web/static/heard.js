@@ -27,9 +27,10 @@ export class Heard {
       case 'speech_partial':
         this.#show(event);
         return;
+      case 'speech_started':
       case 'speech_ended': {
         const row = this.rows.get(event.utterance);
-        if (row) row.ended = true;
+        if (row) row.ended = event.type === 'speech_ended';
         return;
       }
       case 'speech_final':

@@ -192,8 +192,11 @@ export class Talk {
     if (type === 'speech_started') this.options.onVoice();
     if (type === 'speech_dropped' && message) this.options.onTrouble(message);
     if (type === 'speech_partial') return;
-    this.hearing = type === 'speech_started' && this.on;
-    this.pending = type === 'speech_ended';
+    const begun = type === 'speech_started';
+    const over = type === 'speech_final' || type === 'speech_dropped';
+    this.hearing = begun && this.on && (this.sessionHandsFree || this.held);
+    // Hands-free the gateway goes on listening, because more may follow.
+    this.pending = !over && !this.hearing && !this.sessionHandsFree;
   }
 
   /** @param {ArrayBuffer} frame */
@@ -225,7 +228,7 @@ export class Talk {
     this.held = false;
     this.releasing = true;
     // A press in silence comes to nothing, and nobody says so.
-    this.pending = this.hearing;
+    this.pending ||= this.hearing;
     this.hearing = false;
     this.refresh();
   }

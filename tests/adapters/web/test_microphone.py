@@ -222,6 +222,21 @@ async def test_where_nobody_can_listen_the_person_is_told_why(tmp_path: Path) ->
     assert problem["message"] == "too many people speak just now; try again in a minute"
 
 
+async def test_a_stream_that_the_gateway_has_ended_says_why(tmp_path: Path) -> None:
+    async with listening(tmp_path) as (page, live, _):
+        live.stream.error = MediaUnavailable("you talk in another window now")
+        await page.socket.send_bytes(PCM)
+        await page.socket.send_bytes(PCM)
+        ended = await page.hear()
+        assert await page.ping() == []
+        assert live.stream.calls == ["close"]
+    assert ended == {
+        "type": "live_ended",
+        "reason": "unavailable",
+        "message": "you talk in another window now",
+    }
+
+
 @pytest.mark.parametrize("where", ["open", "feed"])
 async def test_a_fault_of_the_ears_ends_listening_and_nothing_else(
     tmp_path: Path, where: str, caplog: pytest.LogCaptureFixture

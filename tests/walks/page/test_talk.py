@@ -99,7 +99,7 @@ async def test_what_is_said_grows_and_becomes_the_message_in_the_same_row(
     await expect(row.locator(".unstable")).to_have_text("time")
     await row.evaluate("node => { node.mine = true; }")
     await gateway.hear("speech_ended")
-    await expect(words(room)).to_have_text("Thinking…")
+    await expect(words(room)).to_have_text("Listening")
     final: Frame = {"text": "What is a tide?", "language": "en", "confidence": 0.9}
     await gateway.hear("speech_final", message_id="m_1", **final)
     await expect(row).to_have_attribute("data-state", "queued")
