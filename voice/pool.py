@@ -195,7 +195,7 @@ class Pool:
             if not free:
                 break
             slot = next((slot for slot in free if slot.recogniser.idle), free[0])
-            self._give(slot, self._queue.take_batch(idle=len(free)))
+            self._give(slot, self._queue.take_batch(recognisers=len(self._slots)))
         self._tell_those_who_wait()
 
     def _give(self, slot: _Slot, batch: _Batch) -> None:

@@ -89,16 +89,16 @@ class FairQueue(Generic[PayloadT]):
         and whatever went wrong shall not go wrong for another."""
         self._lanes.add(replace(entry, alone=True), first=True)
 
-    def take_batch(self, *, idle: int = 1) -> tuple[Entry[PayloadT], ...]:
+    def take_batch(self, *, recognisers: int = 1) -> tuple[Entry[PayloadT], ...]:
         """The next entry, or the next two where they go well together; empty when nothing waits.
 
         Two stretches in one batch cost less than one after the other, but more than side by side:
-        so there is a pair only when more wait than `idle` recognisers could take now.
+        so there is a pair only when more wait than all recognisers together could take next.
         """
         first = self._lanes.pop()
         if first is None:
             return ()
-        if len(self._lanes) < max(1, idle):
+        if len(self._lanes) < max(1, recognisers):
             return (first,)
         second = self._lanes.pop(only=lambda entry: _go_together(first, entry))
         return (first,) if second is None else (first, second)

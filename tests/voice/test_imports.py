@@ -8,8 +8,9 @@ import sys
 
 def test_decoders_and_recogniser_are_never_loaded_outside_the_worker() -> None:
     program = (
-        "import sys, voice.worker, voice.intake, voice.scripted, voice.selftest, voice.wer;"
-        "print(*sorted({'av', 'faster_whisper', 'ctranslate2', 'onnxruntime'} & set(sys.modules)))"
+        "import sys, voice.worker, voice.cached, voice.endpoint, voice.intake, voice.scripted;"
+        "import voice.selftest, voice.wer;"
+        "print(*sorted({'av', 'faster_whisper', 'ctranslate2', 'onnxruntime', 'litellm'} & set(sys.modules)))"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert run.stdout.split() == []

@@ -188,7 +188,7 @@ async def test_a_recording_that_kills_every_process_fails_alone(one: House) -> N
 
 
 async def test_a_job_over_its_deadline_ends_its_process_and_fails_alone(tmp_path: Path) -> None:
-    async with house(tmp_path / "log", deadline_floor_s=1.5) as brief:
+    async with house(tmp_path / "log", deadline_floor_s=2.0) as brief:
         await brief.pool.warm_up()
         stuck = os.pidfd_open(brief.pool.pids[0])
         error = await brief.outcome("hang")
@@ -199,7 +199,7 @@ async def test_a_job_over_its_deadline_ends_its_process_and_fails_alone(tmp_path
 
 
 async def test_in_a_batch_that_takes_too_long_only_the_guilty_recording_fails(tmp_path: Path) -> None:
-    async with house(tmp_path / "log", deadline_floor_s=1.5) as brief:
+    async with house(tmp_path / "log", deadline_floor_s=2.0) as brief:
         await brief.pool.warm_up()
         async with asyncio.TaskGroup() as group, brief.stopped():
             group.create_task(brief.hear("blocker"))
@@ -356,3 +356,22 @@ async def test_closing_while_processes_start_leaves_none(tmp_path: Path) -> None
             await starting.pool.close()
         assert isinstance(job.result(), TranscriberUnavailable)
         assert starting.pool.pids == ()
+
+
+async def test_the_pieces_of_one_note_are_spread_over_all_recognisers_and_paired_only_when_many_wait(
+    tmp_path: Path,
+) -> None:
+    async with house(tmp_path / "log", workers=2) as two:
+        await two.pool.warm_up()
+        stopped = two.pool.pids
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        hearing = Hearing(speaker="ann", urgency="note", beam=5)
+        two.pool.admit(hearing)
+        heard = [two.pool.submit(hearing, piece(f"p{index}", index=index)) for index in range(6)]
+        await settled()
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+        assert [words(await one) for one in heard] == [f"p{index}" for index in range(6)]
+        two.pool.leave(hearing)
+        assert [job.split()[0] for job in two.jobs if "+" in job] == ["p2+p3"]

@@ -37,7 +37,7 @@ def filled(*waiting: Entry[str], max_seconds: float = 1e9) -> FairQueue[str]:
 
 def taken(queue: FairQueue[str]) -> list[str]:
     order = []
-    while batch := queue.take_batch(idle=99):
+    while batch := queue.take_batch(recognisers=99):
         order += [one.payload for one in batch]
     return order
 
@@ -48,7 +48,7 @@ def test_what_the_queue_foretells_is_what_it_gives_and_nothing_is_lost(waiting: 
     for one in waiting:
         assert queue.add(one)
     foretold = list(queue.in_order())
-    given_out = [queue.take_batch(idle=99)[0] for _ in waiting]
+    given_out = [queue.take_batch(recognisers=99)[0] for _ in waiting]
     assert given_out == foretold
     assert set(given_out) == set(waiting)
     assert queue.take_batch() == ()
@@ -88,18 +88,18 @@ def test_more_than_the_limit_waits_only_where_one_recording_waits_alone(
             assert seconds <= limit or len({kept.recording for kept in inside}) == 1
 
 
-@given(waiting=st.lists(entries, max_size=25), idle=st.integers(1, 4))
+@given(waiting=st.lists(entries, max_size=25), recognisers=st.integers(1, 4))
 def test_a_batch_is_one_or_two_of_a_kind_and_never_live_speech(
-    waiting: list[Entry[object]], idle: int
+    waiting: list[Entry[object]], recognisers: int
 ) -> None:
     queue = FairQueue[object](max_seconds=1e9)
     for one in waiting:
         queue.add(one)
-    while batch := queue.take_batch(idle=idle):
+    while batch := queue.take_batch(recognisers=recognisers):
         assert len(batch) in (1, 2)
         if len(batch) == 2:
             assert batch[0].rank is batch[1].rank is not Rank.FINAL
-            assert len(queue) + 2 > idle
+            assert len(queue) + 2 > recognisers
 
 
 def test_speakers_take_turns_however_much_one_of_them_sends() -> None:
@@ -126,17 +126,17 @@ def test_a_long_recording_that_waits_alone_is_never_too_long_but_the_next_one_is
     assert queue.add(entry("live", seconds=20.0, rank=Rank.FINAL))
 
 
-def test_two_notes_go_together_only_when_nobody_idle_could_take_the_second() -> None:
-    assert len(filled(entry("a"), entry("b")).take_batch(idle=2)) == 1
-    assert len(filled(entry("a"), entry("b")).take_batch(idle=1)) == 2
-    assert len(filled(entry("a"), entry("b", seconds=25.0)).take_batch(idle=1)) == 1
+def test_two_notes_go_together_only_when_others_could_not_take_the_second() -> None:
+    assert len(filled(entry("a"), entry("b")).take_batch(recognisers=2)) == 1
+    assert len(filled(entry("a"), entry("b")).take_batch(recognisers=1)) == 2
+    assert len(filled(entry("a"), entry("b", seconds=25.0)).take_batch(recognisers=1)) == 1
 
 
 def test_an_entry_that_is_put_back_is_the_next_and_alone() -> None:
     queue = filled(entry("a"), entry("b"))
-    (first,) = queue.take_batch(idle=2)
+    (first,) = queue.take_batch(recognisers=2)
     queue.put_back(first)
-    assert len(copy.deepcopy(queue).take_batch(idle=1)) == 1
+    assert len(copy.deepcopy(queue).take_batch(recognisers=1)) == 1
     assert taken(queue) == ["a", "b"]
 
 

@@ -1,14 +1,21 @@
-"""What every transcriber promises, checked on the real one and on the shipped fake."""
+"""What every transcriber promises, checked on the real ones and on the shipped fake."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncIterator
-from typing import Any
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
 import pytest
 
-from tests.voice.clips import CLIPS
+from pipeline.domain.clock import ManualClock
+from tests.support.transcription_server import SEGMENT, VERBOSE, Behaviour, FakeTranscriptionServer
+from tests.voice.clips import CLIPS, samples_of
+from tests.voice.test_cached import Shelf
+from voice.cached import CachedTranscriber
+from voice.decoder import Decoder
+from voice.endpoint import EndpointTranscriber
 from voice.errors import AudioRefused, TranscriberUnavailable
 from voice.scripted import ScriptedTranscriber
 from voice.settings import VoiceSettings
@@ -27,18 +34,43 @@ def scripted() -> ScriptedTranscriber:
     return ScriptedTranscriber(
         by_hash={
             key(SPOKEN.data): SPOKEN.transcript,
+            key(samples_of(SPOKEN)): SPOKEN.transcript,
             key(SILENT.data): "",
             key(NOT_AUDIO): AudioRefused("unknown_format", "That is not audio."),
         }
     )
 
 
-@pytest.fixture(params=["scripted", pytest.param("whisper", marks=pytest.mark.models)])
+@asynccontextmanager
+async def behind_an_address() -> AsyncIterator[Transcriber]:
+    """The endpoint's transcriber, with a service that hears the spoken clip in whatever it is sent."""
+    settings = VoiceSettings(model_dir=Path("/nowhere"), deadline_floor_s=60.0)
+    async with FakeTranscriptionServer() as server:
+        segment = {**SEGMENT, "text": SPOKEN.transcript}
+        server.script.append(Behaviour(body={**VERBOSE, "text": SPOKEN.transcript, "segments": [segment]}))
+        yield EndpointTranscriber(
+            "openai/whisper-1",
+            api_base=server.api_base,
+            api_key=None,
+            settings=settings,
+            decoder=Decoder(settings),
+        )
+
+
+@pytest.fixture(params=["scripted", "cached", "endpoint", pytest.param("whisper", marks=pytest.mark.models)])
 async def transcriber(request: pytest.FixtureRequest) -> AsyncIterator[Transcriber]:
-    settings: Any = request.getfixturevalue("settings") if request.param == "whisper" else None
-    made: Transcriber = WhisperTranscriber(settings) if isinstance(settings, VoiceSettings) else scripted()
-    yield made
-    await made.close()
+    async with AsyncExitStack() as stack:
+        made: Transcriber
+        if request.param == "whisper":
+            made = WhisperTranscriber(request.getfixturevalue("settings"))
+        elif request.param == "endpoint":
+            made = await stack.enter_async_context(behind_an_address())
+        elif request.param == "cached":
+            made = CachedTranscriber(scripted(), Shelf(), ManualClock(), settings_key="scripted")
+        else:
+            made = scripted()
+        yield made
+        await made.close()
 
 
 async def test_it_hears_refuses_and_closes(transcriber: Transcriber) -> None:
@@ -67,3 +99,9 @@ async def test_it_hears_refuses_and_closes(transcriber: Transcriber) -> None:
         await transcriber.transcribe(Recording(data=SPOKEN.data))
     with pytest.raises(TranscriberUnavailable):
         await transcriber.warm_up()
+
+
+async def test_sound_without_a_file_around_it_is_heard_as_well(transcriber: Transcriber) -> None:
+    await transcriber.warm_up()
+    live = Recording(data=samples_of(SPOKEN), form="pcm", urgency="final", language="en")
+    assert "modern" in " ".join(chunk.text for chunk in (await transcriber.transcribe(live)).chunks)
