@@ -99,15 +99,16 @@ class Desk:
         return await self.manager.add_speech_chunk(THREAD, text, **how)
 
     async def crash(self) -> None:
-        """As a killed process: everything stops, and nobody is asked."""
-        self.manager._closed = True  # no timer starts any more
-        for line in self.manager._lines.values():
-            line.buffer = None
-            line.sealed.clear()
-        tasks = tuple(self.manager._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await crash(self.manager)
+
+
+async def crash(manager: StreamBufferManager) -> None:
+    """As when its process is killed: everything stops, and nobody is asked."""
+    manager._closed = True  # no timer starts any more
+    tasks = tuple(manager._tasks)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @asynccontextmanager
