@@ -84,6 +84,13 @@ def shortest_window(encode: Callable[[Mel], Any], bands: int) -> Window:
     return FULL
 
 
+def settled_language(ranking: Sequence[tuple[str, float]], likely: str | None) -> tuple[str, float]:
+    """The most probable language of a ranking, or the likely one where none is probable."""
+    best = ranking[0]
+    expected = next((entry for entry in ranking if entry[0] == likely), best)
+    return expected if best[1] < _SURE_OF_LANGUAGE else best
+
+
 class WhisperEngine:
     """A loaded model. Construction takes about half a second and 200 MB for the base model.
 
@@ -187,7 +194,11 @@ class WhisperEngine:
             return [(language, 1.0) for language in known if language]
         detected = self._model.model.detect_language(encoded)
         return [
-            (language, 1.0) if language else self._likely(job, ranking[0][0][2:-2], ranking[0][1])
+            (language, 1.0)
+            if language
+            else settled_language(
+                [(token[2:-2], probability) for token, probability in ranking], job.likely_language
+            )
             for language, job, ranking in zip(known, jobs, detected, strict=True)
         ]
 
@@ -195,12 +206,6 @@ class WhisperEngine:
         if not self._model.model.is_multilingual:
             return "en"
         return job.language if job.language in self._model.supported_languages else None
-
-    def _likely(self, job: PieceJob, detected: str, probability: float) -> tuple[str, float]:
-        likely = job.likely_language
-        if probability < _SURE_OF_LANGUAGE and likely in self._model.supported_languages and likely:
-            return likely, probability
-        return detected, probability
 
     def _tokenizer(self, language: str) -> Tokenizer:
         if language not in self._tokenizers:
@@ -234,8 +239,8 @@ class WhisperEngine:
         samples = _samples(job)
         language, probability = self._known(job), 1.0
         if language is None:
-            detected, probability, _ = self._model.detect_language(samples)
-            language, probability = self._likely(job, detected, probability)
+            _, _, ranking = self._model.detect_language(samples)
+            language, probability = settled_language(ranking, job.likely_language)
         segments, _ = self._model.transcribe(
             samples,
             language=language,

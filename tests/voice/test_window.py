@@ -1,0 +1,126 @@
+"""The arithmetic of Whisper's window, and what is believed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from voice.window import (
+    FULL,
+    FULL_FRAMES,
+    MAX_TOKENS,
+    Decoding,
+    Window,
+    batches,
+    compression_ratio,
+    confidence,
+    fitted,
+    judge,
+    token_budget,
+)
+
+LOOP = "thank you for watching " * 12
+
+
+def decoded(
+    text: str = "Seven words were said in this sentence.",
+    *,
+    tokens: int = 9,
+    log_probability: float = -0.2,
+    no_speech_probability: float = 0.02,
+) -> Decoding:
+    return Decoding(
+        text=text,
+        tokens=tokens,
+        log_probability=log_probability,
+        no_speech_probability=no_speech_probability,
+    )
+
+
+@pytest.mark.parametrize(
+    ("speech", "window"), [(0, 1000), (300, 1000), (500, 1000), (1100, 1600), (2500, 3000), (3000, 3000)]
+)
+def test_the_window_is_the_speech_and_five_seconds_and_never_under_ten(speech: int, window: int) -> None:
+    assert Window().frames(speech) == window
+
+
+@given(speech=st.integers(0, 3000), floor=st.integers(1, 3000), margin=st.integers(0, 3000))
+def test_a_window_holds_the_speech_and_is_never_longer_than_whispers(
+    speech: int, floor: int, margin: int
+) -> None:
+    frames = Window(floor=floor, margin=margin).frames(speech)
+    assert max(speech, floor) <= frames <= FULL_FRAMES
+    assert FULL.frames(speech) == FULL_FRAMES
+
+
+@given(length=st.integers(1, 60), frames=st.integers(1, 60), peak=st.floats(-1.5, 2.0))
+def test_a_fitted_spectrogram_keeps_the_speech_and_goes_on_in_silence(
+    length: int, frames: int, peak: float
+) -> None:
+    mel = np.linspace(peak - 1, peak, 80 * length, dtype=np.float32).reshape(80, length)
+    out = fitted(mel, frames)
+    kept = min(length, frames)
+    assert out.shape == (80, frames)
+    assert out.dtype == np.float32
+    assert (out[:, :kept] == mel[:, :kept]).all()
+    assert out[:, kept:] == pytest.approx(float(mel.max()) - 2.0)
+
+
+@given(seconds=st.floats(0, 30), prompt=st.integers(0, 447))
+def test_answer_and_prompt_fit_the_decoder_and_an_answer_is_always_possible(
+    seconds: float, prompt: int
+) -> None:
+    budget = token_budget(seconds, prompt_tokens=prompt)
+    assert 1 <= budget <= MAX_TOKENS - prompt
+    assert budget <= math.ceil(12 * seconds) + 24
+
+
+def test_a_second_of_speech_may_become_thirty_six_tokens() -> None:
+    assert token_budget(1.0, prompt_tokens=4) == 36
+
+
+@pytest.mark.parametrize(
+    ("decoding", "verdict"),
+    [
+        (decoded(), "sure"),
+        (decoded(log_probability=-1.1), "unsure"),
+        (decoded(tokens=61), "unsure"),
+        (decoded(LOOP), "looped"),
+        (decoded(""), "silent"),
+        (decoded("... ♪"), "silent"),
+        (decoded(no_speech_probability=0.7), "sure"),
+        (decoded(no_speech_probability=0.7, log_probability=-0.7), "silent"),
+        (decoded(LOOP, no_speech_probability=0.7), "silent"),
+    ],
+)
+def test_words_are_believed_by_how_they_came_about(decoding: Decoding, verdict: str) -> None:
+    assert judge(decoding, speech_s=5.0) == verdict
+
+
+def test_a_short_word_is_not_spoken_too_fast() -> None:
+    assert judge(decoded("Yes, please.", tokens=4), speech_s=0.3) == "sure"
+
+
+def test_confidence_is_the_models_own_but_low_where_the_words_are_not_sure() -> None:
+    assert confidence(decoded(log_probability=-0.2), "sure") == pytest.approx(0.819, abs=0.001)
+    assert confidence(decoded(log_probability=-0.2), "unsure") == pytest.approx(0.368, abs=0.001)
+    assert confidence(decoded(log_probability=-2.0), "unsure") == pytest.approx(0.135, abs=0.001)
+
+
+@given(st.text(min_size=1, max_size=40))
+def test_repeating_a_text_compresses_it(text: str) -> None:
+    assert compression_ratio(text * 40) > compression_ratio(text)
+
+
+@given(st.lists(st.integers(1000, 3000), max_size=12))
+def test_every_window_is_decoded_once_and_together_only_with_its_like(frames: list[int]) -> None:
+    groups = batches(frames)
+    assert sorted(index for group in groups for index in group) == list(range(len(frames)))
+    for group in groups:
+        assert 1 <= len(group) <= 2
+        lengths = [frames[index] for index in group]
+        assert min(lengths) >= 0.75 * max(lengths)
