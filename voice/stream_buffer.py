@@ -78,7 +78,7 @@ class StreamBufferManager:
 
     Chunks of a thread that carry sequence numbers count up by one, from 0; one that comes again is ignored,
     one that is missing holds the later ones back, for as long as a buffer may live. Whoever counts anew uses
-    another thread id.
+    another thread id, and so does whoever goes on after a restart: numbers are kept only with a buffer.
     """
 
     def __init__(

@@ -137,9 +137,11 @@ async def test_a_gap_that_stays_is_given_up_at_the_deadline_and_holds_nothing_af
         await desk.clock.advance(15)
         assert desk.receiver.seen == [(15.0, "max_time", "one three")]
         await desk.say("four", sequence=3)
+        await desk.clock.advance(4)
+        await desk.say("five", sequence=4)
         await desk.say("two", sequence=1)
         await desk.clock.advance(10)
-        assert desk.receiver.seen[1:] == [(18.0, "silence", "two four")]
+        assert desk.receiver.seen[1:] == [(18.0, "silence", "four"), (22.0, "silence", "two five")]
 
 
 async def test_a_sequence_below_zero_is_a_mistake() -> None:
