@@ -48,7 +48,7 @@ export class Spoken {
     byId('talk').hidden = live !== true;
     this.aloud.hidden = speech !== true;
     // The Listen buttons are in rows that may be drawn already.
-    document.body.classList.toggle('can-read-aloud', speech === true);
+    byId('log').classList.toggle('can-read-aloud', speech === true);
     if (live !== true && this.talk.on) this.talk.end('The gateway does not listen any more. Send a voice note or type.');
   }
 
