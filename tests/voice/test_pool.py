@@ -198,6 +198,11 @@ async def test_a_job_over_its_deadline_ends_its_process_and_fails_alone(tmp_path
         assert await brief.hear("hello") == "hello"
 
 
+async def test_a_long_recording_gets_its_own_length_as_its_deadline(tmp_path: Path) -> None:
+    async with house(tmp_path / "log", deadline_floor_s=0.000_001) as brief:
+        assert await brief.hear("hello", seconds=25.0) == "hello"
+
+
 async def test_in_a_batch_that_takes_too_long_only_the_guilty_recording_fails(tmp_path: Path) -> None:
     async with house(tmp_path / "log", deadline_floor_s=2.0) as brief:
         await brief.pool.warm_up()

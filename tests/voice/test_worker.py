@@ -132,16 +132,6 @@ async def test_a_stuck_recogniser_is_killed_at_the_deadline_and_the_next_job_wor
         await transcriber.close()
 
 
-async def test_a_long_recording_gets_its_own_length_as_its_deadline(settings: VoiceSettings) -> None:
-    transcriber = WhisperTranscriber(replace(settings, deadline_floor_s=0.1, language="en", workers=1))
-    try:
-        transcript = await transcriber.transcribe(Recording(data=CLIPS["jfk"].data))
-    finally:
-        await transcriber.close()
-    assert transcript.audio_seconds == 11.0
-    assert error_rate(CLIPS["jfk"].transcript, transcript) < 0.2
-
-
 async def test_a_cancelled_jobs_answer_is_never_anothers(whisper: WhisperTranscriber) -> None:
     first = pid_of(whisper)
     os.kill(first, signal.SIGSTOP)
@@ -187,7 +177,7 @@ async def test_a_long_note_grows_from_its_beginning_and_takes_nothing_back(setti
     pause = bytes(32_000)
     note = wav(pause.join(samples_of(clip) for clip in clips))
     told: list[Waiting | Growing] = []
-    transcriber = WhisperTranscriber(replace(settings, workers=2))
+    transcriber = WhisperTranscriber(replace(settings, workers=2, deadline_floor_s=120.0))
     try:
         transcript = await transcriber.transcribe(Recording(data=note), on_progress=told.append)
     finally:
