@@ -29,8 +29,9 @@ from voice.wire import BrokenFrame, HeardPiece, heard_from_wire
 
 _START_DEADLINE_S = 60.0
 _MAX_TRIES = 2
-_CHEAPER_TO_FINISH_S = 10.0
-"""So much speech takes about a second to recognise, which is what a fresh process takes to start."""
+_CHEAPER_TO_FINISH_S = 20.0
+"""So much speech takes one to two seconds to recognise, not much more than a fresh process takes to start;
+and live speech, which is often withdrawn, is shorter."""
 _LONGEST_PAUSE_S = 30.0
 _NONSENSE = "The voice recogniser failed on that recording. Please send it again."
 

@@ -320,7 +320,7 @@ async def test_a_short_job_that_nobody_wants_is_finished_unheard(one: House) -> 
 async def test_a_long_job_that_nobody_wants_ends_its_process(one: House) -> None:
     process = os.pidfd_open(one.pool.pids[0])
     async with asyncio.TaskGroup() as group:
-        unwanted = group.create_task(one.hear("hang", seconds=20.0))
+        unwanted = group.create_task(one.hear("hang", seconds=25.0))
         await until(lambda: bool(one.jobs))
         unwanted.cancel()
     assert gone(process)
