@@ -44,6 +44,8 @@ _log = logging.getLogger(__name__)
 
 _SURE_OF_LANGUAGE = 0.5
 _MAX_PROMPT_TOKENS = MAX_TOKENS // 2 - 1
+_CONTROL_TOKENS = 5
+"""Start of the words before, start of the transcript, language, task, no timestamps."""
 _FITTED = Window()
 
 
@@ -241,14 +243,15 @@ class WhisperEngine:
         if language is None:
             _, _, ranking = self._model.detect_language(samples)
             language, probability = settled_language(ranking, job.likely_language)
+        before = _CONTROL_TOKENS + (_MAX_PROMPT_TOKENS if job.prompt else 0)
         segments, _ = self._model.transcribe(
             samples,
             language=language,
             beam_size=job.beam_size,
             temperature=0.0,
             condition_on_previous_text=False,
-            initial_prompt=job.prompt.strip()[-4 * _MAX_PROMPT_TOKENS :] or None,
-            max_new_tokens=token_budget(job.seconds, prompt_tokens=MAX_TOKENS // 2),
+            initial_prompt=job.prompt.strip() or None,
+            max_new_tokens=token_budget(job.seconds, prompt_tokens=before),
         )
         times = SpeechSpans(job.spans)
         chunks: list[SpeechChunk] = []

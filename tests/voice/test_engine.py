@@ -158,9 +158,12 @@ def test_the_speakers_last_language_counts_only_where_detection_is_unsure(
     assert settled_language(ranking, likely) == settled
 
 
-def test_the_words_before_are_taken_and_may_be_long(engine: WhisperEngine) -> None:
+@pytest.mark.parametrize("kind", ["engine", "plain"])
+def test_the_words_before_are_taken_and_may_be_long(kind: str, request: pytest.FixtureRequest) -> None:
+    each: WhisperEngine = request.getfixturevalue(kind)
     before = "He told them what the old printers had done, page after page, " * 60
-    (heard,) = engine.hear([job(samples_of(CLEAR), language="en", prompt=before, beam_size=1)])
+    piece = job(samples_of(CLEAR), language="en", prompt=before, beam_size=1)
+    (heard,) = each.hear([piece])
     assert word_error_rate(CLEAR.transcript, words_of(heard)) < 0.2, words_of(heard)
 
 
