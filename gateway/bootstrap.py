@@ -100,6 +100,7 @@ class _Base:
     channels: Mapping[tuple[str, str], Channel]
     lanes: Lanes
     live: LiveReplies
+    broadcaster: EventBroadcaster
     replies: VoiceReplies
 
 
@@ -133,14 +134,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     channels = {(adapter.name, adapter.account): adapter for adapter in adapters}
     speaker = extras.speaker or build_speaker(settings)
     reader = None if speaker is None else AnswerReader(speaker)
-    replies = VoiceReplies(
-        reader=reader,
-        habits=store.voices,
-        channels=channels,
-        clock=clock,
-        supervisor=deliveries,
-        failpoints=failpoints,
-    )
+    live = LiveReplies(store=store, lanes=lanes, clock=clock, supervisor=background)
     base = _Base(
         settings=settings,
         clock=clock,
@@ -151,8 +145,16 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
         page=page,
         channels=channels,
         lanes=lanes,
-        live=LiveReplies(store=store, lanes=lanes, clock=clock, supervisor=background),
-        replies=replies,
+        live=live,
+        broadcaster=EventBroadcaster(channels, live),
+        replies=VoiceReplies(
+            reader=reader,
+            habits=store.voices,
+            channels=channels,
+            clock=clock,
+            supervisor=deliveries,
+            failpoints=failpoints,
+        ),
     )
     delivery = _delivery(base)
     llm = extras.llm or build_llm(settings, clock)
@@ -161,20 +163,8 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     turns = _turns(base, _pipeline(base, llm, transcriber, extras.graph), delivery)
     worker = Worker(store=store, coordinator=coordinator, turns=turns, clock=clock, supervisor=threads)
     inbox = _inbox(base, worker, delivery, {**_rules(posting), **extras.rules})
-    listener = None if transcriber is None else Listener(voice_settings(settings))
-    desk = None
-    if transcriber is not None and listener is not None:
-        desk = SpeechDesk(
-            transcriber=transcriber,
-            listener=listener,
-            inbox=inbox,
-            voices=store.voices,
-            clock=clock,
-            running=worker.is_busy,
-            supervisor=background,
-            settings=live_settings(settings),
-        )
-    page.give_voice(desk if settings.voice.live.enabled else None, reader)
+    voice = _voice(base, transcriber, speaker, inbox, background)
+    page.give_voice(voice.desk if settings.voice.live.enabled else None, reader)
     gateway = Gateway(
         Parts(
             data=data,
@@ -186,7 +176,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             delivery=delivery,
             addresses=addresses,
             llm=llm,
-            voice=Voice(transcriber=transcriber, listener=listener, desk=desk, speaker=speaker),
+            voice=voice,
             clock=clock,
             sweep_media=partial(page.sweep_media, store),
             background=background,
@@ -261,7 +251,7 @@ def _turns(base: _Base, pipeline: Pipeline, delivery: Delivery) -> TurnRunner:
         store=base.store,
         pipeline=pipeline,
         hooks=TurnHooks(
-            sender_for=EventBroadcaster(base.channels, base.live).sender_for,
+            sender_for=base.broadcaster.sender_for,
             on_recorded=base.page.show_recorded,
             on_reply=delivery.enqueue,
             discard_media=base.page.discard_media,
@@ -294,6 +284,29 @@ def _inbox(
         posting=[key for key, channel in base.channels.items() if isinstance(channel, PostingChannel)],
         say=delivery.say,
     )
+
+
+def _voice(
+    base: _Base,
+    transcriber: Transcriber | None,
+    speaker: Speaker | None,
+    inbox: Inbox,
+    supervisor: Supervisor,
+) -> Voice:
+    if transcriber is None:
+        return Voice(transcriber=None, listener=None, desk=None, speaker=speaker)
+    listener = Listener(voice_settings(base.settings))
+    desk = SpeechDesk(
+        transcriber=transcriber,
+        listener=listener,
+        inbox=inbox,
+        voices=base.store.voices,
+        clock=base.clock,
+        answering=base.broadcaster.is_answering,
+        supervisor=supervisor,
+        settings=live_settings(base.settings),
+    )
+    return Voice(transcriber=transcriber, listener=listener, desk=desk, speaker=speaker)
 
 
 def _rules(posting: Iterable[BuiltChannel]) -> dict[tuple[str, str], AccessRule]:

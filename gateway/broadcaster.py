@@ -7,12 +7,13 @@ that fails all the same is logged and does not disturb the turn.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from adapters.channel import Channel, ShowingChannel
 from gateway.live import LiveReplies, Origin
 from gateway.storage.ports import InboxEntry
-from pipeline.domain.events import PipelineEvent
+from pipeline.domain.events import LlmToken, PipelineEvent, TurnStarted, is_terminal
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.ports import EventSender
 
@@ -25,28 +26,45 @@ class EventBroadcaster:
     def __init__(self, channels: Mapping[tuple[str, str], Channel], live: LiveReplies) -> None:
         self._channels = channels
         self._live = live
+        self._answering: set[ThreadKey] = set()
+
+    def is_answering(self, thread: str) -> bool:
+        """Whether words of an answer have been shown in `thread`, as `ThreadKey.encode` writes it, and more
+        may follow."""
+        return ThreadKey.decode(thread) in self._answering
 
     def sender_for(self, thread: ThreadKey, entry: InboxEntry) -> EventSender:
         """The sender of the turn of `entry` in `thread`. A thread whose channel is not running still works:
         its answer waits in the outbox."""
+        return _Shielded(self._reader_of(thread, entry), partial(self._observe, thread))
+
+    def _reader_of(self, thread: ThreadKey, entry: InboxEntry) -> EventSender:
         adapter = self._channels.get((thread.channel, thread.account))
         if adapter is None:
             return _Nobody()
         if isinstance(adapter, ShowingChannel):
-            return _Shielded(adapter.sender_for(thread))
+            return adapter.sender_for(thread)
         origin = Origin(
             message_id=entry.message_id,
             reply_handle=str(entry.body.get("reply_handle", "")),
             private=bool(entry.body.get("private", True)),
         )
-        return _Shielded(self._live.sender_for(adapter, thread, origin))
+        return self._live.sender_for(adapter, thread, origin)
+
+    def _observe(self, thread: ThreadKey, event: PipelineEvent) -> None:
+        if isinstance(event, LlmToken):
+            self._answering.add(thread)
+        elif isinstance(event, TurnStarted) or is_terminal(event):
+            self._answering.discard(thread)
 
 
 class _Shielded:
-    def __init__(self, sender: EventSender) -> None:
+    def __init__(self, sender: EventSender, observe: Callable[[PipelineEvent], None]) -> None:
         self._sender = sender
+        self._observe = observe
 
     async def send_event(self, event: PipelineEvent) -> None:
+        self._observe(event)
         try:
             await self._sender.send_event(event)
         except Exception:  # noqa: BLE001 - a reader's failure is never the turn's

@@ -44,7 +44,11 @@ class Turns(Protocol):
         ...
 
     def stop_before(self, thread: str, seq: int, cancelled: int) -> None:
-        """Stop the running turn of `thread` if its entry came before `seq`."""
+        """Stop the running turn of `thread` if its entry came before `seq`, and each that comes before it."""
+        ...
+
+    def interrupt(self, thread: str, seq: int) -> None:
+        """Stop the running turn of `thread` if its entry came before `seq`, and nothing else."""
         ...
 
 
@@ -116,7 +120,7 @@ class Inbox:
         try:
             if isinstance(item, SessionCommand) and item.name == "stop":
                 # Also for a redelivery: the first delivery may have got no further than the inbox.
-                await self._stop(thread, accepted.seq)
+                await self._stop(thread, accepted.seq, quiet=item.quiet)
         finally:
             self._turns.wake(thread)
         if accepted.duplicate:
@@ -196,7 +200,11 @@ class Inbox:
             self._turns.wake(thread)
         return status
 
-    async def _stop(self, thread: str, seq: int) -> None:
-        """The priority path: a stop does not wait in the queue behind what it is to stop."""
+    async def _stop(self, thread: str, seq: int, *, quiet: bool) -> None:
+        """The priority path: a stop does not wait in the queue behind what it is to stop. Whoever only speaks
+        over an answer takes back nothing that they said before."""
+        if quiet:
+            self._turns.interrupt(thread, seq)
+            return
         cancelled = await self._store.cancel_open(thread, up_to_seq=seq - 1)
         self._turns.stop_before(thread, seq, cancelled)

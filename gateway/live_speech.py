@@ -69,7 +69,7 @@ class Accepting(Protocol):
 class SpeechDesk:
     """Implements `adapters.channel.LiveSpeech`. Close it before the store, the inbox and the supervisor.
 
-    `running` tells whether a thread, as `ThreadKey.encode` writes it, has a turn at work or waiting.
+    `answering` tells whether words of an answer are being shown in a thread, as `ThreadKey.encode` writes it.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class SpeechDesk:
         inbox: Accepting,
         voices: VoiceBook,
         clock: Clock,
-        running: Callable[[str], bool],
+        answering: Callable[[str], bool],
         supervisor: Supervisor,
         settings: LiveSettings | None = None,
     ) -> None:
@@ -91,7 +91,7 @@ class SpeechDesk:
         self._inbox = inbox
         self._voices = voices
         self._clock = clock
-        self._running = running
+        self._answering = answering
         self._supervisor = supervisor
         self._manager = StreamBufferManager(
             on_flush=self._flushed, clock=clock, shelf=voices, settings=self._settings.flush
@@ -225,7 +225,7 @@ class SpeechDesk:
 
     def _barge_in(self, thread: ThreadKey, author: Author) -> None:
         """Somebody speaks: the answer that they speak over ends."""
-        if self._running(thread.encode()):
+        if self._answering(thread.encode()):
             self._supervisor.spawn(self._stop(thread, author), name="live speech: stop")
 
     async def _stop(self, thread: ThreadKey, author: Author) -> None:

@@ -9,6 +9,7 @@ import logging
 from dataclasses import dataclass
 from importlib.util import find_spec
 
+from gateway import __version__
 from gateway.config import Settings
 from gateway.live_speech import LiveSettings, SpeechDesk
 from gateway.storage.voices import VoiceBook
@@ -37,6 +38,7 @@ class Voice:
 
     transcriber: Transcriber | None
     listener: Listener | None
+    """Starts with the first microphone."""
     desk: SpeechDesk | None
     speaker: Speaker | None
 
@@ -48,12 +50,11 @@ class Voice:
     async def warm_up(self) -> None:
         """Load the models, so that the first voice does not wait. A failure is logged: each recording says
         it again to its speaker."""
-        for part in (self.transcriber, self.listener):
-            try:
-                if part is not None:
-                    await part.warm_up()
-            except VoiceError as error:
-                _log.warning("voices cannot be heard yet", extra={"reason": str(error)})
+        try:
+            if self.transcriber is not None:
+                await self.transcriber.warm_up()
+        except VoiceError as error:
+            _log.warning("voices cannot be heard yet", extra={"reason": str(error)})
 
     async def fall_silent(self) -> None:
         """Close every microphone; what was said becomes messages. Before the inbox closes."""
@@ -106,8 +107,13 @@ def hearing_with_memory(settings: Settings, book: VoiceBook, clock: Clock) -> Tr
     transcriber = build_transcriber(settings)
     if transcriber is None or not wanted.cache or wanted.transcriber.startswith(SCRIPTED):
         return transcriber
-    identity = f"{wanted.transcriber}:{settings.voice_model_path.name}:{wanted.engine}:{wanted.max_seconds:g}"
-    return CachedTranscriber(transcriber, book, clock, settings_key=identity)
+    # Whatever gives the same bytes other words, this program's release included.
+    identity = (
+        *(__version__, wanted.transcriber, settings.voice_model_path, wanted.engine),
+        *(wanted.compute_type, wanted.language, wanted.max_seconds),
+    )
+    key = ":".join(map(str, identity))
+    return CachedTranscriber(transcriber, book, clock, settings_key=key)
 
 
 def build_speaker(settings: Settings) -> Speaker | None:

@@ -72,7 +72,7 @@ class Worker:
         total = 0
         for thread in await self._store.open_threads():
             entries = await self._store.open_entries(thread)
-            stops = [e.seq for e in entries if e.kind == "command" and e.body.get("command") == "stop"]
+            stops = [entry.seq for entry in entries if _stops_all(entry)]
             if stops:
                 await self._store.cancel_open(thread, up_to_seq=max(stops) - 1)
                 self._turns.note_stop(max(stops), sum(e.seq < max(stops) for e in entries))
@@ -98,10 +98,11 @@ class Worker:
         if live.stop is not None and live.running_seq < seq:
             live.stop.request()
 
-    def is_busy(self, thread: str) -> bool:
-        """Whether a turn runs in `thread`, or is about to."""
+    def interrupt(self, thread: str, seq: int) -> None:
+        """Stop the turn that runs in `thread` if its entry is older than `seq`; what waits goes on."""
         live = self._threads.get(thread)
-        return live is not None and (live.stop is not None or live.work.is_set())
+        if live is not None and live.stop is not None and live.running_seq < seq:
+            live.stop.request()
 
     async def drain(self, timeout_s: float) -> bool:
         """Start nothing new and let running turns finish; False when some did not within the time."""
@@ -196,3 +197,8 @@ class Worker:
                 self._forget(thread, live)
                 return False
         return True
+
+
+def _stops_all(entry: InboxEntry) -> bool:
+    """Whether it is a stop for everything before it. A quiet one was for an answer that nobody gives now."""
+    return entry.kind == "command" and entry.body.get("command") == "stop" and not entry.body.get("quiet")

@@ -23,8 +23,9 @@ class VoiceSettings:
     """Recordings that may wait while others are being heard."""
     queue_seconds: float = 600.0
     """Seconds of speech that may wait altogether."""
-    deadline_floor_s: float = 20.0
-    """Each recording gets its own length in seconds of working time, and at least this."""
+    deadline_floor_s: float = 45.0
+    """Each piece of a recording gets its own length in seconds of working time, and at least this: what hangs
+    is ended, what is only slow is not. A small board needs about a second for a second of speech."""
     language: str | None = None
     """A language code such as `en`; None lets the model detect it for each recording."""
     beam_size: int = 5

@@ -36,6 +36,9 @@ class Wakes:
     def stop_before(self, thread: str, seq: int, cancelled: int) -> None:
         raise AssertionError("nothing here is stopped")
 
+    def interrupt(self, thread: str, seq: int) -> None:
+        raise AssertionError("nothing here is interrupted")
+
 
 @dataclass(slots=True, kw_only=True)
 class Door:

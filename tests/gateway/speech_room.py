@@ -63,7 +63,7 @@ class Room:
     detector: EnergyDetector
     letterbox: Letterbox
     supervisor: Supervisor
-    running: set[str]
+    answering: set[str]
     events: list[LiveEvent] = field(default_factory=list)
     """Of the microphones that `sit` opened."""
 
@@ -97,7 +97,7 @@ async def open_room(
 ) -> AsyncIterator[Room]:
     """A desk on a store. With `crashes`, it ends without being closed."""
     clock, supervisor, detector = clock or ManualClock(), Supervisor(), EnergyDetector()
-    scribe, letterbox, running = Scribe(clock, finals, partials), Letterbox(), set[str]()
+    scribe, letterbox, answering = Scribe(clock, finals, partials), Letterbox(), set[str]()
     if store is None:
         store = MemoryStore()
         await store.open()
@@ -107,7 +107,7 @@ async def open_room(
         inbox=inbox or letterbox,
         voices=store.voices,
         clock=clock,
-        running=running.__contains__,
+        answering=answering.__contains__,
         supervisor=supervisor,
         settings=settings,
     )
@@ -119,7 +119,7 @@ async def open_room(
         detector=detector,
         letterbox=letterbox,
         supervisor=supervisor,
-        running=running,
+        answering=answering,
     )
     try:
         yield room

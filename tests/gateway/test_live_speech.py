@@ -65,7 +65,7 @@ async def test_a_voice_that_goes_on_after_the_longest_time_begins_the_next_utter
     short = LiveSettings(flush=FlushSettings(max_s=4.0))
     partials = ["the old", "the old harbour", "the old harbour in", "the old harbour in the north"]
     async with open_room("and then we went to", "the end.", partials=partials, settings=short) as room:
-        room.running.add(HERE.encode())
+        room.answering.add(HERE.encode())
         microphone = await room.sit()
         await room.hear(microphone, 1.0, 1.0)
         await room.hear(microphone, 4.0)
@@ -101,7 +101,7 @@ async def test_speaking_stops_the_answer_at_once_and_quietly_where_one_is_being_
         microphone = await room.sit()
         await room.hear(microphone, 0.5, 2.0)
         assert not [item for item in room.letterbox.items if isinstance(item, SessionCommand)]
-        room.running.add(HERE.encode())
+        room.answering.add(HERE.encode())
         before = room.clock.monotonic()
         while not (stops := [item for item in room.letterbox.items if isinstance(item, SessionCommand)]):
             await room.hear(microphone, 0.032)
@@ -109,7 +109,7 @@ async def test_speaking_stops_the_answer_at_once_and_quietly_where_one_is_being_
             assert room.clock.monotonic() - before < 0.3
         [stop] = stops
         assert (stop.name, stop.quiet, stop.thread, stop.author) == ("stop", True, HERE, ANN)
-        room.running.clear()
+        room.answering.clear()
         await room.hear(microphone, 0.5, 2.0)
         assert len(room.letterbox.said) == 2
 

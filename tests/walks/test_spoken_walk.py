@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,10 +10,12 @@ import pytest
 
 from gateway.access import AccessRule
 from gateway.storage.voices import SpeakerKey
+from gateway.wire import new_entry
 from pipeline.domain.clock import SystemClock
-from pipeline.domain.events import ApprovalRequired
+from pipeline.domain.events import ApprovalRequired, LlmToken
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import Author, InboundMessage, MediaRef, Speech
+from pipeline.domain.messages import Author, InboundMessage, MediaRef, SessionCommand, Speech
+from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.gate_graph import answer_to
 from tests.support.house import THREAD, open_house
 from tests.support.posting_channel import MemoryPosts
@@ -170,6 +173,46 @@ async def test_strangers_in_a_room_are_never_listened_to(tmp_path: Path) -> None
     async with open_house(tmp_path, posts=posts, rule=rule, transcriber=ears):
         refused = await posts.bring(room_note(posts, "1"))
         assert (refused.status, refused.reason, ears.calls) == ("refused", "", [])
+
+
+async def test_speaking_over_an_answer_stops_it_without_a_line_and_takes_nothing_back(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    llm = ScriptedLlm(
+        [ScriptedAnswer(chunks=("half", " an answer"), gate=gate), ScriptedAnswer(chunks=("yes",))]
+    )
+    async with open_house(tmp_path, llm=llm) as house:
+        first = await house.channel.say("tell me a story")
+        await house.channel.until(lambda: any(isinstance(e, LlmToken) for e in house.channel.events))
+        second = await house.channel.say("are you there")
+
+        stop = await house.channel.bring(quiet_stop())
+
+        assert (await house.channel.reply(first.message_id)).text == "Stopped."
+        assert (await house.channel.reply(second.message_id)).text == "yes"
+        assert [reply.message_id for reply in house.channel.sent] == [first.message_id, second.message_id]
+        assert stop.message_id not in {record.message_id for record in await house.records()}
+
+
+async def test_a_quiet_stop_that_a_crash_cut_off_stops_nothing_afterwards(tmp_path: Path) -> None:
+    llm = ScriptedLlm([ScriptedAnswer(chunks=("x",), gate=asyncio.Event())])
+    async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+        first = await house.channel.say("tell me a story")
+        await house.channel.until(lambda: llm.requests)
+        await house.store.accept(new_entry(quiet_stop()))
+    async with open_house(tmp_path) as house:
+        assert (await house.channel.reply(first.message_id)).text == "You said: tell me a story"
+
+
+def quiet_stop() -> SessionCommand:
+    return SessionCommand(
+        message_id="m_quiet",
+        native_id="speech-stop:1",
+        thread=ThreadKey(channel="console", account="local", chat="c1"),
+        author=Author(id="owner"),
+        received_at=1_700_000_000.0,
+        name="stop",
+        quiet=True,
+    )
 
 
 def live(text: str, speech: Speech) -> InboundMessage:
