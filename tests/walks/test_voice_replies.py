@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tests.support.posting_channel import MemoryPosts, refusal
 from tests.support.town import town
 from voice.errors import SpeakerUnavailable
 from voice.scripted_speaker import ScriptedSpeaker
+from voice.speaker import SpokenAudio
 
 
 def voices(platform: FakePlatform, place: Place) -> list[bytes]:
@@ -63,7 +65,7 @@ async def test_in_a_room_only_the_one_who_asked_for_it_is_answered_by_voice(tmp_
 
 async def test_where_nobody_can_speak_the_command_says_so(tmp_path: Path) -> None:
     posts = MemoryPosts()
-    async with open_house(tmp_path, posts=posts):
+    async with open_house(tmp_path, "voice.replies.enabled=false", posts=posts):
         await posts.bring(command("voice", posts))
         await posts.until(lambda: posts.texts() == ["I cannot send voice messages here."])
 
@@ -97,6 +99,31 @@ async def test_a_post_that_may_have_arrived_is_not_repeated_and_one_that_surely_
         await posts.until(lambda: len(posts.voices) == 2)
     assert len([call for call in posts.calls if call.startswith("voice ")]) == shown + 1
     assert len({voiced.key for voiced in posts.voices}) == 2
+
+
+async def test_a_speaker_that_never_ends_holds_up_neither_the_chat_nor_the_shutdown(tmp_path: Path) -> None:
+    posts, speaker = MemoryPosts(), Endless()
+    async with open_house(tmp_path, posts=posts, speaker=speaker, drain_s=0.1):
+        await posts.bring(command("voice", posts))
+        await posts.until(lambda: "replies are on" in "".join(posts.texts()))
+        await posts.receive("one", native_id="1")
+        await posts.receive("two", native_id="2")
+        await posts.until(lambda: "You said: two" in posts.texts())
+    assert speaker.calls, "it was asked"
+    later = MemoryPosts()
+    async with open_house(tmp_path, posts=later, speaker=ScriptedSpeaker()):
+        await later.receive("three", native_id="3")
+        await later.until(lambda: len(later.voices) == 1)
+    assert later.texts() == ["You said: three"]
+
+
+class Endless(ScriptedSpeaker):
+    """Begins to speak and never ends."""
+
+    async def speak(self, text: str, *, language: str = "en") -> SpokenAudio:
+        await super().speak(text, language=language)
+        await asyncio.Event().wait()
+        raise AssertionError("nobody sets it")
 
 
 async def test_a_stop_by_speaking_is_not_announced(tmp_path: Path) -> None:
