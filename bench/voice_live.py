@@ -14,7 +14,8 @@ from tests.voice.clips import wav
 from tests.voice.sounds import quiet
 from voice.flush_policy import FlushSettings
 from voice.listener import Listener
-from voice.live import Drop, LiveListener
+from voice.live import LiveListener
+from voice.live_chunks import Drop
 from voice.settings import VoiceSettings
 from voice.stream_buffer import Flushed, StreamBufferManager
 from voice.transcriber import Transcriber
