@@ -202,18 +202,7 @@ class StoreJournal:
 
     async def commit_silently(self) -> None:
         """End a session command of which nothing is said."""
-        commit = TurnCommit(
-            seq=self._entry.seq,
-            outcome="command",
-            records=(),
-            outbox=(),
-            interactions=(),
-            at=self._clock.now(),
-        )
-        self._failpoints.reach("turn-commit-before")
-        await self._store.commit_turn(self._lease, commit)
-        self._failpoints.reach("turn-commit-after")
-        self.outcome = "command"
+        await self._end_silently("command")
 
     async def commit_new_session(self, text: str) -> int:
         """Begin a new session; the entry's id. Later messages of the thread see an empty history."""

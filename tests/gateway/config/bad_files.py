@@ -250,7 +250,8 @@ BAD_FILES = [
         "[voice.live]\nsilence_s = 1.0",
         (
             "voice.live.silence_s: is out of order: it must be at least voice.live.pause_s, and that at "
-            "least voice.live.commit_s (in FILE); make silence_s the longest and commit_s the shortest of the three"
+            "least voice.live.commit_s (in FILE); make silence_s the longest and commit_s the shortest of "
+            "the three"
         ),
     ),
     (
