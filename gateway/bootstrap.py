@@ -128,10 +128,8 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     check = token_check(settings, secrets)
     page = make_page(settings, data.media_path, addresses, check, timeline, clock)
     posting = posting_channels(settings, timeline, clock)
-    adapters: list[Channel] = [*([page.adapter] if page.adapter else []), *(one.adapter for one in posting)]
-    adapters += [make(timeline) for make in extras.channels]
+    channels = _channels(page, posting, [make(timeline) for make in extras.channels])
     lanes = Lanes(clock, deliveries)
-    channels = {(adapter.name, adapter.account): adapter for adapter in adapters}
     speaker = extras.speaker or build_speaker(settings)
     reader = None if speaker is None else AnswerReader(speaker)
     live = LiveReplies(store=store, lanes=lanes, clock=clock, supervisor=background)
@@ -189,6 +187,14 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     if extras.http:
         gateway.server = _server(gateway, base, addresses, check, posting)
     return gateway
+
+
+def _channels(
+    page: Page, posting: Iterable[BuiltChannel], others: Iterable[Channel]
+) -> dict[tuple[str, str], Channel]:
+    """Every channel by its name and account."""
+    adapters: list[Channel] = [*([page.adapter] if page.adapter else []), *(one.adapter for one in posting)]
+    return {(adapter.name, adapter.account): adapter for adapter in (*adapters, *others)}
 
 
 def _server(

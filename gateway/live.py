@@ -36,6 +36,7 @@ from pipeline.domain.messages import button_handle
 _log = logging.getLogger(__name__)
 
 _WAITING = "In the queue, about {seconds} seconds."
+_LONGEST_WAIT_S = 3_600.0
 _FIRST_PREVIEW_S = 0.7
 """An answer that is ready sooner needs no preview."""
 _GROWTH_CHARS = 2_000
@@ -130,7 +131,7 @@ class LiveReply:
             case TurnStarted():
                 self._begin()
             case TranscriptPending(eta_s=eta_s):
-                self._heard = _WAITING.format(seconds=round(eta_s))
+                self._heard = _WAITING.format(seconds=round(min(_LONGEST_WAIT_S, eta_s)))
                 self._offer()
             case TranscriptPartial(text=text):
                 self._heard = f"{text} …"
