@@ -190,6 +190,18 @@ class StoreJournal:
         await self._end_silently("answered")
         return True
 
+    async def ended_as_answer(self) -> bool:
+        """Whether an earlier attempt took this voice note as an answer, and was cut off before it said so. The
+        turn is over then. Heard again, its words would be a message of their own."""
+        if self._entry.attempts == 0:
+            return False
+        # The answer's entry came later and so waits behind this one; it has the note's own id.
+        waiting = await self._store.open_entries(self._lease.thread)
+        if not any(one.kind == "approval" and one.message_id == self._entry.message_id for one in waiting):
+            return False
+        await self._end_silently("answered")
+        return True
+
     async def decline(self) -> None:
         await self._end_silently("declined")
 

@@ -165,6 +165,9 @@ class TurnRunner:
             await self._command(entry, item, journal)
             return
         if isinstance(item, InboundMessage) and item.voice is not None:
+            if await journal.ended_as_answer():
+                await self._hooks.discard_media(item)
+                return
             await journal.count_attempt()
         await self._pipeline.process(item, sender, journal, stop)
         if isinstance(item, InboundMessage) and (item.voice is not None or item.attachments):

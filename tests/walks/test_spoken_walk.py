@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 
 from gateway.access import AccessRule
+from gateway.storage.ports import Committed, Lease, TurnCommit
+from gateway.storage.sqlite import SqliteStore
 from gateway.storage.voices import SpeakerKey
 from gateway.wire import new_entry
 from pipeline.domain.clock import SystemClock
+from pipeline.domain.errors import StorageError
 from pipeline.domain.events import ApprovalRequired, LlmToken
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author, InboundMessage, MediaRef, SessionCommand, Speech
@@ -69,6 +72,33 @@ async def test_a_question_may_be_answered_by_voice(tmp_path: Path, said: str, *,
         assert (await house.channel.reply(second.message_id)).text == f"You said: {words}"
         pending = await house.store.pending_interactions(THREAD, now=SystemClock().now())
         assert bool(pending) != confirmed
+
+
+class Faltering(SqliteStore):
+    """It fails once at ending a turn that says nothing, as if the process died there."""
+
+    failed = False
+
+    async def commit_turn(self, lease: Lease, commit: TurnCommit) -> Committed:
+        if not self.failed and not commit.records:
+            self.failed = True
+            raise StorageError("the disk is full")
+        return await super().commit_turn(lease, commit)
+
+
+async def test_a_spoken_answer_that_was_cut_off_is_not_a_message_as_well(tmp_path: Path) -> None:
+    store = Faltering(tmp_path / "parlour.sqlite3", synchronous="NORMAL")
+    ears = ScriptedTranscriber([mumbled(), "Send", "Send"])
+    async with open_house(tmp_path, store=store, transcriber=ears) as house:
+        first = await house.channel.say("", voice=b"mumbled")
+        await house.channel.reply(first.message_id)
+
+        second = await house.channel.say("", voice=b"clear")
+
+        assert (await house.channel.reply(second.message_id)).text == "You said: by milk"
+        assert store.failed
+        assert [record.body["text"] for record in await house.records("user")] == ["by milk", "Send"]
+        assert len(ears.calls) == 2, "what was taken as an answer is not heard again"
 
 
 async def test_a_spoken_answer_of_somebody_else_is_a_message(tmp_path: Path) -> None:
