@@ -35,6 +35,7 @@ from voice.window import (
     confidence,
     fitted,
     judge,
+    prompt_room,
     token_budget,
 )
 
@@ -174,7 +175,10 @@ class WhisperEngine:
         encoded = self._model.encode(np.stack([fitted(mel, frames) for mel in mels]))
         languages = self._languages(jobs, encoded)
         prompts = [self._prompt(job, language) for job, (language, _) in zip(jobs, languages, strict=True)]
-        budget = token_budget(max(job.seconds for job in jobs), prompt_tokens=len(prompts[0]))
+        budget = max(
+            token_budget(job.seconds, prompt_tokens=len(prompts[0]), language=language)
+            for job, (language, _) in zip(jobs, languages, strict=True)
+        )
         results = self._model.model.generate(
             encoded,
             prompts,
@@ -185,7 +189,7 @@ class WhisperEngine:
             suppress_tokens=self._suppressed,
         )
         return [
-            self._heard(result, job, *language)
+            self._heard(result, job, budget, *language)
             for result, job, language in zip(results, jobs, languages, strict=True)
         ]
 
@@ -221,11 +225,12 @@ class WhisperEngine:
         """The tokens that the answer continues. Without timestamps: it is faster, and errs less."""
         tokenizer = self._tokenizer(language)
         before: list[int] = []
-        if job.prompt:
-            before = [tokenizer.sot_prev, *tokenizer.encode(" " + job.prompt.strip())[-_MAX_PROMPT_TOKENS:]]
+        room = prompt_room(job.seconds, language=language, control_tokens=_CONTROL_TOKENS)
+        if job.prompt and room:
+            before = [tokenizer.sot_prev, *tokenizer.encode(" " + job.prompt.strip())[-room:]]
         return [*before, *tokenizer.sot_sequence, tokenizer.no_timestamps]
 
-    def _heard(self, result: Any, job: PieceJob, language: str, probability: float) -> _Heard:
+    def _heard(self, result: Any, job: PieceJob, budget: int, language: str, probability: float) -> _Heard:
         tokens = result.sequences_ids[0]
         decoding = Decoding(
             text=self._tokenizer(language).decode(tokens).strip(),
@@ -234,7 +239,7 @@ class WhisperEngine:
             log_probability=result.scores[0] * len(tokens) / (len(tokens) + 1),
             no_speech_probability=result.no_speech_prob,
         )
-        verdict = judge(decoding, speech_s=job.seconds)
+        verdict = judge(decoding, speech_s=job.seconds, language=language, budget=budget)
         return _Heard(decoding=decoding, verdict=verdict, language=language, language_probability=probability)
 
     def _hear_plain(self, job: PieceJob) -> PieceHeard:
@@ -251,7 +256,7 @@ class WhisperEngine:
             temperature=0.0,
             condition_on_previous_text=False,
             initial_prompt=job.prompt.strip() or None,
-            max_new_tokens=token_budget(job.seconds, prompt_tokens=before),
+            max_new_tokens=token_budget(job.seconds, prompt_tokens=before, language=language),
         )
         times = SpeechSpans(job.spans)
         chunks: list[SpeechChunk] = []
@@ -263,7 +268,7 @@ class WhisperEngine:
                 log_probability=segment.avg_logprob,
                 no_speech_probability=segment.no_speech_prob,
             )
-            verdict = judge(decoding, speech_s=job.seconds)
+            verdict = judge(decoding, speech_s=job.seconds, language=language)
             if verdict in {"sure", "unsure"}:
                 chunks.append(_chunk(decoding, verdict, times.in_recording(segment.start, segment.end)))
                 low = low or verdict == "unsure"

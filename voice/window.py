@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,6 +21,17 @@ FULL_FRAMES = 3000
 MAX_TOKENS = 448
 """Prompt and answer together: the length of Whisper's decoder."""
 _TOKENS_PER_SECOND = 12
+"""More than English, German, Russian, Arabic, Korean or Chinese takes in the fastest speech."""
+_WORDY = {
+    24: "be el fa he ja kk mn ps sd tg th tt ur vi yi yo",
+    48: "am hi hy mr ne sa ta",
+    96: "as bn bo gu ka km kn lo ml my pa si te",
+}
+_RATES: Mapping[str, int] = {
+    language: rate for rate, languages in _WORDY.items() for language in languages.split()
+}
+"""Tokens a second of languages that Whisper's vocabulary spells letter by letter, or byte by byte: what the
+first article of human rights takes, said in eleven seconds, and as much again."""
 _TOKENS_FLOOR = 24
 
 _SILENCE_BELOW_PEAK = 2.0
@@ -71,15 +82,24 @@ def fitted(mel: Mel, frames: int) -> Mel:
     return padded
 
 
-def token_budget(speech_s: float, *, prompt_tokens: int) -> int:
+def token_budget(speech_s: float, *, prompt_tokens: int, language: str) -> int:
     """The longest answer that is let happen: a loop of invented words ends here and not after 448 tokens."""
-    wanted = math.ceil(speech_s * _TOKENS_PER_SECOND) + _TOKENS_FLOOR
-    return max(1, min(wanted, MAX_TOKENS - prompt_tokens))
+    return max(1, min(_wanted(speech_s, language), MAX_TOKENS - prompt_tokens))
+
+
+def prompt_room(speech_s: float, *, language: str, control_tokens: int) -> int:
+    """How many tokens of the words before may be told, so that the answer has room: at most half of all."""
+    return max(0, min(MAX_TOKENS // 2 - 1, MAX_TOKENS - control_tokens - _wanted(speech_s, language)))
 
 
 def compression_ratio(text: str) -> float:
-    """How many times smaller the text gets compressed; repetitions make it large."""
-    data = text.encode()
+    """How many times smaller the text gets compressed; repetitions make it large.
+
+    Every letter counts as one byte: in UTF-8 the letters of Hindi or Tamil begin with the same two, and
+    ordinary sentences look like loops.
+    """
+    numbers: dict[str, int] = {}
+    data = bytes(numbers.setdefault(char, len(numbers)) % 256 for char in text)
     return len(data) / len(zlib.compress(data))
 
 
@@ -94,8 +114,8 @@ class Decoding:
     no_speech_probability: float
 
 
-def judge(decoding: Decoding, *, speech_s: float) -> Verdict:
-    """Whether the text can be what was said in `speech_s` seconds."""
+def judge(decoding: Decoding, *, speech_s: float, language: str, budget: int = MAX_TOKENS) -> Verdict:
+    """Whether the text can be what was said in `speech_s` seconds; one that fills the `budget` is cut off."""
     if not any(char.isalnum() for char in decoding.text):
         return "silent"
     looped = compression_ratio(decoding.text) > _MAX_COMPRESSION
@@ -104,8 +124,10 @@ def judge(decoding: Decoding, *, speech_s: float) -> Verdict:
         return "silent"
     if looped:
         return "looped"
-    too_fast = decoding.tokens > _TOKENS_PER_SECOND * max(1.0, speech_s)
-    return "unsure" if too_fast or decoding.log_probability < _MIN_LOG_PROBABILITY else "sure"
+    too_fast = decoding.tokens > _rate(language) * max(1.0, speech_s)
+    cut_off = decoding.tokens >= budget
+    unlikely = decoding.log_probability < _MIN_LOG_PROBABILITY
+    return "unsure" if too_fast or cut_off or unlikely else "sure"
 
 
 def confidence(decoding: Decoding, verdict: Verdict) -> float:
@@ -128,3 +150,11 @@ def batches(frames: Sequence[int]) -> list[tuple[int, ...]]:
         else:
             groups.append([index])
     return [tuple(group) for group in groups]
+
+
+def _wanted(speech_s: float, language: str) -> int:
+    return math.ceil(speech_s * _rate(language)) + _TOKENS_FLOOR
+
+
+def _rate(language: str) -> int:
+    return _RATES.get(language, _TOKENS_PER_SECOND)
