@@ -6,31 +6,24 @@ import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser
 
 from tests.support.browser_fixture import open_chromium
 from tests.support.gateway_process import GatewayProcess, free_port
+from tests.support.live_page import recording
 from tests.support.models import require_models
-from tests.voice.clips import CLIPS, samples_of, wav
+from tests.voice.clips import CLIPS
 
 CLIP = CLIPS["lv_0880"]
-_CLIP_HZ, _MICROPHONE_HZ = 16_000, 48_000
-_BEFORE_S, _AFTER_S = 0.5, 3.0
 
 
 @pytest.fixture(scope="session")
 def microphone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The clip at the rate that Chromium's fake microphone wants, with silence around it."""
-    samples = np.frombuffer(samples_of(CLIP), np.int16)
-    places = np.arange(len(samples) * _MICROPHONE_HZ // _CLIP_HZ) * _CLIP_HZ / _MICROPHONE_HZ
-    speech = np.interp(places, np.arange(len(samples)), samples).astype(np.int16)
-    quiet = [np.zeros(int(seconds * _MICROPHONE_HZ), np.int16) for seconds in (_BEFORE_S, _AFTER_S)]
-    path = tmp_path_factory.mktemp("microphone") / "speech.wav"
-    path.write_bytes(wav(np.concatenate([quiet[0], speech, quiet[1]]).tobytes(), rate=_MICROPHONE_HZ))
-    return path
+    folder = tmp_path_factory.mktemp("microphone")
+    return recording(folder / "speech.wav", CLIP, before_s=0.5, after_s=3.0)
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="session")
