@@ -19,7 +19,7 @@ from gateway.posting_channels import access_rule
 from gateway.serve import open_logs
 from gateway.storage.memory import MemoryStore
 from gateway.storage.sqlite import SqliteStore
-from gateway.voice import build_transcriber
+from gateway.voice import SCRIPTED, build_speaker, build_transcriber
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.domain.errors import ParlourError
@@ -27,12 +27,17 @@ from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author, InboundMessage
 from pipeline.llm.client import LlmRequest, TextDelta
 from voice.errors import VoiceError
+from voice.piper import voices_in
 from voice.selftest import BUNDLED_TRANSCRIPT, bundled_clip
 from voice.transcriber import Recording
 from voice.wer import word_error_rate
 
 _MAX_WER = 0.2
 _MODEL_TIMEOUT_S = 120.0
+_NO_VOICE = (
+    "not set up, and nothing else needs it; to have it, `pip install 'parlour[speech]'` and "
+    "`parlour models get voice-en`"
+)
 _GREEN, _RED, _PLAIN = "\033[32m", "\033[31m", "\033[0m"
 
 
@@ -93,6 +98,7 @@ async def findings(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
         if section.active:
             yield await _stranger(name, section, clock)
     yield await _voice(settings, clock)
+    yield await _reading_aloud(settings, clock)
     yield await _model(settings, clock)
 
 
@@ -152,7 +158,7 @@ async def _voice(settings: Settings, clock: Clock) -> Finding:
     transcriber = build_transcriber(settings)
     if transcriber is None:
         return Finding(name="voice", good=True, words="switched off (voice.enabled)")
-    if settings.voice.transcriber != "whisper":
+    if settings.voice.transcriber.startswith(SCRIPTED):
         return Finding(name="voice", good=True, words="the scripted fake is configured; nothing to test")
     started = clock.monotonic()
     try:
@@ -165,6 +171,25 @@ async def _voice(settings: Settings, clock: Clock) -> Finding:
     errors = word_error_rate(BUNDLED_TRANSCRIPT, heard)
     words = f'the bundled clip was heard as "{heard}" in {clock.monotonic() - started:.1f} s'
     return Finding(name="voice", good=errors <= _MAX_WER, words=f"{words} (word error rate {errors:.2f})")
+
+
+async def _reading_aloud(settings: Settings, clock: Clock) -> Finding:
+    """Whether the first voice speaks. Nobody needs one, so that none is there is no fault."""
+    name = "reading aloud"
+    speaker = build_speaker(settings)
+    if speaker is None:
+        words = "switched off (voice.replies.enabled)" if not settings.voice.replies.enabled else _NO_VOICE
+        return Finding(name=name, good=True, words=words)
+    voices = voices_in(settings.voices_path)
+    started = clock.monotonic()
+    try:
+        await speaker.speak("1, 2, 3.", language=next(iter(voices), "en"))
+    except VoiceError as error:
+        return Finding(name=name, good=False, words=str(error))
+    finally:
+        await speaker.close()
+    spoken = ", ".join(f"{voice} ({language})" for language, voice in voices.items())
+    return Finding(name=name, good=True, words=f"{spoken}; spoke after {clock.monotonic() - started:.1f} s")
 
 
 async def _model(settings: Settings, clock: Clock) -> Finding:
