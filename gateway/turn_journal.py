@@ -191,8 +191,8 @@ class StoreJournal:
         return True
 
     async def ended_as_answer(self) -> bool:
-        """Whether an earlier attempt took this voice note as an answer, and was cut off before it said so. The
-        turn is over then. Heard again, its words would be a message of their own."""
+        """Whether an earlier attempt took this voice note as an answer, and was cut off before it said so.
+        The turn is over then. Heard again, its words would be a message of their own."""
         if self._entry.attempts == 0:
             return False
         # The answer's entry came later and so waits behind this one; it has the note's own id.

@@ -43,6 +43,8 @@ VOICE_ON_TEXT = (
 )
 VOICE_OFF_TEXT = "Voice replies are off."
 NO_VOICE_TEXT = "I cannot send voice messages here."
+_HEARD_AT_ONCE = 64
+"""Voice notes whose turn has begun; the ears themselves refuse what is too much for them."""
 _GAVE_UP = "This message made the assistant fail {attempts} times and was set aside. Please rephrase it."
 _UNREADABLE = "This message could not be read back from the store and was set aside. Please send it again."
 
@@ -85,6 +87,8 @@ class TurnRunner:
         self._stopped: dict[int, int] = {}
         # A turn's clock starts when the model has room for it: behind a backlog, waiting is not failing.
         self._slots = asyncio.Semaphore(max_running)
+        # A note that waits for the recogniser keeps nobody from an answer, but its sound is in memory.
+        self._ears = asyncio.Semaphore(_HEARD_AT_ONCE)
 
     async def open_session(self, thread: str) -> SessionState:
         """The conversation that the thread's next turn continues."""
@@ -110,7 +114,8 @@ class TurnRunner:
         )
         sender = self._telemetry.watch(self._hooks.sender_for(thread, entry), entry.received_at)
         structlog.contextvars.bind_contextvars(thread_key=entry.thread, message_id=entry.message_id)
-        held = entry.kind != "command" and await self._slot(stop)
+        slots = self._ears if _is_spoken(entry) else self._slots
+        held = entry.kind != "command" and await self._slot(slots, stop)
         self._telemetry.turn_started(entry.received_at)
         started = self._clock.monotonic()
         try:
@@ -125,7 +130,7 @@ class TurnRunner:
             raise
         finally:
             if held:
-                self._slots.release()
+                slots.release()
             outcome = journal.outcome or "interrupted"
             self._telemetry.turn_ended(outcome)
             seconds = round(self._clock.monotonic() - started, 3)
@@ -133,11 +138,11 @@ class TurnRunner:
             _log.info("turn ended", extra=ended)
             structlog.contextvars.unbind_contextvars("thread_key", "message_id")
 
-    async def _slot(self, stop: StopSignal) -> bool:
+    async def _slot(self, slots: asyncio.Semaphore, stop: StopSignal) -> bool:
         """Wait for room. False when the message is stopped before there is any: it needs none then."""
         try:
             with stop.guard():
-                return await self._slots.acquire()
+                return await slots.acquire()
         except TurnFailed:
             return False
 
@@ -169,7 +174,8 @@ class TurnRunner:
                 await self._hooks.discard_media(item)
                 return
             await journal.count_attempt()
-        await self._pipeline.process(item, sender, journal, stop)
+        # A note is heard before the model has room for it; others hold theirs already.
+        await self._pipeline.process(item, sender, journal, stop, self._slots if _is_spoken(entry) else None)
         if isinstance(item, InboundMessage) and (item.voice is not None or item.attachments):
             await self._hooks.discard_media(item)
 
@@ -218,6 +224,11 @@ class TurnRunner:
                 entry_id=entry_id,
             )
         )
+
+
+def _is_spoken(entry: InboxEntry) -> bool:
+    """Whether it is a voice note, whose words are still to be heard."""
+    return entry.kind == "message" and "voice" in entry.body
 
 
 def _stop_words(messages: int) -> str:

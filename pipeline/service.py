@@ -2,12 +2,14 @@
 
 It owns the deadline of a turn and turns every failure into one visible outcome. It does not know
 where the message came from, and it does not deliver: the journal's commit hands the reply over.
+Hearing a voice note has a deadline of its own (`pipeline.intake.listening`).
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TypedDict
 
@@ -36,6 +38,7 @@ from pipeline.graph.outcome import Answer, RunOutcome
 from pipeline.graph.records import GateRefused, GraphChanged, RawRecord, RunEnded, RunUnreadable
 from pipeline.graph.spec import GraphSpec
 from pipeline.intake.cleaning import clean_text
+from pipeline.intake.listening import heard_in_time
 from pipeline.intake.quoting import in_context
 from pipeline.intake.spoken import names_one_of, spoken_words
 from pipeline.llm.client import LlmClient
@@ -45,6 +48,7 @@ from pipeline.runtime.ports import (
     Heard,
     HearingGrown,
     HearingQueued,
+    OnHearing,
     TurnAnswer,
     TurnJournal,
     UserWords,
@@ -90,9 +94,11 @@ class Pipeline:
         sender: EventSender,
         journal: TurnJournal,
         stop: StopSignal | None = None,
+        room: AbstractAsyncContextManager[object] | None = None,
     ) -> None:
         """Answer `message`: events to `sender`, everything durable to `journal`. An answer to a question
-        goes on with the run that asked.
+        goes on with the run that asked. `room` is entered, for as long as it takes, once the words are
+        known: hearing a voice note needs no room that the model has.
 
         Exactly one terminal event is sent, after the commit it speaks of. StorageError and
         cancellation propagate without one: the turn is not over and will be taken up again.
@@ -100,7 +106,7 @@ class Pipeline:
         turn = _Turn(message=message, sender=TerminalGuard(sender), journal=journal, clock=self._clock)
         stop = stop or StopSignal()
         try:
-            if isinstance(message, InboundMessage) and message.if_named and not await self._is_for_us(turn):
+            if not await self._is_for_us(turn, stop):
                 await journal.decline()
                 return
             await turn.send(TurnStarted(**turn.ids))
@@ -108,7 +114,7 @@ class Pipeline:
                 # Before the guard: what was said is on record even if it was stopped while it waited.
                 await journal.record_user(written)
             with stop.guard():
-                answer = await self._within_deadline(turn)
+                answer = await self._answer(turn, room or nullcontext())
         except StorageError:
             raise
         except TurnFailed as failed:
@@ -124,32 +130,33 @@ class Pipeline:
             if answer is not None:
                 await turn.complete(answer)
 
-    async def _within_deadline(self, turn: _Turn) -> TurnAnswer | None:
-        # Not the engine's own deadline: hearing a voice note counts as well.
-        deadline = self._clock.timeout(self._settings.turn_timeout_s)
-        try:
-            async with deadline:
-                return await self._answer(turn)
-        except TimeoutError:
-            if not deadline.expired():
-                raise
-            words = _TOO_LONG_WORDS.format(seconds=round(self._settings.turn_timeout_s))
-            raise TurnFailed("timeout", words) from None
-
-    async def _answer(self, turn: _Turn) -> TurnAnswer | None:
+    async def _answer(self, turn: _Turn, room: AbstractAsyncContextManager[object]) -> TurnAnswer | None:
         """What to commit; None where the turn is over without an answer of its own."""
         words = await self._words(turn)
         if words is None:
             return None
-        context = RunContext(
-            text=words.text,
-            speech=words.speech,
-            history=await turn.journal.history(),
-            llm=self._llm,
-            settings=self._settings,
-            on_text=turn.stream_text,
-        )
-        return _answer_of(await self._walk(turn, context))
+        async with room:
+            return await self._within_deadline(turn, words)
+
+    async def _within_deadline(self, turn: _Turn, words: UserWords) -> TurnAnswer:
+        # Not the engine's own deadline: reading history and records counts as well.
+        deadline = self._clock.timeout(self._settings.turn_timeout_s)
+        try:
+            async with deadline:
+                context = RunContext(
+                    text=words.text,
+                    speech=words.speech,
+                    history=await turn.journal.history(),
+                    llm=self._llm,
+                    settings=self._settings,
+                    on_text=turn.stream_text,
+                )
+                return _answer_of(await self._walk(turn, context))
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            too_long = _TOO_LONG_WORDS.format(seconds=round(self._settings.turn_timeout_s))
+            raise TurnFailed("timeout", too_long) from None
 
     async def _words(self, turn: _Turn) -> UserWords | None:
         """What the run is about: typed, heard now, or on record from an earlier attempt or turn. None where
@@ -173,7 +180,7 @@ class Pipeline:
         return words
 
     async def _heard(self, turn: _Turn, message: InboundMessage) -> UserWords | None:
-        heard = turn.overheard or await self._ears.hear(message, turn.on_hearing)
+        heard = turn.overheard or await self._hear(message, turn.on_hearing)
         if await turn.journal.take_as_answer(heard.text):
             return None
         await turn.send(
@@ -181,16 +188,22 @@ class Pipeline:
         )
         return spoken_words(message, heard)
 
-    async def _is_for_us(self, turn: _Turn) -> bool:
+    async def _hear(self, message: InboundMessage, on_hearing: OnHearing) -> Heard:
+        limit_s = self._settings.turn_timeout_s
+        return await heard_in_time(self._ears, message, on_hearing, clock=self._clock, limit_s=limit_s)
+
+    async def _is_for_us(self, turn: _Turn, stop: StopSignal) -> bool:
         """Whether a voice note that the platform did not address to the bot names it. Nothing is shown until
-        that is known, and a note that cannot be heard is nobody's business."""
+        that is known, and a note that cannot be heard, or is stopped, is nobody's business."""
         message = turn.message
-        if not isinstance(message, InboundMessage) or await turn.journal.recorded_user() is not None:
+        if not isinstance(message, InboundMessage) or not message.if_named:
+            return True
+        if await turn.journal.recorded_user() is not None:
             return True
         try:
-            async with self._clock.timeout(self._settings.turn_timeout_s):
-                turn.overheard = await self._ears.hear(message, _tell_nobody)
-        except (TurnFailed, TimeoutError) as error:
+            with stop.guard():
+                turn.overheard = await self._hear(message, _tell_nobody)
+        except TurnFailed as error:
             _log.info("a voice note in a room was not understood", extra={"reason": str(error)})
             return False
         return names_one_of(turn.overheard.text, self._settings.called)

@@ -140,13 +140,21 @@ class TurnSettings(Section):
     """[turn]: one message and its reply."""
 
     timeout_s: float = setting(
-        180.0, "Seconds until a turn without an answer ends with an error.", ge=1, le=7_200
+        180.0,
+        "Seconds until a turn without an answer ends with an error. Hearing a voice note may take as long "
+        "without a sign of progress; waiting for its turn does not count.",
+        ge=1,
+        le=7_200,
     )
     max_attempts: int = setting(
         3, "How often a turn is begun, counting those that a crash cut off.", ge=1, le=20
     )
     max_running: int = setting(
-        0, "How many turns run at the same time; 0 chooses by the model.", ge=0, le=10_000
+        0,
+        "How many turns run at the same time, not counting voice notes that are being heard; 0 chooses by "
+        "the model.",
+        ge=0,
+        le=10_000,
     )
     lease_s: float = setting(
         30.0, "Seconds for which a process owns a thread without renewing it.", ge=5, le=600

@@ -25,6 +25,7 @@ from tests.support.posting_channel import MemoryPosts
 from voice.errors import NothingHeard
 from voice.scripted import ScriptedTranscriber
 from voice.speech import SpeechChunk, Transcript
+from voice.transcriber import OnProgress, Recording
 
 OWNER = SpeakerKey(channel="console", account="local", user="owner")
 
@@ -194,6 +195,43 @@ async def test_a_note_in_a_room_that_cannot_be_heard_is_nobodys_business(tmp_pat
         await posts.bring(room_note(posts, "2", addressed=True))
         await posts.until(lambda: "You said: and now" in "".join(posts.texts()))
         assert "".join(posts.texts()) == "heard: and now\nYou said: and now"
+
+
+class Hesitant(ScriptedTranscriber):
+    """Answers when `go` is set."""
+
+    def __init__(self, *answers: str) -> None:
+        super().__init__(answers)
+        self.asked, self.go = asyncio.Event(), asyncio.Event()
+
+    async def transcribe(self, recording: Recording, *, on_progress: OnProgress | None = None) -> Transcript:
+        self.asked.set()
+        transcript = await super().transcribe(recording, on_progress=on_progress)
+        await self.go.wait()
+        return transcript
+
+
+async def test_a_note_that_is_being_heard_keeps_no_place_at_the_model(tmp_path: Path) -> None:
+    ears = Hesitant("by milk")
+    async with open_house(tmp_path, "turn.max_running=1", transcriber=ears) as house:
+        note = await house.channel.say("", voice=b"opus", chat="c2")
+        await ears.asked.wait()
+        typed = await house.channel.say("hello")
+        assert (await house.channel.reply(typed.message_id)).text == "You said: hello"
+        ears.go.set()
+        assert (await house.channel.reply(note.message_id)).text == "You said: by milk"
+
+
+async def test_a_stop_ends_listening_in_a_room_without_a_word_about_the_note(tmp_path: Path) -> None:
+    posts = MemoryPosts()
+    rule = AccessRule.of(mode="list", allow=["room:c1"], hear_rooms=True)
+    ears = Hesitant("Parlour, are you there?")
+    async with open_house(tmp_path, posts=posts, rule=rule, transcriber=ears) as house:
+        await posts.bring(room_note(posts, "1"))
+        await ears.asked.wait()
+        await posts.bring(replace(quiet_stop(), thread=posts.thread(), quiet=False, private=False))
+        await posts.until(lambda: any("Stopped" in text or "nothing" in text for text in posts.texts()))
+        assert (len(posts.texts()), house.llm.requests) == (1, [])
 
 
 async def test_strangers_in_a_room_are_never_listened_to(tmp_path: Path) -> None:
