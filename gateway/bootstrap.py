@@ -162,7 +162,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     worker = Worker(store=store, coordinator=coordinator, turns=turns, clock=clock, supervisor=threads)
     inbox = _inbox(base, worker, delivery, {**_rules(posting), **extras.rules})
     voice = _voice(base, transcriber, speaker, inbox, background)
-    page.give_voice(voice.desk if settings.voice.live.enabled else None, reader)
+    page.give_voice(voice.desk if settings.voice.live.enabled else None, reader, store.voices)
     gateway = Gateway(
         Parts(
             data=data,

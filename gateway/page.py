@@ -13,12 +13,15 @@ from pathlib import Path
 
 from adapters.channel import LiveSpeech, ReadAloud, Timeline
 from adapters.web.adapter import WebAdapter
+from adapters.web.inbound import OWNER
 from adapters.web.security import token_matches
-from adapters.web.settings import WebSettings
+from adapters.web.settings import ACCOUNT, CHANNEL, WebSettings
 from gateway.config import SecretRef, Secrets, SecretUnavailable, Settings
 from gateway.data_dir import own_web_token
 from gateway.server import Addresses
+from gateway.speaking import OwnReader
 from gateway.storage.ports import Store
+from gateway.storage.voices import SpeakerKey, VoiceBook
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ParlourError
 from pipeline.domain.ids import ThreadKey
@@ -39,10 +42,12 @@ class Page:
         if self.adapter is not None and thread.channel == self.adapter.name:
             self.adapter.entry_recorded(thread, entry)
 
-    def give_voice(self, live: LiveSpeech | None, read_aloud: ReadAloud | None) -> None:
+    def give_voice(self, live: LiveSpeech | None, read_aloud: ReadAloud | None, habits: VoiceBook) -> None:
         """What the page listens and reads aloud with; None for what is switched off."""
-        if self.adapter is not None:
-            self.adapter.attach(live, read_aloud)
+        if self.adapter is None:
+            return
+        owner = SpeakerKey(channel=CHANNEL, account=ACCOUNT, user=OWNER.id)
+        self.adapter.attach(live, None if read_aloud is None else OwnReader(read_aloud, habits, owner))
 
     async def discard_media(self, message: InboundMessage) -> None:
         """Remove the file of a voice note that is dealt with."""

@@ -69,6 +69,25 @@ class AnswerReader:
         return VoiceClip(data=spoken.data, mime=spoken.mime, seconds=spoken.seconds, waveform=spoken.waveform)
 
 
+class OwnReader:
+    """Implements ReadAloud for one person: what nobody names a language for is in the one they spoke last."""
+
+    def __init__(self, reader: ReadAloud, habits: VoiceBook, person: SpeakerKey) -> None:
+        self._reader = reader
+        self._habits = habits
+        self._person = person
+
+    async def read(self, text: str, *, language: str = "") -> VoiceClip:
+        return await self._reader.read(text, language=language or await self._spoken_last())
+
+    async def _spoken_last(self) -> str:
+        try:
+            return (await self._habits.habits(self._person)).language
+        except StorageError as error:
+            _log.warning("a person's language was not found", extra={"reason": str(error)})
+            return ""
+
+
 class VoiceReplies:
     """Sends a voice message after the answers to people who want that. Without a reader it does nothing."""
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import pytest
 
 from adapters.channel import ReadAloud
-from gateway.speaking import AnswerReader
+from gateway.speaking import AnswerReader, OwnReader
+from gateway.storage.memory import MemoryStore
+from gateway.storage.voices import SpeakerKey
 from pipeline.domain.errors import MediaUnavailable
 from voice.errors import SpeakerUnavailable
 from voice.scripted_speaker import ScriptedSpeaker, SpokenCall
+
+OWNER = SpeakerKey(channel="web", account="local", user="owner")
 
 
 async def test_an_answer_is_read_without_its_markup_in_the_language_of_its_reader() -> None:
@@ -48,3 +52,15 @@ async def test_the_reason_of_a_speaker_that_fails_is_passed_on() -> None:
     speaker = ScriptedSpeaker(failures=[SpeakerUnavailable("It has a cold.")])
     with pytest.raises(MediaUnavailable, match="It has a cold"):
         await AnswerReader(speaker).read("Hello.")
+
+
+async def test_the_page_reads_in_the_language_that_its_owner_spoke_last() -> None:
+    store = MemoryStore()
+    await store.open()
+    speaker = ScriptedSpeaker(languages=("en", "de"))
+    reader: ReadAloud = OwnReader(AnswerReader(speaker), store.voices, OWNER)
+    await reader.read("Good day.")
+    await store.voices.remember_language(OWNER, "de")
+    await reader.read("Guten Tag.")
+    await reader.read("Good day.", language="en")
+    assert [call.language for call in speaker.calls] == ["en", "de", "en"]
