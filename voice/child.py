@@ -21,7 +21,7 @@ from typing import Self
 
 import voice
 from voice.errors import TranscriberUnavailable
-from voice.wire import BrokenFrame, Frame, FrameReader, error_from_wire
+from voice.wire import Frame, FrameReader, error_from_wire
 
 OnLine = Callable[[str], None]
 OnFrame = Callable[[Frame], None]
@@ -55,6 +55,7 @@ class Child(asyncio.SubprocessProtocol):
         self._jobs = 0
         self._answer: asyncio.Future[Frame] | None = None
         self._on_frame: OnFrame = _ignore
+        self._killed = False
 
     @classmethod
     async def start(cls, command: Sequence[str], on_line: OnLine, *, max_body_bytes: int = 0) -> Self:
@@ -98,8 +99,9 @@ class Child(asyncio.SubprocessProtocol):
         return answer
 
     def kill(self) -> None:
-        """End the process now. Safe to call more than once; `ended` tells when it is gone."""
-        self.alive = False
+        """End the process now, and believe nothing of what it said last. Safe to call more than once;
+        `ended` tells when it is gone."""
+        self.alive, self._killed = False, True
         if self._transport is not None:
             with contextlib.suppress(ProcessLookupError):
                 self._transport.kill()
@@ -116,9 +118,9 @@ class Child(asyncio.SubprocessProtocol):
             self._take_log(data)
             return
         try:
-            for frame in self._frames.feed(data):
+            for frame in () if self._killed else self._frames.feed(data):
                 self._take(frame)
-        except (BrokenFrame, KeyError, TypeError, ValueError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever a hostile program's frames can provoke
             self._on_line(f"the worker broke the protocol and is stopped: {error}")
             self.kill()
 

@@ -7,8 +7,9 @@ A child that is too slow, dies, or has met a damaged file is replaced by a fresh
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from voice.child import Child, OnLine, command
@@ -16,15 +17,16 @@ from voice.errors import AudioRefused, TranscriberUnavailable, TranscriptionTime
 from voice.limits import check_size
 from voice.pieces import Decoded, Piece
 from voice.settings import VoiceSettings
-from voice.wire import BrokenFrame, Frame
+from voice.wire import BrokenFrame, Frame, decoded_from_wire, piece_from_wire
 
 _CHILDREN = 2
 """One hostile file may keep a child busy until its deadline; the other goes on serving."""
 _FILE_DEADLINE_S = 10.0
 _START_DEADLINE_S = 60.0
 _ATTEMPTS = 2
-_MAX_PIECE_BYTES = 1024 * 1024
-_CONTAINERS = frozenset({"ogg", "webm", "mp4", "mp3", "wav", "flac", "amr", "aac", "pcm"})
+_BYTES_PER_SECOND = 32_000
+_MAX_PIECE_BYTES = 30 * _BYTES_PER_SECOND
+"""Whisper's window: the recogniser takes no longer piece."""
 
 _CLOSED = "The voice recogniser is shutting down. Please send the recording again later."
 _NOT_STARTING = "The voice recogniser did not start in time. Please try again later."
@@ -40,13 +42,19 @@ _log = logging.getLogger(__name__)
 class Decoder:
     """Decodes recordings, each in one of a few children. Belongs to the event loop it is first used on.
 
-    `on_line` gets what the children write to stderr; a file may take `deadline_s`.
+    `on_line` gets what the children write to stderr; a file may take `deadline_s`; `program` starts a child.
     """
 
     def __init__(
-        self, settings: VoiceSettings, *, on_line: OnLine | None = None, deadline_s: float = _FILE_DEADLINE_S
+        self,
+        settings: VoiceSettings,
+        *,
+        on_line: OnLine | None = None,
+        deadline_s: float = _FILE_DEADLINE_S,
+        program: Sequence[str] = (),
     ) -> None:
         self._settings = settings
+        self._program = tuple(program) or _command(settings)
         self._deadline_s = deadline_s
         self._on_line = on_line or _log_line
         self._turns = asyncio.Semaphore(_CHILDREN)
@@ -72,7 +80,7 @@ class Decoder:
         """
         check_size(len(data), max_bytes=self._settings.max_bytes)
         request = Frame(header={"kind": "decode", "form": form}, body=data)
-        pieces = _Pieces(on_piece)
+        pieces = _Pieces(on_piece, max_bytes=int(self._settings.max_seconds * _BYTES_PER_SECOND))
         async with self._turns:
             for _ in range(_ATTEMPTS):
                 child = await self._ready_child()
@@ -92,6 +100,9 @@ class Decoder:
         self._closed = True
         for child in (*self._idle, *self._busy):
             self._discard(child)
+        async with contextlib.AsyncExitStack() as turns:
+            for _ in range(_CHILDREN):  # whoever was starting a child has failed and cleaned up then
+                await turns.enter_async_context(self._turns)
         while self._dying:
             await next(iter(self._dying)).ended
 
@@ -104,7 +115,7 @@ class Decoder:
                 self._busy.add(child)
                 return child
             self._discard(child)
-        child = await Child.start(_command(self._settings), self._on_line, max_body_bytes=_MAX_PIECE_BYTES)
+        child = await Child.start(self._program, self._on_line, max_body_bytes=_MAX_PIECE_BYTES)
         self._busy.add(child)
         try:
             self._refuse_when_closed()
@@ -141,18 +152,11 @@ class Decoder:
         return decoded
 
     def _decoded(self, answer: Frame, pieces: _Pieces) -> Decoded:
-        header = answer.header
         try:
-            decoded = Decoded(
-                seconds=float(header["seconds"]),
-                truncated=bool(header["truncated"]),
-                container=str(header["container"]),
-                pieces=int(header["pieces"]),
-            )
-        except (KeyError, TypeError, ValueError) as error:
+            decoded = decoded_from_wire(answer.header, max_seconds=self._settings.max_seconds)
+        except BrokenFrame as error:
             raise TranscriberUnavailable(_NONSENSE) from error
-        sound = 0.0 <= decoded.seconds <= self._settings.max_seconds
-        if not sound or decoded.container not in _CONTAINERS or decoded.pieces != pieces.count:
+        if decoded.pieces != pieces.count:
             raise TranscriberUnavailable(_NONSENSE)
         return decoded
 
@@ -184,35 +188,29 @@ class Decoder:
 class _Pieces:
     """Passes pieces on once each, in order, also when a second child decodes the file again."""
 
-    def __init__(self, on_piece: OnPiece) -> None:
+    def __init__(self, on_piece: OnPiece, *, max_bytes: int) -> None:
         self._on_piece = on_piece
+        self._max_bytes = max_bytes
+        self._bytes = 0
         self._passed_on = 0
         self.count = 0
 
     def begin(self) -> None:
         """The file is decoded from its start."""
-        self.count = 0
+        self.count = self._bytes = 0
 
     def take(self, frame: Frame) -> None:
         """One frame from the child. Raises BrokenFrame, upon which the child is stopped."""
-        piece = _piece(frame)
+        piece = piece_from_wire(frame)
         if piece.index != self.count:
             raise BrokenFrame(f"piece {piece.index} came where {self.count} was due")
         self.count += 1
+        self._bytes += len(piece.pcm)
+        if self._bytes > self._max_bytes:
+            raise BrokenFrame("more speech than a recording may hold")
         if piece.index >= self._passed_on:
             self._passed_on += 1
             self._on_piece(piece)
-
-
-def _piece(frame: Frame) -> Piece:
-    header = frame.header
-    if header.get("kind") != "piece" or not frame.body or len(frame.body) % 2:
-        raise BrokenFrame("not a piece of speech")
-    spans = tuple((float(start), float(end)) for start, end in header["spans"])
-    times = [time for span in spans for time in span]
-    if not times or times != sorted(times):
-        raise BrokenFrame("a piece's spans are not in order")
-    return Piece(index=int(header["index"]), pcm=frame.body, spans=spans)
 
 
 def _command(settings: VoiceSettings) -> tuple[str, ...]:

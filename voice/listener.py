@@ -10,9 +10,9 @@ import logging
 from collections.abc import Callable
 
 from voice.child import Child, OnLine, command
-from voice.errors import TranscriberUnavailable
+from voice.errors import TranscriberUnavailable, VoiceError
 from voice.settings import VoiceSettings
-from voice.wire import Frame
+from voice.wire import BrokenFrame, Frame, probabilities_from_wire
 
 _FRAME_BYTES = 1024
 """512 samples, what one probability covers."""
@@ -235,23 +235,19 @@ class Listener:
         try:
             async with asyncio.timeout(_ANSWER_DEADLINE_S):
                 answer = await child.ask(request)
-            judged = _judged(answer, [len(pcm) // _FRAME_BYTES for _, _, pcm in taken])
-        except (TimeoutError, TranscriberUnavailable, KeyError, TypeError, ValueError) as error:
+            frames = [len(pcm) // _FRAME_BYTES for _, _, pcm in taken]
+            judged = probabilities_from_wire(answer.header, frames=frames)
+        except (TimeoutError, VoiceError, BrokenFrame) as error:
             if not self._closed:
                 self._on_line(f"the listener is stopped: {error!r}")
             self._discard(child)
             self._gone(child)
             return
         for (stream, first, _), probabilities in zip(taken, judged, strict=True):
-            stream.tell(first, probabilities)
-
-
-def _judged(answer: Frame, frames: list[int]) -> list[tuple[float, ...]]:
-    """The probabilities of each stream in an answer. Raises ValueError where they are not what was asked."""
-    judged = [tuple(float(value) for value in entry["probabilities"]) for entry in answer.header["streams"]]
-    if [len(probabilities) for probabilities in judged] != frames:
-        raise ValueError("the listener did not answer for every frame")
-    return judged
+            try:
+                stream.tell(first, probabilities)
+            except Exception:  # noqa: BLE001 - whatever goes wrong in one stream, the others are told
+                _log.exception("a live stream could not take its probabilities")
 
 
 def _log_line(line: str) -> None:

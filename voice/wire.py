@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, BinaryIO
 
 from voice.errors import AudioRefusal, AudioRefused, TranscriberUnavailable, VoiceError
+from voice.pieces import Decoded, Piece
 from voice.speech import SpeechChunk, Transcript
 
 _LENGTHS = struct.Struct(">II")
@@ -21,6 +22,7 @@ MAX_HEADER_BYTES = 4 * 1024 * 1024
 _MAX_CHUNK_CHARS = 10_000
 """Far more words than thirty seconds of speech hold."""
 _MAX_SECONDS = 1e6
+_CONTAINERS = frozenset({"ogg", "webm", "mp4", "mp3", "wav", "flac", "amr", "aac", "pcm"})
 _LANGUAGE = re.compile(r"[a-z]{2,8}|")
 
 _REFUSALS: Mapping[str, AudioRefusal] = {
@@ -142,6 +144,51 @@ def heard_from_wire(wire: Mapping[str, Any], *, pieces: int) -> tuple[HeardPiece
         raise BrokenFrame(f"not an answer about pieces: {error!r}") from error
 
 
+def piece_from_wire(frame: Frame) -> Piece:
+    """A decoder's stretch of speech. Strict: raises BrokenFrame on what a sound decoder would not say."""
+    header = frame.header
+    if header.get("kind") != "piece" or not frame.body or len(frame.body) % 2:
+        raise BrokenFrame("not a piece of speech")
+    try:
+        spans = tuple((_number(start), _number(end)) for start, end in header["spans"])
+        index = _count(header["index"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise BrokenFrame(f"not a piece of speech: {error!r}") from error
+    times = [time for span in spans for time in span]
+    if not times or times != sorted(times):
+        raise BrokenFrame("a piece's spans are not in order")
+    return Piece(index=index, pcm=frame.body, spans=spans)
+
+
+def decoded_from_wire(wire: Mapping[str, Any], *, max_seconds: float) -> Decoded:
+    """What a decoder says at a recording's end. Strict: raises BrokenFrame."""
+    try:
+        decoded = Decoded(
+            seconds=_number(wire["seconds"], at_most=max_seconds),
+            truncated=wire["truncated"] is True,
+            container=str(wire["container"]),
+            pieces=_count(wire["pieces"]),
+        )
+    except KeyError as error:
+        raise BrokenFrame(f"not the end of a recording: {error!r}") from error
+    if decoded.container not in _CONTAINERS:
+        raise BrokenFrame("a container that is not accepted")
+    return decoded
+
+
+def probabilities_from_wire(wire: Mapping[str, Any], *, frames: Sequence[int]) -> list[tuple[float, ...]]:
+    """A listener's answer about some streams, so many frames of each. Strict: raises BrokenFrame."""
+    try:
+        judged = [
+            tuple(_number(one, at_most=1.0) for one in entry["probabilities"]) for entry in wire["streams"]
+        ]
+    except (KeyError, TypeError) as error:
+        raise BrokenFrame(f"not an answer about streams: {error!r}") from error
+    if [len(probabilities) for probabilities in judged] != list(frames):
+        raise BrokenFrame("the listener did not answer for every frame")
+    return judged
+
+
 def error_to_wire(error: VoiceError) -> dict[str, Any]:
     """Plain JSON data. Inverse of `error_from_wire`."""
     return {"code": error.code, "message": str(error)}
@@ -182,6 +229,13 @@ def _number(value: object, *, at_most: float = _MAX_SECONDS) -> float:
     return float(value)
 
 
+def _count(value: object) -> int:
+    """A whole number from 0."""
+    if not isinstance(value, int) or _number(value) != value:
+        raise BrokenFrame("a number is not whole")
+    return value
+
+
 def _checked(lengths: bytes, max_body_bytes: int) -> tuple[int, int]:
     header_length, body_length = _LENGTHS.unpack(lengths)
     if header_length > MAX_HEADER_BYTES or body_length > max_body_bytes:
@@ -192,7 +246,7 @@ def _checked(lengths: bytes, max_body_bytes: int) -> tuple[int, int]:
 def _parsed(header: bytes) -> Mapping[str, Any]:
     try:
         value = json.loads(header)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # the latter for brackets in brackets in brackets
         raise BrokenFrame("a frame's header is not JSON") from error
     if not isinstance(value, dict):
         raise BrokenFrame("a frame's header is not an object")

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.voice import decoder_child
 from tests.voice.clips import CLIPS, NOISE, NOTES, SPEECH, samples_of, wav
+from voice.child import command
 from voice.decoder import Decoder
 from voice.errors import AudioRefused, TranscriberUnavailable, TranscriptionTimeout
 from voice.pieces import Piece
@@ -214,6 +216,47 @@ async def test_closing_ends_every_child_and_refuses_further_work(decoder: Decode
     assert not is_alive(pid)
     with pytest.raises(TranscriberUnavailable, match="shutting down"):
         await decoder.decode(NOTES["oga"], on_piece=ignore)
+
+
+async def test_closing_waits_for_a_child_that_is_being_started() -> None:
+    decoder = Decoder(SETTINGS)
+    async with asyncio.TaskGroup() as group:
+        work = group.create_task(refusal(decoder, NOTES["oga"]))
+        await asyncio.sleep(0)  # it is at the start of a child now
+        await decoder.close()
+        assert work.done()
+    assert isinstance(work.result(), TranscriberUnavailable)
+
+
+async def refusal(decoder: Decoder, data: bytes) -> Exception | None:
+    try:
+        await decoder.decode(data, on_piece=ignore)
+    except (AudioRefused, TranscriberUnavailable) as error:
+        return error
+    return None
+
+
+async def test_a_decoder_that_was_taken_over_can_neither_flood_nor_confuse_the_gateway() -> None:
+    program = command("tests.voice.decoder_child")
+    decoder = Decoder(replace(SETTINGS, max_seconds=60.0), program=program, on_line=lambda line: None)
+    heard: list[Piece] = []
+    try:
+        assert (await decoder.decode(b"well", on_piece=heard.append)).pieces == len(heard) == 1
+        async with asyncio.timeout(60):
+            for wish in (b"brackets", b"flood", b"long", *decoder_child.LIES, *decoder_child.PIECES):
+                heard.clear()
+                error = await refusal_of(decoder, wish, heard)
+                assert isinstance(error, AudioRefused), wish
+                assert error.code == "damaged", wish
+                assert sum(piece.seconds for piece in heard) <= 60.0, wish
+    finally:
+        await decoder.close()
+
+
+async def refusal_of(decoder: Decoder, data: bytes, heard: list[Piece]) -> AudioRefused | None:
+    with pytest.raises(AudioRefused) as caught:
+        await decoder.decode(data, on_piece=heard.append)
+    return caught.value
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads what the kernel knows of the child")

@@ -67,6 +67,21 @@ async def test_a_stream_is_told_what_a_recording_of_it_would_be(listener: Listen
     assert stream.dropped == 0
 
 
+async def test_a_stream_that_fails_takes_no_other_with_it(
+    listener: Listener, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(first: int, probabilities: tuple[float, ...]) -> None:
+        raise RuntimeError("nobody is there")
+
+    heard = Heard()
+    streams = [await listener.open(fail), await listener.open(heard.take)]
+    for _ in range(2):
+        for stream in streams:
+            stream.feed(bytes(4 * FRAME_BYTES))
+    assert len(await heard.frames(8)) == 8
+    assert "could not take" in caplog.text
+
+
 async def test_streams_do_not_hear_each_other(listener: Listener) -> None:
     pcms = [
         JFK[: 40 * FRAME_BYTES],

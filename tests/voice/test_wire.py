@@ -19,6 +19,7 @@ from voice.wire import (
     error_from_wire,
     error_to_wire,
     heard_from_wire,
+    probabilities_from_wire,
     read_frame,
     transcript_from_wire,
     transcript_to_wire,
@@ -59,6 +60,7 @@ def test_a_stream_that_ends_inside_a_frame_has_ended() -> None:
         b"\x00\x00\x00\x02\x00\x00\x00\x00[]",
         b"\x00\x00\x00\x01\x00\x00\x00\x00{",
         b"\0\0\0\0" * 2,
+        b"\x00\x01\x00\x00\x00\x00\x00\x00" + b"[" * 65_536,
     ],
 )
 def test_nonsense_is_a_broken_frame_and_not_a_request_for_memory(nonsense: bytes) -> None:
@@ -128,3 +130,25 @@ def test_an_answer_about_pieces_is_read() -> None:
 def test_an_answer_that_no_sound_recogniser_gives_is_a_broken_frame(nonsense: dict[str, Any]) -> None:
     with pytest.raises(BrokenFrame):
         heard_from_wire(nonsense, pieces=1)
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        {},
+        {"streams": None},
+        {"streams": [{"probabilities": [0.5]}]},
+        {"streams": [{"probabilities": [0.5, math.nan]}]},
+        {"streams": [{"probabilities": [0.5, 1.5]}]},
+        {"streams": [{"probabilities": [0.5, 10**400]}]},
+        {"streams": [{"probabilities": [0.5, "0"]}]},
+    ],
+)
+def test_probabilities_that_are_none_are_a_broken_frame(nonsense: dict[str, Any]) -> None:
+    with pytest.raises(BrokenFrame):
+        probabilities_from_wire(nonsense, frames=[2])
+
+
+def test_probabilities_are_read_stream_by_stream() -> None:
+    streams = {"streams": [{"probabilities": [0, 1.0]}, {"probabilities": [0.25]}]}
+    assert probabilities_from_wire(streams, frames=[2, 1]) == [(0.0, 1.0), (0.25,)]
