@@ -276,7 +276,7 @@ class StreamBufferManager:
 
     def _arm_retry(self, line: SpeechLine) -> None:
         if line.retry is None and not self._closed:
-            delay = RETRY_S[min(line.failures, len(RETRY_S)) - 1]
+            delay = RETRY_S[min(max(1, line.failures), len(RETRY_S)) - 1]
             line.retry = self._spawn(self._again(line, delay), "retry")
 
     async def _again(self, line: SpeechLine, delay: float) -> None:
@@ -301,13 +301,17 @@ class StreamBufferManager:
 
     async def _deliver(self, line: SpeechLine, *, at_once: bool = False) -> None:
         """Hand the sealed buffers over, in order; not before their time where that failed lately."""
-        await self._shelf.keep(line)
-        async with line.delivering:
-            if at_once:
-                line.stop_retry()
-            while line.sealed and line.retry is None:
-                if not await self._hand_over(line):
-                    return
+        try:
+            await self._shelf.keep(line)
+            async with line.delivering:
+                if at_once:
+                    line.stop_retry()
+                while line.sealed and line.retry is None:
+                    if not await self._hand_over(line):
+                        return
+        finally:
+            if line.sealed:  # also where whoever was to hand over gave up in the middle
+                self._arm_retry(line)
         self._tidy(line)
 
     async def _hand_over(self, line: SpeechLine) -> bool:

@@ -117,6 +117,20 @@ async def test_a_caller_that_gives_up_during_a_flush_loses_nothing() -> None:
         assert desk.receiver.seen == [(1.0, "complete", "one")]
 
 
+@pytest.mark.parametrize("turns", range(1, 12))
+async def test_a_caller_that_gives_up_at_any_moment_loses_and_delays_nothing(
+    shelf: Shelf, turns: int
+) -> None:
+    async with gathering(shelf=shelf) as desk:
+        async with asyncio.TaskGroup() as group:
+            adding = group.create_task(desk.say("one", is_complete=True))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            adding.cancel()
+        await desk.clock.advance(5)
+        assert [text for _, _, text in desk.receiver.seen] == ["one"]
+
+
 async def test_timer_force_and_complete_at_one_moment_flush_once() -> None:
     async with gathering() as desk:
         await desk.say("one")
