@@ -215,7 +215,10 @@ def _owner_alone(item: Inbound, owner: str) -> Allowed | Denied:
 
 
 def _is_voice_note(item: Inbound) -> bool:
-    return isinstance(item, InboundMessage) and item.voice is not None and not item.forwarded
+    """Whether its author says something in it, now: no music, nothing passed on, no new caption."""
+    if not isinstance(item, InboundMessage) or item.voice is None or item.voice.kind == "audio":
+        return False
+    return not item.forwarded and not item.edited
 
 
 def _storable(item: Inbound) -> bool:

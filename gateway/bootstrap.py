@@ -40,9 +40,10 @@ from gateway.voice import (
     SCRIPTED,
     Voice,
     build_speaker,
-    hearing_with_memory,
+    build_transcriber,
     live_settings,
     voice_settings,
+    with_memory,
 )
 from gateway.worker import Worker
 from pipeline.domain.clock import Clock, SystemClock
@@ -156,9 +157,10 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     )
     delivery = _delivery(base)
     llm = extras.llm or build_llm(settings, clock)
-    transcriber = extras.transcriber or hearing_with_memory(settings, store.voices, clock)
+    forgetful = extras.transcriber or build_transcriber(settings)
+    transcriber = extras.transcriber or with_memory(forgetful, settings, store.voices, clock)
     coordinator = ProcessingCoordinator(store, clock, lease_s=settings.turn.lease_s)
-    turns = _turns(base, _pipeline(base, llm, transcriber, extras.graph), delivery)
+    turns = _turns(base, _pipeline(base, llm, (transcriber, forgetful), extras.graph), delivery)
     worker = Worker(store=store, coordinator=coordinator, turns=turns, clock=clock, supervisor=threads)
     inbox = _inbox(base, worker, delivery, {**_rules(posting), **extras.rules})
     voice = _voice(base, transcriber, speaker, inbox, background)
@@ -232,12 +234,20 @@ def _delivery(base: _Base) -> Delivery:
 
 
 def _pipeline(
-    base: _Base, llm: LlmClient, transcriber: Transcriber | None, graph: GraphSpec[RunContext] | None
+    base: _Base,
+    llm: LlmClient,
+    transcribers: tuple[Transcriber | None, Transcriber | None],
+    graph: GraphSpec[RunContext] | None,
 ) -> Pipeline:
+    """`transcribers` are the one with a memory and the one without."""
     settings = base.settings
+    intake, forgetful = (
+        None if one is None else VoiceIntake(one, voice_settings(settings)) for one in transcribers
+    )
     ears = ChannelEars(
         channels=base.channels,
-        intake=VoiceIntake(transcriber, voice_settings(settings)) if transcriber is not None else None,
+        intake=intake,
+        forgetful=forgetful,
         habits=base.store.voices,
         max_bytes=settings.voice.max_bytes,
         clock=base.clock,

@@ -1,6 +1,7 @@
 """The pipeline's ears: fetch a voice note from its channel and have it transcribed.
 
-What a person spoke last is remembered, and helps with short notes in the same language.
+What a person spoke last is remembered, and helps with short notes in the same language. Of a note in a room
+that may not be for the bot nothing is remembered at all.
 """
 
 from __future__ import annotations
@@ -30,13 +31,17 @@ _WORTH_SAYING_S = 3.0
 
 
 class ChannelEars:
-    """Implements the pipeline's `Ears` port with the channels' downloads and a `VoiceIntake`."""
+    """Implements the pipeline's `Ears` port with the channels' downloads and a `VoiceIntake`.
+
+    `forgetful` is an intake that keeps no transcript, for notes that may be for somebody else.
+    """
 
     def __init__(
         self,
         *,
         channels: Mapping[tuple[str, str], ChannelAdapter],
         intake: VoiceIntake | None,
+        forgetful: VoiceIntake | None,
         habits: VoiceBook,
         max_bytes: int,
         clock: Clock,
@@ -44,6 +49,7 @@ class ChannelEars:
     ) -> None:
         self._channels = channels
         self._intake = intake
+        self._forgetful = forgetful
         self._habits = habits
         self._max_bytes = max_bytes
         self._clock = clock
@@ -51,19 +57,21 @@ class ChannelEars:
 
     async def hear(self, message: InboundMessage, on_progress: OnHearing) -> Heard:
         """The words of `message.voice`. Raises TurnFailed with words for the user."""
-        if self._intake is None:
+        intake = self._forgetful if message.if_named else self._intake
+        if intake is None:
             raise TurnFailed("voice_disabled", "Voice notes are switched off here. Please type your message.")
         started = self._clock.monotonic()
         try:
             recording = await self._recording(message)
-            utterance = await _heard(self._intake, recording, on_progress)
+            utterance = await _heard(intake, recording, on_progress)
         except VoiceError as error:
             raise TurnFailed(error.code, str(error), recoverable=not error.permanent) from error
         except MediaUnavailable as error:
             raise TurnFailed(error.code, str(error)) from error
         finally:
             self._telemetry.heard(self._clock.monotonic() - started)
-        await self._remember(message, utterance, recording.likely_language)
+        if not message.if_named:
+            await self._remember(message, utterance, recording.likely_language)
         return Heard(
             text=utterance.text,
             language=utterance.language,

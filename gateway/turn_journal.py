@@ -203,7 +203,8 @@ class StoreJournal:
         return True
 
     async def decline(self) -> None:
-        await self._end_silently("declined")
+        # Whom it came from, its caption and what it replies to are nobody's business either.
+        await self._end_silently("declined", body={"native_id": self._entry.body["native_id"]})
 
     async def commit_notice(self, text: str) -> int:
         """End a session command with a line for the user; the entry's id."""
@@ -226,10 +227,10 @@ class StoreJournal:
         self._tell("session", text, committed.record_ids[-1])
         return committed.record_ids[-1]
 
-    async def _end_silently(self, outcome: Outcome) -> None:
-        """Finish the entry and write nothing else."""
+    async def _end_silently(self, outcome: Outcome, *, body: Mapping[str, Any] | None = None) -> None:
+        """Finish the entry and write nothing else, but `body` in place of its own."""
         self._failpoints.reach("turn-commit-before")
-        commit = TurnCommit(seq=self._entry.seq, outcome=outcome, at=self._clock.now())
+        commit = TurnCommit(seq=self._entry.seq, outcome=outcome, body=body, at=self._clock.now())
         await self._store.commit_turn(self._lease, commit)
         self._failpoints.reach("turn-commit-after")
         self.outcome = outcome

@@ -120,7 +120,9 @@ class TurnRunner:
         started = self._clock.monotonic()
         try:
             failed = entry.attempts - entry.excused
-            if failed >= self._max_attempts:
+            if failed >= self._max_attempts and entry.body.get("if_named"):
+                await journal.decline()
+            elif failed >= self._max_attempts:
                 words = _GAVE_UP.format(attempts=failed)
                 await self._set_aside(entry, journal, sender, "gave_up", words)
             else:

@@ -101,15 +101,16 @@ def build_transcriber(settings: Settings) -> Transcriber | None:
     )
 
 
-def hearing_with_memory(settings: Settings, book: VoiceBook, clock: Clock) -> Transcriber | None:
-    """As `build_transcriber`, with a memory of what each person's recordings said, where that is wanted."""
+def with_memory(
+    transcriber: Transcriber | None, settings: Settings, book: VoiceBook, clock: Clock
+) -> Transcriber | None:
+    """`transcriber` with a memory of what each person's recordings said, where that is wanted."""
     wanted = settings.voice
-    transcriber = build_transcriber(settings)
     if transcriber is None or not wanted.cache or wanted.transcriber.startswith(SCRIPTED):
         return transcriber
     # Whatever gives the same bytes other words, this program's release included.
     identity = (
-        *(__version__, wanted.transcriber, settings.voice_model_path, wanted.engine),
+        *(__version__, wanted.transcriber, wanted.api_base, settings.voice_model_path, wanted.engine),
         *(wanted.compute_type, wanted.language, wanted.max_seconds),
     )
     key = ":".join(map(str, identity))

@@ -167,6 +167,8 @@ class TurnCommit:
     """Each row's entry_id becomes the id of the last record of `records`."""
     interactions: tuple[Interaction, ...] = ()
     """Opened with it. One whose id was used before is left as it is: its question was asked already."""
+    body: Mapping[str, Any] | None = None
+    """Takes the place of the entry's own, where that is to be forgotten; None leaves it."""
     at: float = 0.0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -52,6 +53,14 @@ async def test_a_commit_makes_records_and_replies_and_finishes_the_entry(store: 
     )
     assert await store.next_entry(THREAD) is None
     assert await store.counts() == StoreCounts(inbox_open=0, inbox_done=1, outbox_open=2, records=2)
+
+
+async def test_a_commit_can_leave_another_body_in_the_entrys_place(store: Store) -> None:
+    accepted, lease = await accepted_with_lease(store)
+    await store.commit_turn(lease, replace(turn(accepted.seq), body={"native_id": "n1"}))
+    assert await store.newest_entries(limit=1) == ((THREAD, {"native_id": "n1"}),)
+    again = await store.accept(entry("1"))
+    assert (again.duplicate, again.seq) == (True, accepted.seq)
 
 
 async def test_a_commit_with_a_stale_fence_leaves_no_trace(store: Store) -> None:

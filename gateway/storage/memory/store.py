@@ -207,8 +207,10 @@ class MemoryStore:
         records = _encoded(commit.records)
         replies = [(row, encode_body(row.body)) for row in commit.outbox]
         questions = [(question, encode_body(question.body)) for question in commit.interactions]
+        left = entry.body if commit.body is None else encode_body(commit.body)
         # Everything that can be refused has been looked at: from here on all of it happens.
         entry.outcome = commit.outcome
+        entry.body = left
         del thread.unfinished[commit.seq]
         record_ids = self._add_records(thread, records)
         entry_id = record_ids[-1] if record_ids else 0

@@ -39,6 +39,7 @@ _CANCEL = """
         AND outcome IS NULL AND cancelled = 0 AND seq <= ?"""
 _FINISH = """
     UPDATE inbox SET outcome = ?, finished_at = ? WHERE seq = ? AND thread = ? AND outcome IS NULL"""
+_REPLACE_BODY = "UPDATE inbox SET body = ? WHERE seq = ?"
 _GREATEST_SEQ = 2**63 - 1
 
 
@@ -117,6 +118,11 @@ def finish(db: sqlite3.Connection, thread_id: int, seq: int, outcome: Outcome, a
     """Close the entry. Raises AlreadyDone when it is closed already or of another thread."""
     if db.execute(_FINISH, (outcome, at, seq, thread_id)).rowcount == 0:
         raise _not_unfinished(seq)
+
+
+def replace_body(db: sqlite3.Connection, seq: int, body: str) -> None:
+    """Forget what the entry said, but for `body`."""
+    db.execute(_REPLACE_BODY, (body, seq))
 
 
 def _not_unfinished(seq: int) -> AlreadyDone:

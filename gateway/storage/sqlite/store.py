@@ -176,9 +176,12 @@ class SqliteStore:
         records = [(record, encode_body(record.body)) for record in commit.records]
         rows = [(row, encode_body(row.body)) for row in commit.outbox]
         questions = [(question, encode_body(question.body)) for question in commit.interactions]
+        left = None if commit.body is None else encode_body(commit.body)
 
         def apply(db: sqlite3.Connection) -> Committed:
             committed = log.commit_turn(db, lease, commit, records, rows)
+            if left is not None:
+                inbox.replace_body(db, commit.seq, left)
             for question, body in questions:
                 interactions.add_new(db, question, body)
             return committed
