@@ -1,4 +1,4 @@
-"""What an answer from a platform is about: a button's short name, or typed words that equal a choice.
+"""What an answer is about: a button's short name, or typed or spoken words that equal a choice.
 
 It looks only among the open questions of the chat that the answer came from. Whether an answer counts is
 the store's question, asked with what is found here.
@@ -62,8 +62,11 @@ def typed(message: InboundMessage, questions: Sequence[Interaction]) -> Approval
 
 
 def spoken(message: InboundMessage, words: str, questions: Sequence[Interaction]) -> ApprovalReply | None:
-    """As `typed`, for a voice note in which `words` were heard: recognisers end them with a full stop."""
-    if message.text.strip() or message.forwarded or message.edited or len(words) > _LONGEST_ANSWER:
+    """As `typed`, for a voice note in which `words` were heard, or for live speech: recognisers end words
+    with a full stop."""
+    if message.forwarded or message.edited or len(words) > _LONGEST_ANSWER:
+        return None
+    if message.voice is not None and message.text.strip():
         return None
     return typed(replace(message, text=words.strip(_SPOKEN_ENDS)), questions)
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from adapters.channel import Acceptance
 from gateway.access import AccessPolicy, Denied
-from gateway.answering import may_answer, pressed, typed
+from gateway.answering import may_answer, pressed, spoken, typed
 from gateway.failpoints import Failpoints
 from gateway.refusals import AGAIN_S, Refusals, Say
 from gateway.storage.ports import AnswerStatus, Interaction, NewEntry, Store
@@ -101,8 +101,8 @@ class Inbox:
             return await self._answer(item)
         if isinstance(item, InboundMessage):
             item = replace(item, if_named=verdict.if_named)
-        if isinstance(item, InboundMessage) and self._posts(item) and may_answer(item):
-            answered = await self._typed_answer(item)
+        if isinstance(item, InboundMessage) and may_answer(item) and (self._posts(item) or item.speech):
+            answered = await self._worded_answer(item)
             if answered is not None:
                 return answered
         return await self._enqueue(item)
@@ -163,11 +163,16 @@ class Inbox:
             return self._refused(item, _ANSWER_REFUSED[status], over=status in _OVER)
         return Acceptance(status="accepted", message_id=item.message_id)
 
-    async def _typed_answer(self, item: InboundMessage) -> Acceptance | None:
+    async def _worded_answer(self, item: InboundMessage) -> Acceptance | None:
         """The message taken as an answer; None when it is none. It stands in the inbox under its own key in
-        the same step, so that its redelivery is known when the question is no longer open."""
+        the same step, so that its redelivery is known when the question is no longer open. Words are typed
+        where a channel shows no buttons of its own, and spoken everywhere; a turn that waits in the middle
+        of its work is not answered by what might be misheard."""
         questions = await self._questions(item)
-        answer = typed(item, questions)
+        if item.speech is None:
+            answer = typed(item, questions)
+        else:
+            answer = spoken(item, item.text, [one for one in questions if one.kind == GATE])
         if answer is None:
             return None
         asked = next(one for one in questions if one.id == answer.interaction_id)

@@ -75,6 +75,24 @@ async def test_a_question_may_be_answered_by_voice(tmp_path: Path, said: str, *,
         assert bool(pending) != confirmed
 
 
+@pytest.mark.parametrize(("said", "confirmed"), [("Send.", True), ("Please send it.", False)])
+async def test_a_question_may_be_answered_by_live_speech(
+    tmp_path: Path, said: str, *, confirmed: bool
+) -> None:
+    async with open_house(tmp_path, transcriber=ScriptedTranscriber([mumbled()])) as house:
+        first = await house.channel.say("", voice=b"mumbled")
+        await house.channel.reply(first.message_id)
+
+        spoken = live(said, Speech(language="en", confidence=0.9))
+        assert (await house.channel.bring(spoken)).status == "accepted"
+
+        words = "by milk" if confirmed else said
+        assert (await house.channel.reply("m_live")).text == f"You said: {words}"
+        assert (await house.channel.bring(spoken)).status == "duplicate"
+        pending = await house.store.pending_interactions(THREAD, now=SystemClock().now())
+        assert bool(pending) != confirmed
+
+
 class Faltering(SqliteStore):
     """It fails once at ending a turn that says nothing, as if the process died there."""
 
