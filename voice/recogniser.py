@@ -81,10 +81,13 @@ class Recogniser:
         self._renewing = True
         try:
             fresh = await self._start_child()
+            self._dying.add(fresh)  # until it serves: closing meanwhile has to find it
             try:
                 await self._ask(fresh, _WARM_UP, self._start_deadline_s)
                 async with self._turn:
+                    self._refuse_when_closed()
                     self._discard(self._child)
+                    self._dying.discard(fresh)
                     self._child, self.jobs = fresh, 0
             except TimeoutError as error:
                 raise TranscriptionTimeout(NOT_STARTING) from error
@@ -159,6 +162,7 @@ class Recogniser:
             return
         if child is self._child:
             self._child = None
+        self._dying.discard(child)
         if not child.ended.done():
             self._dying.add(child)
             child.ended.add_done_callback(lambda _: self._dying.discard(child))

@@ -2,7 +2,8 @@
 
 `hello` is heard as that; `die` ends the process; `die alone` does so unless it is in a batch; `once PATH`
 ends the first process that meets it; `hang` never answers; `nonsense` breaks the protocol; `de hallo` is
-German. Each job is a line of the log: the texts in it, then the likely languages.
+German. Each job is a line of the log: the texts in it, then the likely languages. With `--never-warm` it hangs
+when it is to warm up, and logs its process id.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ def main() -> None:
     parser.add_argument("--parent-pid", type=int)
     parser.add_argument("--log", type=Path, required=True)
     parser.add_argument("--refuse-to-start", action="store_true")
+    parser.add_argument("--never-warm", action="store_true")
     options = parser.parse_args()
     with options.log.open("a") as log:
         log.write("started\n")
@@ -30,6 +32,10 @@ def main() -> None:
         return
     send(Frame(header={"kind": "ready"}))
     while (request := read_frame(sys.stdin.buffer, max_body_bytes=10_000_000)) is not None:
+        if options.never_warm and request.header["kind"] == "warm_up":
+            with options.log.open("a") as log:
+                log.write(f"{os.getpid()}\n")
+            threading.Event().wait()
         send(answer(request, options.log))
 
 
