@@ -250,7 +250,6 @@ def _pipeline(
         forgetful=forgetful,
         habits=base.store.voices,
         max_bytes=settings.voice.max_bytes,
-        clock=base.clock,
         telemetry=base.telemetry,
     )
     return Pipeline(
@@ -322,6 +321,7 @@ def _voice(
         supervisor=supervisor,
         settings=live_settings(base.settings),
     )
+    base.telemetry.watch_microphones(lambda: desk.open_microphones)
     return Voice(transcriber=transcriber, listener=listener, desk=desk, speaker=speaker)
 
 

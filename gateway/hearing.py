@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from adapters.channel import ChannelAdapter
 from gateway.storage.voices import SpeakerKey, VoiceBook
 from gateway.telemetry import Telemetry
-from pipeline.domain.clock import Clock
 from pipeline.domain.errors import MediaUnavailable, StorageError, TurnFailed
 from pipeline.domain.messages import InboundMessage
 from pipeline.runtime.ports import Heard, HearingGrown, HearingQueued, OnHearing
@@ -44,7 +43,6 @@ class ChannelEars:
         forgetful: VoiceIntake | None,
         habits: VoiceBook,
         max_bytes: int,
-        clock: Clock,
         telemetry: Telemetry,
     ) -> None:
         self._channels = channels
@@ -52,7 +50,6 @@ class ChannelEars:
         self._forgetful = forgetful
         self._habits = habits
         self._max_bytes = max_bytes
-        self._clock = clock
         self._telemetry = telemetry
 
     async def hear(self, message: InboundMessage, on_progress: OnHearing) -> Heard:
@@ -60,16 +57,14 @@ class ChannelEars:
         intake = self._forgetful if message.if_named else self._intake
         if intake is None:
             raise TurnFailed("voice_disabled", "Voice notes are switched off here. Please type your message.")
-        started = self._clock.monotonic()
         try:
-            recording = await self._recording(message)
-            utterance = await _heard(intake, recording, on_progress)
+            with self._telemetry.hearing():
+                recording = await self._recording(message)
+                utterance = await _heard(intake, recording, on_progress)
         except VoiceError as error:
             raise TurnFailed(error.code, str(error), recoverable=not error.permanent) from error
         except MediaUnavailable as error:
             raise TurnFailed(error.code, str(error)) from error
-        finally:
-            self._telemetry.heard(self._clock.monotonic() - started)
         if not message.if_named:
             await self._remember(message, utterance, recording.likely_language)
         return Heard(

@@ -101,6 +101,11 @@ class SpeechDesk:
         """Of the messages that the inbox does not have yet, by generation."""
         self._closed = False
 
+    @property
+    def open_microphones(self) -> int:
+        """How many people may be heard just now."""
+        return len(self._microphones)
+
     async def start(self) -> None:
         """What an earlier process had heard becomes messages. Raises StorageError."""
         await self._manager.restore()

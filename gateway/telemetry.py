@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -70,7 +71,9 @@ class Telemetry:
             ),
             final=self._histogram("parlour_final_seconds", "From reception to the terminal event"),
         )
-        self._running = Gauge("parlour_turns_running", "Turns in progress", registry=self.registry)
+        self._running = self._gauge("parlour_turns_running", "Turns in progress")
+        self._hearing = self._gauge("parlour_notes_hearing", "Voice notes being heard or waiting for it")
+        self._microphones = self._gauge("parlour_microphones_open", "People who talk live just now")
 
     def accepted(self, channel: str, seconds: float) -> None:
         """An item became durable `seconds` after it was received."""
@@ -95,13 +98,23 @@ class Telemetry:
         self._running.dec()
         self._outcomes.labels(outcome).inc()
 
-    def heard(self, seconds: float) -> None:
-        """A voice note was transcribed, or was found to be unusable."""
-        self._transcription.observe(seconds)
+    @contextmanager
+    def hearing(self) -> Iterator[None]:
+        """Around the transcription of a voice note, whatever comes of it."""
+        started = self._clock.monotonic()
+        with self._hearing.track_inprogress():
+            try:
+                yield
+            finally:
+                self._transcription.observe(self._clock.monotonic() - started)
 
     def delivered(self, result: str) -> None:
         """An outbox row was `sent`, `retried` or `failed`."""
         self._deliveries.labels(result).inc()
+
+    def watch_microphones(self, count: Callable[[], int]) -> None:
+        """Ask `count` at each scrape how many are open."""
+        self._microphones.set_function(count)
 
     def watch_channels(self, read: Callable[[], Iterable[ChannelFigures]]) -> None:
         """Ask `read` at each scrape how the channels are. Call it once."""
@@ -117,6 +130,9 @@ class Telemetry:
 
     def _counter(self, name: str, text: str, label: str) -> Counter:
         return Counter(name, text, (label,), registry=self.registry)
+
+    def _gauge(self, name: str, text: str) -> Gauge:
+        return Gauge(name, text, registry=self.registry)
 
     def _histogram(self, name: str, text: str) -> Histogram:
         return Histogram(name, text, buckets=_SECONDS, registry=self.registry)

@@ -15,6 +15,7 @@ from pipeline.domain.events import (
     TranscriptReady,
     TurnStarted,
 )
+from tests.gateway.speech_room import open_room
 
 
 class _Nowhere:
@@ -66,14 +67,26 @@ async def test_a_transcript_is_the_first_thing_that_a_speaker_sees() -> None:
     clock = ManualClock(start=1000.0)
     telemetry = Telemetry(clock)
     sender = telemetry.watch(_Nowhere(), received_at=1000.0)
-    await clock.advance(4)
-    telemetry.heard(4)
+    with telemetry.hearing():
+        assert _samples(telemetry)["parlour_notes_hearing"] == 1
+        await clock.advance(4)
     transcript = TranscriptReady(session_id="s", message_id="m", text="hi", language="en", confidence=1.0)
     await sender.send_event(transcript)
     samples = _samples(telemetry)
+    assert samples["parlour_notes_hearing"] == 0
     assert samples["parlour_transcription_seconds_sum"] == 4
     assert samples["parlour_first_visible_seconds_sum"] == 4
     assert samples["parlour_first_token_seconds_count"] == 0
+
+
+async def test_open_microphones_are_counted_at_the_scrape() -> None:
+    telemetry = Telemetry(ManualClock())
+    assert _samples(telemetry)["parlour_microphones_open"] == 0
+    async with open_room() as room:
+        telemetry.watch_microphones(lambda: room.desk.open_microphones)
+        await room.sit()
+        assert _samples(telemetry)["parlour_microphones_open"] == 1
+    assert _samples(telemetry)["parlour_microphones_open"] == 0
 
 
 async def test_a_wall_clock_that_jumps_back_gives_no_negative_times() -> None:

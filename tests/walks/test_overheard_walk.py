@@ -77,7 +77,6 @@ async def test_what_may_not_be_for_the_bot_is_heard_without_a_memory() -> None:
         forgetful=VoiceIntake(heard, settings),
         habits=store.voices,
         max_bytes=1_000,
-        clock=clock,
         telemetry=Telemetry(clock),
     )
     note = room_note(posts, "1")
