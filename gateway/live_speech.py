@@ -38,6 +38,8 @@ _log = logging.getLogger(__name__)
 _ENDING_S = 10.0
 """The last words of all microphones are still understood for so long when the gateway ends."""
 
+_KEEPING_S = 3.0
+
 _OFF = "Live speech is switched off here. Send a voice note, or type."
 _CLOSED = "The gateway is shutting down. Try again in a moment."
 _FULL = "Too many people are talking to me right now. Try again in a minute, or send a voice note."
@@ -169,7 +171,10 @@ class SpeechDesk:
             async with self._clock.timeout(_ENDING_S), asyncio.TaskGroup() as group:
                 for microphone in tuple(self._microphones.values()):
                     group.create_task(microphone.close())
-        await self._manager.close()
+        # What was understood is in the store already: only a store that hangs could keep this waiting.
+        with contextlib.suppress(TimeoutError):
+            async with self._clock.timeout(_KEEPING_S):
+                await self._manager.close()
 
     async def _flushed(self, flushed: Flushed) -> None:
         """Make a message of a buffer. May be called again for the same one: the inbox knows it by its id.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import Protocol
 
 from gateway import __version__
 from gateway.config import Settings
@@ -57,18 +58,26 @@ class Voice:
             _log.warning("voices cannot be heard yet", extra={"reason": str(error)})
 
     async def fall_silent(self) -> None:
-        """Close every microphone; what was said becomes messages. Before the inbox closes."""
-        if self.desk is not None:
-            await self.desk.close()
+        """Close every microphone; what was said becomes messages. Before the inbox closes. Raises nothing."""
+        await _closed(self.desk)
 
     async def close(self) -> None:
-        """Stop every process."""
-        if self.speaker is not None:
-            await self.speaker.close()
-        if self.listener is not None:
-            await self.listener.close()
-        if self.transcriber is not None:
-            await self.transcriber.close()
+        """Stop every process, and what a start that failed began. Raises nothing."""
+        for part in (self.desk, self.speaker, self.listener, self.transcriber):
+            await _closed(part)
+
+
+class _Closing(Protocol):
+    async def close(self) -> None: ...
+
+
+async def _closed(part: _Closing | None) -> None:
+    # What fails here must keep neither a process alive nor the store open.
+    try:
+        if part is not None:
+            await part.close()
+    except Exception:  # noqa: BLE001 - whatever it is, the gateway ends
+        _log.exception("a part of voice did not end cleanly")
 
 
 def live_settings(settings: Settings) -> LiveSettings:
