@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from adapters.web.settings import PACKAGED_PAGE
 from gateway.access import AccessRule
 from gateway.storage.ports import Committed, Lease, TurnCommit
 from gateway.storage.sqlite import SqliteStore
@@ -52,6 +53,8 @@ async def test_hardly_understood_words_wait_for_their_speaker(
         assert asked.text == "I heard: “by milk”\n(Send / Edit / Retry)"
         assert (asked.heard, house.llm.requests) == ("", [])
         (question,) = [e for e in house.channel.events if isinstance(e, ApprovalRequired)]
+        page = (PACKAGED_PAGE / "questions.js").read_text()
+        assert f"CONFIRM = '{question.tool_name}'" in page, "the page knows this question by who asks it"
 
         await house.channel.bring(answer_to(question.interaction_id, choice))
 

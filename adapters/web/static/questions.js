@@ -10,8 +10,8 @@
 /** The browser's timers reach no further; the gateway refuses what comes too late. */
 const LONGEST_TIMER_S = 2_000_000;
 
-/** What asks whether a person was heard right. */
-export const CONFIRM = 'confirm';
+/** What asks whether a person was heard right: the step that takes their words in. */
+export const CONFIRM = 'intake';
 
 export class Questions {
   /** @param {import('./store.js').ConversationStore} store */

@@ -138,7 +138,7 @@ async def test_the_question_whether_it_was_heard_right(room: Page, gateway: Fake
     message = await ask(room, gateway, "(mumbled)")
     await gateway.begin(message)
     heard = "he said “tide” twice"
-    question = {"interaction_id": "i_1", "tool_name": "confirm", "timeout_s": 0.0}
+    question = {"interaction_id": "i_1", "tool_name": "intake", "timeout_s": 0.0}
     reasoning = f"I heard: “{heard}”"
     options = ["Send", "Edit", "Retry"]
     await gateway.event("approval_required", message, reasoning=reasoning, options=options, **question)
