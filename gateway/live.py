@@ -189,7 +189,8 @@ class LiveReply:
 
     def _begin(self) -> None:
         self._ended = False
-        self._text = ""
+        # A spoken answer to a question ends without a word, and the turn that goes on shares its message.
+        self._heard = self._text = ""
         self._not_before = self._clock.monotonic() + _FIRST_PREVIEW_S
         if (self._typing is None or self._typing.done()) and self._adapter.capabilities.typing_s > 0:
             self._typing = self._supervisor.spawn(self._keep_typing(), name="typing")

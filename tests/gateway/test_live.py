@@ -158,6 +158,19 @@ async def test_a_long_note_is_shown_waiting_growing_and_heard() -> None:
         assert out.channel.texts() == ["heard: once upon a time\nYes?"]
 
 
+async def test_how_a_spoken_answer_was_heard_is_not_shown_above_what_it_leads_to() -> None:
+    async with desk(MemoryPosts(resolution="nonce")) as out:
+        sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
+        await sender.send_event(TurnStarted(session_id="s", message_id="m1"))
+        await sender.send_event(TranscriptPending(session_id="s", message_id="m1", ahead=2, eta_s=12.4))
+        await out.clock.advance(2)
+        await sender.send_event(TurnStarted(session_id="s", message_id="m1"))
+        for event in tokens("On it"):
+            await sender.send_event(event)
+        await out.clock.advance(5)
+        assert out.channel.texts() == ["On it"]
+
+
 async def test_typing_is_a_lease_that_ends_with_the_turn() -> None:
     async with desk(MemoryPosts(resolution="nonce", typing_s=5.0)) as out:
         sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
