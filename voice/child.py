@@ -168,6 +168,26 @@ class Child(asyncio.SubprocessProtocol):
         self._line.clear()
 
 
+class Dying:
+    """The children that one owner has ended, until they are gone."""
+
+    def __init__(self) -> None:
+        self._children: set[Child] = set()
+
+    def end(self, child: Child) -> None:
+        """Kill `child`. Safe to call more than once."""
+        child.kill()
+        if not child.ended.done() and child not in self._children:
+            self._children.add(child)
+            child.ended.add_done_callback(lambda _: self._children.discard(child))
+
+    async def gone(self) -> None:
+        """Return when none is left."""
+        while self._children:
+            # Not the futures themselves: cancelling who waits must not cancel them.
+            await asyncio.wait({child.ended for child in self._children})
+
+
 def _ignore(frame: Frame) -> None:
     """A frame that nobody asked for."""
 

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from voice.child import Child, OnLine, command
+from voice.child import Child, Dying, OnLine, command
 from voice.errors import AudioRefused, TranscriberUnavailable, TranscriptionTimeout
 from voice.limits import check_size
 from voice.pieces import Decoded, Piece
@@ -60,7 +60,7 @@ class Decoder:
         self._turns = asyncio.Semaphore(_CHILDREN)
         self._idle: list[Child] = []
         self._busy: set[Child] = set()
-        self._dying: set[Child] = set()
+        self._dying = Dying()
         self._files: dict[Child, int] = {}
         self._closed = False
 
@@ -103,8 +103,7 @@ class Decoder:
         async with contextlib.AsyncExitStack() as turns:
             for _ in range(_CHILDREN):  # whoever was starting a child has failed and cleaned up then
                 await turns.enter_async_context(self._turns)
-        while self._dying:
-            await next(iter(self._dying)).ended
+        await self._dying.gone()
 
     async def _ready_child(self) -> Child:
         """A child that is warm and now busy. Raises TranscriberUnavailable."""
@@ -179,10 +178,7 @@ class Decoder:
         self._files.pop(child, None)
         if child in self._idle:
             self._idle.remove(child)
-        if not child.ended.done():
-            self._dying.add(child)
-            child.ended.add_done_callback(lambda _: self._dying.discard(child))
-            child.kill()
+        self._dying.end(child)
 
 
 class _Pieces:

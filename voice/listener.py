@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from voice.child import Child, OnLine, command
+from voice.child import Child, Dying, OnLine, command
 from voice.errors import TranscriberUnavailable, VoiceError
 from voice.settings import VoiceSettings
 from voice.wire import BrokenFrame, Frame, probabilities_from_wire
@@ -106,7 +106,7 @@ class Listener:
         self._on_line = on_line or _log_line
         self._starting = asyncio.Lock()
         self._child: Child | None = None
-        self._dying: set[Child] = set()
+        self._dying = Dying()
         self._streams: dict[int, ListenerStream] = {}
         self._ended: list[int] = []
         self._opened = 0
@@ -142,7 +142,7 @@ class Listener:
             if self._child is not None and self._child.alive and not worn:
                 return
             if self._child is not None:
-                self._discard(self._child)
+                self._dying.end(self._child)
             self._lose_everyone()
             self._served = 0
             self._child = await self._started()
@@ -153,13 +153,12 @@ class Listener:
         for stream in tuple(self._streams.values()):
             stream.close()
         if self._child is not None:
-            self._discard(self._child)
+            self._dying.end(self._child)
         async with self._starting:
             pass  # whoever was starting a child has failed and cleaned up
         if self._pump is not None:
             await asyncio.wait((self._pump,))
-        while self._dying:
-            await next(iter(self._dying)).ended
+        await self._dying.gone()
 
     async def _started(self) -> Child:
         arguments = ("--max-bytes", str(_REQUEST_BYTES))
@@ -168,23 +167,16 @@ class Listener:
             async with asyncio.timeout(_START_DEADLINE_S):
                 await asyncio.shield(child.ready)
         except TimeoutError as error:
-            self._discard(child)
+            self._dying.end(child)
             raise TranscriberUnavailable(_NOT_STARTING) from error
         except BaseException:
-            self._discard(child)
+            self._dying.end(child)
             raise
         if self._closed:
-            self._discard(child)
+            self._dying.end(child)
             raise TranscriberUnavailable(_CLOSED)
         child.ended.add_done_callback(lambda _: self._gone(child))
         return child
-
-    def _discard(self, child: Child) -> None:
-        """Kill a child, and remember it until it is gone."""
-        if not child.ended.done():
-            self._dying.add(child)
-            child.ended.add_done_callback(lambda _: self._dying.discard(child))
-            child.kill()
 
     def _gone(self, child: Child) -> None:
         if child is self._child:
@@ -240,7 +232,7 @@ class Listener:
         except (TimeoutError, VoiceError, BrokenFrame) as error:
             if not self._closed:
                 self._on_line(f"the listener is stopped: {error!r}")
-            self._discard(child)
+            self._dying.end(child)
             self._gone(child)
             return
         for (stream, first, _), probabilities in zip(taken, judged, strict=True):

@@ -12,10 +12,10 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from voice.child import Child, command
+from voice.child import Child, Dying, command
 from voice.errors import SpeakerUnavailable, VoiceError
 from voice.speaker import SpokenAudio
-from voice.wire import Frame
+from voice.wire import BrokenFrame, Frame, spoken_from_wire
 
 _log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class PiperSpeaker:
         self._voices_dir = voices_dir
         self._deadline_floor_s = deadline_floor_s
         self._child: Child | None = None
-        self._dying: set[Child] = set()
+        self._dying = Dying()
         self._turn = asyncio.Lock()
         self._admitted = 0
         self._closed = False
@@ -88,8 +88,7 @@ class PiperSpeaker:
         self._discard(self._child)
         async with self._turn:
             pass  # whoever was at work or starting the child has failed and cleaned up
-        for child in tuple(self._dying):
-            await child.ended
+        await self._dying.gone()
 
     def status(self) -> str:
         if self._closed:
@@ -170,10 +169,7 @@ class PiperSpeaker:
         """Kill the child; `close` waits until it is gone."""
         if child is None:
             return
-        child.kill()
-        if not child.ended.done():
-            self._dying.add(child)
-            child.ended.add_done_callback(lambda _: self._dying.discard(child))
+        self._dying.end(child)
         if self._child is child:
             self._child = None
 
@@ -211,12 +207,8 @@ def _family(language: str) -> str:
 
 def _spoken(answer: Frame) -> SpokenAudio:
     try:
-        return SpokenAudio(
-            data=answer.body,
-            seconds=float(answer.header["seconds"]),
-            waveform=bytes.fromhex(answer.header["waveform"]),
-        )
-    except (KeyError, TypeError, ValueError) as error:
+        return spoken_from_wire(answer)
+    except BrokenFrame as error:
         raise SpeakerUnavailable(_DIED) from error
 
 

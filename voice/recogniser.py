@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from voice.child import Child, OnLine
+from voice.child import Child, Dying, OnLine
 from voice.errors import TranscriberUnavailable, TranscriptionTimeout, VoiceError
 from voice.wire import Frame
 
@@ -33,7 +33,9 @@ class Recogniser:
         self._start_deadline_s = start_deadline_s
         self._turn = asyncio.Lock()
         self._child: Child | None = None
-        self._dying: set[Child] = set()
+        self._coming: set[Child] = set()
+        """Started, and not serving yet."""
+        self._dying = Dying()
         self._renewing = False
         self._closed = False
 
@@ -81,13 +83,13 @@ class Recogniser:
         self._renewing = True
         try:
             fresh = await self._start_child()
-            self._dying.add(fresh)  # until it serves: closing meanwhile has to find it
+            self._coming.add(fresh)
             try:
                 await self._ask(fresh, _WARM_UP, self._start_deadline_s)
                 async with self._turn:
                     self._refuse_when_closed()
                     self._discard(self._child)
-                    self._dying.discard(fresh)
+                    self._coming.discard(fresh)
                     self._child, self.jobs = fresh, 0
             except TimeoutError as error:
                 raise TranscriptionTimeout(NOT_STARTING) from error
@@ -105,12 +107,13 @@ class Recogniser:
         """Return when no process is left. A request that is under way fails."""
         self._closed = True
         self.kill()
-        for child in self._dying:
+        for child in self._coming:
             child.kill()
         async with self._turn:
             self.kill()
-        for child in tuple(self._dying):
-            await child.ended
+        for child in tuple(self._coming):
+            self._discard(child)
+        await self._dying.gone()
 
     async def _living(self) -> Child:
         if self._child is not None and self._child.alive:
@@ -131,7 +134,7 @@ class Recogniser:
             self._refuse_when_closed()
             async with asyncio.timeout(self._start_deadline_s):
                 child = await Child.start(self._command, self._on_line)
-                self._dying.add(child)  # until it serves: closing meanwhile has to find it
+                self._coming.add(child)
                 self._refuse_when_closed()
                 await asyncio.shield(child.ready)
             self._refuse_when_closed()
@@ -141,7 +144,7 @@ class Recogniser:
         except (VoiceError, asyncio.CancelledError):
             self._discard(child)
             raise
-        self._dying.discard(child)
+        self._coming.discard(child)
         return child
 
     async def _ask(self, child: Child, request: Frame, deadline_s: float) -> Frame:
@@ -162,8 +165,5 @@ class Recogniser:
             return
         if child is self._child:
             self._child = None
-        self._dying.discard(child)
-        if not child.ended.done():
-            self._dying.add(child)
-            child.ended.add_done_callback(lambda _: self._dying.discard(child))
-            child.kill()
+        self._coming.discard(child)
+        self._dying.end(child)

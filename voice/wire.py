@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 
 from voice.errors import AudioRefusal, AudioRefused, TranscriberUnavailable, VoiceError
 from voice.pieces import Decoded, Piece
+from voice.speaker import SpokenAudio
 from voice.speech import SpeechChunk, Transcript
 
 _LENGTHS = struct.Struct(">II")
@@ -22,6 +23,7 @@ MAX_HEADER_BYTES = 4 * 1024 * 1024
 _MAX_CHUNK_CHARS = 10_000
 """Far more words than thirty seconds of speech hold."""
 _MAX_SECONDS = 1e6
+_MAX_WAVEFORM = 256
 _CONTAINERS = frozenset({"ogg", "webm", "mp4", "mp3", "wav", "flac", "amr", "aac", "pcm"})
 _LANGUAGE = re.compile(r"[a-z]{2,8}|")
 
@@ -187,6 +189,17 @@ def probabilities_from_wire(wire: Mapping[str, Any], *, frames: Sequence[int]) -
     if [len(probabilities) for probabilities in judged] != list(frames):
         raise BrokenFrame("the listener did not answer for every frame")
     return judged
+
+
+def spoken_from_wire(frame: Frame) -> SpokenAudio:
+    """A speaker's voice message. Strict: raises BrokenFrame."""
+    try:
+        seconds, waveform = _number(frame.header["seconds"]), bytes.fromhex(frame.header["waveform"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise BrokenFrame(f"not a voice message: {error!r}") from error
+    if not frame.body.startswith(b"OggS") or len(waveform) > _MAX_WAVEFORM:
+        raise BrokenFrame("not a voice message")
+    return SpokenAudio(data=frame.body, seconds=seconds, waveform=waveform)
 
 
 def error_to_wire(error: VoiceError) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 `hello` is heard as that; `die` ends the process; `die alone` does so unless it is in a batch; `once PATH`
 ends the first process that meets it; `hang` never answers; `nonsense` breaks the protocol; `de hallo` is
-German. Each job is a line of the log: the texts in it, then the likely languages. With `--never-warm` it hangs
-when it is to warm up, and logs its process id.
+German. Each job is a line of the log: the texts in it, then the likely languages. With `--never-warm` it
+hangs when it is to warm up, and logs its process id.
 """
 
 from __future__ import annotations

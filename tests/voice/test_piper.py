@@ -142,14 +142,16 @@ async def test_a_voice_that_is_broken_is_named_and_its_process_lives(tmp_path: P
 def test_without_the_package_the_program_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "piper.py").write_text("raise ImportError('not installed')")
     here = str(Path(__file__).parents[2])
-    run = subprocess.run(
+    with subprocess.Popen(
         command("voice.piper_process", "--voices-dir", str(tmp_path)),
         env={"PYTHONPATH": f"{tmp_path}:{here}"},
-        input=b"",
-        capture_output=True,
-        check=False,
-    )
-    (frame,) = FrameReader(max_body_bytes=0).feed(run.stdout)
+        stdin=subprocess.PIPE,  # open to the end: a child whose stdin ends goes at once
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as run:
+        assert run.stdout is not None
+        said = run.stdout.read()
+    (frame,) = FrameReader(max_body_bytes=0).feed(said)
     assert frame.header["kind"] == "unavailable"
     assert "pip install 'parlour[speech]'" in frame.header["message"]
 

@@ -17,7 +17,6 @@ from voice.errors import TranscriberBusy, TranscriberUnavailable, TranscriptionT
 from voice.hearing import Hearing
 from voice.pieces import Piece
 from voice.pool import Pool
-from voice.recogniser import Recogniser
 from voice.settings import VoiceSettings
 from voice.transcriber import Urgency, Waiting
 from voice.wire import HeardPiece
@@ -381,20 +380,3 @@ async def test_the_pieces_of_one_note_are_spread_over_all_recognisers_and_paired
         assert [words(await one) for one in heard] == [f"p{index}" for index in range(6)]
         two.pool.leave(hearing)
         assert [job.split()[0] for job in two.jobs if "+" in job] == ["p2+p3"]
-
-
-async def test_closing_during_a_replacement_leaves_neither_process(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    program = command("tests.voice.pool_child", "--log", str(log), "--never-warm")
-    recogniser = Recogniser(program, lambda _: None, start_deadline_s=60.0)
-    await recogniser.start()
-    with pytest.raises(ExceptionGroup) as caught:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(recogniser.renew())
-            await until(lambda: len(log.read_text().splitlines()) == 3)
-            fresh = int(log.read_text().split()[-1])
-            await recogniser.close()
-            with pytest.raises(ProcessLookupError):
-                os.kill(fresh, 0)
-    assert caught.group_contains(TranscriberUnavailable)
-    assert recogniser.pid is None

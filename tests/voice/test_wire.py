@@ -21,6 +21,7 @@ from voice.wire import (
     heard_from_wire,
     probabilities_from_wire,
     read_frame,
+    spoken_from_wire,
     transcript_from_wire,
     transcript_to_wire,
 )
@@ -152,3 +153,22 @@ def test_probabilities_that_are_none_are_a_broken_frame(nonsense: dict[str, Any]
 def test_probabilities_are_read_stream_by_stream() -> None:
     streams = {"streams": [{"probabilities": [0, 1.0]}, {"probabilities": [0.25]}]}
     assert probabilities_from_wire(streams, frames=[2, 1]) == [(0.0, 1.0), (0.25,)]
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        {"seconds": math.nan},
+        {"seconds": 10**400},
+        {"waveform": "zz"},
+        {"waveform": None},
+        {"waveform": "00" * 257},
+        {"body": b"RIFF"},
+    ],
+)
+def test_a_voice_message_that_is_none_is_a_broken_frame(nonsense: dict[str, Any]) -> None:
+    header = {"seconds": 1.5, "waveform": "00ff"}
+    sound = spoken_from_wire(Frame(header=header, body=b"OggS"))
+    assert (sound.seconds, sound.waveform, sound.data) == (1.5, b"\x00\xff", b"OggS")
+    with pytest.raises(BrokenFrame):
+        spoken_from_wire(Frame(header={**header, **nonsense}, body=nonsense.get("body", b"OggS")))
