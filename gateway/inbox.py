@@ -47,8 +47,9 @@ class Turns(Protocol):
         """Stop the running turn of `thread` if its entry came before `seq`, and each that comes before it."""
         ...
 
-    def interrupt(self, thread: str, seq: int) -> None:
-        """Stop the running turn of `thread` if its entry came before `seq`, and nothing else."""
+    def interrupt(self, thread: str, seq: int, at: float) -> None:
+        """Stop the running turn of `thread` if its entry came before `seq` and it began before the Unix time
+        `at`, and nothing else."""
         ...
 
 
@@ -120,7 +121,7 @@ class Inbox:
         try:
             if isinstance(item, SessionCommand) and item.name == "stop":
                 # Also for a redelivery: the first delivery may have got no further than the inbox.
-                await self._stop(thread, accepted.seq, quiet=item.quiet)
+                await self._stop(item, accepted.seq)
         finally:
             self._turns.wake(thread)
         if accepted.duplicate:
@@ -205,11 +206,12 @@ class Inbox:
             self._turns.wake(thread)
         return status
 
-    async def _stop(self, thread: str, seq: int, *, quiet: bool) -> None:
+    async def _stop(self, command: SessionCommand, seq: int) -> None:
         """The priority path: a stop does not wait in the queue behind what it is to stop. Whoever only speaks
         over an answer takes back nothing that they said before."""
-        if quiet:
-            self._turns.interrupt(thread, seq)
+        thread = command.thread.encode()
+        if command.quiet:
+            self._turns.interrupt(thread, seq, command.received_at)
             return
         cancelled = await self._store.cancel_open(thread, up_to_seq=seq - 1)
         self._turns.stop_before(thread, seq, cancelled)

@@ -32,14 +32,16 @@ class _Thread:
     work: asyncio.Event
     task: asyncio.Task[object] | None = None
     running_seq: int = 0
+    began_at: float = 0.0
+    """When that turn began, as Unix time."""
     stop: StopSignal | None = None
     stopped_before: int = 0
     """Entries with a smaller seq are to be stopped, also one that was read just before it was marked."""
 
-    def begin(self, entry: InboxEntry) -> StopSignal:
+    def begin(self, entry: InboxEntry, now: float) -> StopSignal:
         """The stop button of the turn that starts now, pressed already if its stop came first."""
         self.stop = StopSignal()
-        self.running_seq = entry.seq
+        self.running_seq, self.began_at = entry.seq, now
         if entry.cancelled or entry.seq < self.stopped_before:
             self.stop.request()
         return self.stop
@@ -98,10 +100,13 @@ class Worker:
         if live.stop is not None and live.running_seq < seq:
             live.stop.request()
 
-    def interrupt(self, thread: str, seq: int) -> None:
-        """Stop the turn that runs in `thread` if its entry is older than `seq`; what waits goes on."""
+    def interrupt(self, thread: str, seq: int, at: float) -> None:
+        """Stop the turn that runs in `thread` if its entry is older than `seq` and it ran at `at` already;
+        what waits goes on, also when its turn has come meanwhile."""
         live = self._threads.get(thread)
-        if live is not None and live.stop is not None and live.running_seq < seq:
+        if live is None or live.stop is None:
+            return
+        if live.running_seq < seq and live.began_at <= at:
             live.stop.request()
 
     async def drain(self, timeout_s: float) -> bool:
@@ -172,7 +177,7 @@ class Worker:
                 live.work.clear()
                 entry = await self._store.next_entry(thread)
                 if entry is not None:
-                    await self._turns.run(lease, entry, session, live.begin(entry))
+                    await self._turns.run(lease, entry, session, live.begin(entry, self._clock.now()))
                     live.stop = None
                 elif not await self._more_work(thread, live):
                     return False

@@ -36,7 +36,7 @@ class Wakes:
     def stop_before(self, thread: str, seq: int, cancelled: int) -> None:
         raise AssertionError("nothing here is stopped")
 
-    def interrupt(self, thread: str, seq: int) -> None:
+    def interrupt(self, thread: str, seq: int, at: float) -> None:
         raise AssertionError("nothing here is interrupted")
 
 

@@ -280,6 +280,24 @@ async def test_speaking_over_an_answer_stops_it_without_a_line_and_takes_nothing
         assert stop.message_id not in {record.message_id for record in await house.records()}
 
 
+async def test_speaking_over_an_answer_that_has_just_ended_does_not_stop_the_next(tmp_path: Path) -> None:
+    asked = asyncio.Event()
+    llm = ScriptedLlm(
+        [ScriptedAnswer(chunks=("yes",)), ScriptedAnswer(chunks=("still", " here"), gate=asked)]
+    )
+    async with open_house(tmp_path, llm=llm) as house:
+        first = await house.channel.say("tell me a story")
+        await house.channel.reply(first.message_id)
+        spoken_at = SystemClock().now()
+        second = await house.channel.say("are you there")
+        await house.channel.until(lambda: len(llm.requests) == 2)
+
+        await house.channel.bring(quiet_stop(spoken_at))
+        asked.set()
+
+        assert (await house.channel.reply(second.message_id)).text == "still here"
+
+
 async def test_a_quiet_stop_that_a_crash_cut_off_stops_nothing_afterwards(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer(chunks=("x",), gate=asyncio.Event())])
     async with open_house(tmp_path, llm=llm, drain_s=0) as house:
@@ -290,13 +308,13 @@ async def test_a_quiet_stop_that_a_crash_cut_off_stops_nothing_afterwards(tmp_pa
         assert (await house.channel.reply(first.message_id)).text == "You said: tell me a story"
 
 
-def quiet_stop() -> SessionCommand:
+def quiet_stop(at: float | None = None) -> SessionCommand:
     return SessionCommand(
         message_id="m_quiet",
         native_id="speech-stop:1",
         thread=ThreadKey(channel="console", account="local", chat="c1"),
         author=Author(id="owner"),
-        received_at=1_700_000_000.0,
+        received_at=SystemClock().now() if at is None else at,
         name="stop",
         quiet=True,
     )
