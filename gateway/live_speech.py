@@ -203,7 +203,8 @@ class SpeechDesk:
         place, user = json.loads(flushed.thread_id)
         thread = ThreadKey.decode(place)
         native_id = f"speech:{flushed.generation}"
-        confidence = self._confidences.get(flushed.generation, 1.0)
+        # An earlier process heard what nobody here did.
+        confidence = self._confidences.get(flushed.generation, flushed.confidence)
         return InboundMessage(
             message_id=derived_message_id(thread.channel, thread.account, native_id),
             native_id=native_id,

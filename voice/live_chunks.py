@@ -133,7 +133,11 @@ class LiveChunks:
         self._gathered.append(heard)
         # Without a number: segments come in order, and a microphone that is opened again counts anew.
         await self._manager.add_speech_chunk(
-            self._key, heard.text, spoken_at=spoken_at, language=heard.language
+            self._key,
+            heard.text,
+            spoken_at=spoken_at,
+            language=heard.language,
+            confidence=heard.confidence,
         )
         self.show(Agreed(text="", stable_chars=0))
         return "words"

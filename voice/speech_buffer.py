@@ -75,6 +75,8 @@ class SpeechBuffer:
     gap: bool = False
     """A chunk before the last one has not come yet."""
     language: str = ""
+    confidence: float = 1.0
+    """0 to 1, of all words; 1 where nobody said."""
     speaking: bool = False
     """Somebody speaks right now."""
     content: str = field(init=False, default="")
@@ -83,15 +85,20 @@ class SpeechBuffer:
     def __post_init__(self) -> None:
         object.__setattr__(self, "content", joined([chunk.text for chunk in self.chunks]))
 
-    def with_chunk(self, text: str, *, sequence: int | None, ended_at: float) -> SpeechBuffer:
+    def with_chunk(
+        self, text: str, *, sequence: int | None, ended_at: float, confidence: float = 1.0
+    ) -> SpeechBuffer:
         """With one more: in its sequence's place, or behind everything that is there."""
         last = max((chunk.place for chunk in self.chunks), default=(-1, 0))
         place = (last[0], last[1] + 1) if sequence is None else (sequence, 0)
         chunk = BufferedChunk(text=text.strip(), sequence=sequence, place=place)
         chunks = tuple(sorted((*self.chunks, chunk), key=lambda one: one.place))
+        # By their letters: how long they took to say is not known here.
+        before, more = sum(len(one.text) for one in self.chunks), len(chunk.text)
         return replace(
             self,
             chunks=chunks,
+            confidence=self.confidence + (confidence - self.confidence) * more / max(1, before + more),
             created_at=min(self.created_at, ended_at),
             last_activity=max(self.last_activity, ended_at),
         )
@@ -122,6 +129,7 @@ class KeptBuffer:
             "chunks": [[chunk.text, chunk.sequence, *chunk.place] for chunk in buffer.chunks],
             "complete": buffer.complete,
             "language": buffer.language,
+            "confidence": buffer.confidence,
             "numbering": [numbering.next, sorted(numbering.beyond), sorted(numbering.missing)],
             "reason": self.reason,
         }
@@ -154,6 +162,7 @@ class KeptBuffer:
             complete=bool(body["complete"]),
             gap=bool(beyond),
             language=str(body["language"]),
+            confidence=min(1.0, max(0.0, float(body.get("confidence", 1.0)))),
         )
         numbering = Numbering(next=following, beyond=frozenset(beyond), missing=frozenset(missing))
         return cls(thread_id=str(body["thread"]), buffer=buffer, numbering=numbering, reason=reason)

@@ -43,6 +43,8 @@ class Flushed:
     """The same whenever this buffer is handed over again: what was received once is not new."""
     language: str
     """What its chunks were spoken in; empty where nobody said."""
+    confidence: float
+    """0 to 1, of its words; 1 where nobody said."""
     chunks: int
 
 
@@ -107,6 +109,7 @@ class StreamBufferManager:
         sequence: int | None = None,
         spoken_at: float | None = None,
         language: str = "",
+        confidence: float = 1.0,
     ) -> ChunkResult:
         """Take what was heard; durable when it returns, and handed over where it says `should_process`.
 
@@ -126,7 +129,7 @@ class StreamBufferManager:
                 return ChunkResult(should_process=False, buffered_content=line.content, reason=_AGAIN)
             line.numbering = numbering
         ended_at = now if spoken_at is None else min(spoken_at, now)
-        self._put(line, chunk, sequence, ended_at, language)
+        self._put(line, chunk, sequence, ended_at, (language, confidence))
         if is_complete and line.buffer is not None:
             line.buffer = replace(line.buffer, complete=True)
         return await self._act(line)
@@ -194,7 +197,10 @@ class StreamBufferManager:
     def _line(self, thread_id: str) -> SpeechLine:
         return self._lines.setdefault(thread_id, SpeechLine(thread_id))
 
-    def _put(self, line: SpeechLine, text: str, sequence: int | None, ended_at: float, language: str) -> None:
+    def _put(
+        self, line: SpeechLine, text: str, sequence: int | None, ended_at: float, how: tuple[str, float]
+    ) -> None:
+        language, confidence = how
         buffer = line.buffer
         if text.strip():
             if buffer is None:
@@ -202,7 +208,7 @@ class StreamBufferManager:
                 generation = uuid.uuid4().hex
                 buffer = SpeechBuffer(generation=generation, created_at=ended_at, last_activity=ended_at)
                 self._gathering[line.thread_id] = line
-            buffer = buffer.with_chunk(text, sequence=sequence, ended_at=ended_at)
+            buffer = buffer.with_chunk(text, sequence=sequence, ended_at=ended_at, confidence=confidence)
         if buffer is not None:
             line.buffer = replace(
                 buffer,
@@ -369,6 +375,7 @@ def _flushed(sealed: KeptBuffer) -> Flushed:
         reason=sealed.reason or "forced",
         generation=buffer.generation,
         language=buffer.language,
+        confidence=buffer.confidence,
         chunks=len(buffer.chunks),
     )
 

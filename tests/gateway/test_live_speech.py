@@ -127,6 +127,8 @@ async def test_dictation_that_a_crash_broke_off_arrives_exactly_once(tmp_path: P
             async with open_room(store=door.store, inbox=door.inbox, clock=clock):
                 await clock.advance(5.0)
         assert await _queued(door.store, thread) == [WORDS]
+        [entry] = await door.store.open_entries(thread.encode())
+        assert entry.body["speech"] == {"language": "en", "confidence": 0.9}, "or it is never asked back"
 
 
 async def test_a_crash_between_the_message_and_its_buffer_brings_no_second_message(tmp_path: Path) -> None:
