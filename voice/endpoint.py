@@ -26,6 +26,7 @@ from voice.pieces import Decoded, Piece
 from voice.settings import VoiceSettings
 from voice.spans import SpeechSpans
 from voice.speech import SpeechChunk, Transcript
+from voice.speech_buffer import joined
 from voice.transcriber import Growing, OnProgress, Recording
 
 _AT_ONCE = 4
@@ -130,7 +131,7 @@ class EndpointTranscriber:
             chunks += _chunks(answer, group)
             language = language or language_code(str(_field(answer, "language") or ""))
             if on_progress is not None and number < len(groups) and chunks:
-                text = " ".join(chunk.text for chunk in chunks)
+                text = joined([chunk.text for chunk in chunks])
                 on_progress(Growing(text=text, heard_s=group[-1].spans[-1][1]))
         if groups:
             self._status = "ready"
@@ -243,33 +244,34 @@ def _chunks(answer: Any, pieces: Sequence[Piece]) -> list[SpeechChunk]:
     """The words with their times in the recording: by segments where the service gives them."""
     spans = [span for piece in pieces for span in piece.spans]
     segments = _field(answer, "segments")
-    if not isinstance(segments, Sequence) or not segments:
-        text = str(_field(answer, "text") or "").strip()
-        whole = SpeechChunk(
-            text=text,
-            start_s=spans[0][0],
-            end_s=spans[-1][1],
-            confidence=_UNKNOWN_CONFIDENCE,
-            no_speech_probability=0.0,
-        )
-        return [whole] if text else []
-    times = SpeechSpans(spans)
-    return [chunk for segment in segments if (chunk := _chunk(segment, times)) is not None]
+    if isinstance(segments, Sequence):
+        times = SpeechSpans(spans)
+        chunks = [chunk for segment in segments if (chunk := _chunk(segment, times)) is not None]
+        if chunks:
+            return chunks
+    text = str(_field(answer, "text") or "").strip()
+    whole = SpeechChunk(
+        text=text,
+        start_s=spans[0][0],
+        end_s=spans[-1][1],
+        confidence=_UNKNOWN_CONFIDENCE,
+        no_speech_probability=0.0,
+    )
+    return [whole] if text else []
 
 
 def _chunk(segment: Any, times: SpeechSpans) -> SpeechChunk | None:
     text = str(_field(segment, "text") or "").strip()
     if not text:
         return None
-    log_probability = _field(segment, "avg_logprob")
-    sure = isinstance(log_probability, int | float) and math.isfinite(log_probability)
+    log_probability = _finite(_field(segment, "avg_logprob"))
     start_s = _number(_field(segment, "start"))
     start_s, end_s = times.in_recording(start_s, max(start_s, _number(_field(segment, "end"))))
     return SpeechChunk(
         text=text,
         start_s=start_s,
         end_s=max(start_s, end_s),
-        confidence=min(1.0, math.exp(log_probability)) if sure else _UNKNOWN_CONFIDENCE,
+        confidence=_UNKNOWN_CONFIDENCE if log_probability is None else math.exp(min(0.0, log_probability)),
         no_speech_probability=min(1.0, _number(_field(segment, "no_speech_prob"))),
     )
 
@@ -280,8 +282,15 @@ def _field(value: Any, name: str) -> Any:
 
 def _number(value: object) -> float:
     """A finite number from 0; 0 for anything else."""
-    sound = isinstance(value, int | float) and math.isfinite(value)
-    return max(0.0, float(value)) if sound else 0.0  # type: ignore[arg-type] # checked above
+    return max(0.0, _finite(value) or 0.0)
+
+
+def _finite(value: object) -> float | None:
+    try:
+        number = float(value) if isinstance(value, int | float) else math.nan
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _status_of(error: Exception) -> int | None:

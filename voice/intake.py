@@ -9,6 +9,7 @@ from voice.errors import NothingHeard
 from voice.limits import check_size
 from voice.settings import VoiceSettings
 from voice.speech import SpeechChunk, Utterance
+from voice.speech_buffer import joined
 from voice.transcriber import Growing, OnProgress, Recording, Transcriber, Waiting
 
 
@@ -34,7 +35,7 @@ class VoiceIntake:
         if not heard:
             raise NothingHeard
         return Utterance(
-            text=" ".join(text for text, _ in heard),
+            text=joined([text for text, _ in heard]),
             language=transcript.language,
             language_probability=transcript.language_probability,
             confidence=_mean_confidence([chunk for _, chunk in heard]),

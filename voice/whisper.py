@@ -74,7 +74,10 @@ def missing_files(model_dir: Path) -> tuple[str, ...]:
 
 
 def shortest_window(encode: Callable[[Mel], Any], bands: int) -> Window:
-    """The fitted window, tried once on silence; the full one where the runtime refuses it."""
+    """The fitted window, tried once on silence; the full one where the runtime refuses it.
+
+    Raises TranscriberUnavailable where nothing can be computed at all.
+    """
     frames = _FITTED.floor
     try:
         shape = encode(np.zeros((1, bands, frames), dtype=np.float32)).shape
@@ -83,6 +86,12 @@ def shortest_window(encode: Callable[[Mel], Any], bands: int) -> Window:
         reason = f"{frames} frames became {shape}"
     except (RuntimeError, ValueError) as error:
         reason = str(error)
+    try:
+        encode(np.zeros((1, bands, FULL_FRAMES), dtype=np.float32))
+    except (RuntimeError, ValueError) as error:
+        raise TranscriberUnavailable(
+            f"The speech model cannot compute here ({error}). Set the recogniser's device to `cpu`."
+        ) from error
     _log.warning("short windows do not work here (%s): every piece takes Whisper's full window", reason)
     return FULL
 
@@ -116,10 +125,11 @@ class WhisperEngine:
         self._engine = engine
         self._tokenizers: dict[str, Tokenizer] = {}
         self._suppressed: list[int] = list(get_suppressed_tokens(self._tokenizer("en"), [-1]))
-        self._window = window or FULL
-        if engine == "fast" and window is None:
+        if window is None:
             bands: int = self._model.feature_extractor.mel_filters.shape[0]
-            self._window = shortest_window(self._model.encode, bands)
+            working = shortest_window(self._model.encode, bands)
+            window = working if engine == "fast" else FULL
+        self._window = window
 
     @property
     def encoder_passes(self) -> int:

@@ -18,6 +18,7 @@ from voice.pieces import Decoded, Piece
 from voice.pool import Pool
 from voice.settings import VoiceSettings
 from voice.speech import Transcript
+from voice.speech_buffer import joined
 from voice.transcriber import Growing, OnProgress, Recording
 from voice.wire import HeardPiece
 
@@ -161,7 +162,7 @@ class _Parts:
                 break
             texts += [text for chunk in heard.result().chunks if (text := spoken_text(chunk))]
             heard_s, count = piece.spans[-1][1], count + 1
-        text = " ".join(texts)
+        text = joined(texts)
         if text != self._shown and not (self._complete and count == len(self._pieces)):
             self._shown = text
             self._on_progress(Growing(text=text, heard_s=heard_s))

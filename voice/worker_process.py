@@ -7,36 +7,35 @@ elsewhere (`voice.decoder_process`); here arrive bare samples.
 from __future__ import annotations
 
 import argparse
-import ctypes
-import os
-import queue
 import resource
-import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, Literal, TypeVar
 
 from voice.errors import TranscriberUnavailable
-from voice.hardware import chosen_device
+from voice.hardware import Device, chosen_device
 from voice.jobs import PieceHeard, PieceJob
+from voice.sandbox import die_with_parent, take_over_pipes
 from voice.whisper import WhisperEngine
-from voice.wire import Frame, error_to_wire, read_frame
+from voice.wire import Frame, error_to_wire
 
-_PR_SET_PDEATHSIG = 1
-ADDRESS_SPACE_BYTES = 2 * 1024**3
+_GIGABYTE = 1024**3
+_ADDRESS_SPACE_BYTES = 2 * _GIGABYTE
+"""The base model takes half of it."""
+_MODEL_COPIES = 4
+"""Of a larger model's file: as it is read, as it is converted, as it is kept, and what it computes with."""
 _MAX_BODY_BYTES = 64 * 1024 * 1024
 
-Send = Callable[[Frame], None]
+EngineT = TypeVar("EngineT")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve jobs on stdin and stdout until the parent closes stdin or dies."""
     options = _parse(arguments)
-    _die_with_parent(options.parent_pid)
-    requests, send = _take_over_pipes()
+    die_with_parent(options.parent_pid)
+    requests, send = take_over_pipes(_MAX_BODY_BYTES)
     try:
         engine = _engine(options)
     except TranscriberUnavailable as error:
@@ -47,13 +46,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
         send(_answer(requests.get(), engine))
 
 
+def chosen_engine(
+    device: Device,
+    load: Callable[[Literal["cpu", "cuda"]], EngineT],
+    *,
+    found: Literal["cpu", "cuda"] | None = None,
+) -> EngineT:
+    """What `load` gives for the processor or the GPU that `device` comes to here, or that was `found`.
+    Raises TranscriberUnavailable.
+
+    A GPU that is found but cannot be used (its driver is there, CUDA's libraries are not) is `auto`'s reason
+    for the processor.
+    """
+    where = found or chosen_device(device)
+    if where == "cpu" or device == "cuda":
+        return load(where)
+    try:
+        return load(where)
+    except TranscriberUnavailable as error:
+        sys.stderr.write(f"the GPU cannot be used, so the processor is: {error}\n")
+        return load("cpu")
+
+
+def address_space_bytes(model_dir: Path) -> int:
+    """How far a process with this model may grow on the processor."""
+    model = model_dir / "model.bin"
+    size = model.stat().st_size if model.is_file() else 0
+    return max(_ADDRESS_SPACE_BYTES, _GIGABYTE + _MODEL_COPIES * size)
+
+
 def _engine(options: argparse.Namespace) -> WhisperEngine:
-    device = chosen_device(options.device)
-    if device == "cpu":  # CUDA reserves far more addresses than memory
-        _limit_memory()
-    return WhisperEngine(
-        options.model_dir, engine=options.engine, device=device, compute_type=options.compute_type
-    )
+    def load(device: Literal["cpu", "cuda"]) -> WhisperEngine:
+        if device == "cpu":  # CUDA reserves far more addresses than memory
+            _limit_memory(address_space_bytes(options.model_dir))
+        return WhisperEngine(
+            options.model_dir, engine=options.engine, device=device, compute_type=options.compute_type
+        )
+
+    return chosen_engine(options.device, load)
 
 
 def _answer(request: Frame, engine: WhisperEngine) -> Frame:
@@ -90,46 +120,10 @@ def _to_wire(heard: PieceHeard) -> Mapping[str, Any]:
     }
 
 
-def _take_over_pipes() -> tuple[queue.SimpleQueue[Frame], Send]:
-    """The queue that requests arrive on, and the way to answer.
-
-    Standard output is moved away, so that a library that prints cannot break the frames. A thread
-    reads standard input, so that its end stops the process even in the middle of a job.
-    """
-    answers = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(2, 1)
-    requests: queue.SimpleQueue[Frame] = queue.SimpleQueue()
-    stream = os.fdopen(os.dup(0), "rb")
-    threading.Thread(target=_read_requests, args=(stream, requests), name="requests", daemon=True).start()
-
-    def send(frame: Frame) -> None:
-        data = memoryview(frame.encode())
-        while data:
-            data = data[answers.write(data) :]
-
-    return requests, send
-
-
-def _read_requests(stream: BinaryIO, requests: queue.SimpleQueue[Frame]) -> None:
-    try:
-        while (frame := read_frame(stream, max_body_bytes=_MAX_BODY_BYTES)) is not None:
-            requests.put(frame)
-    finally:
-        os._exit(0)  # the parent is gone or speaks nonsense: nobody waits for the running job
-
-
-def _die_with_parent(parent_pid: int) -> None:
-    """Ask Linux to kill this process with its parent. Elsewhere the end of stdin does it."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent_pid:
-            os._exit(0)
-
-
-def _limit_memory() -> None:
+def _limit_memory(address_space: int) -> None:
     """Bound the address space: a process that grows fails here and harms nobody else."""
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    wanted = ADDRESS_SPACE_BYTES if hard == resource.RLIM_INFINITY else min(ADDRESS_SPACE_BYTES, hard)
+    wanted = address_space if hard == resource.RLIM_INFINITY else min(address_space, hard)
     resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
 
 

@@ -199,6 +199,22 @@ async def test_an_answer_full_of_nonsense_numbers_is_kept_within_bounds(
     assert heard.language == ""
 
 
+async def test_a_confidence_beyond_all_bounds_costs_no_words(
+    server: FakeTranscriptionServer, ears: EndpointTranscriber
+) -> None:
+    server.script.append(Behaviour(body={**VERBOSE, "segments": [{**SEGMENT, "avg_logprob": 1e4}]}))
+    (chunk,) = (await ears.transcribe(Recording(data=SHORT.data))).chunks
+    assert (chunk.text, chunk.confidence) == ("Hello from the service.", 1.0)
+
+
+async def test_words_outside_the_segments_are_heard(
+    server: FakeTranscriptionServer, ears: EndpointTranscriber
+) -> None:
+    server.script.append(Behaviour(body={**VERBOSE, "segments": [{"id": 0, "start": 0.0, "end": 1.0}]}))
+    heard = await ears.transcribe(Recording(data=SHORT.data))
+    assert [chunk.text for chunk in heard.chunks] == ["Hello from the service."]
+
+
 @pytest.mark.parametrize(
     ("name", "code"),
     [

@@ -15,7 +15,7 @@ from voice.jobs import PieceHeard, PieceJob
 from voice.settings import VoiceSettings
 from voice.wer import normalised_words, word_error_rate
 from voice.whisper import WhisperEngine, settled_language, shortest_window
-from voice.window import FULL, Mel, Window
+from voice.window import FULL, FULL_FRAMES, Mel, Window
 
 pytestmark = pytest.mark.models
 
@@ -181,11 +181,18 @@ def test_short_windows_are_used_where_the_runtime_takes_them() -> None:
         return np.zeros((len(mel), 1500, 512), dtype=np.float32)
 
     def refuses(mel: Mel) -> object:
+        if mel.shape[2] == FULL_FRAMES:
+            return works(mel)
         raise ValueError(f"expected 3000 frames, got {mel.shape[2]}")
+
+    def fails(mel: Mel) -> object:
+        raise RuntimeError("Library libcublas.so.12 is not found or cannot be loaded")
 
     assert shortest_window(works, 80) == Window()
     assert shortest_window(pads, 80) == FULL
     assert shortest_window(refuses, 80) == FULL
+    with pytest.raises(TranscriberUnavailable, match=r"libcublas.* Set the recogniser's device to `cpu`"):
+        shortest_window(fails, 80)
 
 
 def test_a_gpu_or_an_arithmetic_that_is_not_there_is_named() -> None:

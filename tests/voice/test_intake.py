@@ -46,6 +46,13 @@ async def test_chunks_become_one_utterance_in_order() -> None:
     assert utterance.truncated
 
 
+async def test_chunks_of_a_language_without_spaces_are_joined_without() -> None:
+    utterance = await intake(said(chunk("明日の朝、"), chunk("起こしてください。"))).hear(
+        Recording(data=b"note")
+    )
+    assert utterance.text == "明日の朝、起こしてください。"
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "   ", "[BLANK_AUDIO]", "(silence)", "[ Silence ]", "*music*", "♪♪", "...", "[MUSIC PLAYING]."],
