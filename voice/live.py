@@ -35,6 +35,8 @@ from voice.transcriber import Transcriber
 
 _MOST_LOSSES = 3
 """A detector that breaks down more often in one stream does so because of the stream."""
+_HELD_BYTES = 10 * 32_000
+"""What is said while another detector starts; of more the oldest is left out."""
 _CATCH_UP_S = 1.0
 """The last sound before `finish` is judged within a few milliseconds, or never."""
 
@@ -70,6 +72,8 @@ class LiveListener:
         self._clock = clock
         self._segmenter = Segmenter(rules)
         self._sound = LiveSound(frame_bytes=FRAME_BYTES)
+        self._held = b""
+        """Sound that no detector has judged."""
         self._hearing = LiveHearing(
             transcriber=transcriber,
             clock=clock,
@@ -128,9 +132,13 @@ class LiveListener:
 
     def feed(self, pcm: bytes) -> None:
         """More sound: 16 kHz, mono, 16 bit little endian. Returns at once; what is too much is dropped."""
-        if self._closed or self._ears is None:
+        if self._closed or self.is_deaf:
             return
         self._sound_at = self._clock.monotonic()
+        if self._ears is None:
+            excess = max(0, len(self._held) + len(pcm) - _HELD_BYTES)
+            self._held = (self._held + pcm)[excess + excess % 2 :]
+            return
         self._sound.add(pcm)  # first, because the detector may answer at once
         self._ears.feed(pcm)
 
@@ -166,10 +174,12 @@ class LiveListener:
 
     async def _attach(self) -> None:
         offset = self._segmenter.frames
-        self._sound.forget_from(offset)
         ears = await self._listener.open(lambda first, found: self._judged(offset + first, found))
         ears.on_lost = self._lost
         self._ears = ears
+        held, self._held = self._held, b""
+        if held:
+            self.feed(held)
 
     def _judged(self, first: int, probabilities: tuple[float, ...]) -> None:
         """The detector's next frames, of which some may have been left out."""
@@ -181,10 +191,10 @@ class LiveListener:
         self._hear_meanwhile()
 
     def _lost(self) -> None:
-        """The detector broke down: what was said so far counts, and another one is asked for."""
+        """The detector broke down: what was said so far counts, and another one is asked for the rest."""
         self._ears = None
         self._losses += 1
-        self._sound.forget_from(self._segmenter.frames)
+        self._held = self._sound.take_back(self._segmenter.frames)
         self._decide(self._segmenter.finish())
         self._judged_more.set()
         if not self._closed:

@@ -34,6 +34,9 @@ class LiveSound:
         del self._kept[: count * self._frame_bytes]
         self._first += count
 
-    def forget_from(self, frame: int) -> None:
-        """What came after is void: the next sound is frame `frame`."""
-        del self._kept[max(0, frame - self._first) * self._frame_bytes :]
+    def take_back(self, frame: int) -> bytes:
+        """What came after is void, and given back: the next sound is frame `frame`."""
+        at = max(0, frame - self._first) * self._frame_bytes
+        taken = bytes(self._kept[at:])
+        del self._kept[at:]
+        return taken

@@ -22,7 +22,7 @@ from voice.transcriber import OnProgress, Recording
 
 Feed = Callable[[bytes], None]
 
-_VOICE = b"\x00\x20" * 512
+VOICE = b"\x00\x20" * 512
 _MURMUR = b"\x70\x01" * 512
 """As loud as the soft end of a word."""
 _SILENCE = b"\x00\x00" * 512
@@ -117,7 +117,7 @@ class Booth:
     """When the last sound with a voice had been made."""
 
     async def speak(self, seconds: float) -> None:
-        await sound(self.listener.feed, self.clock, _VOICE, seconds)
+        await sound(self.listener.feed, self.clock, VOICE, seconds)
         self.voice_end = self.clock.monotonic()
 
     async def murmur(self, seconds: float) -> None:
@@ -147,7 +147,7 @@ async def _answer(script: ScriptedTranscriber, recording: Recording) -> Transcri
 
 async def speak(feed: Feed, clock: ManualClock, seconds: float) -> None:
     """A voice, as fast as the clock is turned."""
-    await sound(feed, clock, _VOICE, seconds)
+    await sound(feed, clock, VOICE, seconds)
 
 
 async def pause(feed: Feed, clock: ManualClock, seconds: float) -> None:

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.voice.booth import Booth, open_booth
+from tests.voice.booth import VOICE, Booth, open_booth
 from voice.errors import TranscriberBusy, TranscriberUnavailable
 from voice.flush_policy import FlushSettings
 from voice.live_segments import FRAME_S
@@ -217,6 +217,32 @@ async def test_speech_goes_on_at_another_detector_when_one_breaks_down() -> None
         assert len(first.data) == 31 * 1024
         assert len(second.data) == (31 + 11) * 1024
         assert booth.texts == ["and then we went to the old harbour."]
+
+
+async def test_what_is_said_while_another_detector_starts_is_not_lost() -> None:
+    async with open_booth("and then we", "went to the old harbour.") as booth:
+        await booth.speak(1.0)
+        booth.detector.streams[0].lose()
+        for _ in range(20):
+            booth.listener.feed(VOICE)
+        await booth.clock.advance(0.1)
+        await booth.pause(2.0)
+        first, second = booth.scribe.recordings("final")
+        assert len(first.data) == 31 * 1024
+        assert second.data == 20 * VOICE + bytes(11 * 1024)
+        assert booth.texts == ["and then we went to the old harbour."]
+
+
+async def test_what_no_detector_judged_before_it_broke_down_is_judged_by_the_next() -> None:
+    async with open_booth("and then we", "went to the old harbour.") as booth:
+        await booth.speak(1.0)
+        booth.detector.streams[0].closed = True
+        for _ in range(20):
+            booth.listener.feed(VOICE)
+        booth.detector.streams[0].lose()
+        await booth.clock.advance(0.1)
+        await booth.pause(2.0)
+        assert booth.scribe.recordings("final")[1].data == 20 * VOICE + bytes(11 * 1024)
 
 
 async def test_a_detector_that_cannot_be_replaced_makes_deaf_and_loses_no_words() -> None:
