@@ -120,8 +120,7 @@ def build(settings: Settings, secrets: Secrets, extras: Extras | None = None) ->
 
 def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) -> Gateway:
     clock = extras.clock
-    telemetry = Telemetry(clock)
-    failpoints = Failpoints(extras.crash_at)
+    telemetry, failpoints = Telemetry(clock), Failpoints(extras.crash_at)
     background, threads, deliveries = Supervisor(), Supervisor(), Supervisor()
     store = extras.store or _store(settings, data)
     timeline = StoreTimeline(store, clock)

@@ -101,6 +101,20 @@ async def test_a_post_that_may_have_arrived_is_not_repeated_and_one_that_surely_
     assert len({voiced.key for voiced in posts.voices}) == 2
 
 
+async def test_a_voice_message_that_waits_for_its_platform_holds_up_no_answer(tmp_path: Path) -> None:
+    posts = MemoryPosts()
+    async with open_house(tmp_path, posts=posts, speaker=ScriptedSpeaker(), drain_s=0.1):
+        await posts.bring(command("voice", posts))
+        await posts.until(lambda: "replies are on" in "".join(posts.texts()))
+        busy = refusal("transient", retry_after_s=50.0)
+        posts.judge = lambda method: busy if method == "voice" else None
+        await posts.receive("one", native_id="1")
+        await posts.until(lambda: any(call.startswith("voice ") for call in posts.calls))
+        await posts.receive("two", native_id="2")
+        await posts.until(lambda: "You said: two" in posts.texts())
+    assert posts.voices == []
+
+
 async def test_a_speaker_that_never_ends_holds_up_neither_the_chat_nor_the_shutdown(tmp_path: Path) -> None:
     posts, speaker = MemoryPosts(), Endless()
     async with open_house(tmp_path, posts=posts, speaker=speaker, drain_s=0.1):
