@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from functools import partial
 from typing import Protocol, runtime_checkable
 
 from adapters.channel import (
@@ -23,7 +24,7 @@ from adapters.channel import (
 )
 from adapters.formatting.spoken import spoken_text
 from gateway.failpoints import Failpoints
-from gateway.lanes import Lane, one_call, understood
+from gateway.lanes import Lane, Work, one_call, understood
 from gateway.storage.voices import SpeakerHabits, SpeakerKey, VoiceBook
 from gateway.tasks import Supervisor
 from pipeline.domain.clock import Clock
@@ -147,24 +148,30 @@ class VoiceReplies:
             return SpeakerHabits()
 
     async def _post(
-        self, adapter: SpeakingChannel, lane: Lane, reply: OutboundReply, clip: VoiceClip
+        self, adapter: SpeakingChannel, lane: Lane, reply: OutboundReply, clip: VoiceClip, attempt: int = 1
     ) -> None:
         """Once; again only where the platform says that it did not take it."""
-        for attempt in range(_POSTS):
-            await lane.allowance.acquire()
-            self._failpoints.reach("voice-before")
-            failure = await self._attempt(adapter, reply, clip)
-            if failure is None:
-                self._failpoints.reach("voice-after")
-                return
-            again = failure.kind in ("rate_limit", "transient") and not failure.maybe_delivered
-            if not again or attempt + 1 == _POSTS:
-                _log.warning("a voice message was not posted", extra={"reason": failure.message})
-                return
-            wait = failure.retry_after_s or _WAIT_S
-            if failure.kind == "rate_limit":
-                wait = lane.allowance.obey(failure, default_s=_WAIT_S)
-            await self._clock.sleep(min(wait, _LONGEST_WAIT_S))
+        await lane.allowance.acquire()
+        self._failpoints.reach("voice-before")
+        failure = await self._attempt(adapter, reply, clip)
+        if failure is None:
+            self._failpoints.reach("voice-after")
+            return
+        again = failure.kind in ("rate_limit", "transient") and not failure.maybe_delivered
+        if not again or attempt == _POSTS:
+            _log.warning("a voice message was not posted", extra={"reason": failure.message})
+            return
+        wait = failure.retry_after_s or _WAIT_S
+        if failure.kind == "rate_limit":
+            wait = lane.allowance.obey(failure, default_s=_WAIT_S)
+        # Outside the lane: the next written answer does not wait for this one's voice.
+        post = partial(self._post, adapter, lane, reply, clip, attempt + 1)
+        later = self._later(min(wait, _LONGEST_WAIT_S), lane, post)
+        self._supervisor.spawn(later, name="voice reply, again")
+
+    async def _later(self, wait_s: float, lane: Lane, post: Work) -> None:
+        await self._clock.sleep(wait_s)
+        lane.submit(post)
 
     async def _attempt(
         self, adapter: SpeakingChannel, reply: OutboundReply, clip: VoiceClip
