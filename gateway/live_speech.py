@@ -193,6 +193,11 @@ class SpeechDesk:
         if acceptance.status == "refused":
             if microphone is not None:
                 microphone.refused(acceptance.reason or _REFUSED)
+            else:
+                _log.warning(
+                    "speech was not accepted, and nobody is there to be told",
+                    extra={"reason": acceptance.reason},
+                )
             return
         if microphone is not None:
             microphone.final(message)

@@ -10,6 +10,8 @@ from pipeline.runtime.context import RunContext
 
 SEND, EDIT, RETRY = "Send", "Edit", "Retry"
 _ASKED = "I heard: “{words}”"
+_ASKED_WHOLE = "I heard:\n\n{words}"
+"""With what the note replies to, its caption or a mark: quotation marks around all of that would be wrong."""
 _EXPIRES_S = 24 * 3600.0
 _EDIT_WORDS = "Send me the corrected words. This is what I heard, to copy:\n\n{fenced}"
 _RETRY_WORDS = "Please say it again, a little slower and closer to the microphone."
@@ -20,8 +22,10 @@ def question(context: RunContext) -> Pause | None:
     speech, least = context.speech, context.settings.confirm_below
     if speech is None or speech.confidence >= least:
         return None
+    words = context.text.strip()
+    asked = _ASKED_WHOLE if "\n" in words else _ASKED
     return Pause(
-        prompt=_ASKED.format(words=context.text.strip()),
+        prompt=asked.format(words=words),
         options=(SEND, EDIT, RETRY),
         expires_s=_EXPIRES_S,
     )

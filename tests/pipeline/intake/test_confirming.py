@@ -49,6 +49,12 @@ async def test_only_words_that_were_hardly_understood_are_asked_about(
         assert result.decision.options == ("Send", "Edit", "Retry")
 
 
+async def test_what_a_note_replies_to_is_shown_as_a_quotation_and_not_as_heard() -> None:
+    result = await intake({}, context("> shall we go?\n\nby milk", Speech(confidence=0.1)))
+    assert isinstance(result.decision, Pause)
+    assert result.decision.prompt == "I heard:\n\n> shall we go?\n\nby milk"
+
+
 @pytest.mark.parametrize(
     ("choice", "target"), [(None, "agent"), ("Send", "agent"), ("Edit", "set_aside"), ("Retry", "set_aside")]
 )
