@@ -63,11 +63,11 @@ class SpeechShelf:
                 _log.warning("speech that was handed over could not be taken off the shelf: %s", error)
 
     async def kept(self) -> tuple[KeptBuffer, ...]:
-        """What an earlier process left, oldest first. Raises what the shelf raises."""
+        """What an earlier process left, each thread's in its order. Raises what the shelf raises."""
         if self._shelf is None:
             return ()
         found = [one for _, body in await self._shelf.buffers() if (one := self._read(body)) is not None]
-        return tuple(sorted(found, key=lambda one: one.buffer.created_at))
+        return tuple(sorted(found, key=lambda one: (one.buffer.order, one.buffer.created_at)))
 
     def _read(self, body: Mapping[str, Any]) -> KeptBuffer | None:
         try:

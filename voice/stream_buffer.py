@@ -205,8 +205,12 @@ class StreamBufferManager:
         if text.strip():
             if buffer is None:
                 self._make_room()
-                generation = uuid.uuid4().hex
-                buffer = SpeechBuffer(generation=generation, created_at=ended_at, last_activity=ended_at)
+                buffer = SpeechBuffer(
+                    generation=uuid.uuid4().hex,
+                    created_at=ended_at,
+                    last_activity=ended_at,
+                    order=line.sealed[-1].buffer.order + 1 if line.sealed else 0,
+                )
                 self._gathering[line.thread_id] = line
             buffer = buffer.with_chunk(text, sequence=sequence, ended_at=ended_at, confidence=confidence)
         if buffer is not None:

@@ -218,6 +218,19 @@ async def test_a_buffer_that_was_being_flushed_gathers_no_more_after_a_crash(she
         assert desk.receiver.flushed[0].generation == generation
 
 
+async def test_after_a_restart_buffers_come_in_the_order_in_which_they_were_flushed(shelf: Shelf) -> None:
+    clock = ManualClock()
+    crashed = Desk(clock=clock, shelf=shelf)
+    crashed.receiver.failures = 9
+    await clock.advance(10)
+    for text, late_s in (("one", 0.0), ("two", 2.0), ("three", 1.0)):
+        await crashed.say(text, is_complete=True, spoken_at=clock.monotonic() - late_s)
+    await crashed.crash()
+    async with gathering(clock=clock, shelf=shelf) as desk:
+        assert await desk.manager.restore() == 3
+        assert [text for _, _, text in desk.receiver.seen] == ["one", "two", "three"]
+
+
 async def test_a_kept_body_that_cannot_be_read_stays_and_stops_nobody(
     shelf: Shelf, caplog: pytest.LogCaptureFixture
 ) -> None:
