@@ -71,8 +71,6 @@ class SpeechBuffer:
     """When the last words ended, or the voice after them."""
     order: int = 0
     """Its place among its thread's that are not received yet. Not by time: words are late sometimes."""
-    number: int = 0
-    """Its place among all buffers, by when they were opened: times may be equal, or rounded."""
     chunks: tuple[BufferedChunk, ...] = ()
     complete: bool = False
     """Whoever gathers says that nothing more comes."""
@@ -128,7 +126,6 @@ class KeptBuffer:
         return {
             "thread": self.thread_id,
             "generation": buffer.generation,
-            "number": buffer.number,
             "created_at": buffer.created_at + ahead,
             "last_activity": buffer.last_activity + ahead,
             "order": buffer.order,
@@ -159,7 +156,6 @@ class KeptBuffer:
         created_at = min(now, body["created_at"] - clock.now() + now)
         buffer = SpeechBuffer(
             generation=str(body["generation"]),
-            number=int(body["number"]),
             created_at=created_at,
             last_activity=min(now, max(created_at, body["last_activity"] - clock.now() + now)),
             order=int(body["order"]),
