@@ -110,14 +110,19 @@ class Inbox:
 
     async def _enqueue(self, item: InboundMessage | SessionCommand) -> Acceptance:
         thread = item.thread.encode()
-        # Commands may use the room above the limit, or a full queue could not be stopped.
+        overheard = isinstance(item, InboundMessage) and item.if_named
+        # Commands may use the room above the limit, or a full queue could not be stopped; what may not be for
+        # the bot leaves half of it to what is.
         limit = self._max_queue + (_ROOM_FOR_COMMANDS if isinstance(item, SessionCommand) else 0)
+        if overheard:
+            limit = max(1, limit // 2)
         self._failpoints.reach("inbox-commit-before")
         accepted = await self._store.accept(new_entry(item), limit=limit)
         self._failpoints.reach("inbox-commit-after")
         if accepted.full:
             self._telemetry.refused(item.thread.channel)
-            return self._refused(item, _QUEUE_FULL, again_after_s=_QUEUE_FULL_AGAIN_S)
+            words = "" if overheard else _QUEUE_FULL
+            return self._refused(item, words, again_after_s=_QUEUE_FULL_AGAIN_S)
         try:
             if isinstance(item, SessionCommand) and item.name == "stop":
                 # Also for a redelivery: the first delivery may have got no further than the inbox.

@@ -69,6 +69,21 @@ async def test_a_full_queue_is_said_in_the_chat(tmp_path: Path) -> None:
         assert len(door.said) == 2
 
 
+async def test_notes_that_may_not_be_for_the_bot_fill_no_queue_and_are_refused_in_silence(
+    tmp_path: Path,
+) -> None:
+    hears = AccessRule.of(mode="list", allow=["room:-5"], hear_rooms=True)
+    async with open_door(tmp_path / "store.db", hears, limit=4) as door:
+        taken = []
+        for number in range(4):
+            note = text("caption", f"a{number}", thread=place("-5"), addressed=False)
+            sound = MediaRef(channel="telegram", handle="1", kind="voice")
+            taken.append((await door.inbox.accept(replace(note, voice=sound))).status)
+        assert taken == ["accepted", "accepted", "refused", "refused"]
+        assert (await door.inbox.accept(text("hi", "b", thread=place("-5")))).status == "accepted"
+        assert door.said == []
+
+
 async def test_each_person_in_a_room_is_told_for_themselves(tmp_path: Path) -> None:
     async with open_door(tmp_path / "store.db", limit=1) as door:
         for number, user in enumerate((ANN, BOB, ANN, BOB, ANN)):
