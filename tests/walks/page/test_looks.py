@@ -134,3 +134,20 @@ async def test_rows_carry_their_time_and_day(room: Page, gateway: FakeGateway) -
     await expect(entries(room, "user").locator("time")).to_have_attribute(
         "datetime", "2020-01-01T12:00:00.000Z"
     )
+
+
+async def test_only_the_conversation_scrolls_and_never_the_page(room: Page, gateway: FakeGateway) -> None:
+    for number in range(12):
+        gateway.write("user", "spoken", message_id=f"m_{number}", chat=gateway.chat, spoken=True)
+        gateway.write("assistant", "One\n\nTwo", message_id=f"m_{number}", chat=gateway.chat)
+    await room.reload()
+    await ready(room)
+    await expect(entries(room, "user")).to_have_count(12)
+    # A row that moves into its place holds more together than one that has arrived.
+    await room.locator("#log").evaluate(
+        "log => Promise.all(log.getAnimations({ subtree: true }).map((one) => one.finished))"
+    )
+    # As focus, a search in the page and a screen reader's cursor do.
+    await room.evaluate("document.querySelectorAll('.row .visually-hidden')[20].scrollIntoView()")
+    assert await room.evaluate("document.documentElement.scrollTop") == 0
+    assert await room.evaluate("document.documentElement.scrollHeight - window.innerHeight") <= 0
