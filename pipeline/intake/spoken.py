@@ -16,6 +16,8 @@ _CUT = "[Only the first {minutes} of the recording were heard.]"
 _FUZZY_FROM = 5
 """Letters from which a name may be heard with one letter wrong: shorter ones are too like other words."""
 _LONGEST_NAME_WORDS = 4
+_UNSPACED = (("\u0e00", "\u0eff"), ("\u3040", "\u30ff"), ("\u3400", "\u9fff"))
+"""Thai and Lao, Kana, Han: scripts without spaces, where a name stands anywhere in a run of signs."""
 
 
 def spoken_words(message: InboundMessage, heard: Heard) -> UserWords:
@@ -34,12 +36,18 @@ def names_one_of(text: str, names: Sequence[str]) -> bool:
     words = _words(text)
     for name in filter(None, map(_words, names)):
         wanted = "".join(name)
+        if _is_unspaced(wanted) and wanted in "".join(words):
+            return True
         # A recogniser may write a name in one word or in several.
         for length in range(1, _LONGEST_NAME_WORDS + 1):
             for start in range(len(words) - length + 1):
                 if _sounds_like("".join(words[start : start + length]), wanted):
                     return True
     return False
+
+
+def _is_unspaced(name: str) -> bool:
+    return any(first <= sign <= last for sign in name for first, last in _UNSPACED)
 
 
 def _sounds_like(heard: str, wanted: str) -> bool:

@@ -64,6 +64,13 @@ def test_a_name_is_heard_however_it_is_spelt(text: str) -> None:
     assert names_one_of(text, NAMES)
 
 
+def test_a_name_is_heard_in_scripts_without_spaces() -> None:
+    names = ("小明", "パーラー")
+    assert names_one_of("小明今天天气怎么样", names)
+    assert names_one_of("ねえパーラー、今何時ですか", names)
+    assert not names_one_of("今天天气怎么样", names)
+
+
 @pytest.mark.parametrize(
     "text",
     ["what is the time", "the party state of things", "lotto numbers", "ottos", "par", "", "…"],
