@@ -1,7 +1,7 @@
 """The decoder as the gateway sees it: files in, pieces of speech out. The work is done in child processes.
 
 Not here: decoding, the search for speech and the cutting (`voice.decoder_process`), the recognition.
-A child that is too slow, dies, or has met a damaged file is replaced by a fresh one.
+A child that is too slow, dies, or has met several damaged files is replaced by a fresh one.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from voice.wire import BrokenFrame, Frame, decoded_from_wire, piece_from_wire
 
 _CHILDREN = 2
 """One hostile file may keep a child busy until its deadline; the other goes on serving."""
+_DAMAGED_FILES = 8
+"""So many of them wear a child out: its decoders may be broken by then, and a fresh child costs a third of a
+second of processor time, which nobody shall be able to ask for with every few bytes."""
 _FILE_DEADLINE_S = 10.0
 _START_DEADLINE_S = 60.0
 _ATTEMPTS = 2
@@ -139,10 +142,7 @@ class Decoder:
             self._discard(child)
             raise TranscriptionTimeout(_TOO_SLOW) from error
         except AudioRefused as error:
-            if error.code == "damaged":
-                self._discard(child)  # a decoder that met a broken file may itself be broken now
-            else:
-                self._release(child)
+            self._release(child, damaged=error.code == "damaged")
             raise
         except BaseException:
             self._discard(child)
@@ -163,9 +163,10 @@ class Decoder:
         if self._closed:
             raise TranscriberUnavailable(_CLOSED)
 
-    def _release(self, child: Child) -> None:
+    def _release(self, child: Child, *, damaged: bool = False) -> None:
         """Back to the idle ones, unless it has served long enough."""
-        self._files[child] = self._files.get(child, 0) + 1
+        wear = -(-self._settings.recycle_after // _DAMAGED_FILES) if damaged else 1
+        self._files[child] = self._files.get(child, 0) + wear
         if self._closed or not child.alive or self._files[child] >= self._settings.recycle_after:
             self._discard(child)
             return

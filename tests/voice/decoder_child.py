@@ -10,19 +10,8 @@ from typing import Any
 from voice.wire import Frame, read_frame
 
 SOUND = {"seconds": 1.0, "truncated": False, "container": "ogg", "pieces": 1}
-LIES: dict[bytes, dict[str, Any]] = {
-    b"endless": {"seconds": float("inf")},
-    b"no number": {"seconds": float("nan")},
-    b"infinite pieces": {"pieces": float("inf")},
-    b"too long": {"seconds": 10**400},
-    b"playlist": {"container": "m3u8"},
-}
-PIECES: dict[bytes, dict[str, Any]] = {
-    b"infinite index": {"index": float("inf")},
-    b"huge time": {"spans": [[0, 10**400]]},
-    b"no time": {"spans": [[0, float("nan")]]},
-    b"no index": {"index": None},
-}
+LIES: dict[bytes, dict[str, Any]] = {b"endless": {"seconds": float("inf")}}
+PIECES: dict[bytes, dict[str, Any]] = {b"infinite index": {"index": float("inf")}}
 
 
 def main() -> None:

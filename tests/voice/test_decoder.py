@@ -113,16 +113,18 @@ async def test_pieces_of_a_long_recording_come_while_the_rest_is_decoded(decoder
     assert ends == sorted(ends)
 
 
-async def test_a_refusal_reaches_the_caller_and_only_damage_costs_the_child(decoder: Decoder) -> None:
+async def test_a_refusal_reaches_the_caller_and_only_much_damage_costs_the_child(decoder: Decoder) -> None:
     await decoder.warm_up()
     (pid,) = decoder.pids
     with pytest.raises(AudioRefused) as caught:
         await decoder.decode(b"%PDF-1.7", on_piece=ignore)
     assert caught.value.code == "unknown_format"
-    assert decoder.pids == (pid,)
-    with pytest.raises(AudioRefused) as caught:
-        await decoder.decode(wav(bytes(7_000), rate=1), on_piece=ignore)
-    assert caught.value.code == "damaged"
+    for _ in range(8):
+        assert decoder.pids == (pid,)
+        with pytest.raises(AudioRefused) as caught:
+            await decoder.decode(wav(bytes(7_000), rate=1), on_piece=ignore)
+        assert caught.value.code == "damaged"
+    assert decoder.pids == ()
     assert (await decoder.decode(NOTES["oga"], on_piece=ignore)).pieces == 1
     assert pid not in decoder.pids
 

@@ -19,7 +19,7 @@ from voice.window import FULL, FULL_FRAMES, Mel, Window
 
 pytestmark = pytest.mark.models
 
-SPEECH = tuple(CLIPS[name] for name in ("jfk", "lj001-0004", "lv_0890"))
+SPEECH = tuple(CLIPS[name] for name in ("lj001-0004", "lv_0890"))
 CLEAR = CLIPS["lj001-0004"]
 
 
@@ -91,7 +91,7 @@ def test_one_encoder_pass_gives_the_language_and_the_words(
 
 
 def test_pieces_heard_together_say_what_they_say_alone_and_keep_their_order(engine: WhisperEngine) -> None:
-    names = ("jfk", "lj001-0002", "lj001-0003", "lv_0880", "lj001-0004")
+    names = ("lj001-0004", "lj001-0002", "lv_0880", "lj001-0003")
     jobs = [job(samples_of(CLIPS[name]), language="en", beam_size=1) for name in names]
     before = engine.encoder_passes
     together = engine.hear(jobs)
@@ -115,7 +115,7 @@ def test_the_dots_that_faster_whisper_writes_over_silence_are_no_words(plain: Wh
 
 def test_what_looks_wrong_in_a_short_window_is_heard_again_in_the_full_one(settings: VoiceSettings) -> None:
     cramped = WhisperEngine(settings.model_dir, window=Window(floor=100, margin=0))
-    names = ("lj001-0002", "lj001-0004")
+    names = ("lj001-0002",)
     heard = [cramped.hear([job(samples_of(CLIPS[name]), language="en")])[0] for name in names]
     assert cramped.encoder_passes > len(names)
     assert error_rate([CLIPS[name] for name in names], [words_of(piece) for piece in heard]) < 0.1

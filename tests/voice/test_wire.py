@@ -16,9 +16,11 @@ from voice.wire import (
     BrokenFrame,
     Frame,
     FrameReader,
+    decoded_from_wire,
     error_from_wire,
     error_to_wire,
     heard_from_wire,
+    piece_from_wire,
     probabilities_from_wire,
     read_frame,
     spoken_from_wire,
@@ -148,6 +150,50 @@ def test_an_answer_that_no_sound_recogniser_gives_is_a_broken_frame(nonsense: di
 def test_probabilities_that_are_none_are_a_broken_frame(nonsense: dict[str, Any]) -> None:
     with pytest.raises(BrokenFrame):
         probabilities_from_wire(nonsense, frames=[2])
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        {"seconds": math.inf},
+        {"seconds": math.nan},
+        {"seconds": 10**400},
+        {"seconds": 60.1},
+        {"pieces": math.inf},
+        {"pieces": 1.5},
+        {"pieces": True},
+        {"container": "m3u8"},
+    ],
+)
+def test_an_end_of_a_recording_that_is_none_is_a_broken_frame(nonsense: dict[str, Any]) -> None:
+    sound = {"seconds": 60, "truncated": True, "container": "ogg", "pieces": 3}
+    assert decoded_from_wire(sound, max_seconds=60.0).seconds == 60.0
+    for wrong in ({**sound, **nonsense}, {}):
+        with pytest.raises(BrokenFrame):
+            decoded_from_wire(wrong, max_seconds=60.0)
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        {"index": math.inf},
+        {"index": None},
+        {"index": -1},
+        {"spans": []},
+        {"spans": None},
+        {"spans": [[0, 10**400]]},
+        {"spans": [[0, math.nan]]},
+        {"spans": [[2, 1]]},
+        {"kind": "decoded"},
+    ],
+)
+def test_a_piece_that_is_none_is_a_broken_frame(nonsense: dict[str, Any]) -> None:
+    header = {"kind": "piece", "index": 2, "spans": [[0, 1], [2, 2.5]]}
+    piece = piece_from_wire(Frame(header=header, body=b"ab"))
+    assert (piece.index, piece.spans) == (2, ((0.0, 1.0), (2.0, 2.5)))
+    for wrong in (Frame(header={**header, **nonsense}, body=b"ab"), Frame(header=header, body=b"abc")):
+        with pytest.raises(BrokenFrame):
+            piece_from_wire(wrong)
 
 
 def test_probabilities_are_read_stream_by_stream() -> None:
