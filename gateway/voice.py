@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from typing import Protocol
 
 from gateway import __version__
-from gateway.config import Settings
+from gateway.config import SecretRef, SecretUnavailable, Settings
 from gateway.live_speech import LiveSettings, SpeechDesk
 from gateway.storage.voices import VoiceBook
 from pipeline.domain.clock import Clock
 from voice.cached import CachedTranscriber
 from voice.decoder import Decoder
 from voice.endpoint import EndpointTranscriber
-from voice.errors import VoiceError
+from voice.errors import TranscriberUnavailable, VoiceError
 from voice.flush_policy import FlushSettings
 from voice.listener import Listener
 from voice.piper import PiperSpeaker
@@ -31,6 +32,7 @@ from voice.worker import WhisperTranscriber
 _log = logging.getLogger(__name__)
 
 SCRIPTED = "scripted:"
+_NO_KEY = "The transcription service's key cannot be read now: check voice.api_key. Please try again later."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +106,19 @@ def build_transcriber(settings: Settings) -> Transcriber | None:
     return EndpointTranscriber(
         wanted.transcriber,
         api_base=wanted.api_base,
-        api_key=None if wanted.api_key is None else wanted.api_key.resolve,
+        api_key=None if wanted.api_key is None else partial(_key_of, wanted.api_key),
         settings=ears,
         decoder=Decoder(ears),
     )
+
+
+def _key_of(reference: SecretRef) -> str:
+    """The key as it is now: a rotated one counts at once."""
+    try:
+        return reference.resolve()
+    except SecretUnavailable as error:
+        _log.error("the transcriber's key cannot be read", extra={"reason": str(error)})
+        raise TranscriberUnavailable(_NO_KEY) from error
 
 
 def with_memory(

@@ -57,8 +57,9 @@ class SpeechDecoder(Protocol):
 class EndpointTranscriber:
     """Implements `Transcriber`. `model` is litellm's `provider/name`, `api_base` the service's address.
 
-    `api_key` is asked for at each call; the key is shown nowhere, nor is what a service says about it.
-    The decoder is closed with it. What is only shown meanwhile (`partial`) is refused: not worth a paid call.
+    `api_key` is asked for at each call, and may raise TranscriberUnavailable; the key is shown nowhere, nor
+    is what a service says about it. The decoder is closed with it. What is only shown meanwhile (`partial`)
+    is refused: not worth a paid call.
     """
 
     def __init__(
@@ -163,6 +164,8 @@ class EndpointTranscriber:
             except TimeoutError:
                 self._refuse_when_closed()
                 raise self._noted(TranscriptionTimeout()) from None
+            except VoiceError as error:
+                raise self._noted(error) from None  # the key's, which is asked for here
             except Exception as error:  # noqa: BLE001 - litellm raises a family per provider
                 if _status_of(error) in (400, 415, 422) and self._formats[0] != "json":
                     self._formats = ["json"]
