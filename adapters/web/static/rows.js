@@ -161,7 +161,9 @@ function sessionContent(item) {
 function approvalContent(item, actions) {
   const { tool, options, choice, open, sent, paused } = /** @type {NonNullable<Item['approval']>} */ (item.approval);
   const title = el('p', { class: 'title' }, tool === CONFIRM ? 'Did I hear that right?' : paused ? 'I wait for your answer' : `May I use ${tool}?`);
-  const reason = item.text && el('p', { dir: 'auto' }, item.text);
+  // The answer above it has these words already.
+  const said = tool === CONFIRM && paused;
+  const reason = item.text && !said && el('p', { dir: 'auto' }, item.text);
   const label = paused ? `Answer to: ${item.text || tool}` : `Answer for ${tool}`;
   const buttons = options.map((option) => {
     const button = el('button', { type: 'button', class: 'choice', 'data-choice': option, disabled: sent }, option);

@@ -145,6 +145,9 @@ async def test_the_question_whether_it_was_heard_right(room: Page, gateway: Fake
     card = entries(room, "approval")
     await expect(card).to_contain_text("Did I hear that right?")
     await expect(card).to_contain_text(reasoning)
+    await gateway.complete(message, f"{reasoning}\n(Send / Edit / Retry)")
+    await expect(card).not_to_contain_text(reasoning)
+    await expect(card.get_by_role("group")).to_have_accessible_name(f"Answer to: {reasoning}")
     await card.get_by_role("button", name=choice).click()
     assert (await gateway.received("approval"))["choice"] == choice
     composer = room.get_by_test_id("composer")
