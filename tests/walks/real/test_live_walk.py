@@ -119,7 +119,7 @@ async def test_a_voice_stops_the_answer_that_is_written_and_the_one_that_is_read
     await page.get_by_role("button", name="Listen to the answer").click(timeout=PATIENCE_MS)
     player = page.locator("audio")
     await expect(player).to_be_visible(timeout=PATIENCE_MS)
-    await page.wait_for_function("document.querySelector('audio').currentTime > 0")
+    await page.wait_for_function("() => document.querySelector('audio').currentTime > 0")
     await composer.fill(LONG)
     await composer.press("Enter")
     await expect(rows(page, "assistant").last).to_contain_text("tides tides", timeout=PATIENCE_MS)
