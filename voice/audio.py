@@ -54,7 +54,7 @@ class AudioBlocks:
 
     Iterating raises AudioRefused: `too_large` over `max_bytes`, `too_long` for a file that declares a
     length far beyond `max_seconds`, `unknown_format` for a container or codec that is not accepted,
-    `no_audio` without a single sample, `damaged` for anything else.
+    `no_audio` without a single sample, `damaged` for anything else; but MemoryError stays what it is.
     """
 
     def __init__(self, data: bytes, *, max_bytes: int, max_seconds: float) -> None:
@@ -79,8 +79,8 @@ class AudioBlocks:
         self.container = container.name
         try:
             yield from self._limited(_grouped(self._decoded(container)))
-        except AudioRefused:
-            raise
+        except (AudioRefused, MemoryError):
+            raise  # the latter may be earlier files' fault: a fresh process tells
         except Exception as error:
             # Hostile files make the bindings raise UnicodeDecodeError, IndexError and more.
             raise AudioRefused("damaged", _DAMAGED) from error

@@ -54,6 +54,9 @@ def _serve(request: Frame, model: SileroModel, options: argparse.Namespace, send
     except AudioRefused as error:
         send(Frame(header={"kind": "refused", "job": job, "final": True, **error_to_wire(error)}))
         return
+    except MemoryError:
+        # The file's fault, or what earlier files left behind: a fresh process tells.
+        raise SystemExit(1) from None
     end = {
         "kind": "decoded",
         "job": job,

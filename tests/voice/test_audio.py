@@ -6,6 +6,7 @@ import struct
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from tests.voice.clips import CLIPS, NOTES, amr_bomb, wav
 from tests.voice.hostile import flac_declaring, ogg_declaring
 from voice.audio import AudioBlocks, Block
+from voice.containers import Container
 from voice.errors import AudioRefused
 from voice.speech import SAMPLE_RATE
 
@@ -254,3 +256,12 @@ def test_flipped_bits_and_cuts_end_in_audio_or_in_a_refusal(suffix: str, data: s
 )
 def test_garbage_behind_a_good_magic_ends_in_audio_or_in_a_refusal(magic: bytes, tail: bytes) -> None:
     assert_audio_or_refusal(magic + tail)
+
+
+def test_a_process_without_memory_does_not_blame_the_file() -> None:
+    class Starved(AudioBlocks):
+        def _decoded(self, container: Container) -> Iterator[Block]:
+            raise MemoryError
+
+    with pytest.raises(MemoryError):
+        list(Starved(NOTES["oga"], max_bytes=10**6, max_seconds=60.0))
