@@ -128,8 +128,8 @@ async def test_a_voice_stops_the_answer_that_is_written_and_the_one_that_is_read
     stopped = rows(page, "error")
     await expect(stopped).to_have_attribute("data-code", "stopped", timeout=PATIENCE_MS)
     assert await player.evaluate("audio => audio.paused && !audio.ended")
-    heard = await answered(page)
-    assert word_error_rate(CLIP.transcript, heard) < 0.15, heard
+    growing = page.locator('[data-role="user"][data-state="hearing"]').get_by_test_id("transcript")
+    await expect(growing).to_contain_text("nless to be", timeout=PATIENCE_MS)
     moments = await passed(page)
     (asked,) = [
         moment for moment in moments if moment.fields.get("code") == "stopped" and moment.type == "error"
