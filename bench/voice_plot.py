@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from xml.sax.saxutils import escape, quoteattr
 
-_WIDTH = 860
+from bench.svg import WIDTH, document, text
+
 _LABELS = 300
 _RIGHT = 190
 _ROW = 34
@@ -14,16 +14,8 @@ _BAR = 18
 _TOP = 84
 _BOTTOM = 34
 
-# The picture brings its own background, so it can be read on any page; it follows the reader's preference.
-_STYLE = """
-  .back { fill: #ffffff; } .text { fill: #1f2328; } .faint { fill: #59636e; }
-  .line { stroke: #d1d9e0; } .ours { fill: #1a7f64; } .goal { stroke: #9a6700; stroke-width: 2; }
-  @media (prefers-color-scheme: dark) {
-    .back { fill: #0d1117; } .text { fill: #f0f6fc; } .faint { fill: #9198a1; }
-    .line { stroke: #3d444d; } .ours { fill: #3fb68b; } .goal { stroke: #d29922; }
-  }
-  text { font: 13px system-ui, sans-serif; } .title { font-size: 16px; font-weight: 600; }
-"""
+_LIGHT = ".goal { stroke: #9a6700; stroke-width: 2; }"
+_DARK = ".goal { stroke: #d29922; }"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,39 +36,22 @@ def plot(bars: Sequence[Bar], *, title: str) -> str:
     height = _TOP + _ROW * len(bars) + _BOTTOM
     most = max(1.0, *(bar.ratio for bar in bars))
     rows = [line for number, bar in enumerate(bars) for line in _row(bar, _TOP + _ROW * number, most)]
-    return "\n".join(
-        [
-            _opening(height, title),
-            f"<style>{_STYLE}</style>",
-            f'<rect class="back" width="{_WIDTH}" height="{height}" rx="8"/>',
-            _text(16, 28, title, "text title"),
-            *_legend(),
-            *_grid(height - _BOTTOM, most),
-            *rows,
-            "</svg>\n",
-        ]
-    )
-
-
-def _opening(height: int, title: str) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" '
-        f'viewBox="0 0 {_WIDTH} {height}" role="img" aria-label={quoteattr(title)}>'
-    )
+    body = [*_legend(), *_grid(height - _BOTTOM, most), *rows]
+    return document(title, height, body, light=_LIGHT, dark=_DARK)
 
 
 def _legend() -> list[str]:
     return [
         f'<rect class="ours" x="16" y="44" width="{_BAR}" height="14" rx="2"/>',
-        _text(42, 56, "Parlour", "text"),
+        text(42, 56, "Parlour", "text"),
         '<line class="goal" x1="118" y1="42" x2="118" y2="60"/>',
-        _text(128, 56, "target", "text"),
-        _text(_WIDTH - 16, 56, "1 = faster-whisper with its defaults; shorter is better", "faint", "end"),
+        text(128, 56, "target", "text"),
+        text(WIDTH - 16, 56, "1 = faster-whisper with its defaults; shorter is better", "faint", "end"),
     ]
 
 
 def _x(ratio: float, most: float) -> float:
-    return _LABELS + ratio / most * (_WIDTH - _LABELS - _RIGHT)
+    return _LABELS + ratio / most * (WIDTH - _LABELS - _RIGHT)
 
 
 def _grid(bottom: int, most: float) -> list[str]:
@@ -84,7 +59,7 @@ def _grid(bottom: int, most: float) -> list[str]:
     for quarter in range(int(most * 4) + 1):
         x = _x(quarter / 4, most)
         lines.append(f'<line class="line" x1="{x:.1f}" y1="{_TOP - 8}" x2="{x:.1f}" y2="{bottom}"/>')
-        lines.append(_text(x, bottom + 18, f"{quarter / 4:g}", "faint", "middle"))
+        lines.append(text(x, bottom + 18, f"{quarter / 4:g}", "faint", "middle"))
     return lines
 
 
@@ -93,12 +68,8 @@ def _row(bar: Bar, y: int, most: float) -> list[str]:
     # A ratio near zero still gets a bar that can be seen.
     width = max(_x(bar.ratio, most) - start, 2.0)
     return [
-        _text(_LABELS - 12, y + 14, bar.label, "text", "end"),
+        text(_LABELS - 12, y + 14, bar.label, "text", "end"),
         f'<rect class="ours" x="{start:.1f}" y="{y}" width="{width:.1f}" height="{_BAR}" rx="2"/>',
         f'<line class="goal" x1="{goal:.1f}" y1="{y - 3}" x2="{goal:.1f}" y2="{y + _BAR + 3}"/>',
-        _text(max(start + width, goal) + 8, y + 14, f"{bar.ratio:.2f}  {bar.words}", "text"),
+        text(max(start + width, goal) + 8, y + 14, f"{bar.ratio:.2f}  {bar.words}", "text"),
     ]
-
-
-def _text(x: float, y: float, words: str, css: str, anchor: str = "start") -> str:
-    return f'<text class="{css}" x="{x:.1f}" y="{y}" text-anchor="{anchor}">{escape(words)}</text>'
