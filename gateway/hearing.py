@@ -7,21 +7,19 @@ that may not be for the bot nothing is remembered at all.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Mapping
 
 from adapters.channel import ChannelAdapter
-from gateway.storage.voices import SpeakerKey, VoiceBook
+from gateway.habits import speaker_of, spoke, spoken_last
+from gateway.storage.voices import VoiceBook
 from gateway.telemetry import Telemetry
-from pipeline.domain.errors import MediaUnavailable, StorageError, TurnFailed
+from pipeline.domain.errors import MediaUnavailable, TurnFailed
 from pipeline.domain.messages import InboundMessage
 from pipeline.runtime.ports import Heard, HearingGrown, HearingQueued, OnHearing
 from voice.errors import VoiceError
 from voice.intake import VoiceIntake
 from voice.speech import Utterance
 from voice.transcriber import Growing, Recording, Waiting
-
-_log = logging.getLogger(__name__)
 
 _SURE_OF_LANGUAGE = 0.7
 """What a note in an unlikely language must reach before it is taken for what the person speaks."""
@@ -76,26 +74,17 @@ class ChannelEars:
 
     async def _recording(self, message: InboundMessage) -> Recording:
         data = await self._download(message)
-        speaker = _speaker(message)
-        try:
-            likely = (await self._habits.habits(speaker)).language
-        except StorageError as error:
-            _log.warning("a speaker's language is not known", extra={"reason": str(error)})
-            likely = ""
+        speaker = speaker_of(message.thread, message.author.id)
         return Recording(
             data=data,
-            likely_language=likely or None,
+            likely_language=await spoken_last(self._habits, speaker) or None,
             speaker=f"{speaker.channel}:{speaker.account}:{speaker.user}",
         )
 
     async def _remember(self, message: InboundMessage, utterance: Utterance, known: str | None) -> None:
-        language = utterance.language
-        if not language or language == known or utterance.language_probability < _SURE_OF_LANGUAGE:
-            return
-        try:
-            await self._habits.remember_language(_speaker(message), language)
-        except StorageError as error:
-            _log.warning("a speaker's language is not remembered", extra={"reason": str(error)})
+        if utterance.language_probability >= _SURE_OF_LANGUAGE:
+            speaker = speaker_of(message.thread, message.author.id)
+            await spoke(self._habits, speaker, utterance.language, before=known or "")
 
     async def _download(self, message: InboundMessage) -> bytes:
         ref = message.voice
@@ -139,8 +128,3 @@ async def _tell(told: asyncio.Queue[Waiting | Growing | None], on_progress: OnHe
                     await on_progress(HearingQueued(ahead=ahead, eta_s=eta_s))
             case Growing(text=text):
                 await on_progress(HearingGrown(text=text))
-
-
-def _speaker(message: InboundMessage) -> SpeakerKey:
-    place = message.thread
-    return SpeakerKey(channel=place.channel, account=place.account, user=message.author.id)

@@ -18,8 +18,9 @@ from typing import Protocol
 
 from adapters.channel import Acceptance, OnLive
 from adapters.identity import derived_message_id
+from gateway.habits import speaker_of, spoke, spoken_last
 from gateway.microphone import Microphone
-from gateway.storage.voices import SpeakerKey, VoiceBook
+from gateway.storage.voices import VoiceBook
 from gateway.tasks import Supervisor
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import MediaUnavailable, StorageError
@@ -139,7 +140,7 @@ class SpeechDesk:
         )
         self._microphones[key] = microphone
         try:
-            speaker = _speaker(thread, author)
+            speaker = speaker_of(thread, author.id)
             await microphone.listen(
                 LiveListener(
                     transcriber=self._transcriber,
@@ -151,7 +152,7 @@ class SpeechDesk:
                     spawn=self._supervisor.spawn,
                     clock=self._clock,
                     hands_free=hands_free,
-                    likely_language=await self._spoken_last(speaker),
+                    likely_language=await spoken_last(self._voices, speaker) or None,
                     rules=self._rules,
                 ),
                 self._supervisor.spawn,
@@ -221,20 +222,11 @@ class SpeechDesk:
         )
 
     async def _remember(self, message: InboundMessage) -> None:
-        language = "" if message.speech is None else message.speech.language
-        if not language:
+        if message.speech is None or not message.speech.language:
             return
-        try:
-            await self._voices.remember_language(_speaker(message.thread, message.author), language)
-        except StorageError as error:
-            _log.warning("a speaker's language was not remembered: %s", error)
-
-    async def _spoken_last(self, speaker: SpeakerKey) -> str | None:
-        try:
-            return (await self._voices.habits(speaker)).language or None
-        except StorageError as error:
-            _log.warning("a speaker's language was not found: %s", error)
-            return None
+        speaker = speaker_of(message.thread, message.author.id)
+        before = await spoken_last(self._voices, speaker)
+        await spoke(self._voices, speaker, message.speech.language, before=before)
 
     def _forget(self, key: str) -> None:
         del self._microphones[key]
@@ -264,7 +256,3 @@ class SpeechDesk:
 def _key(thread: ThreadKey, author: Author) -> str:
     """Speech of two people in one chat never becomes one message."""
     return json.dumps([thread.encode(), author.id])
-
-
-def _speaker(thread: ThreadKey, author: Author) -> SpeakerKey:
-    return SpeakerKey(channel=thread.channel, account=thread.account, user=author.id)

@@ -24,6 +24,7 @@ from adapters.channel import (
 )
 from adapters.formatting.spoken import spoken_text
 from gateway.failpoints import Failpoints
+from gateway.habits import speaker_of
 from gateway.lanes import Lane, Work, one_call, understood
 from gateway.storage.voices import SpeakerHabits, SpeakerKey, VoiceBook
 from gateway.tasks import Supervisor
@@ -139,10 +140,8 @@ class VoiceReplies:
         lane.submit(lambda: self._post(adapter, lane, reply, clip))
 
     async def _habits_of(self, reply: OutboundReply) -> SpeakerHabits:
-        thread = reply.thread
-        speaker = SpeakerKey(channel=thread.channel, account=thread.account, user=reply.author)
         try:
-            return await self._habits.habits(speaker)
+            return await self._habits.habits(speaker_of(reply.thread, reply.author))
         except StorageError as error:
             _log.warning("an answer was not read aloud", extra={"reason": str(error)})
             return SpeakerHabits()

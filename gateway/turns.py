@@ -11,9 +11,9 @@ from typing import assert_never
 import structlog
 
 from gateway.failpoints import Failpoints
+from gateway.habits import speaker_of
 from gateway.sessions import SessionState, load_session
 from gateway.storage.ports import InboxEntry, Lease, Store
-from gateway.storage.voices import SpeakerKey
 from gateway.telemetry import Telemetry
 from gateway.turn_journal import OnReply, StoreJournal
 from gateway.wire import from_body
@@ -205,7 +205,7 @@ class TurnRunner:
         Written before it is said: after a crash between the two, the words are still those of the habit.
         """
         thread = command.thread
-        speaker = SpeakerKey(channel=thread.channel, account=thread.account, user=command.author.id)
+        speaker = speaker_of(thread, command.author.id)
         wanted = not (await self._store.voices.habits(speaker)).voice_replies
         if wanted and not self._hooks.can_speak(thread):
             return NO_VOICE_TEXT
