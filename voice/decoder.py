@@ -13,7 +13,14 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from voice.child import Child, Dying, OnLine, command
-from voice.errors import AudioRefused, TranscriberUnavailable, TranscriptionTimeout
+from voice.errors import (
+    NONSENSE,
+    NOT_STARTING,
+    SHUTTING_DOWN,
+    AudioRefused,
+    TranscriberUnavailable,
+    TranscriptionTimeout,
+)
 from voice.limits import check_size
 from voice.pieces import Decoded, Piece
 from voice.settings import VoiceSettings
@@ -31,9 +38,6 @@ _BYTES_PER_SECOND = 32_000
 _MAX_PIECE_BYTES = 30 * _BYTES_PER_SECOND
 """Whisper's window: the recogniser takes no longer piece."""
 
-_CLOSED = "The voice recogniser is shutting down. Please send the recording again later."
-_NOT_STARTING = "The voice recogniser did not start in time. Please try again later."
-_NONSENSE = "The voice recogniser failed on that recording. Please send it again."
 _DAMAGED = "I could not read that recording: the file is damaged. Please record it again."
 _TOO_SLOW = "Reading that recording took too long. Please send it again, or a shorter one."
 
@@ -125,7 +129,7 @@ class Decoder:
                 await asyncio.shield(child.ready)
         except TimeoutError as error:
             self._discard(child)
-            raise TranscriberUnavailable(_NOT_STARTING) from error
+            raise TranscriberUnavailable(NOT_STARTING) from error
         except BaseException:
             self._discard(child)
             raise
@@ -154,14 +158,14 @@ class Decoder:
         try:
             decoded = decoded_from_wire(answer.header, max_seconds=self._settings.max_seconds)
         except BrokenFrame as error:
-            raise TranscriberUnavailable(_NONSENSE) from error
+            raise TranscriberUnavailable(NONSENSE) from error
         if decoded.pieces != pieces.count:
-            raise TranscriberUnavailable(_NONSENSE)
+            raise TranscriberUnavailable(NONSENSE)
         return decoded
 
     def _refuse_when_closed(self) -> None:
         if self._closed:
-            raise TranscriberUnavailable(_CLOSED)
+            raise TranscriberUnavailable(SHUTTING_DOWN)
 
     def _release(self, child: Child, *, damaged: bool = False) -> None:
         """Back to the idle ones, unless it has served long enough."""

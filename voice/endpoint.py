@@ -20,7 +20,13 @@ import wave
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
-from voice.errors import TranscriberBusy, TranscriberUnavailable, TranscriptionTimeout, VoiceError
+from voice.errors import (
+    SHUTTING_DOWN,
+    TranscriberBusy,
+    TranscriberUnavailable,
+    TranscriptionTimeout,
+    VoiceError,
+)
 from voice.languages import language_code
 from voice.pieces import Decoded, Piece
 from voice.settings import VoiceSettings
@@ -38,7 +44,6 @@ _UNKNOWN_CONFIDENCE = 0.8
 """Where a service says nothing of its confidence: enough not to ask back, and not as if it were sure."""
 _NO_KEY = "none"
 """Without any, litellm would send a key of the environment's that is meant for OpenAI elsewhere."""
-_CLOSED = "The voice recogniser is shutting down. Please send the recording again later."
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
 
 
@@ -224,7 +229,7 @@ class EndpointTranscriber:
 
     def _refuse_when_closed(self) -> None:
         if self._closed:
-            raise TranscriberUnavailable(_CLOSED)
+            raise TranscriberUnavailable(SHUTTING_DOWN)
 
     def _noted(self, error: VoiceError) -> VoiceError:
         self._status = str(error)

@@ -16,6 +16,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+SHUTTING_DOWN = "The voice recogniser is shutting down. Please send the recording again later."
+NOT_STARTING = "The voice recogniser did not start in time. Please try again later."
+NONSENSE = "The voice recogniser failed on that recording. Please send it again."
+
 AudioRefusal = Literal["too_large", "too_long", "unknown_format", "no_audio", "damaged"]
 
 

@@ -18,11 +18,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from voice.child import DIED, OnLine
-from voice.errors import TranscriberBusy, TranscriberUnavailable, TranscriptionTimeout, VoiceError
+from voice.errors import (
+    NONSENSE,
+    SHUTTING_DOWN,
+    TranscriberBusy,
+    TranscriberUnavailable,
+    TranscriptionTimeout,
+    VoiceError,
+)
 from voice.hearing import Hearing, Request, request_frame
 from voice.pieces import Piece
 from voice.queueing import Ahead, Entry, FairQueue, Speed
-from voice.recogniser import CLOSED, Recogniser
+from voice.recogniser import Recogniser
 from voice.settings import VoiceSettings
 from voice.transcriber import Waiting
 from voice.wire import BrokenFrame, HeardPiece, heard_from_wire
@@ -33,7 +40,6 @@ _CHEAPER_TO_FINISH_S = 20.0
 """So much speech takes one to two seconds to recognise, not much more than a fresh process takes to start;
 and live speech, which is often withdrawn, is shorter."""
 _LONGEST_PAUSE_S = 30.0
-_NONSENSE = "The voice recogniser failed on that recording. Please send it again."
 
 _log = logging.getLogger(__name__)
 
@@ -90,7 +96,7 @@ class Pool:
     def admit(self, hearing: Hearing) -> None:
         """Take in a recording, until `leave`. Raises TranscriberBusy, or TranscriberUnavailable."""
         if self._closed:
-            raise TranscriberUnavailable(CLOSED)
+            raise TranscriberUnavailable(SHUTTING_DOWN)
         if hearing.urgency == "partial":
             if self._idle_now() is None:
                 raise TranscriberBusy
@@ -109,7 +115,7 @@ class Pool:
         Raises TranscriberBusy where too much speech waits, and for a `partial` that would have to wait.
         """
         if self._closed:
-            raise TranscriberUnavailable(CLOSED)
+            raise TranscriberUnavailable(SHUTTING_DOWN)
         self._start_serving()
         heard = asyncio.get_running_loop().create_future()
         request = Request(hearing=hearing, piece=piece, heard=heard)
@@ -150,7 +156,7 @@ class Pool:
     async def warm_up(self) -> None:
         """Start every recogniser. Raises TranscriberUnavailable or TranscriptionTimeout."""
         if self._closed:
-            raise TranscriberUnavailable(CLOSED)
+            raise TranscriberUnavailable(SHUTTING_DOWN)
         self._start_serving()
         try:
             async with asyncio.TaskGroup() as group:
@@ -168,7 +174,7 @@ class Pool:
         self._closed = True
         for hearing in tuple(self._hearings):
             for request in hearing.requests:
-                request.fail(TranscriberUnavailable(CLOSED))
+                request.fail(TranscriberUnavailable(SHUTTING_DOWN))
         self._queue.drain()
         for task in self._tasks:
             task.cancel()
@@ -262,7 +268,7 @@ class Pool:
             except Exception:  # noqa: BLE001 - whatever it is, nobody may be left waiting for ever
                 _log.exception("a voice recogniser's place in the pool failed")
                 for entry in batch:
-                    entry.payload.fail(TranscriberUnavailable(_NONSENSE))
+                    entry.payload.fail(TranscriberUnavailable(NONSENSE))
             finally:
                 slot.batch, slot.unwanted, slot.given = (), False, None
             if slot.recogniser.jobs >= self._settings.recycle_after:
@@ -289,7 +295,7 @@ class Pool:
         except BrokenFrame as error:
             _log.warning("the recogniser's answer makes no sense: %s", error)
             slot.recogniser.kill()
-            self._lost(slot, batch, TranscriberUnavailable(_NONSENSE))
+            self._lost(slot, batch, TranscriberUnavailable(NONSENSE))
         except VoiceError as error:
             died = slot.recogniser.pid is None
             self._lost(slot, batch, TranscriberUnavailable(DIED if died else str(error)))

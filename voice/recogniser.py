@@ -10,11 +10,9 @@ import asyncio
 from collections.abc import Sequence
 
 from voice.child import Child, Dying, OnLine
-from voice.errors import TranscriberUnavailable, TranscriptionTimeout, VoiceError
+from voice.errors import NOT_STARTING, SHUTTING_DOWN, TranscriberUnavailable, TranscriptionTimeout, VoiceError
 from voice.wire import Frame
 
-CLOSED = "The voice recogniser is shutting down. Please send the recording again later."
-NOT_STARTING = "The voice recogniser did not start in time. Please try again later."
 _WARM_UP = Frame(header={"kind": "warm_up"})
 
 
@@ -157,7 +155,7 @@ class Recogniser:
 
     def _refuse_when_closed(self) -> None:
         if self._closed:
-            raise TranscriberUnavailable(CLOSED)
+            raise TranscriberUnavailable(SHUTTING_DOWN)
 
     def _discard(self, child: Child | None) -> None:
         """Kill a process, and remember it until it is gone."""
