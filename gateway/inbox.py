@@ -14,7 +14,7 @@ from gateway.failpoints import Failpoints
 from gateway.refusals import AGAIN_S, Refusals, Say
 from gateway.storage.ports import AnswerStatus, Interaction, NewEntry, Store
 from gateway.telemetry import Telemetry
-from gateway.wire import GATE, going_on, new_entry
+from gateway.wire import GATE, going_on, going_on_once, new_entry
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.messages import ApprovalReply, Inbound, InboundMessage, SessionCommand
@@ -163,7 +163,7 @@ class Inbox:
         asked = next((one for one in questions if one.id == answer.interaction_id and one.kind == GATE), None)
         entry = None
         if asked is not None:
-            entry = replace(going_on(answer, asked), dedupe_key=f"{GATE}:{asked.id}")
+            entry = going_on_once(answer, asked)
         status = await self._give(answer, entry, finished=False)
         if status != "accepted":
             return self._refused(item, _ANSWER_REFUSED[status], over=status in _OVER)

@@ -26,7 +26,7 @@ from gateway.storage.ports import (
     Store,
     TurnCommit,
 )
-from gateway.wire import ASKED_IN, GATE, NEVER, from_body, going_on, reply_of
+from gateway.wire import ASKED_IN, GATE, NEVER, from_body, going_on_once, reply_of
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
 from pipeline.domain.ids import new_id
@@ -183,7 +183,7 @@ class StoreJournal:
             user=answer.author.id,
             choice=answer.choice,
             now=now,
-            entry=replace(going_on(answer, asked), dedupe_key=f"{GATE}:{asked.id}"),
+            entry=going_on_once(answer, asked),
         )
         if status != "accepted":
             return False

@@ -122,6 +122,11 @@ def going_on(answer: ApprovalReply, asked: Interaction) -> NewEntry:
     return replace(entry, body={**entry.body, ASKED_IN: asked.body[ASKED_IN]})
 
 
+def going_on_once(answer: ApprovalReply, asked: Interaction) -> NewEntry:
+    """As `going_on`, for an answer whose own key is taken or is not kept: the question's stands for it."""
+    return replace(going_on(answer, asked), dedupe_key=f"{GATE}:{asked.id}")
+
+
 def reply_of(row: NewOutboxRow | OutboxRow, thread: str, *, entry_id: int, text: str) -> OutboundReply:
     """The reply that an outbox row stands for. The row's body holds what the log's record does not: how the
     words are to be shown, empty values left out."""
