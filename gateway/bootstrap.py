@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Literal
 
 from adapters.channel import Channel, PostingChannel, Timeline
 from adapters.console.adapter import ConsoleAdapter, ConsoleSettings
@@ -384,9 +385,24 @@ def _pipeline_settings(settings: Settings) -> PipelineSettings:
         system_prompt=settings.bot.system_prompt,
         max_answer_tokens=settings.llm.max_tokens,
         temperature=settings.llm.temperature,
-        llm_timeout_s=settings.llm.timeout_s,
+        llm_timeout_s=settings.llm.timeout_s or (120.0 if settings.llm.model == "local" else 60.0),
         turn_timeout_s=settings.turn.timeout_s,
         context_tokens=settings.llm.context_tokens,
         confirm_below=settings.voice.confirm_below,
         called=(settings.bot.name, *settings.bot.called),
+        summarise_above=settings.agent.summarise_above,
+        max_rounds=settings.agent.max_rounds,
+        max_retries=settings.llm.retries,
+        completion=_completion(settings),
+        spam=settings.limits.spam,
+        too_fast=settings.limits.too_fast,
+        remember_facts=settings.agent.remember_facts,
     )
+
+
+def _completion(settings: Settings) -> Literal["declared", "implicit"]:
+    """Small models and scripts declare nothing."""
+    if settings.agent.completion != "auto":
+        return settings.agent.completion
+    embedded = settings.llm.model == "local" or settings.llm.model.startswith(SCRIPTED)
+    return "implicit" if embedded else "declared"

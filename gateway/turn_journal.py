@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from gateway.answering import spoken
 from gateway.failpoints import Failpoints
 from gateway.run_log import StoreRunLog
 from gateway.run_rows import newest_run
-from gateway.sessions import SessionState, history_before, session_record
+from gateway.sessions import SessionState, conversation_before, past_turn, session_record
 from gateway.storage.ports import (
     Committed,
     InboxEntry,
@@ -27,10 +27,12 @@ from gateway.storage.ports import (
     TurnCommit,
 )
 from gateway.wire import ASKED_IN, GATE, NEVER, from_body, going_on_once, reply_of
-from pipeline.domain.chat import ChatMessage
+from pipeline.domain.chat import ChatMessage, message_to_plain
 from pipeline.domain.clock import Clock
+from pipeline.domain.conversation import Conversation, Summary
+from pipeline.domain.events import thought_to_plain
 from pipeline.domain.ids import new_id
-from pipeline.domain.messages import InboundMessage, Speech
+from pipeline.domain.messages import InboundMessage, Mode, Speech
 from pipeline.domain.timeline import EntryRole, TimelineEntry
 from pipeline.graph.outcome import Gate
 from pipeline.graph.records import RawRecord, RunUnreadable, head_of
@@ -68,6 +70,9 @@ class StoreJournal:
         self._on_reply = on_reply
         self._asked_in = str(entry.body.get(ASKED_IN, entry.message_id))
         self._log = StoreRunLog(store, lease, self._step_row)
+        author = str(entry.body.get("author", ""))
+        self._arrivals = session.arrivals(author)
+        session.note_arrival(author, entry.received_at)
         self._user_text: str | None = None
         self._heard = ""
         self.attempt_counted = False
@@ -84,11 +89,30 @@ class StoreJournal:
         """The graph run, once it has made a step."""
         return self._log.run_id
 
-    async def history(self) -> tuple[ChatMessage, ...]:
+    @property
+    def mode(self) -> Mode:
+        return self._session.mode
+
+    @property
+    def arrivals(self) -> tuple[float, ...]:
+        return self._arrivals
+
+    async def conversation(self) -> Conversation:
         if not self._goes_on:
-            return self._session.history
+            return self._session.conversation
         asked = await self._own_records("user")
-        return await history_before(self._store, asked[-1]) if asked else ()
+        return await conversation_before(self._store, asked[-1]) if asked else Conversation()
+
+    async def record_summary(self, summary: Summary) -> bool:
+        known = self._session.conversation
+        if known.summary is not None and known.summary.upto >= summary.upto:
+            return False
+        if not any(turn.id == summary.upto for turn in known.turns):
+            return False
+        record = self._record("summary", {"text": summary.text, "upto": summary.upto})
+        await self._store.append(self._lease, [record])
+        self._session.summarise(summary)
+        return True
 
     async def recorded_user(self) -> UserWords | None:
         if self._entry.attempts == 0 and not self._goes_on:
@@ -141,13 +165,15 @@ class StoreJournal:
     async def commit(self, answer: TurnAnswer) -> int:
         body: dict[str, Any] = {"text": answer.text}
         if answer.thoughts:
-            body["thoughts"] = [dict(thought) for thought in answer.thoughts]
+            body["thoughts"] = [thought_to_plain(thought) for thought in answer.thoughts]
+        if answer.exchange:
+            body["exchange"] = [message_to_plain(message) for message in answer.exchange]
         record = self._record("assistant", body)
         questions = tuple(self._question(gate) for gate in answer.gates)
         committed = await self._finish(
             "answered", [record], role="assistant", text=answer.text, questions=questions
         )
-        self._remember(answer.text)
+        self._remember(committed.record_ids[-1], answer.text, answer.exchange)
         return committed.record_ids[-1]
 
     async def commit_failure(self, code: str, message: str, *, recoverable: bool, partial: str) -> int:
@@ -156,7 +182,7 @@ class StoreJournal:
         records.append(self._record("error", {"text": message, "code": code, "recoverable": recoverable}))
         committed = await self._finish(outcome, records, role="error", text=message, code=code)
         if partial:
-            self._remember(partial)
+            self._remember(committed.record_ids[-2], partial)
             self._tell("assistant", partial, committed.record_ids[-2])
         return committed.record_ids[-1]
 
@@ -292,12 +318,11 @@ class StoreJournal:
         shown = {name: value for name, value in body.items() if value is not None}
         return NewOutboxRow(key=key, message_id=self._entry.message_id, body=shown, created_at=now)
 
-    def _remember(self, answer: str) -> None:
+    def _remember(self, record_id: int, answer: str, exchange: Sequence[ChatMessage] = ()) -> None:
         if self._user_text is None:
             return
-        self._session.extend(
-            (ChatMessage(role="user", content=self._user_text), ChatMessage(role="assistant", content=answer))
-        )
+        at = self._clock.now()
+        self._session.extend(past_turn(record_id, self._user_text, exchange, answer, at))
 
     @property
     def _goes_on(self) -> bool:

@@ -43,6 +43,8 @@ VOICE_ON_TEXT = (
 )
 VOICE_OFF_TEXT = "Voice replies are off."
 NO_VOICE_TEXT = "I cannot send voice messages here."
+NO_OTR_TEXT = "Off-the-record conversations are not possible here."
+_REMINDER = "Reminder: {text}"
 _HEARD_AT_ONCE = 64
 """Voice notes whose turn has begun; the ears themselves refuse what is too much for them."""
 _GAVE_UP = "This message made the assistant fail {attempts} times and was set aside. Please rephrase it."
@@ -196,6 +198,10 @@ class TurnRunner:
                     await journal.commit_notice(_stop_words(stopped))
             case "voice":
                 await journal.commit_notice(await self._toggle_voice(command))
+            case "remind":
+                await journal.commit_notice(_REMINDER.format(text=command.text))
+            case "otr":
+                await journal.commit_notice(NO_OTR_TEXT)
             case _:
                 assert_never(command.name)
 

@@ -42,7 +42,12 @@ def to_body(item: Queued) -> dict[str, Any]:
     if not item.private:
         body["private"] = False
     if isinstance(item, SessionCommand):
-        body |= {"command": item.name, "reply_handle": item.reply_handle, "quiet": item.quiet or None}
+        body |= {
+            "command": item.name,
+            "reply_handle": item.reply_handle,
+            "quiet": item.quiet or None,
+            "text": item.text,
+        }
     elif isinstance(item, ApprovalReply):
         body |= {"interaction": item.interaction_id, "choice": item.choice}
     else:
@@ -82,6 +87,7 @@ def from_body(
                 name=body["command"],
                 reply_handle=body.get("reply_handle", ""),
                 quiet=body.get("quiet", False),
+                text=body.get("text", ""),
             )
         if kind == "approval":
             return ApprovalReply(**common, interaction_id=body["interaction"], choice=body["choice"])

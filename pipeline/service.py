@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from typing import TypedDict
 
 from pipeline.agent.deciding import LlmDecider
+from pipeline.agent.prompt import EXCHANGE
+from pipeline.domain.chat import message_from_plain
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import GraphError, ModelError, StorageError, TurnFailed
 from pipeline.domain.events import (
@@ -54,8 +56,10 @@ from pipeline.runtime.ports import (
     UserWords,
 )
 from pipeline.runtime.questions import choices, question_words
+from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.runtime.stopping import StopSignal
+from pipeline.runtime.surroundings import Surroundings
 from pipeline.runtime.terminal import TerminalGuard
 
 _log = logging.getLogger(__name__)
@@ -81,12 +85,14 @@ class Pipeline:
         ears: Ears,
         settings: PipelineSettings,
         clock: Clock,
+        surroundings: Surroundings | None = None,
     ) -> None:
         self._executor = Executor(graph, clock=clock, decider=LlmDecider(llm, settings))
         self._llm = llm
         self._ears = ears
         self._settings = settings
         self._clock = clock
+        self._around = surroundings or Surroundings()
 
     async def process(
         self,
@@ -143,20 +149,36 @@ class Pipeline:
         deadline = self._clock.timeout(self._settings.turn_timeout_s)
         try:
             async with deadline:
-                context = RunContext(
-                    text=words.text,
-                    speech=words.speech,
-                    history=await turn.journal.history(),
-                    llm=self._llm,
-                    settings=self._settings,
-                    on_text=turn.stream_text,
-                )
-                return _answer_of(await self._walk(turn, context))
+                return _answer_of(await self._walk(turn, await self._context(turn, words)))
         except TimeoutError:
             if not deadline.expired():
                 raise
             too_long = _TOO_LONG_WORDS.format(seconds=round(self._settings.turn_timeout_s))
             raise TurnFailed("timeout", too_long) from None
+
+    async def _context(self, turn: _Turn, words: UserWords) -> RunContext:
+        scope = turn.scope
+        allowance = await self._around.budgets.allowance(scope)
+        if allowance.model == "none":
+            raise TurnFailed("budget", allowance.words, recoverable=False)
+        cheaper = self._around.cheaper if allowance.model == "cheaper" else None
+        return RunContext(
+            text=words.text,
+            speech=words.speech,
+            conversation=await turn.journal.conversation(),
+            scope=scope,
+            llm=cheaper or self._llm,
+            tools=self._around.tools,
+            skills=self._around.skills,
+            workspace=self._around.workspace,
+            budgets=self._around.budgets,
+            clock=self._clock,
+            settings=self._settings,
+            on_text=turn.stream_text,
+            summarised=turn.journal.record_summary,
+            received_at=turn.message.received_at,
+            arrivals=turn.journal.arrivals,
+        )
 
     async def _words(self, turn: _Turn) -> UserWords | None:
         """What the run is about: typed, heard now, or on record from an earlier attempt or turn. None where
@@ -263,7 +285,8 @@ def _answer_of(outcome: RunOutcome) -> TurnAnswer:
     answer = outcome.state.get("agent", {}).get("answer")
     if not isinstance(answer, str) or not answer:
         raise GraphError("the graph ended without an answer")
-    return TurnAnswer(text=answer)
+    exchange = tuple(message_from_plain(plain) for plain in outcome.state.get(EXCHANGE, ()))
+    return TurnAnswer(text=answer, exchange=exchange)
 
 
 class _Ids(TypedDict):
@@ -283,6 +306,19 @@ class _Turn:
     """A note that had to be heard to know whom it is for."""
     streamed: list[str] = field(default_factory=list)
     streamed_chars: int = 0
+
+    @property
+    def scope(self) -> TurnScope:
+        """Whose turn it is."""
+        message = self.message
+        return TurnScope(
+            **self.ids,
+            thread=message.thread,
+            author=message.author,
+            private=message.private,
+            mode=self.journal.mode,
+            send=self.send,
+        )
 
     @property
     def ids(self) -> _Ids:
@@ -333,7 +369,9 @@ class _Turn:
                     paused=True,
                 )
             )
-        await self.send(ResponseComplete(**self.ids, content=answer.text, entry_id=entry_id))
+        await self.send(
+            ResponseComplete(**self.ids, content=answer.text, thoughts=answer.thoughts, entry_id=entry_id)
+        )
 
     async def fail(self, code: str, words: str, *, recoverable: bool) -> None:
         partial = "".join(self.streamed).strip()

@@ -1,6 +1,8 @@
 """All graph wiring, on one page.
 
-conversation:   intake ──▶ agent ──▶ (done, blocked: end │ else: agent)
+conversation:   intake ──▶ agent ──▶ (done, blocked: end │ tool calls: act │ else: agent)
+                  │          ▲ └──▶ act
+                  │          └──────┘
                   └──▶ set_aside     (spoken, hardly understood, and not meant so)
 """
 
@@ -8,8 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pipeline.agent.node import after_agent, agent
+from pipeline.agent.acting import act
+from pipeline.agent.node import LOADED, LOOP, after_agent, agent
+from pipeline.agent.prompt import EXCHANGE
+from pipeline.graph.reducers import append
 from pipeline.graph.spec import END, EdgeSpec, GraphSpec, NodeSpec, Route
+from pipeline.history.view import HISTORY
 from pipeline.intake.confirming import after_intake, set_aside
 from pipeline.intake.node import intake
 from pipeline.runtime.context import RunContext
@@ -25,14 +31,24 @@ def conversation_graph() -> GraphSpec[RunContext]:
     return GraphSpec(
         name="conversation",
         entry="intake",
+        channels={EXCHANGE: append},
         nodes={
             "intake": NodeSpec(run=intake, reads=(), writes=("intake",)),
             "set_aside": NodeSpec(run=set_aside, reads=("answers",), writes=("agent",)),
             # The client of the model retries by itself.
-            "agent": NodeSpec(run=agent, reads=("intake",), writes=("agent",), event_loop=True),
+            "agent": NodeSpec(
+                run=agent,
+                reads=("intake", "agent", EXCHANGE, LOADED, LOOP, HISTORY),
+                writes=("agent", EXCHANGE, LOOP),
+                event_loop=True,
+            ),
+            "act": NodeSpec(
+                run=act, reads=(EXCHANGE, LOADED, LOOP), writes=(EXCHANGE, LOADED, LOOP), event_loop=True
+            ),
         },
         edges=(
             EdgeSpec(source="intake", when=Route(choose=after_intake, targets=("agent", "set_aside"))),
-            EdgeSpec(source="agent", when=Route(choose=after_agent, targets=(END, "agent"))),
+            EdgeSpec(source="agent", when=Route(choose=after_agent, targets=(END, "act", "agent"))),
+            EdgeSpec(source="act", target="agent"),
         ),
     )

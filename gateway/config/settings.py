@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator
 
+from gateway.config.agent import AgentSettings, BudgetSettings, LimitsSettings, ToolsSettings
 from gateway.config.channels import WEB_TOKEN_FILE, ChannelsSettings
 from gateway.config.secrets import SecretRef
 from gateway.config.section import PathSetting, Section, setting
@@ -123,7 +124,10 @@ class LlmSettings(Section):
         None, "The key for the model's API, by reference.", example="env:OPENAI_API_KEY"
     )
     timeout_s: float = setting(
-        120.0, "Seconds for one model call, waiting and retries included.", ge=1, le=3_600
+        0.0,
+        "Seconds for one model call, waiting and retries included; 0 means 60, or 120 for the embedded one.",
+        ge=0,
+        le=3_600,
     )
     max_tokens: int = setting(512, "The longest answer, in tokens.", ge=1, le=131_072)
     temperature: float = setting(
@@ -198,6 +202,10 @@ class Settings(Section):
     voice: VoiceSettings = VoiceSettings()
     channels: ChannelsSettings = ChannelsSettings()
     turn: TurnSettings = TurnSettings()
+    agent: AgentSettings = AgentSettings()
+    tools: ToolsSettings = ToolsSettings()
+    limits: LimitsSettings = LimitsSettings()
+    budget: BudgetSettings = BudgetSettings()
     storage: StorageSettings = StorageSettings()
     log: LogSettings = LogSettings()
 
@@ -215,6 +223,11 @@ class Settings(Section):
     def voices_path(self) -> Path:
         """The folder of the voices that read answers aloud."""
         return self.voice.replies.voices_path or self.models.dir / VOICES_FOLDER
+
+    @property
+    def workspace_path(self) -> Path:
+        """The folder of the bot's own texts."""
+        return self.agent.workspace or self.data.dir / "workspace"
 
     @property
     def web_token_path(self) -> Path:

@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from gateway.storage.pairings import PairingBook
+from gateway.storage.reminders import ReminderBook
+from gateway.storage.usage import UsageBook
 from gateway.storage.voices import VoiceBook
 
-RecordKind = Literal["session", "user", "step", "assistant", "error", "notice"]
+RecordKind = Literal["session", "user", "step", "assistant", "error", "notice", "summary", "title"]
 VISIBLE_KINDS: tuple[RecordKind, ...] = ("session", "user", "assistant", "error", "notice")
 OutboxState = Literal["ready", "sending", "sent", "failed"]
 Outcome = Literal["answered", "error", "cancelled", "command", "declined"]
@@ -219,6 +221,16 @@ class Store(Protocol):
     @property
     def voices(self) -> VoiceBook:
         """Dictation, how people speak, and what recordings said."""
+        ...
+
+    @property
+    def reminders(self) -> ReminderBook:
+        """What is to be said later."""
+        ...
+
+    @property
+    def usage(self) -> UsageBook:
+        """What was spent, by day."""
         ...
 
     # -- inbox --------------------------------------------------------------------------------

@@ -1,14 +1,39 @@
-"""What a language model reads and writes: roles and chat messages."""
+"""What a language model reads and writes: roles, chat messages, tools and the calls of them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
-Role = Literal["system", "user", "assistant"]
+Role = Literal["system", "user", "assistant", "tool"]
 
 _TOKENS_PER_MESSAGE = 4
 """Role and separators of one chat message in common templates."""
+_TOKENS_PER_CALL = 8
+"""Id, type and separators of one tool call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolDefinition:
+    """A tool as a model is told of it."""
+
+    name: str
+    """Letters, digits, `_` and `-`, at most 64: what every provider takes."""
+    description: str
+    parameters: Mapping[str, Any]
+    """A JSON schema of an object."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A model asks for a tool."""
+
+    id: str
+    """The model's own, or made for it; unique among the calls of one answer."""
+    name: str
+    arguments: str
+    """JSON text as the model wrote it: it may be anything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,17 +42,46 @@ class ChatMessage:
 
     role: Role
     content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    """Of an assistant's message: each is answered by a `tool` message before anybody else speaks."""
+    tool_call_id: str = ""
+    """Of a `tool` message: the call that it answers."""
     tokens: int = field(init=False, compare=False, repr=False)
     """Estimated tokens with the role, on the high side. Counted once, because a conversation is
     measured at every turn."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "tokens", _estimate(self.content) + _TOKENS_PER_MESSAGE)
+        tokens = estimate_tokens(self.content) + _TOKENS_PER_MESSAGE
+        for call in self.tool_calls:
+            tokens += estimate_tokens(call.name) + estimate_tokens(call.arguments) + _TOKENS_PER_CALL
+        object.__setattr__(self, "tokens", tokens)
 
 
-def _estimate(text: str) -> int:
+def estimate_tokens(text: str) -> int:
     """Three ASCII characters a token, and one token for any other character: small models'
     vocabularies are poor outside English, and a prompt that overflows the window is refused whole."""
     chars = len(text)
     ascii_chars = chars if text.isascii() else sum(map(str.isascii, text))
     return -(-ascii_chars // 3) + chars - ascii_chars
+
+
+def message_to_plain(message: ChatMessage) -> dict[str, Any]:
+    """Plain JSON data; empty values left out."""
+    plain: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        plain["tool_calls"] = [
+            {"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.tool_calls
+        ]
+    if message.tool_call_id:
+        plain["tool_call_id"] = message.tool_call_id
+    return plain
+
+
+def message_from_plain(plain: Mapping[str, Any]) -> ChatMessage:
+    """What `message_to_plain` wrote. Raises KeyError or TypeError for anything else."""
+    return ChatMessage(
+        role=plain["role"],
+        content=plain["content"],
+        tool_calls=tuple(ToolCall(**call) for call in plain.get("tool_calls", ())),
+        tool_call_id=plain.get("tool_call_id", ""),
+    )

@@ -7,7 +7,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal
 
 Decision = Literal["ALLOW", "BLOCK", "ESCALATE"]
@@ -200,7 +201,10 @@ class Thought:
     """A step of reasoning stored with the answer."""
 
     stage: str
+    """`reasoning` for words before a tool call, `tool_call` for a call, and what came of it."""
     summary: str
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    """Plain JSON data; of a tool call its `tool_name` and whether it was a `success`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,9 +262,17 @@ def is_terminal(event: PipelineEvent) -> bool:
 def event_to_wire(event: PipelineEvent) -> dict[str, Any]:
     """Plain JSON data: the event's fields beside its `type`."""
     wire: dict[str, Any] = {"type": event.type}
-    for field in fields(event):
-        value = getattr(event, field.name)
-        if field.name == "thoughts":
-            value = [{"stage": thought.stage, "summary": thought.summary} for thought in value]
-        wire[field.name] = list(value) if isinstance(value, tuple) else value
+    for one in fields(event):
+        value = getattr(event, one.name)
+        if one.name == "thoughts":
+            value = [thought_to_plain(thought) for thought in value]
+        wire[one.name] = list(value) if isinstance(value, tuple) else value
     return wire
+
+
+def thought_to_plain(thought: Thought) -> dict[str, Any]:
+    """Plain JSON data, an empty detail left out."""
+    plain: dict[str, Any] = {"stage": thought.stage, "summary": thought.summary}
+    if thought.detail:
+        plain["detail"] = dict(thought.detail)
+    return plain

@@ -14,8 +14,9 @@ from pipeline.domain.ids import ThreadKey
 
 Mode = Literal["normal", "otr"]
 MediaKind = Literal["voice", "audio", "image", "video", "file"]
-CommandName = Literal["stop", "new", "help", "voice"]
-COMMAND_NAMES: tuple[CommandName, ...] = ("stop", "new", "help", "voice")
+CommandName = Literal["stop", "new", "help", "voice", "otr", "remind"]
+COMMAND_NAMES: tuple[CommandName, ...] = ("stop", "new", "help", "voice", "otr")
+"""Those that people type; a `remind` is due by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +99,7 @@ class InboundMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionCommand:
-    """/stop, /new, /help or /voice, typed or pressed."""
+    """/stop, /new, /help, /voice or /otr, typed or pressed; or a reminder that is due."""
 
     message_id: str
     native_id: str
@@ -110,6 +111,8 @@ class SessionCommand:
     reply_handle: str = ""
     quiet: bool = False
     """It is not announced: a stop because its author began to speak."""
+    text: str = ""
+    """Of a reminder: what to remind of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The port to a language model: a request in, a stream of text out."""
+"""The port to a language model: a request in, a stream of text and tool calls out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Protocol
 
-from pipeline.domain.chat import ChatMessage
+from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,10 +14,15 @@ class LlmRequest:
     """One call. `messages` starts with the system message, if there is one."""
 
     messages: tuple[ChatMessage, ...]
+    tools: tuple[ToolDefinition, ...] = ()
+    """What the model may ask for."""
     max_tokens: int = 1024
     temperature: float = 0.2
     timeout_s: float = 60.0
     """Deadline of the whole call in seconds, the wait for the first token and retries included."""
+    retries: int | None = None
+    """How many further attempts the client may make after the first; None: as many as it is set to. One
+    message has a bounded number of them, whatever it takes to answer it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,26 +33,37 @@ class TextDelta:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolAsked:
+    """The model asks for a tool; whole, after the text that stands before it. Its `id` is never empty."""
+
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LlmFinished:
     """The last item of every stream that did not fail."""
 
     finish_reason: str
-    """`stop`, `length`, or what the provider says."""
+    """`stop`, `length`, `tool_calls`, or what the provider says."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    cost: float = 0.0
+    """US dollars, where the price is known."""
+    attempts: int = 1
+    """Calls that the provider got for it."""
 
 
-LlmItem = TextDelta | LlmFinished
+LlmItem = TextDelta | ToolAsked | LlmFinished
 
 
 class LlmClient(Protocol):
     """A model. One client serves many concurrent streams."""
 
     def stream(self, request: LlmRequest) -> AsyncGenerator[LlmItem, None]:
-        """Yield text deltas, then one `LlmFinished`.
+        """Yield text deltas, then the tool calls in their order, then one `LlmFinished`.
 
-        Raises ModelUnavailable, ModelRejected or ModelTimeout. Cancelling the consumer, or closing
-        the iterator, stops the generation at the provider.
+        An answer of neither text nor calls is ModelUnavailable. Raises that, ModelRejected or ModelTimeout.
+        Cancelling the consumer, or closing the iterator, stops the generation at the provider.
         """
         ...
 

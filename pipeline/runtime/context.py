@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from pipeline.domain.chat import ChatMessage
+from pipeline.domain.clock import Clock
+from pipeline.domain.conversation import Conversation, Summary
 from pipeline.domain.messages import Speech
 from pipeline.llm.client import LlmClient
+from pipeline.runtime.ports import Budgets, SkillBook, ToolGate, Workspace
+from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.settings import PipelineSettings
 
 
@@ -19,9 +22,21 @@ class RunContext:
     """The user's words, typed or heard, as recorded."""
     speech: Speech | None
     """That they were spoken, and how well they were heard; None for typed words."""
-    history: tuple[ChatMessage, ...]
-    """The session before this message, oldest first."""
+    conversation: Conversation
+    """The session before this message."""
+    scope: TurnScope
     llm: LlmClient
+    tools: ToolGate
+    skills: SkillBook
+    workspace: Workspace
+    budgets: Budgets
+    clock: Clock
     settings: PipelineSettings
     on_text: Callable[[str], Awaitable[None]]
     """Streams a piece of the answer to whoever watches."""
+    summarised: Callable[[Summary], Awaitable[bool]]
+    """Makes a summary of the conversation's beginning durable; False where it came too late."""
+    received_at: float = 0.0
+    """When the message arrived, as Unix time."""
+    arrivals: tuple[float, ...] = ()
+    """When its author's earlier ones did (see `TurnJournal.arrivals`)."""

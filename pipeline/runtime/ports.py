@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from pipeline.domain.chat import ChatMessage
-from pipeline.domain.messages import InboundMessage, Speech
+from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition
+from pipeline.domain.conversation import Conversation, Summary
+from pipeline.domain.events import Thought
+from pipeline.domain.messages import InboundMessage, Mode, Speech
 from pipeline.graph.outcome import Gate
 from pipeline.graph.ports import RunLog
 from pipeline.graph.records import RawRecord
+from pipeline.runtime.scope import TurnScope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +30,9 @@ class TurnAnswer:
     """What a turn commits: an answer for the user, or the questions that its run waits for."""
 
     text: str
-    thoughts: tuple[Mapping[str, str], ...] = field(default=())
+    thoughts: tuple[Thought, ...] = ()
+    exchange: tuple[ChatMessage, ...] = ()
+    """What the model and its tools said between the user's words and the answer; later turns are shown it."""
     gates: tuple[Gate, ...] = ()
     """Open gates: whoever wrote the message may answer them."""
 
@@ -45,8 +50,24 @@ class TurnJournal(Protocol):
         """The session this turn belongs to."""
         ...
 
-    async def history(self) -> tuple[ChatMessage, ...]:
-        """The session's conversation before the message, oldest first."""
+    @property
+    def mode(self) -> Mode:
+        """The session's: of one off the record nothing that was said is kept."""
+        ...
+
+    @property
+    def arrivals(self) -> tuple[float, ...]:
+        """When the author's messages before this one arrived in this thread, as Unix times, oldest first;
+        the last 30 at most, and none from before a restart. (seed 0: _inputTimestamps)"""
+        ...
+
+    async def conversation(self) -> Conversation:
+        """The session's conversation before the message."""
+        ...
+
+    async def record_summary(self, summary: Summary) -> bool:
+        """Let a summary stand for the conversation's beginning from now on, durably. False, and nothing
+        changes, where the conversation is another one by now or is summarised further already."""
         ...
 
     async def recorded_user(self) -> UserWords | None:
@@ -122,4 +143,99 @@ class Ears(Protocol):
     async def hear(self, message: InboundMessage, on_progress: OnHearing) -> Heard:
         """The note's words; `on_progress` is told how it goes meanwhile, in order. Raises TurnFailed with a
         reason for the user; never invents text."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """What came of a tool call, for the model."""
+
+    content: str
+    """Never empty: a tool that has nothing to say, or was refused, says so."""
+    success: bool = True
+    summary: str = ""
+    """One line for people; at most 200 characters."""
+    groups: tuple[str, ...] = ()
+    """Tool groups that are loaded from now on, for this message."""
+    skills: tuple[str, ...] = ()
+    """Skills that are loaded from now on, for this message."""
+
+
+class ToolGate(Protocol):
+    """The only way from the agent to a tool: it proposes, and the gate decides, acts and reports.
+
+    `action_started`, `shield_verdict` and `action_completed` go to the scope's `send`, in this order.
+    """
+
+    def offered(self, groups: Sequence[str], scope: TurnScope) -> tuple[ToolDefinition, ...]:
+        """What the model may call when `groups` are loaded: `load_tools` alone when none are."""
+        ...
+
+    async def propose(self, call: ToolCall, groups: Sequence[str], scope: TurnScope) -> ToolResult:
+        """Have a call judged, perhaps by a person, and done. Called from a node of a running graph.
+
+        Whatever goes wrong is a result in words: unknown tools, arguments that are no JSON, refusals, errors
+        of the tool and deadlines. Only StorageError and cancellation propagate.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkillSummary:
+    """A skill as the model is told of it before it is loaded."""
+
+    name: str
+    description: str
+
+
+class SkillBook(Protocol):
+    """The skills of the bot."""
+
+    def summaries(self) -> tuple[SkillSummary, ...]:
+        """Every usable skill, by name."""
+        ...
+
+    def body(self, name: str) -> str | None:
+        """A skill's instructions; None where there is no such skill."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceTexts:
+    """What the operator, and the person, have written down for the prompt; empty where there is nothing."""
+
+    identity: str = ""
+    soul: str = ""
+    agents: str = ""
+    user: str = ""
+    memory: str = ""
+
+
+class Workspace(Protocol):
+    """The folder of the bot's own texts."""
+
+    def texts(self, scope: TurnScope) -> WorkspaceTexts:
+        """The newest texts for a turn. Never another person's. Quick: files are read when they change."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """What a turn may spend."""
+
+    model: str = "full"
+    """`full`; `cheaper` where the budget is nearly spent and there is a cheaper model; `none`."""
+    words: str = ""
+    """Why not the full model, for the user."""
+
+
+class Budgets(Protocol):
+    """Bounds on tokens and cost, of a person, a chat and a day, shared by everything that calls a model."""
+
+    async def allowance(self, scope: TurnScope) -> Allowance:
+        """What a turn that begins now may spend."""
+        ...
+
+    async def spent(self, scope: TurnScope, *, tokens: int, cost: float) -> None:
+        """Count what a call has used; `cost` in US dollars."""
         ...

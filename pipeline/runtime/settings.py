@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 DEFAULT_SYSTEM_PROMPT = "You are Parlour, a helpful assistant. Answer briefly, in the user's language."
 
@@ -23,3 +24,26 @@ class PipelineSettings:
     with them; 0 never asks."""
     called: tuple[str, ...] = ()
     """Names that the bot listens to in voice notes that were not addressed to it by the platform's means."""
+    token_ceiling: int = 96_000
+    """The most tokens of history, whatever the model's window (seed 0: MAX_TOKEN_BUDGET)."""
+    summarise_above: int = 80
+    """Messages; with more, the beginning is summarised in the background (seed 0: MAX_WINDOW_SIZE)."""
+    compact_at: float = 0.7
+    """The part of the context budget at which the beginning is summarised before the model is asked."""
+    compact_to: float = 0.5
+    """And to which: below `compact_at`, or every message would summarise once more."""
+    stale_after_turns: int = 4
+    """Tool results older than so many turns are shown as one line."""
+    max_rounds: int = 25
+    """Calls of the model with tool results, for one message; loading tools or skills counts twice."""
+    max_retries: int = 2
+    """Further attempts at the model for one message, over all its calls."""
+    completion: Literal["declared", "implicit"] = "implicit"
+    """Whether the model must say DONE, BLOCKED or CONTINUE around its answers (seed 0), or an answer without
+    a tool call is the last one."""
+    spam: Literal["answer", "refuse"] = "answer"
+    """What happens to a message that looks like spam."""
+    too_fast: Literal["answer", "refuse"] = "answer"
+    """What happens to a message that came too soon after others."""
+    remember_facts: bool = False
+    """Whether what lasts is written down for its author when the conversation is compacted."""

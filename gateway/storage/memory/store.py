@@ -15,7 +15,9 @@ from gateway.storage.answers import judge_answer
 from gateway.storage.appends import report_if_failed
 from gateway.storage.bodies import encode_body, storable_text
 from gateway.storage.memory.pairings import MemoryPairings
+from gateway.storage.memory.reminders import MemoryReminders
 from gateway.storage.memory.rows import EntryRow, InteractionRow, LogRow, ReplyRow, ThreadRow
+from gateway.storage.memory.usage import MemoryUsage
 from gateway.storage.memory.voices import MemoryVoices
 from gateway.storage.ports import (
     Accepted,
@@ -52,6 +54,8 @@ class MemoryStore:
         self._last_record_id = 0
         self.pairings = MemoryPairings(self._require_open)
         self.voices = MemoryVoices(self._require_open)
+        self.reminders = MemoryReminders(self._require_open)
+        self.usage = MemoryUsage(self._require_open)
 
     # -- life ---------------------------------------------------------------------------------
     async def open(self) -> None:

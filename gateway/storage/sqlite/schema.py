@@ -153,7 +153,27 @@ _STEP_4 = (
     "CREATE INDEX transcripts_age ON transcripts(at)",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_STEP_1, _STEP_2, _STEP_3, _STEP_4)
+_STEP_5 = (
+    """CREATE TABLE reminders (
+        id TEXT PRIMARY KEY,
+        thread TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        due REAL NOT NULL,
+        text TEXT NOT NULL,
+        body TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID""",
+    "CREATE INDEX reminders_due ON reminders(due)",
+    "CREATE INDEX reminders_owner ON reminders(owner, due)",
+    """CREATE TABLE usage (
+        day TEXT NOT NULL,
+        scope TEXT NOT NULL,
+        tokens INTEGER NOT NULL,
+        cost REAL NOT NULL,
+        PRIMARY KEY (day, scope)
+    ) STRICT, WITHOUT ROWID""",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_STEP_1, _STEP_2, _STEP_3, _STEP_4, _STEP_5)
 """Step n brings a file from schema version n - 1 to n."""
 
 

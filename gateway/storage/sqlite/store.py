@@ -35,6 +35,8 @@ from gateway.storage.sqlite.connection import Synchronous
 from gateway.storage.sqlite.lane import Lane
 from gateway.storage.sqlite.pairings import SqlitePairings
 from gateway.storage.sqlite.reading import Reading
+from gateway.storage.sqlite.reminders import SqliteReminders
+from gateway.storage.sqlite.usage import SqliteUsage
 from gateway.storage.sqlite.voices import SqliteVoices
 from gateway.storage.sqlite.writing import GroupCommit
 from pipeline.domain.errors import StorageError
@@ -55,6 +57,8 @@ class SqliteStore:
         self._reader = Lane("store-reader", self._reading)
         self.pairings = SqlitePairings(lambda: self._writer, lambda: self._reader)
         self.voices = SqliteVoices(lambda: self._writer, lambda: self._reader)
+        self.reminders = SqliteReminders(lambda: self._writer, lambda: self._reader)
+        self.usage = SqliteUsage(lambda: self._writer, lambda: self._reader)
 
     # -- life ---------------------------------------------------------------------------------
     async def open(self) -> None:

@@ -9,24 +9,13 @@ from pipeline.graph.decisions import Next, Pause
 from pipeline.graph.spec import END
 from pipeline.intake.confirming import after_intake, set_aside
 from pipeline.intake.node import intake
-from pipeline.llm.scripted import ScriptedLlm
 from pipeline.runtime.context import RunContext
 from pipeline.runtime.settings import PipelineSettings
-
-
-async def _ignore(_text: str) -> None:
-    return None
+from tests.support.contexts import context as any_context
 
 
 def context(text: str, speech: Speech | None, *, confirm_below: float = 0.5) -> RunContext:
-    return RunContext(
-        text=text,
-        speech=speech,
-        history=(),
-        llm=ScriptedLlm.echo(),
-        settings=PipelineSettings(confirm_below=confirm_below),
-        on_text=_ignore,
-    )
+    return any_context(text, speech=speech, settings=PipelineSettings(confirm_below=confirm_below))
 
 
 @pytest.mark.parametrize(

@@ -4,33 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.domain.chat import ChatMessage
 from pipeline.graph.decisions import Next
 from pipeline.intake.node import intake
 from pipeline.llm.scripted import ScriptedLlm
 from pipeline.runtime.context import RunContext
 from pipeline.runtime.settings import PipelineSettings
+from tests.support.contexts import context
 
 LLM = ScriptedLlm.echo()
 
 
-async def _ignore(_text: str) -> None:
-    return None
-
-
-def _context(text: str, *history: str, context_tokens: int = 4096) -> RunContext:
-    talk = tuple(
-        ChatMessage(role="user" if index % 2 == 0 else "assistant", content=content)
-        for index, content in enumerate(history)
-    )
-    return RunContext(
-        text=text,
-        speech=None,
-        history=talk,
-        llm=LLM,
-        settings=PipelineSettings(system_prompt="s", max_answer_tokens=100, context_tokens=context_tokens),
-        on_text=_ignore,
-    )
+def _context(text: str, *history: str, token_ceiling: int = 4096) -> RunContext:
+    return context(text, history, llm=LLM, settings=PipelineSettings(token_ceiling=token_ceiling))
 
 
 async def test_a_clean_message_passes_with_every_diagnostic_at_rest() -> None:
@@ -38,7 +23,7 @@ async def test_a_clean_message_passes_with_every_diagnostic_at_rest() -> None:
     assert isinstance(result.decision, Next)
     assert result.update["intake"] == {
         "sanitized": False,
-        "messages_kept": 2,
+        "turns_kept": 1,
         "messages_evicted": 0,
         "tokens_before": 10,
         "tokens_after": 10,
@@ -53,10 +38,10 @@ async def test_a_cleaned_message_is_told_so() -> None:
 @pytest.mark.parametrize("window", [256, 300, 400])
 async def test_what_is_counted_as_evicted_is_what_is_missing(window: int) -> None:
     history = tuple("x" * 150 for _ in range(20))
-    diagnostics = (await intake({}, _context("hello", *history, context_tokens=window))).update["intake"]
+    diagnostics = (await intake({}, _context("hello", *history, token_ceiling=window))).update["intake"]
     assert diagnostics["messages_evicted"] > 0
-    assert diagnostics["messages_kept"] + diagnostics["messages_evicted"] == 20
-    assert diagnostics["tokens_after"] <= window - 100 < diagnostics["tokens_before"]
+    assert 2 * diagnostics["turns_kept"] + diagnostics["messages_evicted"] == 20
+    assert diagnostics["tokens_after"] <= window < diagnostics["tokens_before"]
 
 
 async def test_the_model_is_never_asked() -> None:

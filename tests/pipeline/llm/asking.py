@@ -46,7 +46,7 @@ async def answer_of(client: LlmClient, request: LlmRequest) -> tuple[str, LlmFin
         if isinstance(item, TextDelta):
             assert item.text, "a text delta is never empty"
             text += item.text
-        else:
+        elif isinstance(item, LlmFinished):
             finished = item
     assert finished is not None, "a stream that does not fail ends with LlmFinished"
     return text, finished

@@ -1,0 +1,118 @@
+"""The settings of what the agent may do: [agent], [tools], [limits], [budget]."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator
+
+from gateway.config.section import PathSetting, Section, setting
+from gateway.config.values import check_llm_model
+
+ToolGroup = Literal["files", "web", "notes", "schedule", "system", "agents", "mcp"]
+TOOL_GROUPS: tuple[ToolGroup, ...] = ("files", "web", "notes", "schedule", "system", "agents", "mcp")
+
+
+def _check_model(value: str | None) -> str | None:
+    return None if value is None else check_llm_model(value)
+
+
+class AgentSettings(Section):
+    """[agent]: how the assistant works on a message."""
+
+    workspace: PathSetting | None = setting(
+        None,
+        "The folder of the bot's own texts: IDENTITY.md, SOUL.md, USER.md, MEMORY.md, AGENTS.md, skills. "
+        "When absent: workspace in data.dir.",
+        example="workspace",
+    )
+    completion: Literal["auto", "declared", "implicit"] = setting(
+        "auto",
+        "Whether the model must declare in its answer that it is done, blocked or goes on; otherwise an "
+        "answer without a tool call is the last one. auto: declared, but not by embedded and scripted ones.",
+    )
+    max_rounds: int = setting(
+        25, "How many rounds of tool calls one message may take; loading tools counts twice.", ge=1, le=200
+    )
+    show_work: Literal["quiet", "normal", "detailed"] = setting(
+        "normal",
+        "How much of the work is shown while an answer is made: nothing, one changing line, or every step.",
+    )
+    remember_facts: bool = setting(
+        default=False,
+        description="Whether lasting facts are written into a person's own MEMORY.md when a long "
+        "conversation is summarised.",
+    )
+    summarise_above: int = setting(
+        80, "Messages of a conversation above which its beginning is summarised.", ge=4, le=10_000
+    )
+    titles: bool = setting(
+        default=True, description="Whether a conversation gets a title after its third exchange."
+    )
+
+
+class ToolsSettings(Section):
+    """[tools]: what the assistant may use."""
+
+    enabled: bool = setting(default=True, description="Whether the assistant has tools at all.")
+    groups: tuple[ToolGroup, ...] = setting(
+        TOOL_GROUPS,
+        "The groups of tools that it may load.",
+        expected="a list of groups out of files, web, notes, schedule, system, agents and mcp",
+        max_length=7,
+        strict=False,
+    )
+    approval_s: float = setting(
+        300.0, "Seconds in which a person can allow a tool; then it is refused.", ge=5, le=86_400
+    )
+    timeout_s: float = setting(60.0, "Seconds that one tool call may take.", ge=1, le=3_600)
+    mcp_file: PathSetting | None = setting(
+        None,
+        'A JSON file of MCP servers in the usual form: {"mcpServers": {"name": {"command": …}}}.',
+        example="mcp.json",
+    )
+    mcp_idle_s: float = setting(
+        300.0, "Seconds after which an MCP server that nobody uses is stopped.", ge=1, le=86_400
+    )
+
+
+class LimitsSettings(Section):
+    """[limits]: what one person may send."""
+
+    messages_per_minute: int = setting(
+        30,
+        "Messages of one person in a minute; more are refused, with one notice. 0 sets no limit.",
+        ge=0,
+        le=10_000,
+    )
+    spam: Literal["answer", "refuse"] = setting(
+        "answer", "What happens to a message that looks like spam; refused ones get a notice."
+    )
+    too_fast: Literal["answer", "refuse"] = setting(
+        "answer",
+        "What happens to a message that comes within 400 ms of the one before, or is the 13th in 10 seconds.",
+    )
+
+
+class BudgetSettings(Section):
+    """[budget]: what the model may cost. A day is one of UTC; 0 sets no limit."""
+
+    person_tokens: int = setting(0, "Tokens a day for one person.", ge=0, le=10_000_000_000)
+    chat_tokens: int = setting(0, "Tokens a day for one chat.", ge=0, le=10_000_000_000)
+    tokens: int = setting(0, "Tokens a day for everybody together.", ge=0, le=10_000_000_000)
+    cost: float = setting(
+        0.0,
+        "US dollars a day for everybody together, where the provider's price is known.",
+        ge=0,
+        le=1_000_000,
+    )
+    cheaper_model: Annotated[str | None, AfterValidator(_check_model)] = setting(
+        None,
+        "The model that answers when a budget is nearly used up; it has the same address and key.",
+        example="openai/gpt-5-nano",
+        expected='"local", "scripted:…" or a LiteLLM model name',
+        max_length=2_000,
+    )
+    cheaper_from: float = setting(
+        0.8, "The part of a budget at which the cheaper model takes over.", ge=0.05, le=1
+    )

@@ -1,0 +1,32 @@
+"""What was spent, in a plain dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from gateway.storage.usage import Spent
+
+
+class MemoryUsage:
+    """A part of `MemoryStore`, whose check that the store is open it is given."""
+
+    def __init__(self, require_open: Callable[[], None]) -> None:
+        self._require_open = require_open
+        self._sums: dict[tuple[str, str], Spent] = {}
+
+    async def add(self, day: str, scopes: Sequence[str], spent: Spent) -> None:
+        self._require_open()
+        for scope in scopes:
+            known = self._sums.get((day, scope), Spent())
+            self._sums[day, scope] = Spent(tokens=known.tokens + spent.tokens, cost=known.cost + spent.cost)
+
+    async def of(self, day: str, scopes: Sequence[str]) -> Mapping[str, Spent]:
+        self._require_open()
+        return {scope: self._sums.get((day, scope), Spent()) for scope in scopes}
+
+    async def forget_before(self, day: str) -> int:
+        self._require_open()
+        old = [key for key in self._sums if key[0] < day]
+        for key in old:
+            del self._sums[key]
+        return len(old)

@@ -1,0 +1,45 @@
+"""SQL on what was spent, and the book that hands it to the threads."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+
+from gateway.storage.sqlite.lane import Lane
+from gateway.storage.usage import Spent
+
+_ADD = """
+    INSERT INTO usage (day, scope, tokens, cost) VALUES (?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET tokens = tokens + excluded.tokens, cost = cost + excluded.cost"""
+_OF = "SELECT tokens, cost FROM usage WHERE day = ? AND scope = ?"
+_FORGET = "DELETE FROM usage WHERE day < ?"
+
+
+class SqliteUsage:
+    """The usage book on one SQLite file: a part of `SqliteStore`."""
+
+    def __init__(self, writer: Callable[[], Lane], reader: Callable[[], Lane]) -> None:
+        # Asked for at each call: a store that is opened again has other lanes.
+        self._writer = writer
+        self._reader = reader
+
+    async def add(self, day: str, scopes: Sequence[str], spent: Spent) -> None:
+        rows = [(day, scope, spent.tokens, spent.cost) for scope in scopes]
+
+        def work(db: sqlite3.Connection) -> None:
+            db.executemany(_ADD, rows)
+
+        await self._writer().submit(work)
+
+    async def of(self, day: str, scopes: Sequence[str]) -> Mapping[str, Spent]:
+        def work(db: sqlite3.Connection) -> dict[str, Spent]:
+            found = {scope: db.execute(_OF, (day, scope)).fetchone() for scope in scopes}
+            return {
+                scope: Spent() if row is None else Spent(tokens=row[0], cost=row[1])
+                for scope, row in found.items()
+            }
+
+        return await self._reader().submit(work)
+
+    async def forget_before(self, day: str) -> int:
+        return await self._writer().submit(lambda db: db.execute(_FORGET, (day,)).rowcount)

@@ -1,0 +1,32 @@
+"""What the store keeps of spending: tokens and cost, by day and by whom. A part of `Store`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What was used."""
+
+    tokens: int = 0
+    cost: float = 0.0
+    """US dollars."""
+
+
+class UsageBook(Protocol):
+    """Sums by day and scope. A scope is any text: everybody, a person, a chat."""
+
+    async def add(self, day: str, scopes: Sequence[str], spent: Spent) -> None:
+        """Add to the day's sums of every scope, in one step. `day` is YYYY-MM-DD."""
+        ...
+
+    async def of(self, day: str, scopes: Sequence[str]) -> Mapping[str, Spent]:
+        """The day's sums; every asked scope is in it."""
+        ...
+
+    async def forget_before(self, day: str) -> int:
+        """Remove the sums of earlier days; how many rows."""
+        ...

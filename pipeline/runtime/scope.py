@@ -1,0 +1,39 @@
+"""For whom a turn works: what tools, budgets and prompts need to know of the message, and where events go."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from pipeline.domain.events import PipelineEvent
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import Author, Mode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnScope:
+    """One turn's identity."""
+
+    session_id: str
+    message_id: str
+    """The message whose run it is."""
+    thread: ThreadKey
+    author: Author
+    """Who wrote that message: nobody else's rights count."""
+    send: Callable[[PipelineEvent], Awaitable[None]]
+    """Shows an event to whoever watches."""
+    private: bool = True
+    mode: Mode = "normal"
+    depth: int = 0
+    """0 for the turn itself, 1 for its sub-agents."""
+    groups: tuple[str, ...] | None = None
+    """The only tool groups that may be loaded; None for all that there are."""
+
+    @property
+    def owner(self) -> str:
+        """Whose notes, reminders and files these are: the person's in a private chat, the room's elsewhere.
+        Never two people's, and never the same on two accounts."""
+        place = self.thread
+        if self.private:
+            return f"{place.channel}:{place.account}:user:{self.author.id}"
+        return f"{place.channel}:{place.account}:room:{place.chat}"

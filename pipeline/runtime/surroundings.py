@@ -1,0 +1,21 @@
+"""What a host gives the pipeline besides the model and the ears; by default nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pipeline.llm.client import LlmClient
+from pipeline.runtime.bare import NoBudgets, NoSkills, NoTools, NoWorkspace
+from pipeline.runtime.ports import Budgets, SkillBook, ToolGate, Workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """The parts of every turn's context that are the same for all of them."""
+
+    tools: ToolGate = field(default_factory=NoTools)
+    skills: SkillBook = field(default_factory=NoSkills)
+    workspace: Workspace = field(default_factory=NoWorkspace)
+    budgets: Budgets = field(default_factory=NoBudgets)
+    cheaper: LlmClient | None = None
+    """The model for whose budget is nearly spent."""
