@@ -1,0 +1,86 @@
+"""Going round in circles: a model that says the same thing, or makes the same call, again and again.
+
+Functions over a run's exchange, as plain messages. They only look: whoever asks them acts on it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from typing import Any
+
+from pipeline.domain.chat import ToolCall
+
+STALL_AT = 3
+"""So many identical answers in a row are a stall (seed 2)."""
+REFUSE_AT = 3
+"""The number, in a row, of the first identical call that is not made any more (seed 2: doom loop)."""
+END_AT = 5
+"""The number of the identical call at which the run ends: the model does not listen."""
+STALL_WORDS = "The assistant kept saying the same thing and was stopped. Please put the question differently."
+REPEATED_WORDS = (
+    "Not done: this is the same call with the same arguments for the {number}. time in a row, and its result"
+    " would be the same. Use the result that you have, try something else, or answer without it."
+)
+"""The result of a call that is not made; `number` as `repeats` counts it."""
+DOOM_WORDS = (
+    "The assistant kept making the same tool call and was stopped. Please put the question differently."
+)
+
+_Plain = Mapping[str, Any]
+
+
+def stalled(exchange: Sequence[_Plain], newest: str = "") -> bool:
+    """Whether the model has said the same, non-empty, for the third time in a row.
+
+    `newest` is its newest text where that is not in the exchange. Texts beside different tool calls are not
+    the same: the model gets on.
+    """
+    said = [_said(message) for message in exchange if message["role"] == "assistant"]
+    if newest:
+        said.append((newest.strip(), ()))
+    last = said[-STALL_AT:]
+    return len(last) == STALL_AT and bool(last[0][0]) and all(one == last[0] for one in last)
+
+
+def repeats(exchange: Sequence[_Plain], call: ToolCall) -> int:
+    """How often `call` has now been asked for in a row, with the same arguments: 1 for the first time.
+
+    The answer that asks for it may be the exchange's newest, or not be in it yet.
+    """
+    before = _calls_before(exchange, call)
+    wanted = fingerprint(call.name, call.arguments)
+    return 1 + sum(1 for _ in takewhile(lambda one: one == wanted, reversed(before)))
+
+
+def fingerprint(name: str, arguments: str) -> str:
+    """The same for two calls that mean the same: spaces and the order of the arguments do not count."""
+    try:
+        canonical = json.dumps(json.loads(arguments), sort_keys=True)
+    except (ValueError, RecursionError):
+        canonical = arguments.strip()
+    return f"{name} {canonical}"
+
+
+def _said(message: _Plain) -> tuple[str, tuple[str, ...]]:
+    return str(message["content"]).strip(), tuple(_fingerprint(call) for call in _calls(message))
+
+
+def _calls_before(exchange: Sequence[_Plain], call: ToolCall) -> list[str]:
+    """The fingerprints of all calls before this one, oldest first."""
+    asking = exchange[-1] if exchange and exchange[-1]["role"] == "assistant" else {}
+    earlier = exchange[:-1] if asking else exchange
+    before = [_fingerprint(one) for message in earlier for one in _calls(message)]
+    # An id is unique only among the calls of one answer.
+    beside = takewhile(lambda one: one["id"] != call.id, _calls(asking))
+    return before + [_fingerprint(one) for one in beside]
+
+
+def _calls(message: _Plain) -> Sequence[_Plain]:
+    calls: Sequence[_Plain] = message.get("tool_calls", ())
+    return calls
+
+
+def _fingerprint(call: _Plain) -> str:
+    return fingerprint(call["name"], call["arguments"])
