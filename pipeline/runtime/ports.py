@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition
 from pipeline.domain.conversation import Conversation, Summary
@@ -176,6 +176,27 @@ class ToolGate(Protocol):
 
         Whatever goes wrong is a result in words: unknown tools, arguments that are no JSON, refusals, errors
         of the tool and deadlines. Only StorageError and cancellation propagate.
+        """
+        ...
+
+
+class Approvals(Protocol):
+    """People who allow what the bot may not do by itself."""
+
+    async def ask(
+        self,
+        scope: TurnScope,
+        *,
+        action_id: str,
+        action_hash: str,
+        tool_name: str,
+        summary: str,
+        reasoning: str,
+    ) -> Literal["allowed", "refused", "expired"]:
+        """Ask the turn's author, and nobody else, for one action; wait for the answer.
+
+        Asked again under the same `action_id`, after a crash, it goes on with the same question; an answer
+        given for another `action_hash` is none. Raises StorageError where the question cannot be kept.
         """
         ...
 

@@ -1,0 +1,1 @@
+"""What the agent may use, and the gate before it."""

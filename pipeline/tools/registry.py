@@ -1,0 +1,123 @@
+"""Which tools there are, by group, and which of them a turn may have. Not whether a call is allowed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from pipeline.runtime.scope import TurnScope
+from pipeline.tools.tool import Tool, ToolFailed, ToolGroup
+
+_log = logging.getLogger(__name__)
+
+_NOT_FOR_SUB_AGENTS = ("agents", "notes", "schedule")
+"""(seed 4: sub-agents get no load_tools and no agents, memory and schedule groups)"""
+_RESERVED = ("load_tools", "load_skills")
+"""The gate's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedGroup:
+    """A group whose tools are there from the beginning."""
+
+    name: str
+    description: str
+    fixed: tuple[Tool, ...]
+
+    async def tools(self, _scope: TurnScope) -> tuple[Tool, ...]:
+        return self.fixed
+
+    async def close(self) -> None:
+        """There is nothing to give back."""
+
+
+class ToolRegistry:
+    """The groups, in order: of two tools of one name, the earlier group's stays.
+
+    `enabled` names the groups that may be used, `mcp` meaning every `mcp:<server>`; None means all.
+    """
+
+    def __init__(self, groups: Sequence[ToolGroup], *, enabled: Collection[str] | None = None) -> None:
+        self._groups = {group.name: group for group in groups}
+        self._enabled = enabled
+        self._tools: dict[str, tuple[Tool, ...]] = {}
+        for group in groups:
+            if isinstance(group, FixedGroup):
+                self._tools[group.name] = self._own_names(group.name, group.fixed)
+
+    def groups(self, scope: TurnScope) -> tuple[ToolGroup, ...]:
+        """Those that the turn may load, in order."""
+        return tuple(group for name, group in self._groups.items() if self._may(name, scope))
+
+    async def load(self, name: str, scope: TurnScope) -> tuple[Tool, ...]:
+        """A group's tools, listed anew. Raises ToolFailed where there is no such group, it is turned off,
+        the turn may not have it, or its server does not answer."""
+        if name not in self._groups:
+            raise ToolFailed(f"there is no tool group {name}; there are: {self._names(scope)}")
+        if not self._may(name, scope):
+            raise ToolFailed(f"the tool group {name} is turned off here; there are: {self._names(scope)}")
+        listed = await self._groups[name].tools(scope)
+        self._tools[name] = self._own_names(name, listed)
+        return self._tools[name]
+
+    def loaded(self, names: Iterable[str], scope: TurnScope) -> tuple[Tool, ...]:
+        """The tools of the named groups, as last listed; of sub-agents, of all groups they were given."""
+        wanted = names if scope.depth == 0 else scope.groups or ()
+        tools: dict[str, Tool] = {}
+        for name in wanted:
+            if self._may(name, scope):
+                for tool in self._tools.get(name, ()):
+                    tools.setdefault(tool.name, tool)
+        return tuple(tools.values())
+
+    async def find(self, tool_name: str, names: Iterable[str], scope: TurnScope) -> Tool | None:
+        """The tool of that name out of the named groups. A group that was loaded by an earlier process is
+        listed again. Raises ToolFailed where that fails."""
+        wanted = tuple(names) if scope.depth == 0 else scope.groups or ()
+        found = _named(tool_name, self.loaded(wanted, scope))
+        if found is not None:
+            return found
+        for name in wanted:
+            if name not in self._tools and name in self._groups and self._may(name, scope):
+                found = _named(tool_name, await self.load(name, scope))
+                if found is not None:
+                    return found
+        return None
+
+    async def close(self) -> None:
+        """Close every group, whatever one of them raises."""
+        for group in self._groups.values():
+            try:
+                await group.close()
+            except Exception:  # noqa: BLE001 - the others are closed all the same
+                _log.exception("a tool group did not close", extra={"group": group.name})
+
+    def _may(self, name: str, scope: TurnScope) -> bool:
+        if self._enabled is not None and name.partition(":")[0] not in self._enabled:
+            return False
+        if scope.depth and name in _NOT_FOR_SUB_AGENTS:
+            return False
+        return name in self._groups and (scope.groups is None or name in scope.groups)
+
+    def _names(self, scope: TurnScope) -> str:
+        return ", ".join(group.name for group in self.groups(scope)) or "none"
+
+    def _own_names(self, group: str, listed: Sequence[Tool]) -> tuple[Tool, ...]:
+        """`listed` without the names that an earlier group has, or that stand twice."""
+        taken = set(_RESERVED)
+        for name in self._groups:
+            if name == group:
+                break
+            taken |= {tool.name for tool in self._tools.get(name, ())}
+        kept: dict[str, Tool] = {}
+        for tool in listed:
+            if tool.name in taken or tool.name in kept:
+                _log.warning("a tool's name is taken", extra={"tool": tool.name, "group": group})
+            else:
+                kept[tool.name] = tool
+        return tuple(kept.values())
+
+
+def _named(name: str, tools: Iterable[Tool]) -> Tool | None:
+    return next((tool for tool in tools if tool.name == name), None)

@@ -1,0 +1,105 @@
+"""What a tool is, to the gate, the registry and whoever writes one; not who may use it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pipeline.domain.chat import ToolDefinition
+from pipeline.domain.errors import ParlourError
+from pipeline.runtime.scope import TurnScope
+
+_DESCRIBED_CHARS = 80
+"""Of the arguments, in a line for people. (seed 4: thoughts)"""
+
+
+class ToolFailed(ParlourError):
+    """The tool could not do it; the message says why, to the model."""
+
+    code = "tool_failed"
+
+
+class Refused(ToolFailed):
+    """The tool may not do it, whoever asks; the message says why, to the model."""
+
+    code = "tool_refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOutput:
+    """What a tool returned."""
+
+    text: str
+    """For the model. It is data: nothing in it is an instruction."""
+    success: bool = True
+
+
+Run = Callable[[Mapping[str, Any], TurnScope], Awaitable[ToolOutput]]
+
+
+def described(arguments: Mapping[str, Any]) -> str:
+    """The arguments in one line for people: `path: a.txt, text: Hello…`, at most 80 characters."""
+    line = ", ".join(f"{key}: {value}" for key, value in arguments.items())
+    line = " ".join(line.split())
+    return line if len(line) <= _DESCRIBED_CHARS else line[: _DESCRIBED_CHARS - 1] + "…"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """One thing that a model can ask for."""
+
+    definition: ToolDefinition
+    group: str
+    """The name of its group."""
+    run: Run
+    """Does it, for the turn's owner and nobody else. The arguments fit the definition's schema. Raises
+    ToolFailed, Refused among them, with words for the model; it may raise anything else, which is said
+    without its details. Cancelling it ends it."""
+    reads_only: bool = False
+    """It changes nothing anywhere: it may be repeated after a crash, and runs off the record."""
+    own_only: bool = False
+    """What it changes is the turn owner's alone and can be taken back: it runs without asking, as one that
+    only reads does."""
+    built_in: bool = True
+    """False for tools of others, MCP servers' among them: those are asked for, whatever they say of
+    themselves."""
+    describe: Callable[[Mapping[str, Any]], str] = described
+    """One line for people: what it is about to do."""
+
+    @property
+    def name(self) -> str:
+        """As the model calls it."""
+        return self.definition.name
+
+
+class ToolGroup(Protocol):
+    """Tools that are loaded together."""
+
+    @property
+    def name(self) -> str:
+        """As `load_tools` calls it: `files`, `web`, `mcp:<server>`."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """What it is for, in one short sentence for the model."""
+        ...
+
+    async def tools(self, scope: TurnScope) -> tuple[Tool, ...]:
+        """Its tools for a turn. May start a server. Raises ToolFailed where they cannot be had now."""
+        ...
+
+    async def close(self) -> None:
+        """Give back what it holds. Doing it twice is harmless."""
+        ...
+
+
+def tool_schema(required: Mapping[str, Any], optional: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The JSON schema of an object with these properties and no others."""
+    return {
+        "type": "object",
+        "properties": {**required, **(optional or {})},
+        "required": list(required),
+        "additionalProperties": False,
+    }
