@@ -11,8 +11,9 @@ from adapters.channel import Acceptance
 from gateway.access import AccessPolicy, Denied
 from gateway.answering import may_answer, pressed, spoken, typed
 from gateway.failpoints import Failpoints
+from gateway.quota import WINDOW_S, Place, Quota
 from gateway.refusals import AGAIN_S, Refusals, Say
-from gateway.storage.ports import AnswerStatus, Interaction, NewEntry, Store
+from gateway.storage.ports import Accepted, AnswerStatus, Interaction, NewEntry, Store
 from gateway.telemetry import Telemetry
 from gateway.wire import GATE, going_on, going_on_once, new_entry
 from pipeline.domain.clock import Clock
@@ -72,6 +73,7 @@ class Inbox:
         max_queue_per_thread: int,
         posting: Collection[tuple[str, str]] = (),
         say: Say | None = None,
+        quota: Quota | None = None,
     ) -> None:
         self._store = store
         self._access = access
@@ -82,6 +84,7 @@ class Inbox:
         self._max_queue = max_queue_per_thread
         self._posting = frozenset(posting)
         self._refusals = None if say is None else Refusals(say, clock)
+        self._quota = quota
         self._closed = False
 
     def close(self) -> None:
@@ -116,13 +119,15 @@ class Inbox:
         limit = self._max_queue + (_ROOM_FOR_COMMANDS if isinstance(item, SessionCommand) else 0)
         if overheard:
             limit = max(1, limit // 2)
-        self._failpoints.reach("inbox-commit-before")
-        accepted = await self._store.accept(new_entry(item), limit=limit)
-        self._failpoints.reach("inbox-commit-after")
+        accepted, place = await self._take_in(item, limit)
         if accepted.full:
             self._telemetry.refused(item.thread.channel)
-            words = "" if overheard else _QUEUE_FULL
-            return self._refused(item, words, again_after_s=_QUEUE_FULL_AGAIN_S)
+            if overheard:
+                return self._refused(item, "")
+            if self._quota is not None and place.wait_s:
+                words = self._quota.words(place)
+                return self._refused(item, words, again_after_s=WINDOW_S, about="quota")
+            return self._refused(item, _QUEUE_FULL, again_after_s=_QUEUE_FULL_AGAIN_S)
         try:
             if isinstance(item, SessionCommand) and item.name == "stop":
                 # Also for a redelivery: the first delivery may have got no further than the inbox.
@@ -135,6 +140,22 @@ class Inbox:
         self._telemetry.accepted(item.thread.channel, self._clock.now() - item.received_at)
         return Acceptance(status="accepted", message_id=accepted.message_id)
 
+    async def _take_in(self, item: InboundMessage | SessionCommand, limit: int) -> tuple[Accepted, Place]:
+        entry = new_entry(item)
+        if self._quota is None or isinstance(item, SessionCommand):
+            return await self._offer(entry, limit), Place()
+        with self._quota.place(item) as place:
+            # With no room at all the store takes nothing new, and still knows what it has taken before.
+            accepted = await self._offer(entry, 0 if place.wait_s else limit)
+            place.used = not (accepted.duplicate or accepted.full)
+        return accepted, place
+
+    async def _offer(self, entry: NewEntry, limit: int) -> Accepted:
+        self._failpoints.reach("inbox-commit-before")
+        accepted = await self._store.accept(entry, limit=limit)
+        self._failpoints.reach("inbox-commit-after")
+        return accepted
+
     def _denied(self, item: Inbound, verdict: Denied) -> Acceptance:
         if not verdict.chatter:
             _log.warning("refused", extra={"thread_key": item.thread.encode(), "reason": verdict.reason})
@@ -142,10 +163,16 @@ class Inbox:
         return self._refused(item, verdict.words)
 
     def _refused(
-        self, item: Inbound, words: str, *, again_after_s: float = AGAIN_S, over: bool = False
+        self,
+        item: Inbound,
+        words: str,
+        *,
+        again_after_s: float = AGAIN_S,
+        about: str = "",
+        over: bool = False,
     ) -> Acceptance:
         if words and self._refusals is not None and self._posts(item) and not isinstance(item, ApprovalReply):
-            self._refusals.tell(item, words, again_after_s=again_after_s)
+            self._refusals.tell(item, words, again_after_s=again_after_s, about=about)
         return Acceptance(status="refused", message_id=item.message_id, reason=words, over=over)
 
     def _posts(self, item: Inbound) -> bool:

@@ -29,11 +29,11 @@ class Refusals:
         self._clock = clock
         self._said: OrderedDict[_Key, float] = OrderedDict()
 
-    def tell(self, item: Inbound, words: str, *, again_after_s: float = AGAIN_S) -> None:
+    def tell(self, item: Inbound, words: str, *, again_after_s: float = AGAIN_S, about: str = "") -> None:
         """Post `words` where `item` came from, unless its author read them there in the last
-        `again_after_s` seconds."""
+        `again_after_s` seconds. `about` names a line whose words change."""
         thread, now = item.thread, self._clock.monotonic()
-        key = (thread.channel, thread.account, thread.chat, item.author.id, words)
+        key = (thread.channel, thread.account, thread.chat, item.author.id, about or words)
         said = self._said.get(key)
         if said is not None and now - said < again_after_s:
             return

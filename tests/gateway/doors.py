@@ -11,6 +11,7 @@ from adapters.identity import derived_message_id
 from gateway.access import AccessPolicy, AccessRule
 from gateway.failpoints import Failpoints
 from gateway.inbox import Inbox
+from gateway.quota import Quota
 from gateway.storage.ports import Interaction
 from gateway.storage.sqlite import SqliteStore
 from gateway.telemetry import Telemetry
@@ -88,9 +89,14 @@ class Door:
 
 @asynccontextmanager
 async def open_door(
-    path: Path, rule: AccessRule = LETS_ANN_AND_BOB_IN, *, clock: ManualClock | None = None, limit: int = 100
+    path: Path,
+    rule: AccessRule = LETS_ANN_AND_BOB_IN,
+    *,
+    clock: ManualClock | None = None,
+    limit: int = 100,
+    per_minute: int = 0,
 ) -> AsyncIterator[Door]:
-    """The same rule stands on every posting account."""
+    """The same rule stands on every posting account. `per_minute` is one person's quota; 0 sets none."""
     clock = clock or ManualClock()
     store = SqliteStore(path, synchronous="NORMAL")
     await store.open()
@@ -112,6 +118,7 @@ async def open_door(
         max_queue_per_thread=limit,
         posting=POSTING,
         say=say,
+        quota=Quota(per_minute, clock) if per_minute else None,
     )
     try:
         yield Door(inbox=inbox, store=store, clock=clock, telemetry=telemetry, turns=turns, said=said)
