@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
 
 from adapters.channel import Channel, PostingChannel, Timeline
 from adapters.console.adapter import ConsoleAdapter, ConsoleSettings
@@ -24,6 +23,7 @@ from gateway.inbox import Inbox
 from gateway.lanes import Lanes
 from gateway.live import LiveReplies
 from gateway.live_speech import SpeechDesk
+from gateway.mind import build_llm, pipeline_settings
 from gateway.page import Page, make_page, token_check
 from gateway.posting import Posting
 from gateway.posting_channels import BuiltChannel, posting_channels
@@ -38,7 +38,6 @@ from gateway.timeline import StoreTimeline
 from gateway.token_lease import TokenLease, lock_folder
 from gateway.turns import TurnHooks, TurnRunner
 from gateway.voice import (
-    SCRIPTED,
     Voice,
     build_speaker,
     build_transcriber,
@@ -50,12 +49,8 @@ from gateway.worker import Worker
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.graph.spec import GraphSpec
 from pipeline.llm.client import LlmClient
-from pipeline.llm.litellm_client import LitellmClient
-from pipeline.llm.local_model import LocalModel
 from pipeline.llm.local_process import ChildSettings
-from pipeline.llm.scripted import ScriptedLlm
 from pipeline.runtime.context import RunContext
-from pipeline.runtime.settings import PipelineSettings
 from pipeline.service import Pipeline
 from pipeline.topologies import conversation_graph
 from voice.intake import VoiceIntake
@@ -256,7 +251,7 @@ def _pipeline(
         graph=graph or conversation_graph(),
         llm=llm,
         ears=ears,
-        settings=_pipeline_settings(settings),
+        settings=pipeline_settings(settings),
         clock=base.clock,
     )
 
@@ -360,49 +355,3 @@ def _store(settings: Settings, data: DataDir) -> Store:
         return MemoryStore()
     full = settings.storage.synchronous == "full"
     return SqliteStore(data.store_path, synchronous="FULL" if full else "NORMAL")
-
-
-def build_llm(settings: Settings, clock: Clock) -> LlmClient:
-    """The configured model."""
-    llm = settings.llm
-    if llm.model.startswith(SCRIPTED):
-        return ScriptedLlm.from_spec(llm.model.removeprefix(SCRIPTED), clock=clock)
-    if llm.model == "local":
-        child = ChildSettings(
-            model_path=settings.local_model_path,
-            context_tokens=llm.context_tokens,
-            threads=llm.local.threads,
-        )
-        return LocalModel(child, clock=clock)
-    key = llm.api_key.resolve() if llm.api_key is not None else None
-    return LitellmClient(
-        model=llm.model, clock=clock, api_base=llm.api_base, api_key=key, retries=llm.retries
-    )
-
-
-def _pipeline_settings(settings: Settings) -> PipelineSettings:
-    return PipelineSettings(
-        system_prompt=settings.bot.system_prompt,
-        max_answer_tokens=settings.llm.max_tokens,
-        temperature=settings.llm.temperature,
-        llm_timeout_s=settings.llm.timeout_s or (120.0 if settings.llm.model == "local" else 60.0),
-        turn_timeout_s=settings.turn.timeout_s,
-        context_tokens=settings.llm.context_tokens,
-        confirm_below=settings.voice.confirm_below,
-        called=(settings.bot.name, *settings.bot.called),
-        summarise_above=settings.agent.summarise_above,
-        max_rounds=settings.agent.max_rounds,
-        max_retries=settings.llm.retries,
-        completion=_completion(settings),
-        spam=settings.limits.spam,
-        too_fast=settings.limits.too_fast,
-        remember_facts=settings.agent.remember_facts,
-    )
-
-
-def _completion(settings: Settings) -> Literal["declared", "implicit"]:
-    """Small models and scripts declare nothing."""
-    if settings.agent.completion != "auto":
-        return settings.agent.completion
-    embedded = settings.llm.model == "local" or settings.llm.model.startswith(SCRIPTED)
-    return "implicit" if embedded else "declared"

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.access import AccessPolicy, Denied
-from gateway.bootstrap import build_llm, delivery_guarantees
+from gateway.bootstrap import delivery_guarantees
 from gateway.config import Settings, environment, load
 from gateway.config.channels import PostingSettings
 from gateway.data_dir import DataDir, DataDirBusy
+from gateway.mind import build_llm
 from gateway.models.command import models_present
 from gateway.posting_channels import access_rule
 from gateway.serve import open_logs

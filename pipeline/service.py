@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TypedDict
 
 from pipeline.agent.deciding import LlmDecider
+from pipeline.agent.node import THOUGHTS
 from pipeline.agent.prompt import EXCHANGE
 from pipeline.domain.chat import message_from_plain
 from pipeline.domain.clock import Clock
@@ -27,6 +28,7 @@ from pipeline.domain.events import (
     NodeStarted,
     PipelineEvent,
     ResponseComplete,
+    Thought,
     TranscriptPartial,
     TranscriptPending,
     TranscriptReady,
@@ -286,7 +288,8 @@ def _answer_of(outcome: RunOutcome) -> TurnAnswer:
     if not isinstance(answer, str) or not answer:
         raise GraphError("the graph ended without an answer")
     exchange = tuple(message_from_plain(plain) for plain in outcome.state.get(EXCHANGE, ()))
-    return TurnAnswer(text=answer, exchange=exchange)
+    thoughts = tuple(Thought(**plain) for plain in outcome.state.get(THOUGHTS, ()))
+    return TurnAnswer(text=answer, exchange=exchange, thoughts=thoughts)
 
 
 class _Ids(TypedDict):

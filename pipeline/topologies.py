@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pipeline.agent.acting import act
-from pipeline.agent.node import LOADED, LOOP, after_agent, agent
-from pipeline.agent.prompt import EXCHANGE
+from pipeline.agent.node import LOOP, THOUGHTS, after_agent, agent
+from pipeline.agent.prompt import EXCHANGE, LOADED
 from pipeline.graph.reducers import append
 from pipeline.graph.spec import END, EdgeSpec, GraphSpec, NodeSpec, Route
-from pipeline.history.view import HISTORY
 from pipeline.intake.confirming import after_intake, set_aside
 from pipeline.intake.node import intake
 from pipeline.runtime.context import RunContext
@@ -31,19 +30,20 @@ def conversation_graph() -> GraphSpec[RunContext]:
     return GraphSpec(
         name="conversation",
         entry="intake",
-        channels={EXCHANGE: append},
+        channels={EXCHANGE: append, THOUGHTS: append},
         nodes={
             "intake": NodeSpec(run=intake, reads=(), writes=("intake",)),
             "set_aside": NodeSpec(run=set_aside, reads=("answers",), writes=("agent",)),
             # The client of the model retries by itself.
             "agent": NodeSpec(
                 run=agent,
-                reads=("intake", "agent", EXCHANGE, LOADED, LOOP, HISTORY),
-                writes=("agent", EXCHANGE, LOOP),
+                writes=("agent", EXCHANGE, LOOP, THOUGHTS),
                 event_loop=True,
             ),
             "act": NodeSpec(
-                run=act, reads=(EXCHANGE, LOADED, LOOP), writes=(EXCHANGE, LOADED, LOOP), event_loop=True
+                run=act,
+                writes=(EXCHANGE, LOADED, LOOP, THOUGHTS),
+                event_loop=True,
             ),
         },
         edges=(

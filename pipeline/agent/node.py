@@ -6,19 +6,26 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipeline.agent.prompt import EXCHANGE, build_messages
-from pipeline.domain.chat import ChatMessage, ToolCall, message_to_plain
-from pipeline.domain.errors import ModelUnavailable
-from pipeline.graph.decisions import Next, NodeResult, State
+from pipeline.agent.loops import STALL_WORDS, stalled
+from pipeline.agent.prompt import EXCHANGE, LOADED, build_messages
+from pipeline.agent.wrappers import NUDGE, Declared, VisibleStream, declared
+from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition, message_to_plain
+from pipeline.domain.errors import ModelUnavailable, TurnFailed
+from pipeline.graph.decisions import End, Next, NodeResult, State
 from pipeline.graph.spec import END
 from pipeline.llm.client import LlmFinished, LlmRequest, TextDelta, ToolAsked
 from pipeline.runtime.context import RunContext
 
 CUT_NOTICE = "\n\n[The answer reached its length limit.]"
+ROUNDS_NOTICE = "\n\n[I stopped here: {rounds} rounds of tools are the most that one message may take.]"
 LOOP = "loop"
 """The state's key for the counters of the agent's loop."""
-LOADED = "loaded"
-"""The state's key for the tool groups and skills that are loaded for this message."""
+THOUGHTS = "thoughts"
+"""The state's key for the steps of reasoning that are stored with the answer."""
+MAX_THOUGHT_CHARS = 2_000
+
+_GO_ON = "Go on."
+_OUT_OF_ROUNDS = "No more tools can be used for this message. Answer now with what you have."
 
 
 @dataclass(slots=True, kw_only=True)
@@ -26,29 +33,30 @@ class _Said:
     """One answer of the model."""
 
     pieces: list[str] = field(default_factory=list)
+    shown: str = ""
+    """What has been streamed of it."""
     calls: list[ToolCall] = field(default_factory=list)
     finished: LlmFinished = field(default_factory=lambda: LlmFinished(finish_reason="stop"))
-
-    @property
-    def text(self) -> str:
-        return "".join(self.pieces).strip()
 
 
 async def agent(state: State, context: RunContext) -> NodeResult:
     """Stream one answer.
 
-    Updates `agent` (`status`, `answer`: the whole visible text so far, `finish_reason`, tokens), `exchange`
-    (the model's words and calls, unless they are the last) and `loop` (`rounds`, `retries`, `next`).
-    Raises the model's errors; an answer of neither text nor calls is ModelUnavailable.
+    Updates `agent` (`status`, `answer`: the whole visible text so far, `status_report`, `blocker_reason`,
+    `unblock_requirements`, `finish_reason`, tokens, `updated_at`), `exchange` (the model's words and calls,
+    unless they are the last), `thoughts`, and `loop` (`rounds`, `loops`, `nudged`, `retries`, `next`).
+    Raises the model's errors, an answer of neither text nor calls among them, and TurnFailed for a model
+    that goes round in circles.
     """
     settings, loop = context.settings, state.get(LOOP, {})
-    loaded = state.get(LOADED, {})
-    tools = context.tools.offered(loaded.get("groups", ()), context.scope)
-    if loop.get("rounds", 0) >= settings.max_rounds:
-        tools = ()
+    out_of_rounds = loop.get("rounds", 0) >= settings.max_rounds
+    tools = () if out_of_rounds else _offered(state, context)
     retries = loop.get("retries", settings.max_retries)
+    messages = build_messages(context, state, tools)
+    if out_of_rounds:
+        messages = (*messages, ChatMessage(role="user", content=_OUT_OF_ROUNDS))
     request = LlmRequest(
-        messages=build_messages(context, state, tools),
+        messages=messages,
         tools=tools,
         max_tokens=settings.max_answer_tokens,
         temperature=settings.temperature,
@@ -57,49 +65,94 @@ async def agent(state: State, context: RunContext) -> NodeResult:
     )
     earlier = state.get("agent", {}).get("answer", "")
     said = await _ask(request, context, earlier)
-    if not said.text and not said.calls:
+    if out_of_rounds:
+        said.calls.clear()
+    raw = "".join(said.pieces).strip()
+    if not raw and not said.calls and not out_of_rounds:
         raise ModelUnavailable("The model gave an empty answer. Please send the message again.")
-    if said.finished.finish_reason == "length" and not said.calls:
-        said.pieces.append(CUT_NOTICE)
-        await context.on_text(CUT_NOTICE)
-    answer = "\n\n".join(part for part in (earlier, said.text) if part)
-    acts = bool(said.calls)
-    outcome: dict[str, Any] = {
-        "status": "in_progress" if acts else "done",
-        "answer": answer,
-        "finish_reason": said.finished.finish_reason,
-        "prompt_tokens": said.finished.prompt_tokens,
-        "completion_tokens": said.finished.completion_tokens,
-    }
+    found = declared(raw)
+    if stalled(state.get(EXCHANGE, ()), found.visible) and not said.calls:
+        raise TurnFailed("stalled", STALL_WORDS)
+    step = _following(found, said, loop, context)
+    text = await _shown_whole(found, said, step, earlier, context)
+    if out_of_rounds:
+        notice = ROUNDS_NOTICE.format(rounds=settings.max_rounds)
+        text += notice
+        await context.on_text(notice)
     update: dict[str, Any] = {
-        "agent": outcome,
-        LOOP: {
-            **loop,
-            "retries": max(0, retries - (said.finished.attempts - 1)),
-            "next": "act" if acts else "end",
-        },
+        "agent": _outcome(found, said, step, "\n\n".join(part for part in (earlier, text.strip()) if part))
+        | {"updated_at": context.clock.now()},
+        LOOP: {**loop, **step.loop, "retries": max(0, retries - (said.finished.attempts - 1))},
+        EXCHANGE: [message_to_plain(message) for message in _for_the_model(found, said, step)],
+        THOUGHTS: _reasoning(found) if step.next == "act" else [],
     }
-    if acts:
-        words = ChatMessage(role="assistant", content=said.text, tool_calls=tuple(said.calls))
-        update[EXCHANGE] = [message_to_plain(words)]
-    return NodeResult(update=update, decision=Next())
+    return NodeResult(update=update, decision=End("blocked") if step.status == "blocked" else Next())
+
+
+def after_agent(state: State) -> str:
+    """The conditional edge behind the agent (seed 0)."""
+    following = state[LOOP]["next"]
+    return END if following == "end" else str(following)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """Where the run goes after an answer."""
+
+    status: str
+    next: str
+    """`act`, `agent` or `end`."""
+    loop: dict[str, Any]
+    reply: str = ""
+    """What the model is told before it goes on, as a user's message."""
+
+
+def _following(found: Declared, said: _Said, loop: State, context: RunContext) -> _Step:
+    """The seed's order: done and blocked end; tool calls and `continue` loop; no word of it is asked for
+    once, and then taken for done."""
+    loops, nudged = loop.get("loops", 0), loop.get("nudged", False)
+    if said.calls:
+        return _Step(
+            status="in_progress", next="act", loop={"loops": loops + 1, "nudged": False, "next": "act"}
+        )
+    if found.status in ("done", "blocked"):
+        return _Step(status=found.status, next="end", loop={"next": "end"})
+    if found.status == "continue":
+        return _Step(
+            status="continue",
+            next="agent",
+            loop={"loops": loops + 1, "nudged": False, "next": "agent"},
+            reply=_GO_ON,
+        )
+    if context.settings.completion == "declared" and not nudged:
+        return _Step(status="in_progress", next="agent", loop={"nudged": True, "next": "agent"}, reply=NUDGE)
+    return _Step(status="done", next="end", loop={"nudged": False, "next": "end"})
+
+
+def _offered(state: State, context: RunContext) -> tuple[ToolDefinition, ...]:
+    return context.tools.offered(state.get(LOADED, {}).get("groups", ()), context.scope)
 
 
 async def _ask(request: LlmRequest, context: RunContext, earlier: str) -> _Said:
-    said = _Said()
+    said, visible = _Said(), VisibleStream()
+
+    async def show(text: str) -> None:
+        if text:
+            await context.on_text(f"\n\n{text}" if earlier and not said.shown else text)
+            said.shown += text
+
     # Closing the stream on every way out is what stops the model when the user does.
     async with aclosing(context.llm.stream(request)) as stream:
         async for item in stream:
             match item:
                 case TextDelta(text=text):
-                    if earlier and not said.pieces:
-                        await context.on_text("\n\n")
                     said.pieces.append(text)
-                    await context.on_text(text)
+                    await show(visible.feed(text))
                 case ToolAsked(call=call):
                     said.calls.append(call)
                 case LlmFinished():
                     said.finished = item
+    await show(visible.finish())
     await context.budgets.spent(
         context.scope,
         tokens=said.finished.prompt_tokens + said.finished.completion_tokens,
@@ -108,7 +161,45 @@ async def _ask(request: LlmRequest, context: RunContext, earlier: str) -> _Said:
     return said
 
 
-def after_agent(state: State) -> str:
-    """The conditional edge behind the agent (seed 0)."""
-    following = state[LOOP]["next"]
-    return END if following == "end" else str(following)
+async def _shown_whole(found: Declared, said: _Said, step: _Step, earlier: str, context: RunContext) -> str:
+    """The text that people see of this answer, after whatever of it was not streamed has been."""
+    # A key result behind an answer that was given before would say it twice.
+    bare = not said.calls and not found.prose and not (earlier and step.status == "done")
+    text = found.visible if bare or step.status == "blocked" else found.prose
+    if said.finished.finish_reason == "length" and not said.calls:
+        text += CUT_NOTICE
+    rest = text[len(said.shown.strip()) :]
+    if rest.strip():
+        await context.on_text(f"\n\n{rest}" if earlier and not said.shown.strip() else rest)
+    return text
+
+
+def _outcome(found: Declared, said: _Said, step: _Step, answer: str) -> dict[str, Any]:
+    return {
+        "status": step.status,
+        "answer": answer,
+        "status_report": found.note if found.status != "in_progress" else None,
+        "blocker_reason": found.blocker_reason or None,
+        "unblock_requirements": found.unblock_requirements or None,
+        "finish_reason": said.finished.finish_reason,
+        "prompt_tokens": said.finished.prompt_tokens,
+        "completion_tokens": said.finished.completion_tokens,
+    }
+
+
+def _for_the_model(found: Declared, said: _Said, step: _Step) -> list[ChatMessage]:
+    """What of this answer the model is shown when it goes on, and what it is told then."""
+    if step.next == "end":
+        return []
+    words = found.prose if said.calls else found.visible
+    messages = [ChatMessage(role="assistant", content=words, tool_calls=tuple(said.calls))]
+    if step.reply:
+        messages.append(ChatMessage(role="user", content=step.reply))
+    return messages
+
+
+def _reasoning(found: Declared) -> list[dict[str, Any]]:
+    """The words before a tool call, as a thought (seed 4)."""
+    if not found.prose:
+        return []
+    return [{"stage": "reasoning", "summary": found.prose[:MAX_THOUGHT_CHARS]}]

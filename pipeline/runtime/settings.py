@@ -41,6 +41,8 @@ class PipelineSettings:
     completion: Literal["declared", "implicit"] = "implicit"
     """Whether the model must say DONE, BLOCKED or CONTINUE around its answers (seed 0), or an answer without
     a tool call is the last one."""
+    prompt: Literal["full", "brief"] = "brief"
+    """How much a system prompt says besides what the operator wrote: small models repeat long ones."""
     spam: Literal["answer", "refuse"] = "answer"
     """What happens to a message that looks like spam."""
     too_fast: Literal["answer", "refuse"] = "answer"

@@ -68,7 +68,7 @@ def test_with_json_it_prints_a_document_that_it_reads_again(
 def test_json_of_a_shipped_graph_names_its_functions(capsys: pytest.CaptureFixture[str]) -> None:
     main(["graph", "show", "conversation", "--json"])
     edges = json.loads(capsys.readouterr().out)["edges"]
-    assert edges[1]["when"] == {"route": "after_agent", "targets": ["end", "agent"]}
+    assert edges[1]["when"] == {"route": "after_agent", "targets": ["end", "act", "agent"]}
 
 
 def test_every_mistake_of_a_file_is_a_line_with_its_place(

@@ -182,17 +182,17 @@ BAD_FILES = [
     (
         "[llm]\ntimeout_s = inf",
         (
-            "llm.timeout_s: expected a number from 1 to 3600, but a number without bounds was given "
+            "llm.timeout_s: expected a number from 0 to 3600, but a number without bounds was given "
             "(in FILE); "
-            "write a number such as 120"
+            "write a number such as 0"
         ),
     ),
     (
         "[llm]\ntimeout_s = nan",
         (
-            "llm.timeout_s: expected a number from 1 to 3600, but a number without bounds was given "
+            "llm.timeout_s: expected a number from 0 to 3600, but a number without bounds was given "
             "(in FILE); "
-            "write a number such as 120"
+            "write a number such as 0"
         ),
     ),
     ("[llm]\ntemprature = 0.5", "llm.temprature: names no setting (in FILE); did you mean llm.temperature?"),

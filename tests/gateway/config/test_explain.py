@@ -23,7 +23,7 @@ def test_every_setting_has_one_line_with_its_source_and_value(tmp_path: Path) ->
     assert cells["bot.name"].split(maxsplit=2) == ["file", str(path), '"Ada é"']
     assert cells["server.port"].split() == ["environment", "PARLOUR__SERVER__PORT", "0"]
     assert cells["server.public_origins"].split() == ["command", "line", "--set", '["https://a.org"]']
-    assert cells["llm.timeout_s"].split() == ["default", "120"]
+    assert cells["llm.timeout_s"].split() == ["default", "0"]
     assert cells["voice.language"].split() == ["default", "not", "set"]
     assert cells["data.dir"].split() == ["default", '"data"']
 

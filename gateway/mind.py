@@ -1,0 +1,67 @@
+"""What the pipeline thinks with: the model, the settings, tools and budgets, for the composition root."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from gateway.config import Settings
+from gateway.voice import SCRIPTED
+from pipeline.domain.clock import Clock
+from pipeline.llm.client import LlmClient
+from pipeline.llm.litellm_client import LitellmClient
+from pipeline.llm.local_model import LocalModel
+from pipeline.llm.local_process import ChildSettings
+from pipeline.llm.scripted import ScriptedLlm
+from pipeline.runtime.settings import PipelineSettings
+
+
+def build_llm(settings: Settings, clock: Clock) -> LlmClient:
+    """The configured model."""
+    llm = settings.llm
+    if llm.model.startswith(SCRIPTED):
+        return ScriptedLlm.from_spec(llm.model.removeprefix(SCRIPTED), clock=clock)
+    if llm.model == "local":
+        child = ChildSettings(
+            model_path=settings.local_model_path,
+            context_tokens=llm.context_tokens,
+            threads=llm.local.threads,
+        )
+        return LocalModel(child, clock=clock)
+    key = llm.api_key.resolve() if llm.api_key is not None else None
+    return LitellmClient(
+        model=llm.model, clock=clock, api_base=llm.api_base, api_key=key, retries=llm.retries
+    )
+
+
+def pipeline_settings(settings: Settings) -> PipelineSettings:
+    """The configured bounds and wording."""
+    return PipelineSettings(
+        system_prompt=settings.bot.system_prompt,
+        max_answer_tokens=settings.llm.max_tokens,
+        temperature=settings.llm.temperature,
+        llm_timeout_s=settings.llm.timeout_s or (120.0 if settings.llm.model == "local" else 60.0),
+        turn_timeout_s=settings.turn.timeout_s,
+        context_tokens=settings.llm.context_tokens,
+        confirm_below=settings.voice.confirm_below,
+        called=(settings.bot.name, *settings.bot.called),
+        summarise_above=settings.agent.summarise_above,
+        max_rounds=settings.agent.max_rounds,
+        max_retries=settings.llm.retries,
+        completion=_completion(settings),
+        prompt="brief" if _is_small(settings) else "full",
+        spam=settings.limits.spam,
+        too_fast=settings.limits.too_fast,
+        remember_facts=settings.agent.remember_facts,
+    )
+
+
+def _completion(settings: Settings) -> Literal["declared", "implicit"]:
+    """Small models and scripts declare nothing."""
+    if settings.agent.completion != "auto":
+        return settings.agent.completion
+    return "implicit" if _is_small(settings) else "declared"
+
+
+def _is_small(settings: Settings) -> bool:
+    """Whether the model is the embedded one, or none at all."""
+    return settings.llm.model == "local" or settings.llm.model.startswith(SCRIPTED)

@@ -1,0 +1,212 @@
+"""DONE, BLOCKED and CONTINUE: how a model declares where it stands, and what of its words people see.
+
+The tags are the model's, so nothing about them is believed: they may be lower case, unclosed, several, or
+quoted in a code fence, where they mean nothing. (seed 0: completion wrappers)
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+Status = Literal["done", "blocked", "continue", "in_progress"]
+
+NUDGE = (
+    "Your last message did not say whether you are finished. Do not repeat it. Reply with exactly one of"
+    " <AGENT_DONE>, <AGENT_BLOCKED> or <AGENT_CONTINUE>, closed, as you were told."
+)
+"""What a model is sent once when it declares nothing and calls no tool; as a user's message, because
+providers merge or drop system messages that come late."""
+DECLARING = """\
+End every message that calls no tool with exactly one of these wrappers, behind the words for the user:
+<AGENT_DONE><KEY_RESULT>the result in one sentence</KEY_RESULT></AGENT_DONE> when the task is finished,
+<AGENT_BLOCKED><BLOCKER_REASON>what is in the way</BLOCKER_REASON><UNBLOCK_REQUIREMENTS>what you need from \
+the user</UNBLOCK_REQUIREMENTS></AGENT_BLOCKED> when you cannot go on without the user,
+<AGENT_CONTINUE><STATUS_REPORT>what is done and what comes next</STATUS_REPORT></AGENT_CONTINUE> when you \
+will go on by yourself. The user never sees the wrappers."""
+MAX_NOTE_CHARS = 240
+"""The longest status note."""
+
+_KINDS: tuple[tuple[Status, str], ...] = (
+    ("blocked", "AGENT_BLOCKED"),
+    ("done", "AGENT_DONE"),
+    ("continue", "AGENT_CONTINUE"),
+)
+"""In the order of precedence when several are there."""
+_PROTOCOL = (
+    "AGENT_DONE",
+    "AGENT_BLOCKED",
+    "AGENT_CONTINUE",
+    "KEY_RESULT",
+    "BLOCKER_REASON",
+    "UNBLOCK_REQUIREMENTS",
+    "STATUS_REPORT",
+    "STATUS_MESSAGE",
+)
+_OPENING = re.compile(r"<(AGENT_(?:DONE|BLOCKED|CONTINUE))>", re.IGNORECASE)
+_ANY_TAG = re.compile(rf"</?(?:{'|'.join(_PROTOCOL)})>", re.IGNORECASE)
+_FENCE = re.compile(r"^[ \t]{0,3}(`{3,}|~{3,})", re.MULTILINE)
+_LONGEST_TAG = max(len(name) for name in _PROTOCOL) + 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """What a message says about the state of the work."""
+
+    status: Status
+    prose: str
+    """The words outside of the wrappers."""
+    report: str = ""
+    """DONE's key result, or CONTINUE's status report."""
+    blocker_reason: str = ""
+    unblock_requirements: str = ""
+
+    @property
+    def visible(self) -> str:
+        """What people read: the prose, or what the wrapper says where there is none; empty only where the
+        message is."""
+        match self.status:
+            case "blocked":
+                parts = (self.prose, self.blocker_reason, self.unblock_requirements)
+                return "\n\n".join(part for part in parts if part) or "Blocked."
+            case "continue":
+                return self.prose or self.report or "Continuing."
+            case "done":
+                return self.prose or self.report or "Done."
+            case _:
+                return self.prose
+
+    @property
+    def note(self) -> str:
+        """The status in one line."""
+        line = " ".join((self.report or self.blocker_reason or self.prose).split())
+        return line if len(line) <= MAX_NOTE_CHARS else f"{line[: MAX_NOTE_CHARS - 1]}…"
+
+
+def declared(text: str) -> Declared:
+    """Read a whole message. Never raises: what is no wrapper is prose."""
+    found: dict[Status, str] = {}
+    prose: list[str] = []
+    at = 0
+    while (opening := _next_opening(text, at)) is not None:
+        prose.append(text[at : opening.start()])
+        body, at = _body(text, opening)
+        found.setdefault(_status_of(opening), body)
+    prose.append(text[at:])
+    words = _without_stray_tags("".join(prose)).strip()
+    for status, _ in _KINDS:
+        if status in found:
+            return _declared(status, found[status], words)
+    return Declared(status="in_progress", prose=words)
+
+
+class VisibleStream:
+    """Takes a message as it streams and gives on what people may see of it: nothing of a wrapper, ever.
+
+    It holds back what may be the beginning of a tag, a word at most.
+    """
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._given = 0
+        self._hidden = False
+
+    def feed(self, piece: str) -> str:
+        """The text that is certainly prose by now."""
+        self._text += piece
+        return self._give(self._certain_end())
+
+    def finish(self) -> str:
+        """What is left, when no more comes."""
+        return self._give(len(self._text))
+
+    def _give(self, end: int) -> str:
+        if self._hidden or end <= self._given:
+            return ""
+        opening = _next_opening(self._text, self._given)
+        if opening is not None and opening.start() <= end:
+            # Prose may follow a closed wrapper; it is part of the answer, and comes with its end.
+            self._hidden, end = True, opening.start()
+        start, self._given = self._given, end
+        return _without_stray_tags(self._text, start, end)
+
+    def _certain_end(self) -> int:
+        last = self._text.rfind("<", max(self._given, len(self._text) - _LONGEST_TAG))
+        if last < 0 or ">" in self._text[last:]:
+            return len(self._text)
+        tail = self._text[last + 1 :].lstrip("/").upper()
+        return last if any(name.startswith(tail) for name in _PROTOCOL) else len(self._text)
+
+
+def _next_opening(text: str, at: int) -> re.Match[str] | None:
+    """The next opening wrapper at or after `at` that does not stand in fenced code."""
+    fences = None
+    for match in _OPENING.finditer(text, at):
+        if fences is None:
+            fences = _fenced_spans(text)
+        if not any(start <= match.start() < end for start, end in fences):
+            return match
+    return None
+
+
+def _fenced_spans(text: str) -> list[tuple[int, int]]:
+    """Where code stands; a fence that is not closed reaches to the end."""
+    spans: list[tuple[int, int]] = []
+    opened: tuple[int, str] | None = None
+    for match in _FENCE.finditer(text):
+        mark = match.group(1)
+        if opened is None:
+            opened = (match.start(), mark)
+        elif mark[0] == opened[1][0] and len(mark) >= len(opened[1]):
+            spans.append((opened[0], match.end()))
+            opened = None
+    if opened is not None:
+        spans.append((opened[0], len(text)))
+    return spans
+
+
+def _body(text: str, opening: re.Match[str]) -> tuple[str, int]:
+    """What stands in the wrapper, and where it ends: at the end of the text where it is not closed."""
+    closing = re.compile(rf"</{opening.group(1)}>", re.IGNORECASE).search(text, opening.end())
+    if closing is None:
+        return text[opening.end() :], len(text)
+    return text[opening.end() : closing.start()], closing.end()
+
+
+def _status_of(opening: re.Match[str]) -> Status:
+    name = opening.group(1).upper()
+    return next(status for status, tag in _KINDS if tag == name)
+
+
+def _declared(status: Status, body: str, prose: str) -> Declared:
+    first_line = next((line.strip() for line in _without_stray_tags(body).splitlines() if line.strip()), "")
+    if status == "blocked":
+        reason = _inner(body, "BLOCKER_REASON")
+        needs = _inner(body, "UNBLOCK_REQUIREMENTS")
+        if not reason and not needs:
+            reason = first_line
+        return Declared(status=status, prose=prose, blocker_reason=reason, unblock_requirements=needs)
+    names = ("KEY_RESULT",) if status == "done" else ("STATUS_REPORT", "STATUS_MESSAGE")
+    report = next((inner for name in names if (inner := _inner(body, name))), first_line)
+    return Declared(status=status, prose=prose, report=report)
+
+
+def _inner(body: str, name: str) -> str:
+    """The first such tag's content, up to its end or to the next tag."""
+    match = re.search(rf"<{name}>(.*?)(?:</?[A-Z_]+>|\Z)", body, re.IGNORECASE | re.DOTALL)
+    return "" if match is None else match.group(1).strip()
+
+
+def _without_stray_tags(text: str, start: int = 0, end: int | None = None) -> str:
+    """`text` from `start` to `end` without single protocol tags, except in code."""
+    end = len(text) if end is None else end
+    if text.find("<", start, end) < 0:
+        return text[start:end]
+    fences = _fenced_spans(text)
+    kept: list[str] = []
+    for match in _ANY_TAG.finditer(text, start, end):
+        if not any(opened <= match.start() < closed for opened, closed in fences):
+            kept.append(text[start : match.start()])
+            start = match.end()
+    return "".join((*kept, text[start:end]))
