@@ -85,6 +85,13 @@ class ToolRegistry:
                     return found
         return None
 
+    def home_of(self, tool_name: str, scope: TurnScope) -> str:
+        """The group, as far as its tools are known, that the turn could load to have that tool; or empty."""
+        for name, tools in self._tools.items():
+            if self._may(name, scope) and _named(tool_name, tools) is not None:
+                return name
+        return ""
+
     async def close(self) -> None:
         """Close every group, whatever one of them raises."""
         for group in self._groups.values():

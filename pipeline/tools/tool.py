@@ -64,6 +64,8 @@ class Tool:
     built_in: bool = True
     """False for tools of others, MCP servers' among them: those are asked for, whatever they say of
     themselves."""
+    own_words: bool = False
+    """What it returns are the program's own words, as a sum or the time are: not marked as data."""
     describe: Callable[[Mapping[str, Any]], str] = described
     """One line for people: what it is about to do."""
 

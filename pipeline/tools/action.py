@@ -1,0 +1,85 @@
+"""An action: one tool with one set of arguments, under a fingerprint that nothing can be swapped behind."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.tools.tool import Tool, described
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """What was proposed, judged and is about to be done."""
+
+    id: str
+    """The same for the same call of the same message, also in a later process."""
+    tool: Tool
+    payload: Mapping[str, Any]
+    hash: str
+
+    @property
+    def summary(self) -> str:
+        """One line for people, whatever the tool's own description does."""
+        try:
+            return self.tool.describe(self.payload)
+        except Exception:  # noqa: BLE001 - a line for people is no reason to fail
+            return described(self.payload)
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether the payload is still the one that was proposed."""
+        return action_hash(self.tool.name, self.payload) == self.hash
+
+
+def action_for(call_id: str, place: str, tool: Tool, payload: Mapping[str, Any]) -> Action:
+    """The action of a call; `place` tells the call ids of one answer from those of another.
+
+    Raises ValueError for numbers that are not finite.
+    """
+    digest = hashlib.sha256(f"{place}\n{call_id}".encode("utf-8", "surrogatepass")).hexdigest()
+    fingerprint = action_hash(tool.name, payload)
+    return Action(id=f"act_{digest[:24]}", tool=tool, payload=payload, hash=fingerprint)
+
+
+def action_hash(tool_name: str, payload: Mapping[str, Any]) -> str:
+    """SHA-256 in hexadecimal of the canonical JSON: keys sorted, no spaces, whole numbers exact, characters
+    as they are. Raises ValueError for numbers that are not finite. (seed 4: the verifier)"""
+    canonical = json.dumps(
+        {"payload": payload, "type": tool_name},
+        sort_keys=True,
+        separators=(",", ":"),
+        ensure_ascii=False,
+        allow_nan=False,
+        default=_plain,
+    )
+    return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def asked_words(action: Action) -> str:
+    """All that a person needs to decide, with nothing of the arguments hidden but what is counted."""
+    lines = [f"May I use {action.tool.name}?"]
+    for key, value in action.payload.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_plain)
+        lines.append(f"{key}: {_shortened(text)}")
+    return "\n".join(lines)
+
+
+_SHOWN_CHARS = 600
+"""Of one argument: two of them fit into a message on every platform."""
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= _SHOWN_CHARS:
+        return text
+    half = _SHOWN_CHARS // 2
+    return f"{text[:half]}\n[… {len(text) - _SHOWN_CHARS} more characters …]\n{text[-half:]}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} is not plain data")

@@ -1,0 +1,288 @@
+"""The gate before the tools: every call is parsed, judged, perhaps asked for, done and reported here.
+
+In this order: parse, action and its hash, protected paths, `action_started`, verdict, approval, hash again,
+execution, `action_completed`. It knows no single tool. What it does survives a crash: an approval is asked
+for once, and an action that changes something is done once or reported as unknown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from pipeline.domain.chat import ToolCall, ToolDefinition
+from pipeline.domain.clock import Clock
+from pipeline.domain.errors import StorageError
+from pipeline.domain.events import ActionCompleted, ActionStarted, OtrBlocked, ShieldVerdict
+from pipeline.domain.marking import marked
+from pipeline.graph.plain import thaw
+from pipeline.graph.step import EffectUnknown, current_step
+from pipeline.runtime.ports import Approvals, SkillBook, ToolResult
+from pipeline.runtime.scope import TurnScope
+from pipeline.tools.action import Action, action_for, asked_words
+from pipeline.tools.arguments import BadArguments, check_arguments, parsed_arguments
+from pipeline.tools.loading import LOAD_SKILLS, LOAD_TOOLS, Loading
+from pipeline.tools.policy import OTR_WORDS, Policy, Verdict, allowed_off_the_record
+from pipeline.tools.protection import Protection
+from pipeline.tools.registry import ToolRegistry
+from pipeline.tools.tool import Refused, Tool, ToolFailed
+
+_log = logging.getLogger(__name__)
+
+RESULT_CHARS = 5_000
+"""Of one tool's result; the model is told how much is missing. (seed 0)"""
+_SUMMARY_CHARS = 80
+_UNKNOWN = (
+    "{name} was begun and cut off by a restart: nobody knows whether it was done. Do not repeat it by "
+    "yourself; tell the user, and look whether it was done if you can."
+)
+_NOT_APPROVED = {
+    "refused": "The user did not allow {name}. Do not try it again; ask what they want instead.",
+    "expired": "Nobody answered in time whether {name} may be used, so it was not done. Say so.",
+}
+_TIMED_OUT = "{name} did not finish within {seconds:g} seconds and was given up."
+_TIMED_OUT_UNKNOWN = " Nobody knows whether it was done."
+_FAILED = "{name} failed for an internal reason. Go on without it."
+_CHANGED = "integrity: the arguments of {name} were changed after they were judged; it was not done."
+
+
+class Gate:
+    """The `ToolGate` in front of a registry. One instance serves every turn.
+
+    `protection` is None where there is no workspace; `timeout_s` bounds one execution, without the time
+    that a person takes to allow it.
+    """
+
+    def __init__(
+        self,
+        *,
+        registry: ToolRegistry,
+        approvals: Approvals,
+        skills: SkillBook,
+        clock: Clock,
+        protection: Protection | None = None,
+        timeout_s: float = 60.0,
+    ) -> None:
+        self._registry = registry
+        self._approvals = approvals
+        self._clock = clock
+        self._protection = protection
+        self._timeout_s = timeout_s
+        self._policy = Policy(clock)
+        self._loading = Loading(registry, skills, clock=clock, timeout_s=timeout_s)
+
+    def offered(self, groups: Sequence[str], scope: TurnScope) -> tuple[ToolDefinition, ...]:
+        """The loaders, but for sub-agents, and the tools of the loaded groups; off the record only those
+        that read."""
+        tools = self._registry.loaded(groups, scope)
+        if scope.mode == "otr":
+            tools = tuple(tool for tool in tools if allowed_off_the_record(tool))
+        loaders = self._loading.definitions(scope) if scope.depth == 0 else ()
+        return (*loaders, *(tool.definition for tool in tools))
+
+    async def propose(self, call: ToolCall, groups: Sequence[str], scope: TurnScope) -> ToolResult:
+        """See `ToolGate.propose`."""
+        try:
+            arguments = parsed_arguments(call.arguments)
+        except BadArguments as failure:
+            return await self._not_begun(call.name, await self._expected(call, groups, scope, failure), scope)
+        if scope.depth == 0 and call.name == LOAD_TOOLS:
+            return await self._loading.load_tools(arguments, scope)
+        if scope.depth == 0 and call.name == LOAD_SKILLS:
+            return await self._loading.load_skills(arguments)
+        try:
+            tool = await self._tool(call.name, groups, scope)
+            check_arguments(tool.definition.parameters, arguments)
+            await self._protect(tool, arguments)
+            action = action_for(call.id, _place(scope), tool, arguments)
+        except (ToolFailed, ValueError) as failure:
+            return await self._not_begun(call.name, str(failure), scope)
+        await scope.send(
+            ActionStarted(**_ids(scope), tool_name=tool.name, summary=action.summary[:_SUMMARY_CHARS])
+        )
+        result = await self._judged(action, call, scope)
+        await self._completed(tool.name, result, scope)
+        return result
+
+    async def close(self) -> None:
+        """Close the groups: servers are stopped."""
+        await self._registry.close()
+
+    # -- before it begins ---------------------------------------------------------------------
+    async def _tool(self, name: str, groups: Sequence[str], scope: TurnScope) -> Tool:
+        try:
+            async with self._clock.timeout(self._timeout_s):
+                tool = await self._registry.find(name, groups, scope)
+        except TimeoutError:
+            raise ToolFailed(f"{name}: its server does not answer") from None
+        if tool is not None:
+            return tool
+        group = self._registry.home_of(name, scope)
+        if group and scope.depth == 0:
+            raise ToolFailed(f'Unknown tool: {name}. Load it first: load_tools {{"groups": ["{group}"]}}')
+        raise ToolFailed(f"Unknown tool: {name}")
+
+    async def _protect(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
+        if self._protection is None or not arguments:
+            return
+        objection = await asyncio.to_thread(self._protection.objection, tool, arguments)
+        if objection:
+            raise Refused(objection)
+
+    async def _expected(
+        self, call: ToolCall, groups: Sequence[str], scope: TurnScope, failure: BadArguments
+    ) -> str:
+        try:
+            tool = await self._tool(call.name, groups, scope)
+        except ToolFailed:
+            return str(failure)
+        properties = tool.definition.parameters.get("properties", {})
+        shape = ", ".join(f'"{name}": …' for name in properties)
+        return f"{call.name} was not done: {failure}. Expected an object: {{{shape}}}"
+
+    async def _not_begun(self, name: str, words: str, scope: TurnScope) -> ToolResult:
+        result = ToolResult(content=words, success=False, summary=_first_line(words))
+        await self._completed(name, result, scope)
+        return result
+
+    async def _completed(self, name: str, result: ToolResult, scope: TurnScope) -> None:
+        await scope.send(
+            ActionCompleted(**_ids(scope), tool_name=name, success=result.success, summary=result.summary)
+        )
+
+    # -- judged and done ----------------------------------------------------------------------
+    async def _judged(self, action: Action, call: ToolCall, scope: TurnScope) -> ToolResult:
+        tool = action.tool
+        if scope.mode == "otr" and not allowed_off_the_record(tool):
+            words = OTR_WORDS.format(name=tool.name)
+            await scope.send(OtrBlocked(**_ids(scope), reason=words))
+            return _refusal(words)
+        verdict = self._policy.judge(tool, scope)
+        await self._tell(verdict, tool, scope)
+        if verdict.decision == "BLOCK":
+            return _refusal(f"{tool.name} was not done: {verdict.reasoning}")
+        if verdict.decision == "ESCALATE":
+            answer = await self._reviewed(action, call, scope)
+            if answer != "allowed":
+                return _refusal(_NOT_APPROVED[answer].format(name=tool.name))
+        if not action.unchanged:
+            return _refusal(_CHANGED.format(name=tool.name))
+        return await self._done(action, call, scope)
+
+    async def _tell(self, verdict: Verdict, tool: Tool, scope: TurnScope) -> None:
+        await scope.send(
+            ShieldVerdict(
+                **_ids(scope),
+                tool_name=tool.name,
+                decision=verdict.decision,
+                tier=verdict.tier,
+                confidence=verdict.confidence,
+                reasoning=verdict.reasoning,
+            )
+        )
+
+    async def _reviewed(self, action: Action, call: ToolCall, scope: TurnScope) -> str:
+        """A person's answer: `allowed`, `refused` or `expired`. Asked for once, over crashes."""
+
+        async def ask() -> dict[str, str]:
+            answer = await self._approvals.ask(
+                scope,
+                action_id=action.id,
+                action_hash=action.hash,
+                tool_name=action.tool.name,
+                summary=action.summary,
+                reasoning=asked_words(action),
+            )
+            return {"answer": answer, "hash": action.hash}
+
+        kept = await _once(f"review:{call.id}", ask, scope, repeatable=True)
+        # An answer is for what was asked, and a call that has become another one since is not it.
+        if kept["hash"] != action.hash or kept["answer"] not in ("allowed", "expired"):
+            return "refused"
+        return str(kept["answer"])
+
+    async def _done(self, action: Action, call: ToolCall, scope: TurnScope) -> ToolResult:
+        async def run() -> dict[str, Any]:
+            return await self._executed(action, scope)
+
+        tool = action.tool
+        try:
+            if tool.reads_only:
+                # Nothing to protect from being done twice: no record, and no wait for the disk.
+                kept: Mapping[str, Any] = await run()
+            else:
+                kept = await _once(f"execute:{call.id}", run, scope, repeatable=False)
+        except EffectUnknown:
+            return _refusal(_UNKNOWN.format(name=tool.name))
+        text = kept["text"]
+        content = marked(tool.name, text) if kept["content"] else text
+        return ToolResult(content=content, success=kept["success"], summary=_first_line(text))
+
+    async def _executed(self, action: Action, scope: TurnScope) -> dict[str, Any]:
+        """What came of it, as plain data; `content` says whether the text is the tool's and not ours."""
+        tool = action.tool
+        deadline = self._clock.timeout(self._timeout_s)
+        try:
+            async with deadline:
+                output = await tool.run(thaw(action.payload), scope)
+        except ToolFailed as failure:
+            return _ours(str(failure))
+        except TimeoutError:
+            if not deadline.expired():
+                _log.exception("a tool failed", extra={"tool": tool.name})
+                return _ours(_FAILED.format(name=tool.name))
+            words = _TIMED_OUT.format(name=tool.name, seconds=self._timeout_s)
+            return _ours(words if tool.reads_only else words + _TIMED_OUT_UNKNOWN)
+        except StorageError:
+            raise
+        except Exception:  # noqa: BLE001 - a tool may raise anything, and the conversation goes on
+            _log.exception("a tool failed", extra={"tool": tool.name})
+            return _ours(_FAILED.format(name=tool.name))
+        text = output.text if output.text.strip() else f"{tool.name} returned nothing."
+        # Cut before it goes on record: a server may return megabytes.
+        return {"text": _capped(text), "success": output.success, "content": not tool.own_words}
+
+
+async def _once(
+    key: str, call: Callable[[], Awaitable[dict[str, Any]]], scope: TurnScope, *, repeatable: bool
+) -> Mapping[str, Any]:
+    """`call` as an effect of the running node. What a sub-agent does is a part of the effect that runs it:
+    it is never taken up again by itself."""
+    if scope.depth:
+        return await call()
+    kept: Mapping[str, Any] = await current_step().effect(key, call, repeatable=repeatable)
+    return kept
+
+
+def _place(scope: TurnScope) -> str:
+    """Where a call's id is unique. Sub-agents' calls are never found again, and their ids may repeat."""
+    step = current_step()
+    own = secrets.token_hex(8) if scope.depth else ""
+    return f"{scope.message_id}\n{step.run_id}\n{step.node}\n{step.visit}\n{own}"
+
+
+def _ids(scope: TurnScope) -> dict[str, str]:
+    return {"session_id": scope.session_id, "message_id": scope.message_id}
+
+
+def _refusal(words: str) -> ToolResult:
+    return ToolResult(content=words, success=False, summary=_first_line(words))
+
+
+def _ours(words: str) -> dict[str, Any]:
+    return {"text": words, "success": False, "content": False}
+
+
+def _capped(text: str) -> str:
+    missing = len(text) - RESULT_CHARS
+    # Lone surrogates can be neither stored nor sent.
+    text = text[:RESULT_CHARS].encode("utf-8", "replace").decode()
+    return text if missing <= 0 else f"{text}\n[{missing} more characters are not shown]"
+
+
+def _first_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _SUMMARY_CHARS else line[: _SUMMARY_CHARS - 1] + "…"

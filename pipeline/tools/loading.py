@@ -1,0 +1,119 @@
+"""The two tools that every turn begins with: they load the others, and skills.
+
+They are the gate's own: they touch nothing outside, need no approval and are no actions.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline.domain.chat import ToolDefinition
+from pipeline.domain.clock import Clock
+from pipeline.runtime.ports import SkillBook, ToolResult
+from pipeline.runtime.scope import TurnScope
+from pipeline.tools.registry import ToolRegistry
+from pipeline.tools.tool import ToolFailed, tool_schema
+
+_log = logging.getLogger(__name__)
+
+LOAD_TOOLS = "load_tools"
+LOAD_SKILLS = "load_skills"
+_MOST_AT_ONCE = 10
+
+
+class Loading:
+    """`load_tools` and `load_skills`. A group that does not answer within `timeout_s` is not loaded."""
+
+    def __init__(self, registry: ToolRegistry, skills: SkillBook, *, clock: Clock, timeout_s: float) -> None:
+        self._registry = registry
+        self._skills = skills
+        self._clock = clock
+        self._timeout_s = timeout_s
+
+    def definitions(self, scope: TurnScope) -> tuple[ToolDefinition, ...]:
+        """Those of the two that have something to load."""
+        found: list[ToolDefinition] = []
+        groups = self._registry.groups(scope)
+        if groups:
+            listed = "; ".join(f"{group.name}: {group.description}" for group in groups)
+            found.append(
+                _definition(
+                    LOAD_TOOLS,
+                    f"Load groups of tools before you use them. Groups: {listed}",
+                    "groups",
+                    [group.name for group in groups],
+                )
+            )
+        skills = self._skills.summaries()
+        if skills:
+            listed = "; ".join(f"{skill.name}: {skill.description}" for skill in skills)
+            found.append(
+                _definition(
+                    LOAD_SKILLS,
+                    f"Load instructions for a task. Skills: {listed}",
+                    "skills",
+                    [skill.name for skill in skills],
+                )
+            )
+        return tuple(found)
+
+    async def load_tools(self, arguments: Mapping[str, Any], scope: TurnScope) -> ToolResult:
+        """Load every named group that can be had; the others are explained."""
+        lines: list[str] = []
+        loaded: list[str] = []
+        for name in _names(arguments, "groups"):
+            try:
+                async with self._clock.timeout(self._timeout_s):
+                    tools = await self._registry.load(name, scope)
+            except ToolFailed as failure:
+                lines.append(f"{name}: not loaded, {failure}")
+            except TimeoutError:
+                lines.append(f"{name}: not loaded, it did not answer within {self._timeout_s:g} seconds")
+            except Exception:  # noqa: BLE001 - the other groups of the call are loaded all the same
+                _log.exception("a tool group could not be loaded", extra={"group": name})
+                lines.append(f"{name}: not loaded, it failed")
+            else:
+                loaded.append(name)
+                lines.append(f"{name}: loaded {', '.join(tool.name for tool in tools) or 'no tools'}")
+        return _result(lines, "groups", groups=tuple(loaded))
+
+    async def load_skills(self, arguments: Mapping[str, Any]) -> ToolResult:
+        """Load every named skill that there is; the others are explained."""
+        lines: list[str] = []
+        loaded: list[str] = []
+        for name in _names(arguments, "skills"):
+            if self._skills.body(name) is None:
+                known = ", ".join(skill.name for skill in self._skills.summaries()) or "none"
+                lines.append(f"{name}: there is no such skill; there are: {known}")
+            else:
+                loaded.append(name)
+                lines.append(f"{name}: loaded, its instructions are in the system prompt")
+        return _result(lines, "skills", skills=tuple(loaded))
+
+
+def _definition(name: str, description: str, key: str, choices: list[str]) -> ToolDefinition:
+    names = {"type": "array", "items": {"type": "string", "enum": choices}, "minItems": 1}
+    return ToolDefinition(name=name, description=description, parameters=tool_schema({key: names}))
+
+
+def _names(arguments: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    """The names asked for. Small models write one name, or a list, under the key or its singular."""
+    given = arguments.get(key, arguments.get(key[:-1], ()))
+    names = [given] if isinstance(given, str) else given if isinstance(given, list | tuple) else []
+    return tuple(dict.fromkeys(name for name in names if isinstance(name, str)))[:_MOST_AT_ONCE]
+
+
+def _result(
+    lines: list[str], key: str, *, groups: tuple[str, ...] = (), skills: tuple[str, ...] = ()
+) -> ToolResult:
+    if not lines:
+        lines = [f'Name what to load: {{"{key}": ["…"]}}']
+    return ToolResult(
+        content="\n".join(lines),
+        success=bool(groups or skills),
+        summary="; ".join(lines)[:200],
+        groups=groups,
+        skills=skills,
+    )

@@ -1,0 +1,67 @@
+"""Who may do what without being asked: the built-in policy, until there is a shield.
+
+Only built-in tools that read, or that change nothing but the turn owner's own notes and reminders, run by
+themselves. Everything else is a person's decision. Off the record nothing that changes anything runs.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from pipeline.domain.clock import Clock
+from pipeline.domain.events import Decision
+from pipeline.runtime.scope import TurnScope
+from pipeline.tools.tool import Tool
+
+PER_MINUTE = 30
+"""Actions of one owner. (seed 4: of everybody together, which lets one person lock out the others)"""
+_MINUTE_S = 60.0
+_MOST_OWNERS = 1_000
+"""Above so many, whoever has done nothing for a minute is forgotten."""
+
+OTR_WORDS = "{name} is not available off the record: it is not a tool that only reads."
+_TOO_MANY = "too many actions: more than {most} within a minute; try again in a moment"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What becomes of an action. ESCALATE: a person is asked."""
+
+    decision: Decision
+    reasoning: str
+    tier: int = 0
+    confidence: float = 1.0
+
+
+def allowed_off_the_record(tool: Tool) -> bool:
+    """Whether it may run where nothing is kept."""
+    return tool.reads_only and tool.built_in
+
+
+class Policy:
+    """Judges actions. Holds each owner's last minute."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._recent: dict[str, deque[float]] = {}
+
+    def judge(self, tool: Tool, scope: TurnScope) -> Verdict:
+        """The verdict on one more action of the scope's owner; it counts from now on."""
+        if not self._has_room(scope.owner):
+            return Verdict(decision="BLOCK", reasoning=_TOO_MANY.format(most=PER_MINUTE))
+        if tool.built_in and tool.reads_only:
+            return Verdict(decision="ALLOW", reasoning="it only reads")
+        if tool.built_in and tool.own_only:
+            return Verdict(decision="ALLOW", reasoning="it changes only what is the person's own")
+        return Verdict(decision="ESCALATE", tier=3, reasoning="a person has to allow it")
+
+    def _has_room(self, owner: str) -> bool:
+        now = self._clock.monotonic()
+        if len(self._recent) >= _MOST_OWNERS:
+            self._recent = {key: times for key, times in self._recent.items() if times[-1] > now - _MINUTE_S}
+        times = self._recent.setdefault(owner, deque(maxlen=PER_MINUTE))
+        if len(times) == PER_MINUTE and times[0] > now - _MINUTE_S:
+            return False
+        times.append(now)
+        return True

@@ -1,0 +1,98 @@
+"""The workspace's protected names: what tools may not touch, whoever asks. No file is read here.
+
+The operator's texts decide how the bot behaves, and the data folder is everybody's. Tools of others name
+paths as they like, so every short string among their arguments is looked at. (seed 4: protection)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline.tools.tool import Tool
+
+READ_ONLY = frozenset({"soul.md", "identity.md", "agents.md", "heartbeat.md", "user.md", "memory.md"})
+"""The bot's own texts, compared without case: file systems differ in it."""
+HARD_BLOCKED = frozenset({"config.toml", "parlour.toml", "canary.token", "audit.jsonl", ".env", "mcp.json"})
+"""Files that are nobody's business: no reading either."""
+_BLOCKED_SUFFIXES = (".sqlite3", ".sqlite3-wal", ".sqlite3-shm", ".pem", ".key")
+_BLOCKED_FOLDERS = frozenset({".ssh", ".aws", ".gnupg", ".kube", ".docker", ".parlour", "security"})
+_READ_ONLY_FOLDERS = frozenset({"skills"})
+_PATH_KEYS = frozenset({"path", "source", "destination", "dir", "directory", "folder", "file", "target"})
+_LONGEST_PATH = 1_024
+
+
+class Protection:
+    """Looks at the paths among a call's arguments. `blocked` are further folders that no tool may enter, the
+    gateway's data folder among them; the workspace inside it is free."""
+
+    def __init__(self, workspace: Path, *, blocked: tuple[Path, ...] = ()) -> None:
+        self._root = Path(os.path.realpath(workspace))
+        self._blocked = tuple(Path(os.path.realpath(folder)) for folder in blocked)
+
+    def objection(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
+        """Why the call may not be, in words; empty where nothing speaks against it. Touches the disk: call
+        it in a thread."""
+        for key, value in _strings("", arguments):
+            if tool.built_in and key not in _PATH_KEYS:
+                continue
+            words = self._objection_to(value, writes=not tool.reads_only, named=key in _PATH_KEYS)
+            if words:
+                return words
+        return ""
+
+    def _objection_to(self, value: str, *, writes: bool, named: bool) -> str:
+        if not value or len(value) > _LONGEST_PATH or "\n" in value:
+            return ""
+        if "\0" in value:
+            return "a path must not contain a NUL character"
+        path = self._resolved(value)
+        # Elsewhere than under a path's key, words are a path only if there is something at its end.
+        if path is None or not (named or path.exists()):
+            return ""
+        if self._is_blocked(path):
+            return f"{path.name} is protected: it cannot be read or written"
+        if writes and self._is_read_only(path):
+            return f"{path.name} is protected: it is the operator's and cannot be changed"
+        return ""
+
+    def _resolved(self, value: str) -> Path | None:
+        """Where it leads, symlinks followed; the parent's place for what does not exist."""
+        text = value.removeprefix("file://")
+        try:
+            return Path(os.path.realpath(self._root / Path(text).expanduser()))
+        except (OSError, ValueError, RuntimeError):
+            return None
+
+    def _is_blocked(self, path: Path) -> bool:
+        name = path.name.casefold()
+        if name in HARD_BLOCKED or name.endswith(_BLOCKED_SUFFIXES):
+            return True
+        if any(part.casefold() in _BLOCKED_FOLDERS for part in path.parts):
+            return True
+        if path == self._root or self._root in path.parents:
+            return False
+        return any(folder == path or folder in path.parents for folder in self._blocked)
+
+    def _is_read_only(self, path: Path) -> bool:
+        if self._root not in path.parents:
+            return False
+        parts = [part.casefold() for part in path.relative_to(self._root).parts]
+        if parts[0] in _READ_ONLY_FOLDERS:
+            return True
+        # The root's own, and each person's beside their files.
+        return parts[-1] in READ_ONLY and (len(parts) == 1 or (len(parts) == 3 and parts[0] == "people"))
+
+
+def _strings(key: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Every string of plain data with the nearest key above it."""
+    if isinstance(value, str):
+        yield key, value
+    elif isinstance(value, Mapping):
+        for name, one in value.items():
+            yield from _strings(str(name).casefold(), one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _strings(key, one)

@@ -1,0 +1,89 @@
+"""The tool group `web`: one page of the public internet as text.
+
+A request can carry words out in its address, so it is asked for, like everything that reaches others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline.domain.chat import ToolDefinition
+from pipeline.domain.clock import Clock
+from pipeline.runtime.scope import TurnScope
+from pipeline.tools.tool import Tool, ToolFailed, ToolOutput, tool_schema
+from pipeline.tools.web_addresses import MAX_URL_CHARS
+from pipeline.tools.web_client import GuardedWeb, WebFailed, WebPage
+from pipeline.tools.web_text import ReadPage, read_page
+
+MAX_TEXT_CHARS = 5_000
+_SHOWN_URL_CHARS = 180
+_FETCH = ToolDefinition(
+    name="fetch_page",
+    description="Read one page of the public web, given its full address, as plain text.",
+    parameters=tool_schema(
+        {
+            "url": {
+                "type": "string",
+                "description": "The address, beginning with https:// or http://.",
+                "maxLength": MAX_URL_CHARS,
+            }
+        }
+    ),
+)
+
+
+class WebGroup:
+    """Implements ToolGroup."""
+
+    name = "web"
+    description = "read pages of the public web"
+
+    def __init__(self, web: GuardedWeb, clock: Clock) -> None:
+        self._web = web
+        self._clock = clock
+        self._fetch = Tool(definition=_FETCH, group=self.name, run=self._run, describe=_describe)
+
+    async def tools(self, _scope: TurnScope) -> tuple[Tool, ...]:
+        """The one tool."""
+        return (self._fetch,)
+
+    async def close(self) -> None:
+        """Every page has its own connection, which ends with it."""
+
+    async def _run(self, arguments: Mapping[str, Any], _scope: TurnScope) -> ToolOutput:
+        try:
+            page = await self._web.get(str(arguments["url"]))
+        except WebFailed as error:
+            raise ToolFailed(str(error)) from None
+        read = await asyncio.to_thread(read_page, page, self._clock.monotonic)
+        return ToolOutput(text=_shown(page, read), success=page.status < 400)
+
+
+def _describe(arguments: Mapping[str, Any]) -> str:
+    """Whoever allows it sees how much goes out with the address, and to whom."""
+    url = " ".join(str(arguments.get("url", "")).split())
+    if len(url) <= _SHOWN_URL_CHARS:
+        return f"read {url}"
+    return f"read {url[:_SHOWN_URL_CHARS]}… ({len(url)} characters)"
+
+
+def _shown(page: WebPage, read: ReadPage) -> str:
+    head = [f"Address: {page.url}"]
+    if page.status >= 400:
+        head.append(f"The server answers with status {page.status}.")
+    if read.title:
+        head.append(f"Title: {read.title}")
+    lines = "\n".join(head)
+    text = read.text or "(The page has no text.)"
+    room = MAX_TEXT_CHARS - len(lines) - 2
+    if len(text) > room or read.cut:
+        note = "\n[The rest of the page is left out.]"
+        return f"{lines}\n\n{text[: room - len(note)].rstrip()}{note}"
+    links = ""
+    for words, url in read.links:
+        line = f"\n- {words}: {url}"
+        if len(text) + len(links) + len(line) + 8 <= room:
+            links += line
+    return f"{lines}\n\n{text}" + (f"\n\nLinks:{links}" if links else "")

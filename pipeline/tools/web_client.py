@@ -1,0 +1,228 @@
+"""Fetches a page of the public internet and nothing else: every address is checked when it is connected to.
+
+It keeps no cookies, uses no proxy, runs no script. What it returns is somebody else's text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import zlib
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urljoin
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from pipeline.domain.clock import Clock
+from pipeline.tools.web_addresses import BadUrl, Target, public_only, read_url
+
+MAX_REDIRECTS = 5
+MAX_BODY_BYTES = 2_000_000
+"""Unpacked."""
+_CHUNK_BYTES = 1 << 16
+_DEADLINE_S = 20.0
+_MOVED = frozenset({301, 302, 303, 307, 308})
+_TEXTS = ("text/", "application/json", "application/xml", "application/xhtml+xml")
+_HEADERS = {
+    "User-Agent": "parlour (fetches one page for a person)",
+    "Accept": "text/html, text/plain, application/json, application/xml;q=0.9, text/*;q=0.8",
+    "Accept-Encoding": "gzip, deflate, identity",
+}
+_WINDOW = {"gzip": zlib.MAX_WBITS | 16, "x-gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
+
+Resolve = Callable[[str], Awaitable[Sequence[str]]]
+"""The IP addresses of a host name. Raises OSError where there are none."""
+
+
+class WebFailed(Exception):
+    """The page cannot be had; the text says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebPage:
+    """What a server sent."""
+
+    url: str
+    """Where it was in the end, after redirects."""
+    status: int
+    media_type: str
+    charset: str
+    """As the server says; empty where it does not."""
+    body: bytes
+    cut: bool = False
+    """There was more than `MAX_BODY_BYTES`."""
+
+
+class GuardedWeb:
+    """One connection a page. `refused` says why an IP address may not be connected to, as `public_only`."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        resolve: Resolve | None = None,
+        refused: Callable[[str], str] = public_only,
+        ports: Collection[int] = (80, 443),
+        deadline_s: float = _DEADLINE_S,
+    ) -> None:
+        self._clock = clock
+        self._resolve = resolve or _system_resolve
+        self._refused = refused
+        self._ports = frozenset(ports)
+        self._deadline_s = deadline_s
+
+    async def get(self, url: str) -> WebPage:
+        """The page at `url`, redirects followed. Raises WebFailed with words."""
+        try:
+            async with self._clock.timeout(self._deadline_s):
+                return await self._follow(read_url(url, self._ports))
+        except BadUrl as error:
+            raise WebFailed(f"{error}.") from None
+        except TimeoutError:
+            raise WebFailed(f"The page did not come within {self._deadline_s:.0f} seconds.") from None
+        except (aiohttp.ClientError, OSError, zlib.error) as error:
+            raise WebFailed(_words(error)) from None
+
+    async def _follow(self, target: Target) -> WebPage:
+        connector = aiohttp.TCPConnector(
+            resolver=_GuardedResolver(self._resolve, self._refused),
+            socket_factory=self._socket,
+            use_dns_cache=False,
+            force_close=True,
+        )
+        session = aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            trust_env=False,
+            headers=_HEADERS,
+            timeout=aiohttp.ClientTimeout(total=None),
+        )
+        async with session:
+            for _ in range(MAX_REDIRECTS + 1):
+                async with session.get(target.url, allow_redirects=False) as response:
+                    if response.status not in _MOVED:
+                        return await _page(target, response)
+                    target = self._next(target, response)
+        raise WebFailed(f"The page redirects more than {MAX_REDIRECTS} times.")
+
+    def _next(self, target: Target, response: aiohttp.ClientResponse) -> Target:
+        location = response.headers.get("Location", "")
+        if not location:
+            raise WebFailed(f"The server answers {response.status} and does not say where the page is.")
+        try:
+            return read_url(urljoin(target.url, location).partition("#")[0], self._ports)
+        except ValueError as error:
+            raise WebFailed(f"The page redirects to where nothing is fetched: {error}.") from None
+
+    def _socket(self, info: tuple[Any, ...]) -> socket.socket:
+        """The last word: this very address is the one that the socket connects to."""
+        family, kind, protocol, _, address = info
+        why = self._refused(str(address[0]))
+        if not why and address[1] not in self._ports:
+            why = f"port {address[1]} is not fetched from"
+        if why:
+            raise _Refused(f"Nothing is fetched from {address[0]}: {why}.")
+        return socket.socket(family=family, type=kind, proto=protocol)
+
+
+class _Refused(OSError):
+    """An address may not be connected to; the text is for the model."""
+
+
+class _GuardedResolver(AbstractResolver):
+    """Looks a name up anew for every connection. One closed address among a name's refuses the name."""
+
+    def __init__(self, resolve: Resolve, refused: Callable[[str], str]) -> None:
+        self._resolve = resolve
+        self._refused = refused
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        del family  # every address is looked at, whatever it is asked for
+        addresses = await self._resolve(host)
+        for address in addresses:
+            if why := self._refused(address):
+                raise _Refused(f"Nothing is fetched from {host}, which is at {address}: {why}.")
+        return [
+            ResolveResult(
+                hostname=host,
+                host=address,
+                port=port,
+                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
+                proto=socket.IPPROTO_TCP,
+                flags=socket.AI_NUMERICHOST,
+            )
+            for address in addresses
+        ]
+
+    async def close(self) -> None:
+        """It holds nothing."""
+
+
+async def _system_resolve(host: str) -> Sequence[str]:
+    found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return tuple(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+async def _page(target: Target, response: aiohttp.ClientResponse) -> WebPage:
+    media_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    if not (media_type.startswith(_TEXTS) or media_type.endswith(("+json", "+xml"))):
+        raise WebFailed(f"There is no text at this address, but {media_type[:80] or 'something unnamed'}.")
+    body, cut = await _body(response)
+    return WebPage(
+        url=target.url,
+        status=response.status,
+        media_type=media_type,
+        charset=_charset(response.headers.get("Content-Type", "")),
+        body=body,
+        cut=cut,
+    )
+
+
+def _charset(content_type: str) -> str:
+    for parameter in content_type.split(";")[1:]:
+        name, _, value = parameter.partition("=")
+        if name.strip().lower() == "charset":
+            return value.strip().strip("\"'")[:40]
+    return ""
+
+
+async def _body(response: aiohttp.ClientResponse) -> tuple[bytes, bool]:
+    """The body unpacked, and whether it was cut: what is not read cannot fill the memory."""
+    packing = response.headers.get("Content-Encoding", "identity").strip().lower()
+    if packing not in ("", "identity", *_WINDOW):
+        raise WebFailed(f"The server packs the page as {packing[:40]}, which is not understood here.")
+    unpack = zlib.decompressobj(_WINDOW[packing]) if packing in _WINDOW else None
+    body = bytearray()
+    async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
+        room = MAX_BODY_BYTES + 1 - len(body)
+        body += chunk[:room] if unpack is None else unpack.decompress(chunk, room)
+        if len(body) > MAX_BODY_BYTES:
+            return bytes(body[:MAX_BODY_BYTES]), True
+    return bytes(body), False
+
+
+def _words(error: BaseException) -> str:
+    """Why a connection failed, with the guard's own words where it was the guard."""
+    seen: list[BaseException] = []
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        current = waiting.pop()
+        if current is None or current in seen:
+            continue
+        seen.append(current)
+        if isinstance(current, _Refused):
+            return str(current)
+        if isinstance(current, BaseExceptionGroup):
+            waiting.extend(current.exceptions)
+        waiting.extend((current.__cause__, current.__context__, getattr(current, "os_error", None)))
+    if isinstance(error, zlib.error):
+        return "The page is packed wrongly and cannot be read."
+    if isinstance(error, aiohttp.ClientConnectorDNSError | socket.gaierror):
+        return "There is no such host."
+    return f"The page cannot be fetched ({type(error).__name__})."

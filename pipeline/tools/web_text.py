@@ -1,0 +1,181 @@
+"""A fetched page as words: a title, its text, where its links lead. It fetches nothing and trusts nothing."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from urllib.parse import urljoin
+
+from pipeline.tools.web_client import WebPage
+
+MAX_LINKS = 20
+_PIECE_CHARS = 16_384
+_TANGLED_CHARS = 65_536
+_PARSING_S = 3.0
+_DEEPEST = 100
+_SILENT = frozenset(
+    {"script", "style", "template", "noscript", "svg", "iframe", "object", "head", "textarea", "select"}
+)
+_BLOCKS = frozenset(
+    {
+        *(
+            "address",
+            "article",
+            "aside",
+            "blockquote",
+            "br",
+            "dd",
+            "div",
+            "dl",
+            "dt",
+            "fieldset",
+            "figcaption",
+        ),
+        *(
+            "figure",
+            "footer",
+            "form",
+            "h1",
+            "h2",
+            "h3",
+            "h4",
+            "h5",
+            "h6",
+            "header",
+            "hr",
+            "li",
+            "main",
+            "nav",
+        ),
+        *("ol", "p", "pre", "section", "table", "td", "th", "tr", "ul"),
+    }
+)
+_BLANKS = re.compile(r"[ \t\r\f\v\u00a0]+")
+_GAPS = re.compile(r"\n\s*\n+")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_DECLARED = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]{1,40})", re.IGNORECASE)
+_HTML = ("text/html", "application/xhtml+xml")
+
+
+@dataclass(slots=True)
+class ReadPage:
+    """A page's words."""
+
+    title: str = ""
+    text: str = ""
+    links: list[tuple[str, str]] = field(default_factory=list)
+    """Words and address of the first links to other pages."""
+    cut: bool = False
+    """The end was not read."""
+
+
+def read_page(page: WebPage, monotonic: Callable[[], float]) -> ReadPage:
+    """The page as words. Takes up to some seconds of a processor: for a thread of its own."""
+    text = _decoded(page)
+    if page.media_type not in _HTML:
+        return ReadPage(text=_CONTROLS.sub("", text).strip(), cut=page.cut)
+    reader = _Reader(page.url)
+    # A parser that was made for pages, not for attacks: what tangles it up is left, not waited for.
+    until = monotonic() + _PARSING_S
+    cut = page.cut
+    for start in range(0, len(text), _PIECE_CHARS):
+        reader.feed(text[start : start + _PIECE_CHARS])
+        if len(reader.rawdata) > _TANGLED_CHARS or monotonic() > until:
+            cut = True
+            break
+    else:
+        reader.close()
+    return ReadPage(
+        title=" ".join(_CONTROLS.sub("", "".join(reader.title)).split())[:300],
+        text=_tidy("".join(reader.words)),
+        links=[(" ".join(words.split())[:80], url) for words, url in reader.links],
+        cut=cut,
+    )
+
+
+def _decoded(page: WebPage) -> str:
+    """By the byte-order mark, the server's word, the page's own, and else as UTF-8."""
+    declared = _DECLARED.search(page.body[:4_096])
+    named = "utf-8-sig" if page.body.startswith(codecs.BOM_UTF8) else page.charset
+    for name in (named, declared.group(1).decode("ascii") if declared else "", "utf-8"):
+        try:
+            if name:
+                return page.body.decode(name, "replace")
+        except (LookupError, ValueError):
+            continue
+    return page.body.decode("utf-8", "replace")
+
+
+def _tidy(text: str) -> str:
+    text = _CONTROLS.sub("", _BLANKS.sub(" ", text))
+    lines = "\n".join(line.strip() for line in text.split("\n"))
+    return _GAPS.sub("\n\n", lines).strip()
+
+
+class _Reader(HTMLParser):
+    """Gathers words; everything that is not shown to a reader stays out."""
+
+    def __init__(self, base: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.words: list[str] = []
+        self.title: list[str] = []
+        self.links: list[tuple[str, str]] = []
+        self._base = base
+        self._silent: list[str] = []
+        self._in_title = False
+        self._link: tuple[str, list[str]] | None = None
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._in_title = tag == "title" and not self.title
+        if tag == "body":
+            # Many a head is never closed.
+            self._silent = [name for name in self._silent if name != "head"]
+        if tag in _SILENT:
+            self._silent += [tag] if len(self._silent) < _DEEPEST else []
+        elif tag in _BLOCKS:
+            self.words.append("\n")
+        if tag == "a":
+            self._end_link()
+            href = next((value for name, value in attrs if name == "href" and value), "")
+            self._link = (href, [])
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        # <svg/> has no end that would come later.
+        if tag not in _SILENT:
+            self.handle_starttag(tag, attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "title":
+            self._in_title = False
+        if tag in self._silent:
+            while self._silent.pop() != tag:
+                pass
+        elif tag in _BLOCKS:
+            self.words.append("\n")
+        if tag == "a":
+            self._end_link()
+
+    def handle_data(self, data: str) -> None:
+        if self._in_title:
+            self.title.append(data)
+        elif not self._silent:
+            self.words.append(data)
+            if self._link is not None:
+                self._link[1].append(data)
+
+    def _end_link(self) -> None:
+        if self._link is None:
+            return
+        href, words = self._link
+        self._link = None
+        try:
+            url = urljoin(self._base, href.strip()).partition("#")[0]
+        except ValueError:
+            return
+        known = {known for _, known in self.links}
+        fits = url.startswith(("http://", "https://")) and len(url) <= 500 and url not in known
+        if fits and href and "".join(words).strip() and len(self.links) < MAX_LINKS:
+            self.links.append(("".join(words), url))
