@@ -12,12 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pipeline.domain.errors import ModelError, ModelRejected, ModelTimeout, ModelUnavailable
+from pipeline.llm.client import LlmFinished
 
 _MAX_DETAIL_CHARS = 200
 _FIRST_DELAY_S = 0.5
 _MAX_DELAY_S = 8.0
 _TRANSIENT_4XX = frozenset({408, 425, 429})
 _NO_KEY = "missing credentials"
+_NO_CREDIT = ("insufficient_quota", "exceeded your current quota", "insufficient credits")
 _TOO_LONG = ("context size", "context length", "context window", "maximum context")
 
 
@@ -54,6 +56,10 @@ def translate(error: Exception, target: Target) -> ModelError:
         return ModelRejected(
             f"There is no model {target.model!r}{where}: check `llm.model` and `llm.api_base`{detail}"
         )
+    if status == 402 or any(words in lowered for words in _NO_CREDIT):
+        return ModelRejected(
+            f"The account at the provider of model {target.model!r} has no credit left: top it up{detail}"
+        )
     if status is not None and 400 <= status < 500 and status not in _TRANSIENT_4XX:
         return ModelRejected(
             f"The provider refused the request to model {target.model!r} ({status}): "
@@ -75,9 +81,25 @@ def timed_out(timeout_s: float, target: Target) -> ModelTimeout:
     return ModelTimeout(f"Model {target.model!r} did not finish its answer within {timeout_s:g} seconds")
 
 
-def empty_answer(target: Target) -> ModelUnavailable:
-    """The error for a stream that ended without any text."""
-    return ModelUnavailable(f"Model {target.model!r} gave an empty answer; try again")
+class EmptyAnswer(ModelUnavailable):
+    """An answer of neither text nor calls. The same request would mostly be answered so again.
+
+    `finished` says what the call took: attempts, tokens and cost.
+    """
+
+    def __init__(self, message: str, *, finished: LlmFinished) -> None:
+        super().__init__(message)
+        self.finished = finished
+
+
+def empty_answer(target: Target, finished: LlmFinished) -> ModelError:
+    """The error for a stream that ended without text and calls."""
+    if finished.finish_reason == "content_filter":
+        return ModelRejected(
+            f"The provider's content filter withheld the answer of model {target.model!r}: "
+            "put the question in other words"
+        )
+    return EmptyAnswer(f"Model {target.model!r} gave an empty answer; try again", finished=finished)
 
 
 def retry_delay(error: ModelError, attempt: int) -> float | None:
@@ -86,7 +108,7 @@ def retry_delay(error: ModelError, attempt: int) -> float | None:
     The provider's Retry-After wins; otherwise exponential backoff with jitter, so that many turns
     that failed together do not come back together.
     """
-    if not isinstance(error, ModelUnavailable):
+    if not isinstance(error, ModelUnavailable) or isinstance(error, EmptyAnswer):
         return None
     if error.retry_after_s is not None:
         return error.retry_after_s

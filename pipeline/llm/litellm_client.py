@@ -17,13 +17,17 @@ import sys
 import threading
 import urllib.request
 import warnings
-from collections.abc import AsyncGenerator, Iterator
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Iterator
 from typing import Any
 
 from pipeline.domain.clock import Clock
-from pipeline.domain.errors import ModelError, ModelRejected
-from pipeline.llm.client import LlmFinished, LlmItem, LlmRequest, TextDelta
-from pipeline.llm.failures import Target, empty_answer, retry_delay, timed_out, translate
+from pipeline.domain.errors import ModelRejected
+from pipeline.llm.assembly import CallAssembly
+from pipeline.llm.attempts import Call, OpenAnswer, play
+from pipeline.llm.client import LlmFinished, LlmItem, LlmRequest, TextDelta, ToolAsked
+from pipeline.llm.failures import Target
+from pipeline.llm.wire import messages_to_wire, tools_to_wire
 
 _SOCKET_TIMEOUT_S = 600
 """One value for all calls: litellm keeps one connection pool per distinct timeout."""
@@ -61,22 +65,18 @@ class LitellmClient:
     def __repr__(self) -> str:
         return f"LitellmClient(model={self._model!r}, api_base={self._target.api_base!r})"
 
-    async def stream(self, request: LlmRequest) -> AsyncGenerator[LlmItem, None]:
-        """See `LlmClient.stream`. Retries happen only before the first text."""
+    def stream(self, request: LlmRequest) -> AsyncGenerator[LlmItem, None]:
+        """See `LlmClient.stream`. Retries happen only before the first item."""
         deadline = asyncio.get_running_loop().time() + request.timeout_s
-        try:
-            answer, first = await self._begin(request, deadline)
-            async with contextlib.aclosing(answer):
-                yield TextDelta(text=first)
-                while text := await answer.next_text(deadline):
-                    yield TextDelta(text=text)
-            self._status = "ready"
-            yield answer.finished()
-        except TimeoutError:
-            raise self._noted(timed_out(request.timeout_s, self._target)) from None
-        except Exception as error:  # noqa: BLE001  # litellm raises a family per provider
-            # `from None` keeps a key that the original may quote out of logs.
-            raise self._noted(translate(error, self._target)) from None
+        call = Call(
+            target=self._target,
+            clock=self._clock,
+            deadline=deadline,
+            timeout_s=request.timeout_s,
+            retries=self._retries if request.retries is None else min(self._retries, request.retries),
+            max_tokens=request.max_tokens,
+        )
+        return play(lambda: self._attempt(request, deadline), call, self._note)
 
     async def warm_up(self) -> None:
         """Import litellm in a thread. Never raises a ModelError: `status` and the next call tell."""
@@ -99,44 +99,18 @@ class LitellmClient:
     def status(self) -> str:
         return self._status
 
-    async def _begin(self, request: LlmRequest, deadline: float) -> tuple[_Answer, str]:
-        """The stream and its first text; the only place that retries."""
-        attempt = 0
-        while True:
-            try:
-                return await self._attempt(request, deadline)
-            except TimeoutError:
-                raise
-            except Exception as error:  # noqa: BLE001  # litellm raises a family per provider
-                failure = translate(error, self._target)
-            delay = retry_delay(failure, attempt) if attempt < self._retries else None
-            remaining = deadline - asyncio.get_running_loop().time()
-            if delay is None or delay >= remaining:
-                raise failure
-            async with asyncio.timeout_at(deadline):
-                await self._clock.sleep(delay)
-            attempt += 1
-
-    async def _attempt(self, request: LlmRequest, deadline: float) -> tuple[_Answer, str]:
+    async def _attempt(self, request: LlmRequest, deadline: float) -> OpenAnswer:
         async with asyncio.timeout_at(deadline):
             litellm = await self._litellm()
-            answer = _Answer(await litellm.acompletion(**self._arguments(request)))
-        try:
-            first = await answer.next_text(deadline)
-        except BaseException:
-            await answer.aclose()
-            raise
-        if not first:
-            await answer.aclose()
-            raise empty_answer(self._target)
-        return answer, first
+            stream = await litellm.acompletion(**self._arguments(request))
+        return _Answer(stream, deadline, functools.partial(_cost, litellm, self._model))
 
     def _arguments(self, request: LlmRequest) -> dict[str, Any]:
-        return {
+        arguments: dict[str, Any] = {
             "model": self._model,
             "api_base": self._target.api_base,
             "api_key": self._target.secret,
-            "messages": [{"role": m.role, "content": m.content} for m in request.messages],
+            "messages": messages_to_wire(request.messages),
             "max_tokens": request.max_tokens,
             "temperature": request.temperature,
             "stream": True,
@@ -146,6 +120,9 @@ class LitellmClient:
             "num_retries": 0,
             "max_retries": 0,
         }
+        if request.tools:
+            arguments["tools"] = tools_to_wire(request.tools)
+        return arguments
 
     async def _litellm(self) -> Any:
         if self._library is None:
@@ -155,57 +132,76 @@ class LitellmClient:
                     try:
                         self._library = await asyncio.to_thread(_import_litellm)
                     except ModelRejected as error:
-                        raise self._noted(error) from None
+                        self._note(str(error))
+                        raise
                     self._status = "ready"
         return self._library
 
-    def _noted(self, error: ModelError) -> ModelError:
-        self._status = str(error)
-        return error
+    def _note(self, status: str) -> None:
+        self._status = status
 
 
 class _Answer:
-    """One open stream of litellm, read text by text."""
+    """One open stream of litellm, read item by item."""
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: Any, deadline: float, cost: Callable[[Any], float]) -> None:
         self._stream = stream
+        self._deadline = deadline
+        self._cost = cost
         self._finish_reason = "stop"
-        self._prompt_tokens = 0
-        self._completion_tokens = 0
+        self._usage: Any = None
+        self._assembly = CallAssembly()
+        self._calls: deque[ToolAsked] | None = None
+        self._called = False
 
-    async def next_text(self, deadline: float) -> str:
-        """The next non-empty text; an empty one at the end. Raises TimeoutError at `deadline`."""
-        while True:
-            async with asyncio.timeout_at(deadline):
+    async def next(self) -> TextDelta | ToolAsked | None:
+        while self._calls is None:
+            async with asyncio.timeout_at(self._deadline):
                 chunk = await anext(self._stream, None)
             if chunk is None:
-                return ""
-            text = self._read(chunk)
-            if text:
-                return text
+                self._calls = deque(ToolAsked(call=call) for call in self._assembly.calls())
+                self._called = bool(self._calls)
+            elif text := self._read(chunk):
+                return TextDelta(text=text)
+        return self._calls.popleft() if self._calls else None
 
     def finished(self) -> LlmFinished:
+        reason = "tool_calls" if self._called and self._finish_reason == "stop" else self._finish_reason
+        if self._usage is None:
+            return LlmFinished(finish_reason=reason)
         return LlmFinished(
-            finish_reason=self._finish_reason,
-            prompt_tokens=self._prompt_tokens,
-            completion_tokens=self._completion_tokens,
+            finish_reason=reason,
+            prompt_tokens=int(self._usage.prompt_tokens or 0),
+            completion_tokens=int(self._usage.completion_tokens or 0),
+            cost=self._cost(self._usage),
         )
 
     async def aclose(self) -> None:
-        """Drop the connection, which makes the provider stop generating."""
         await self._stream.aclose()
 
     def _read(self, chunk: Any) -> str:
-        usage = getattr(chunk, "usage", None)
-        if usage is not None:
-            self._prompt_tokens = int(usage.prompt_tokens or 0)
-            self._completion_tokens = int(usage.completion_tokens or 0)
+        self._usage = getattr(chunk, "usage", None) or self._usage
         if not chunk.choices:
             return ""
         choice = chunk.choices[0]
         if choice.finish_reason:
             self._finish_reason = str(choice.finish_reason)
+        for call in getattr(choice.delta, "tool_calls", None) or ():
+            self._assembly.add(
+                index=call.index,
+                call_id=call.id,
+                name=call.function.name,
+                arguments=call.function.arguments,
+            )
         return choice.delta.content or ""
+
+
+def _cost(litellm: Any, model: str, usage: Any) -> float:
+    """US dollars by litellm's price list; 0 for a model that is not on it."""
+    try:
+        return float(sum(litellm.cost_per_token(model=model, usage_object=usage)))
+    except Exception:  # noqa: BLE001  # a list of prices must not cost an answer
+        return 0.0
 
 
 @functools.cache
@@ -246,6 +242,8 @@ def _ignore_its_warnings() -> None:
 def _configure(litellm: Any) -> None:
     litellm.telemetry = False
     litellm.suppress_debug_info = True
+    # Providers differ in what a conversation with tool calls must look like; it knows how.
+    litellm.modify_params = True
     # Its guard against looping models ends honest answers too (a table, a row of dots).
     litellm.REPEATED_STREAMING_CHUNK_LIMIT = _REPEATED_CHUNKS_ALLOWED
     for name in _LOGGERS:

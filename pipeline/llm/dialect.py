@@ -1,0 +1,61 @@
+"""Which optional parameters an endpoint takes, learnt from its refusals. One per client.
+
+OpenAI's newer models want `max_completion_tokens` and the default temperature; smaller servers know
+neither that name nor `stream_options`. Nothing tells beforehand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline.llm.completion import ReportedError
+
+_OPENAI_HOST = "https://api.openai.com/"
+_COMPLAINTS = re.compile(
+    r"unsupported|not supported|not support|unrecognized|unrecognised|unknown|not permitted|not allowed"
+    r"|unexpected|deprecated|extra input"
+)
+_LIMITS = ("max_tokens", "max_completion_tokens")
+_DROPPABLE = ("temperature", "stream_options")
+
+
+class Dialect:
+    """The form of requests that the endpoint at `url` takes, as far as is known."""
+
+    def __init__(self, url: str) -> None:
+        # OpenAI's own models all take the newer name, and the newer ones nothing else.
+        self._limits = [*_LIMITS] if not url.startswith(_OPENAI_HOST) else [*reversed(_LIMITS)]
+        """Names for the longest answer that have not been refused; the first is used."""
+        self._dropped: set[str] = set()
+
+    def put(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """`body`, whose limit is `max_tokens`, in the endpoint's form."""
+        put = {name: value for name, value in body.items() if name not in self._dropped}
+        limit = put.pop("max_tokens", None)
+        if limit is not None and self._limits:
+            put[self._limits[0]] = limit
+        return put
+
+    def learn(self, error: ReportedError) -> bool:
+        """Whether the refusal was about a parameter that later requests put differently. Bounded: each
+        parameter has a last form."""
+        if error.status_code not in (400, 422):
+            return False
+        text = str(error).lower()
+        if _COMPLAINTS.search(f"{error.code.lower()} {text}") is None:
+            return False
+        blamed = error.param or text
+        if self._limits and _names(blamed, self._limits[0]):
+            self._limits.pop(0)
+            return True
+        for name in _DROPPABLE:
+            if name not in self._dropped and _names(blamed, name):
+                self._dropped.add(name)
+                return True
+        return False
+
+
+def _names(text: str, parameter: str) -> bool:
+    return re.search(rf"(?<![a-z_]){parameter}(?![a-z_])", text) is not None

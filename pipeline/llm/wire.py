@@ -1,0 +1,65 @@
+"""A request in the words of OpenAI's chat completions, which most providers understand. It sends nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition
+
+_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
+_MAX_NAME_CHARS = 64
+
+
+def messages_to_wire(messages: Iterable[ChatMessage]) -> list[dict[str, Any]]:
+    """`messages` as JSON data, with their tool calls and results."""
+    return [_message(message) for message in messages]
+
+
+def tools_to_wire(tools: Iterable[ToolDefinition]) -> list[dict[str, Any]]:
+    """`tools` as JSON data."""
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": dict(tool.parameters),
+            },
+        }
+        for tool in tools
+    ]
+
+
+def _message(message: ChatMessage) -> dict[str, Any]:
+    wire: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        # Some providers refuse an empty text beside calls; all take none.
+        wire["content"] = message.content or None
+        wire["tool_calls"] = [_call(call) for call in message.tool_calls]
+    if message.tool_call_id:
+        wire["tool_call_id"] = message.tool_call_id
+    return wire
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    """A call that was made before. Providers refuse a whole conversation for one name or one JSON text
+    that a model got wrong, so both are put right here; the tool's result says what was wrong."""
+    name = _NOT_IN_NAMES.sub("_", call.name)[:_MAX_NAME_CHARS] or "unnamed"
+    return {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": name, "arguments": _object_text(call.arguments)},
+    }
+
+
+def _object_text(arguments: str) -> str:
+    try:
+        whole = isinstance(json.loads(arguments), dict)
+    except (ValueError, RecursionError):
+        whole = False
+    if whole:
+        return arguments
+    return json.dumps({"unreadable": arguments}) if arguments.strip() else "{}"
