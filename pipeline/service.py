@@ -8,7 +8,7 @@ Hearing a voice note has a deadline of its own (`pipeline.intake.listening`).
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TypedDict
@@ -47,6 +47,7 @@ from pipeline.intake.quoting import in_context
 from pipeline.intake.spoken import names_one_of, spoken_words
 from pipeline.llm.client import LlmClient
 from pipeline.runtime.context import RunContext
+from pipeline.runtime.deadline import Absence, TurnDeadline
 from pipeline.runtime.ports import (
     Ears,
     Heard,
@@ -144,11 +145,14 @@ class Pipeline:
         if words is None:
             return None
         async with room:
-            return await self._within_deadline(turn, words)
+            return await self._within_deadline(turn, words, room)
 
-    async def _within_deadline(self, turn: _Turn, words: UserWords) -> TurnAnswer:
+    async def _within_deadline(
+        self, turn: _Turn, words: UserWords, room: AbstractAsyncContextManager[object]
+    ) -> TurnAnswer:
         # Not the engine's own deadline: reading history and records counts as well.
-        deadline = self._clock.timeout(self._settings.turn_timeout_s)
+        deadline = TurnDeadline(self._clock, self._settings.turn_timeout_s)
+        turn.away = Absence(deadline, room).away
         try:
             async with deadline:
                 return _answer_of(await self._walk(turn, await self._context(turn, words)))
@@ -173,6 +177,7 @@ class Pipeline:
             tools=self._around.tools,
             skills=self._around.skills,
             workspace=self._around.workspace,
+            facts=self._around.facts,
             budgets=self._around.budgets,
             clock=self._clock,
             settings=self._settings,
@@ -307,6 +312,7 @@ class _Turn:
     clock: Clock
     overheard: Heard | None = None
     """A note that had to be heard to know whom it is for."""
+    away: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     streamed: list[str] = field(default_factory=list)
     streamed_chars: int = 0
 
@@ -321,6 +327,7 @@ class _Turn:
             private=message.private,
             mode=self.journal.mode,
             send=self.send,
+            away=self.away,
         )
 
     @property

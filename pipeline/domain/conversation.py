@@ -17,6 +17,8 @@ class PastTurn:
     """The first is the user's, the last the assistant's; a call and its results stand together."""
     at: float = 0.0
     """When it was answered, as Unix time."""
+    brief: PastTurn | None = field(default=None, compare=False, repr=False)
+    """The turn with its tool results in one line each, if somebody has worked that out already."""
     tokens: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:

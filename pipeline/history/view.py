@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pipeline.domain.chat import ChatMessage
 from pipeline.domain.conversation import Conversation, Summary
 from pipeline.graph.decisions import State
 
 HISTORY = "history"
 """The state's key for a summary that the run has made: `text` and `upto`, as in `Summary`."""
+SUMMARY = "[Previous conversation summary: {text}]"
+"""The frame around a summary: it is what somebody said, not what the model is told."""
+LEFT_OUT = "[Earlier messages of this conversation are left out here.]"
+"""The same words however many: a number would make the prompt another one at every turn."""
 
 
 def shown(conversation: Conversation, state: State) -> Conversation:
@@ -19,3 +24,12 @@ def shown(conversation: Conversation, state: State) -> Conversation:
     summary = Summary(text=made["text"], upto=made["upto"])
     turns = tuple(turn for turn in conversation.turns if turn.id > summary.upto)
     return replace(conversation, summary=summary, turns=turns)
+
+
+def opening(summary: Summary | None, *, left_out: bool) -> tuple[ChatMessage, ...]:
+    """What stands before the turns: at most one message, with the summary and that turns are missing
+    between it and them."""
+    parts = [] if summary is None else [SUMMARY.format(text=summary.text)]
+    if left_out:
+        parts.append(LEFT_OUT)
+    return (ChatMessage(role="system", content="\n".join(parts)),) if parts else ()

@@ -39,6 +39,13 @@ class NoWorkspace:
         return WorkspaceTexts()
 
 
+class NoFacts:
+    """Nothing is remembered."""
+
+    async def remember(self, scope: TurnScope, facts: Sequence[str]) -> None:
+        del scope, facts
+
+
 class NoBudgets:
     """Everybody may spend what they like."""
 

@@ -9,7 +9,7 @@ from pipeline.domain.clock import Clock
 from pipeline.domain.conversation import Conversation, Summary
 from pipeline.domain.messages import Speech
 from pipeline.llm.client import LlmClient
-from pipeline.runtime.ports import Budgets, SkillBook, ToolGate, Workspace
+from pipeline.runtime.ports import Budgets, FactBook, SkillBook, ToolGate, Workspace
 from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.settings import PipelineSettings
 
@@ -29,6 +29,7 @@ class RunContext:
     tools: ToolGate
     skills: SkillBook
     workspace: Workspace
+    facts: FactBook
     budgets: Budgets
     clock: Clock
     settings: PipelineSettings

@@ -240,6 +240,15 @@ class Workspace(Protocol):
         ...
 
 
+class FactBook(Protocol):
+    """Where lasting facts about people are written down for later prompts."""
+
+    async def remember(self, scope: TurnScope, facts: Sequence[str]) -> None:
+        """Add facts to the book of the scope's owner, as `pipeline.history.facts.with_facts` does. Called for
+        private chats alone, never off the record. Raises StorageError where it could not be written."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
     """What a turn may spend."""

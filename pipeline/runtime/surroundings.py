@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pipeline.llm.client import LlmClient
-from pipeline.runtime.bare import NoBudgets, NoSkills, NoTools, NoWorkspace
-from pipeline.runtime.ports import Budgets, SkillBook, ToolGate, Workspace
+from pipeline.runtime.bare import NoBudgets, NoFacts, NoSkills, NoTools, NoWorkspace
+from pipeline.runtime.ports import Budgets, FactBook, SkillBook, ToolGate, Workspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +16,7 @@ class Surroundings:
     tools: ToolGate = field(default_factory=NoTools)
     skills: SkillBook = field(default_factory=NoSkills)
     workspace: Workspace = field(default_factory=NoWorkspace)
+    facts: FactBook = field(default_factory=NoFacts)
     budgets: Budgets = field(default_factory=NoBudgets)
     cheaper: LlmClient | None = None
     """The model for whose budget is nearly spent."""

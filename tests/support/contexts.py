@@ -12,7 +12,7 @@ from pipeline.domain.events import PipelineEvent
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author
 from pipeline.llm.scripted import ScriptedLlm
-from pipeline.runtime.bare import NoBudgets, NoSkills, NoTools, NoWorkspace
+from pipeline.runtime.bare import NoBudgets, NoFacts, NoSkills, NoTools, NoWorkspace
 from pipeline.runtime.context import RunContext
 from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.settings import PipelineSettings
@@ -76,6 +76,7 @@ def context(
         "tools": NoTools(),
         "skills": NoSkills(),
         "workspace": NoWorkspace(),
+        "facts": NoFacts(),
         "budgets": NoBudgets(),
         "clock": ManualClock(),
         "settings": PipelineSettings(),

@@ -1,0 +1,182 @@
+"""The node that keeps a conversation within the model's window: its beginning becomes one summary.
+
+It starts at one level of use and goes down to a lower one, so that not every message pays for a summary.
+What is summed up stays in the log. If the model cannot sum up, nothing is replaced: the prompt leaves out
+what does not fit and says so, and the next try waits a while.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pipeline.domain.chat import estimate_tokens
+from pipeline.domain.conversation import Conversation, PastTurn, Summary
+from pipeline.domain.errors import ModelError
+from pipeline.graph.decisions import Next, NodeResult, State
+from pipeline.history.facts import keep_facts
+from pipeline.history.stale import brief
+from pipeline.history.summing_up import MAX_SUMMARY_TOKENS, ask, usable
+from pipeline.history.transcript import MAX_CHARS, transcript
+from pipeline.history.view import HISTORY, opening, shown
+from pipeline.runtime.context import RunContext
+
+_log = logging.getLogger(__name__)
+
+COOL_DOWN_S = 300.0
+"""Between two tries to sum up a session whose model failed to."""
+_MAX_COOLING = 1_000
+_LEAST_BUDGET = 8
+"""One part in so many of the window is history, however long everything else is."""
+_PART_OF_TURN = 0.3
+"""The share of a turn's time after which summing up is given up, so that there is time to answer."""
+_CHARS_PER_TOKEN = 3
+"""As `estimate_tokens` counts English."""
+_TASK_TOKENS = 300
+"""Of the instructions, with the frames of both messages."""
+
+_TASK = (
+    "You keep the notes of a conversation between a user and an assistant. Write one summary of it in at most"
+    " {words} words: what was asked and answered, decisions, names, numbers, dates, wishes, and what is still"
+    " open. Keep what the earlier summary says as far as it still matters. Plain sentences in the language of"
+    " the conversation, no headings, nothing else."
+)
+_EARLIER = "Earlier summary:\n{summary}\n\nWhat was said since:\n{lines}"
+
+FixedTokens = Callable[[RunContext, State], int]
+"""Tokens of everything in a prompt that is not history: instructions, tools, the answer's room."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Levels:
+    """What of the window the history and the user's message may take, in tokens."""
+
+    budget: int
+    start: float
+    """With so many, or more, the beginning is summed up."""
+    keep: float
+    """Afterwards there are at most so many, the summary included."""
+    summary: int
+    """The longest summary."""
+
+
+class Compaction:
+    """The node. One serves every conversation."""
+
+    def __init__(self, fixed_tokens: FixedTokens) -> None:
+        self._fixed_tokens = fixed_tokens
+        self._cooling: OrderedDict[str, float] = OrderedDict()
+
+    async def __call__(self, state: State, context: RunContext) -> NodeResult:
+        """Sum up the beginning of the conversation if it is time to. Updates `history` then."""
+        conversation = shown(context.conversation, state)
+        newest = estimate_tokens(context.text)
+        levels = levels_of(context, self._fixed_tokens(context, state))
+        old = beginning(conversation, newest, levels, context.settings.stale_after_turns)
+        if not old or self._cools(context):
+            return NodeResult()
+        try:
+            summary = await _summed_up(conversation.summary, old, levels, context)
+        except ModelError as error:
+            self._cool(context)
+            _log.warning("the conversation could not be summed up", extra={"reason": str(error)})
+            return NodeResult()
+        await context.summarised(summary)
+        return NodeResult(update={HISTORY: {"text": summary.text, "upto": summary.upto}}, decision=Next())
+
+    def _cools(self, context: RunContext) -> bool:
+        until = self._cooling.get(context.scope.session_id, 0.0)
+        return context.clock.monotonic() < until
+
+    def _cool(self, context: RunContext) -> None:
+        self._cooling[context.scope.session_id] = context.clock.monotonic() + COOL_DOWN_S
+        self._cooling.move_to_end(context.scope.session_id)
+        while len(self._cooling) > _MAX_COOLING:
+            self._cooling.popitem(last=False)
+
+
+def levels_of(context: RunContext, fixed_tokens: int) -> Levels:
+    """The levels for a turn whose prompt takes `fixed_tokens` without any history."""
+    settings = context.settings
+    window = settings.context_tokens
+    budget = min(settings.token_ceiling, max(window - fixed_tokens, window // _LEAST_BUDGET))
+    keep = budget * settings.compact_to
+    return Levels(
+        budget=budget,
+        start=budget * settings.compact_at,
+        keep=keep,
+        summary=min(MAX_SUMMARY_TOKENS, int(keep / 3)),
+    )
+
+
+def beginning(
+    conversation: Conversation, newest_tokens: int, levels: Levels, stale_after: int
+) -> tuple[PastTurn, ...]:
+    """The turns to sum up before a message of `newest_tokens`; none while it is not time, or where there is
+    nothing to gain.
+
+    Whole turns, oldest first. The newest turn is among them only where it does not fit into the window at
+    all. What it costs grows with what fits, not with what there is.
+    """
+    turns = conversation.turns
+    used = newest_tokens + sum(message.tokens for message in opening(conversation.summary, left_out=False))
+    if not turns or not _reaches(turns, levels.start - used, stale_after):
+        return ()
+    framed = sum(message.tokens for message in opening(Summary(text="", upto=0), left_out=False))
+    room = levels.keep - newest_tokens - framed - levels.summary
+    first = len(turns)
+    for index in range(len(turns) - 1, -1, -1):
+        room -= _tokens(turns, index, stale_after)
+        if room < 0:
+            break
+        first = index
+    if first == len(turns) and turns[-1].tokens <= levels.budget - newest_tokens - framed - levels.summary:
+        first -= 1
+        if sum(_tokens(turns, index, stale_after) for index in range(first)) <= levels.summary:
+            return ()
+    return turns[:first]
+
+
+def _reaches(turns: Sequence[PastTurn], tokens: float, stale_after: int) -> bool:
+    for index in range(len(turns) - 1, -1, -1):
+        if tokens <= 0:
+            break
+        tokens -= _tokens(turns, index, stale_after)
+    return tokens <= 0
+
+
+def _tokens(turns: Sequence[PastTurn], index: int, stale_after: int) -> int:
+    """Of one turn as it is sent."""
+    turn = turns[index]
+    return turn.tokens if len(turns) - index <= stale_after else brief(turn).tokens
+
+
+async def _summed_up(
+    earlier: Summary | None, old: Sequence[PastTurn], levels: Levels, context: RunContext
+) -> Summary:
+    settings = context.settings
+    lines = _lines(
+        old, max(settings.context_tokens // 4, settings.context_tokens - _TASK_TOKENS - 2 * levels.summary)
+    )
+    await keep_facts(lines, context)
+    material = lines if earlier is None else _EARLIER.format(summary=earlier.text, lines=lines)
+    said = await ask(
+        context.llm,
+        _TASK.format(words=levels.summary // 2),
+        material,
+        max_tokens=levels.summary,
+        timeout_s=min(settings.llm_timeout_s, settings.turn_timeout_s * _PART_OF_TURN),
+        clock=context.clock,
+    )
+    await context.budgets.spent(context.scope, tokens=said.tokens, cost=said.cost)
+    return Summary(text=usable(said.text, levels.summary), upto=old[-1].id)
+
+
+def _lines(old: Sequence[PastTurn], max_tokens: int) -> str:
+    """The transcript that the model's window takes, whatever the language."""
+    chars = min(MAX_CHARS, max_tokens * _CHARS_PER_TOKEN)
+    lines = transcript(old, chars)
+    tokens = estimate_tokens(lines)
+    return lines if tokens <= max_tokens else transcript(old, chars * max_tokens // tokens)
