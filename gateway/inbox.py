@@ -54,6 +54,18 @@ class Turns(Protocol):
         ...
 
 
+class WaitingTurns(Protocol):
+    """The turns that wait in the middle of their work for somebody's answer."""
+
+    def answered(self, interaction_id: str) -> None:
+        """The answer to the question is on record."""
+        ...
+
+    async def withdraw(self, thread: str) -> None:
+        """The turn that asks in `thread` was stopped: nobody can allow it anything any more."""
+        ...
+
+
 class Inbox:
     """Accepts inbound items from every channel.
 
@@ -74,6 +86,7 @@ class Inbox:
         posting: Collection[tuple[str, str]] = (),
         say: Say | None = None,
         quota: Quota | None = None,
+        waiting: WaitingTurns | None = None,
     ) -> None:
         self._store = store
         self._access = access
@@ -85,6 +98,7 @@ class Inbox:
         self._posting = frozenset(posting)
         self._refusals = None if say is None else Refusals(say, clock)
         self._quota = quota
+        self._waiting = waiting
         self._closed = False
 
     def close(self) -> None:
@@ -236,6 +250,8 @@ class Inbox:
         self._failpoints.reach("inbox-commit-after")
         if status == "accepted" and entry is not None and not finished:
             self._turns.wake(thread)
+        elif status == "accepted" and self._waiting is not None:
+            self._waiting.answered(answer.interaction_id)
         return status
 
     async def _stop(self, command: SessionCommand, seq: int) -> None:
@@ -247,3 +263,5 @@ class Inbox:
             return
         cancelled = await self._store.cancel_open(thread, up_to_seq=seq - 1)
         self._turns.stop_before(thread, seq, cancelled)
+        if self._waiting is not None:
+            await self._waiting.withdraw(thread)

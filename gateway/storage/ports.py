@@ -388,6 +388,10 @@ class Store(Protocol):
         """
         ...
 
+    async def interaction(self, interaction_id: str) -> tuple[Interaction, str | None] | None:
+        """The interaction, answered or not, and its answer's choice; None where there is no such id."""
+        ...
+
     async def pending_interactions(self, thread: str, *, now: float) -> tuple[Interaction, ...]:
         """Unanswered, unexpired ones, oldest first."""
         ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 
 from pipeline.domain.events import PipelineEvent
@@ -24,6 +25,8 @@ class TurnScope:
     """Shows an event to whoever watches."""
     private: bool = True
     mode: Mode = "normal"
+    away: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    """Entered while a person is waited for: the turn's time stands still, and others may have its place."""
     depth: int = 0
     """0 for the turn itself, 1 for its sub-agents."""
     groups: tuple[str, ...] | None = None

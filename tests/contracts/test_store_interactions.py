@@ -154,3 +154,15 @@ async def test_an_answer_that_cannot_be_stored_does_not_use_the_interaction_up(s
             "act-1", thread=THREAD, user="ann", choice="allow", now=NOW, entry=unfit
         )
     assert await store.pending_interactions(THREAD, now=NOW) == (interaction(),)
+
+
+async def test_an_interaction_is_found_again_with_its_answer_after_a_restart(
+    store: Store, reopen: Reopen
+) -> None:
+    await store.open_interaction(interaction())
+    assert await store.interaction("act-1") == (interaction(), None)
+    await store.answer_interaction("act-1", thread=THREAD, user="ann", choice="deny", now=NOW + 1)
+    assert await store.interaction("act-1") == (interaction(), "deny")
+    again = await reopen()
+    assert await again.interaction("act-1") == (interaction(), "deny")
+    assert await again.interaction("act-2") is None

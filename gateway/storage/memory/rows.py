@@ -122,11 +122,12 @@ class ReplyRow:
 
 @dataclass(slots=True, kw_only=True)
 class InteractionRow:
-    """A pending interaction and whether its one answer has come."""
+    """An interaction and its one answer."""
 
     interaction: Interaction
     body: str
-    answered: bool = False
+    choice: str | None = None
+    """The answer, once it has come."""
 
     def view(self) -> Interaction:
         """The interaction as the port shows it."""

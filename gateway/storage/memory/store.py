@@ -304,7 +304,7 @@ class MemoryStore:
         if row is None:
             return "unknown"
         status = judge_answer(
-            row.interaction, answered=row.answered, thread=thread, user=user, choice=choice, now=now
+            row.interaction, answered=row.choice is not None, thread=thread, user=user, choice=choice, now=now
         )
         if status == "accepted":
             if entry is not None:
@@ -312,15 +312,20 @@ class MemoryStore:
                 if finished:
                     self._entries[accepted.seq].outcome = "answered"
                     del self._thread(entry.thread).unfinished[accepted.seq]
-            row.answered = True
+            row.choice = choice
         return status
+
+    async def interaction(self, interaction_id: str) -> tuple[Interaction, str | None] | None:
+        self._require_open()
+        row = self._interactions.get(interaction_id)
+        return None if row is None else (row.view(), row.choice)
 
     async def pending_interactions(self, thread: str, *, now: float) -> tuple[Interaction, ...]:
         self._require_open()
         waiting = [
             row
             for row in self._interactions.values()
-            if row.interaction.thread == thread and not row.answered and now < row.interaction.expires_at
+            if row.interaction.thread == thread and row.choice is None and now < row.interaction.expires_at
         ]
         waiting.sort(key=lambda row: row.interaction.created_at)
         return tuple(row.view() for row in waiting)

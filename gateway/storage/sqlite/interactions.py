@@ -23,6 +23,7 @@ _SELECT = """
     FROM interactions AS i JOIN threads AS t ON t.id = i.thread """
 _ONE = _SELECT + "WHERE i.id = ?"
 _PENDING = _SELECT + "WHERE t.key = ? AND answered_at IS NULL AND i.expires_at > ? ORDER BY created_at, n"
+_CHOICE = "SELECT choice FROM interactions WHERE id = ?"
 _ANSWER = "UPDATE interactions SET answered_by = ?, choice = ?, answered_at = ? WHERE id = ?"
 
 
@@ -65,6 +66,15 @@ def answer(
     if status == "accepted":
         db.execute(_ANSWER, (user, choice, now, interaction_id))
     return status
+
+
+def one(db: sqlite3.Connection, interaction_id: str) -> tuple[Interaction, str | None] | None:
+    """The interaction and its answer's choice; None where there is no such id."""
+    row = db.execute(_ONE, (interaction_id,)).fetchone()
+    if row is None:
+        return None
+    choice = db.execute(_CHOICE, (interaction_id,)).fetchone()
+    return _interaction(row), choice[0]
 
 
 def pending(db: sqlite3.Connection, thread: str, now: float) -> tuple[Interaction, ...]:

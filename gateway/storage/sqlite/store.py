@@ -254,5 +254,8 @@ class SqliteStore:
 
         return await self._writer.submit(answer)
 
+    async def interaction(self, interaction_id: str) -> tuple[Interaction, str | None] | None:
+        return await self._reader.submit(lambda db: interactions.one(db, interaction_id))
+
     async def pending_interactions(self, thread: str, *, now: float) -> tuple[Interaction, ...]:
         return await self._reader.submit(lambda db: interactions.pending(db, thread, now))
