@@ -224,7 +224,8 @@ class Gate:
     async def _executed(self, action: Action, scope: TurnScope) -> dict[str, Any]:
         """What came of it, as plain data; `content` says whether the text is the tool's and not ours."""
         tool = action.tool
-        deadline = self._clock.timeout(self._timeout_s)
+        timeout_s = self._timeout_s if tool.timeout_s is None else tool.timeout_s
+        deadline = self._clock.timeout(timeout_s)
         try:
             async with deadline:
                 output = await tool.run(thaw(action.payload), scope)
@@ -234,7 +235,7 @@ class Gate:
             if not deadline.expired():
                 _log.exception("a tool failed", extra={"tool": tool.name})
                 return _ours(_FAILED.format(name=tool.name))
-            words = _TIMED_OUT.format(name=tool.name, seconds=self._timeout_s)
+            words = _TIMED_OUT.format(name=tool.name, seconds=timeout_s)
             return _ours(words if tool.reads_only else words + _TIMED_OUT_UNKNOWN)
         except StorageError:
             raise

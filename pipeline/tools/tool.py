@@ -66,6 +66,8 @@ class Tool:
     themselves."""
     own_words: bool = False
     """What it returns are the program's own words, as a sum or the time are: not marked as data."""
+    timeout_s: float | None = None
+    """Seconds that one execution may take; None: as the gate is set."""
     describe: Callable[[Mapping[str, Any]], str] = described
     """One line for people: what it is about to do."""
 
