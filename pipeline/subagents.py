@@ -1,0 +1,306 @@
+"""Sub-agents: up to ten agents side by side, each with a task, a conversation and tools of its own.
+
+A sub-agent is a run of the conversation's agent and act nodes inside one tool call. It has no sub-agents of
+its own, its calls pass the same gate, and what it spends is its parent's. It is not on record by itself:
+after a crash in the middle the whole call counts as unknown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from pipeline.agent.acting import act
+from pipeline.agent.node import LOOP, THOUGHTS, after_agent, agent
+from pipeline.agent.prompt import EXCHANGE, LOADED
+from pipeline.domain.chat import ToolDefinition
+from pipeline.domain.clock import Clock
+from pipeline.domain.conversation import Conversation, Summary
+from pipeline.domain.errors import ModelError, ParlourError, StorageError, TurnFailed
+from pipeline.domain.events import (
+    ActionStarted,
+    ApprovalRequired,
+    ApprovalResolved,
+    OtrBlocked,
+    PipelineEvent,
+    SubAgentCancelled,
+    SubAgentCompleted,
+    SubAgentFailed,
+    SubAgentProgress,
+    SubAgentSpawned,
+)
+from pipeline.graph.executor import Executor
+from pipeline.graph.outcome import RunOutcome
+from pipeline.graph.reducers import append
+from pipeline.graph.spec import END, EdgeSpec, GraphSpec, NodeSpec, Route
+from pipeline.llm.client import LlmClient
+from pipeline.runtime.bare import NoFacts, NoSkills
+from pipeline.runtime.context import RunContext
+from pipeline.runtime.scope import TurnScope
+from pipeline.runtime.settings import PipelineSettings
+from pipeline.runtime.surroundings import Surroundings
+from pipeline.tools.tool import Tool, ToolFailed, ToolOutput, tool_schema
+
+MAX_AGENTS: Final = 10
+"""Of one call (seed 4)."""
+MAX_ROUNDS: Final = 20
+"""Of one sub-agent (seed 4)."""
+MAX_SECONDS: Final = 900.0
+"""Of one sub-agent (seed 4)."""
+PROGRESS_S: Final = 3.0
+"""Between two reports of one sub-agent at least."""
+_MAX_NAME_CHARS = 40
+_MAX_TASK_CHARS = 8_000
+_REPORT_CHARS = 4_500
+"""Of all reports together: the gate shows the model 5,000 characters of a result."""
+_SHOWN_CHARS = 200
+"""Of a task and a result, in events for people."""
+_FOREVER_S = 86_400.0
+
+_ROLE = (
+    "You are a sub-agent called {name}. Another assistant has given you one task. Work on it by yourself:"
+    " nobody can answer questions. End with a short report of what you found out or did."
+)
+_SCHEMA = tool_schema(
+    {
+        "agents": {
+            "type": "array",
+            "minItems": 1,
+            "maxItems": MAX_AGENTS,
+            "items": tool_schema(
+                {
+                    "name": {"type": "string", "minLength": 1, "maxLength": _MAX_NAME_CHARS},
+                    "task": {"type": "string", "minLength": 1, "maxLength": _MAX_TASK_CHARS},
+                },
+                {"groups": {"type": "array", "items": {"type": "string"}, "maxItems": 20}},
+            ),
+        }
+    }
+)
+
+LoadGroup = Callable[[str, TurnScope], Awaitable[object]]
+"""Lists a group's tools. Raises ToolFailed where the turn cannot have it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Order:
+    """One sub-agent as it was asked for."""
+
+    name: str
+    task: str
+    groups: tuple[str, ...]
+
+
+class SubAgents:
+    """The tool group `agents`.
+
+    `around` gives the surroundings that turns have, the gate among them, and `load` is the registry's:
+    both hold this group, so they are asked for only when it is used.
+    """
+
+    name = "agents"
+    description = "Let sub-agents work on parts of a task side by side."
+
+    def __init__(
+        self,
+        *,
+        llm: LlmClient,
+        around: Callable[[], Surroundings],
+        load: LoadGroup,
+        clock: Clock,
+        settings: PipelineSettings,
+    ) -> None:
+        self._llm = llm
+        self._around = around
+        self._load = load
+        self._clock = clock
+        self._settings = replace(settings, max_rounds=MAX_ROUNDS)
+        self._executor = Executor(_graph(), clock=clock)
+        self._tool = Tool(
+            definition=ToolDefinition(
+                name="run_agents",
+                description=(
+                    "Start 1 to 10 sub-agents side by side and wait for all their reports. Each gets only the"
+                    " task that you write, so say everything in it, and the tool groups that you name."
+                ),
+                parameters=_SCHEMA,
+            ),
+            group=self.name,
+            run=self._run,
+            # It does nothing by itself: what its agents do is judged call by call.
+            own_only=True,
+            timeout_s=_FOREVER_S,
+            describe=_described,
+        )
+
+    async def tools(self, _scope: TurnScope) -> tuple[Tool, ...]:
+        """The one tool."""
+        return (self._tool,)
+
+    async def close(self) -> None:
+        """There is nothing to give back: sub-agents end with the call that started them."""
+
+    async def _run(self, arguments: Mapping[str, Any], scope: TurnScope) -> ToolOutput:
+        """Run them all, and give their reports in the order in which they were asked for."""
+        if scope.depth > 0:
+            raise ToolFailed("a sub-agent cannot start sub-agents")
+        orders = _orders(arguments)
+        async with asyncio.TaskGroup() as group:
+            running = [group.create_task(self._one(order, scope)) for order in orders]
+        reports = [task.result() for task in running]
+        share = _REPORT_CHARS // len(orders)
+        text = "\n\n".join(
+            f"## {order.name}: {'completed' if done else 'failed'}\n{_cut(words, share)}"
+            for order, (done, words) in zip(orders, reports, strict=True)
+        )
+        return ToolOutput(text=text, success=any(done for done, _ in reports))
+
+    async def _one(self, order: _Order, scope: TurnScope) -> tuple[bool, str]:
+        """Whether one sub-agent has done it, and its report or why not."""
+        ids = {"session_id": scope.session_id, "message_id": scope.message_id}
+        await scope.send(SubAgentSpawned(**ids, name=order.name, task=_line(order.task)))
+        deadline = self._clock.timeout(MAX_SECONDS)
+        try:
+            async with deadline:
+                words = await self._report(order, scope)
+        except asyncio.CancelledError:
+            await scope.send(SubAgentCancelled(**ids, name=order.name))
+            raise
+        except StorageError:
+            raise
+        except TimeoutError:
+            words = f"It took longer than {MAX_SECONDS / 60:.0f} minutes and was stopped."
+        except (ToolFailed, TurnFailed, ModelError) as error:
+            words = str(error)
+        except ParlourError as error:
+            words = f"It could not go on: {error}"
+        else:
+            await scope.send(SubAgentCompleted(**ids, name=order.name, result=_line(words)))
+            return True, words
+        await scope.send(SubAgentFailed(**ids, name=order.name, reason=_line(words)))
+        return False, words
+
+    async def _report(self, order: _Order, scope: TurnScope) -> str:
+        around = self._around()
+        reporter = _Reporter(order.name, scope, self._clock)
+        own = replace(scope, depth=scope.depth + 1, groups=order.groups, send=reporter.send)
+        for name in order.groups:
+            await self._load(name, own)
+        allowance = await around.budgets.allowance(own)
+        if allowance.model == "none":
+            raise TurnFailed("budget", allowance.words, recoverable=False)
+        cheaper = around.cheaper if allowance.model == "cheaper" else None
+        role = f"{self._settings.system_prompt}\n\n{_ROLE.format(name=order.name)}"
+        context = RunContext(
+            text=order.task,
+            speech=None,
+            conversation=Conversation(),
+            scope=own,
+            llm=cheaper or self._llm,
+            tools=around.tools,
+            skills=NoSkills(),
+            workspace=around.workspace,
+            facts=NoFacts(),
+            budgets=around.budgets,
+            clock=self._clock,
+            settings=replace(self._settings, system_prompt=role),
+            on_text=_to_nobody,
+            summarised=_never,
+        )
+        return _report_of(await self._executor.run({}, context))
+
+
+class _Reporter:
+    """What of a sub-agent's events its parent's watchers are shown."""
+
+    def __init__(self, name: str, scope: TurnScope, clock: Clock) -> None:
+        self._name = name
+        self._scope = scope
+        self._clock = clock
+        self._not_before = clock.monotonic()
+
+    async def send(self, event: PipelineEvent) -> None:
+        """Questions under the sub-agent's name, its tool calls as progress now and then, nothing else."""
+        match event:
+            case ApprovalRequired():
+                words = f"{self._name}: {event.tool_name}"
+                await self._scope.send(replace(event, tool_name=words))
+            case ApprovalResolved() | OtrBlocked():
+                await self._scope.send(event)
+            case ActionStarted() if self._clock.monotonic() >= self._not_before:
+                self._not_before = self._clock.monotonic() + PROGRESS_S
+                status = _line(f"{event.tool_name}: {event.summary}" if event.summary else event.tool_name)
+                await self._scope.send(
+                    SubAgentProgress(
+                        session_id=event.session_id,
+                        message_id=event.message_id,
+                        name=self._name,
+                        status=status,
+                    )
+                )
+            case _:
+                return
+
+
+def _graph() -> GraphSpec[RunContext]:
+    """The conversation's agent loop, without what surrounds it."""
+    return GraphSpec(
+        name="sub_agent",
+        entry="agent",
+        channels={EXCHANGE: append, THOUGHTS: append},
+        nodes={
+            "agent": NodeSpec(run=agent, writes=("agent", EXCHANGE, LOOP, THOUGHTS), event_loop=True),
+            "act": NodeSpec(run=act, writes=(EXCHANGE, LOADED, LOOP, THOUGHTS), event_loop=True),
+        },
+        edges=(
+            EdgeSpec(source="agent", when=Route(choose=after_agent, targets=(END, "act", "agent"))),
+            EdgeSpec(source="act", target="agent"),
+        ),
+    )
+
+
+def _orders(arguments: Mapping[str, Any]) -> tuple[_Order, ...]:
+    """The sub-agents asked for, each with a name of its own. Raises ToolFailed for none and too many."""
+    asked: Sequence[Mapping[str, Any]] = arguments["agents"]
+    if not 1 <= len(asked) <= MAX_AGENTS:
+        raise ToolFailed(f"1 to {MAX_AGENTS} sub-agents can run side by side, not {len(asked)}")
+    orders: list[_Order] = []
+    for one in asked:
+        name = wanted = " ".join(str(one["name"]).split()) or "agent"
+        taken = {order.name for order in orders}
+        number = 2
+        while name in taken:
+            name, number = f"{wanted} {number}", number + 1
+        orders.append(_Order(name=name, task=one["task"], groups=tuple(dict.fromkeys(one.get("groups", ())))))
+    return tuple(orders)
+
+
+def _report_of(outcome: RunOutcome) -> str:
+    if outcome.stop_reason in ("max_loops", "max_steps"):
+        raise TurnFailed(outcome.stop_reason, "It went round in circles and was stopped.")
+    outcome.raise_for_failure()
+    answer = outcome.state.get("agent", {}).get("answer")
+    return answer if isinstance(answer, str) and answer else "It ended without a word."
+
+
+def _cut(text: str, chars: int) -> str:
+    return text if len(text) <= chars else f"{text[:chars]} …(cut)"
+
+
+def _described(arguments: Mapping[str, Any]) -> str:
+    return _line(", ".join(order.name for order in _orders(arguments)))
+
+
+def _line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _SHOWN_CHARS else line[: _SHOWN_CHARS - 1] + "…"
+
+
+async def _to_nobody(_text: str) -> None:
+    """Its words are its report's, for the parent."""
+
+
+async def _never(_summary: Summary) -> bool:
+    return False
