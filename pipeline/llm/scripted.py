@@ -7,11 +7,15 @@ passes the same contract; it does not imitate a provider's wire format.
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+from pipeline.domain.chat import ToolCall
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.domain.errors import (
     ConfigurationError,
@@ -20,14 +24,19 @@ from pipeline.domain.errors import (
     ModelTimeout,
     ModelUnavailable,
 )
-from pipeline.llm.client import LlmFinished, LlmItem, LlmRequest, TextDelta
+from pipeline.llm.client import LlmFinished, LlmItem, LlmRequest, TextDelta, ToolAsked
+from pipeline.llm.failures import Target, empty_answer
 
 _FAILURES: dict[str, type[ModelError]] = {
     "unavailable": ModelUnavailable,
     "rejected": ModelRejected,
     "timeout": ModelTimeout,
 }
-_SPEC_HELP = "use `echo`, `echo:delay=SECONDS`, or `fail:unavailable`, `fail:rejected`, `fail:timeout`"
+_TARGET = Target(model="scripted")
+_FILE = "file="
+_SPEC_HELP = (
+    "use `echo`, `echo:delay=SECONDS`, `file=PATH`, or `fail:unavailable`, `fail:rejected`, `fail:timeout`"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +55,14 @@ class ScriptedAnswer:
     """Waited for before the first chunk; lets a test act while the model 'thinks'."""
     gate_at: int = 0
     """How many chunks come before the gate."""
-    finish_reason: str = "stop"
+    calls: tuple[ToolCall, ...] = ()
+    """The tools it asks for, after the chunks."""
+    finish_reason: str = ""
+    """`tool_calls` with calls and `stop` without, unless something else is said."""
+    prompt_tokens: int | None = None
+    """None: as estimated."""
+    cost: float = 0.0
+    attempts: int = 1
 
     def __post_init__(self) -> None:
         if not all(self.chunks):
@@ -56,6 +72,11 @@ class ScriptedAnswer:
     def of(cls, text: str, *, delay_s: float = 0.0) -> ScriptedAnswer:
         """`text` in word-sized chunks."""
         return cls(chunks=words_of(text), delay_s=delay_s)
+
+    @classmethod
+    def calling(cls, *calls: ToolCall, text: str = "") -> ScriptedAnswer:
+        """`text`, if any, and then `calls`."""
+        return cls(chunks=words_of(text), calls=calls)
 
 
 class ScriptedLlm:
@@ -97,6 +118,8 @@ class ScriptedLlm:
             return cls.echo(clock=clock, delay_s=float(delay.group(1)))
         if kind == "fail" and rest in _FAILURES:
             return cls(clock=clock, failure=_FAILURES[rest])
+        if spec.startswith(_FILE):
+            return cls(read_script(Path(spec.removeprefix(_FILE))), clock=clock)
         raise ConfigurationError(f"llm.model: {spec!r} is no scripted model; {_SPEC_HELP}")
 
     def add(self, *answers: ScriptedAnswer | str) -> None:
@@ -114,6 +137,11 @@ class ScriptedLlm:
                 await self._step(answer, index, deadline, request.timeout_s)
                 yield TextDelta(text=chunk)
             await self._step(answer, len(answer.chunks), deadline, request.timeout_s)
+            finished = _finished(answer, request)
+            if not answer.chunks and not answer.calls:
+                raise empty_answer(_TARGET, finished)
+            for call in answer.calls:
+                yield ToolAsked(call=call)
             ended = True
         except ModelError:
             ended = True
@@ -121,11 +149,7 @@ class ScriptedLlm:
         finally:
             if not ended:
                 self.cancelled += 1
-        yield LlmFinished(
-            finish_reason=answer.finish_reason,
-            prompt_tokens=sum(message.tokens for message in request.messages),
-            completion_tokens=len(answer.chunks),
-        )
+        yield finished
 
     async def warm_up(self) -> None:
         """Nothing to wait for."""
@@ -160,6 +184,62 @@ class ScriptedLlm:
             raise ModelTimeout(f"The scripted model did not finish its answer within {timeout_s:g} seconds")
 
 
+def _finished(answer: ScriptedAnswer, request: LlmRequest) -> LlmFinished:
+    prompt_tokens = answer.prompt_tokens
+    if prompt_tokens is None:
+        prompt_tokens = sum(message.tokens for message in request.messages)
+    return LlmFinished(
+        finish_reason=answer.finish_reason or ("tool_calls" if answer.calls else "stop"),
+        prompt_tokens=prompt_tokens,
+        completion_tokens=len(answer.chunks) + len(answer.calls),
+        cost=answer.cost,
+        attempts=answer.attempts,
+    )
+
+
 def words_of(text: str) -> tuple[str, ...]:
     """`text` cut before each word; joined it is `text` again."""
     return tuple(re.findall(r"\s*\S+\s*$|\s*\S+|\s+", text))
+
+
+def read_script(path: Path) -> list[ScriptedAnswer]:
+    """The answers in a JSON file: a list of texts, or of objects with any of `text`, `delay_s`, `error`
+    (`unavailable`, `rejected` or `timeout`) and `calls`, a list of `{"name": …, "arguments": {…}}`.
+
+    Raises ConfigurationError, which names the file and the entry.
+    """
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"llm.model: the script {path} cannot be read: {error}") from error
+    if not isinstance(entries, list):
+        raise ConfigurationError(f"llm.model: the script {path} is no list of answers")
+    answers = []
+    for number, entry in enumerate(entries, 1):
+        try:
+            answers.append(_scripted({"text": entry} if isinstance(entry, str) else entry, number))
+        except (TypeError, KeyError, ValueError, AttributeError) as error:
+            raise ConfigurationError(
+                f"llm.model: answer {number} of the script {path} is neither a text nor an object with "
+                f"text, calls, delay_s or error ({error})"
+            ) from error
+    return answers
+
+
+def _scripted(entry: dict[str, Any], number: int) -> ScriptedAnswer:
+    unknown = entry.keys() - {"text", "calls", "delay_s", "error"}
+    if unknown:
+        raise ValueError(f"it has {', '.join(sorted(unknown))}")
+    calls = tuple(
+        ToolCall(
+            id=f"call_{number}_{place}", name=call["name"], arguments=json.dumps(call.get("arguments", {}))
+        )
+        for place, call in enumerate(entry.get("calls", ()), 1)
+    )
+    error = entry.get("error")
+    return ScriptedAnswer(
+        chunks=words_of(entry.get("text", "")),
+        calls=calls,
+        delay_s=float(entry.get("delay_s", 0)),
+        error=None if error is None else _FAILURES[error]("The scripted model fails on purpose"),
+    )

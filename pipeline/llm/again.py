@@ -1,0 +1,68 @@
+"""An empty answer is asked for once more, with less before it (seed 0). It knows no provider."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
+
+from pipeline.domain.chat import ChatMessage
+from pipeline.domain.clock import Clock
+from pipeline.llm.client import LlmClient, LlmFinished, LlmItem, LlmRequest
+from pipeline.llm.failures import EmptyAnswer
+
+LAST_MESSAGES = 3
+"""What is left of the conversation, by seed 0."""
+
+
+async def stream_answer(llm: LlmClient, request: LlmRequest, clock: Clock) -> AsyncGenerator[LlmItem, None]:
+    """`llm.stream(request)`; an empty answer is replaced by a second call with the system message and the
+    last messages.
+
+    That call counts as one of the retries and keeps the first one's deadline. `LlmFinished` tells of both
+    together. Raises what `stream` raises: EmptyAnswer if the second answer is empty too, or is not allowed.
+    """
+    begun = clock.monotonic()
+    try:
+        async with contextlib.aclosing(llm.stream(request)) as items:
+            async for item in items:
+                yield item
+    except EmptyAnswer as empty:
+        first = empty.finished
+        left = None if request.retries is None else request.retries - first.attempts
+        if left is not None and left < 0:
+            raise
+    else:
+        return
+    rest = request.timeout_s - (clock.monotonic() - begun)
+    shorter = replace(request, messages=shortened(request.messages), timeout_s=max(rest, 0.0), retries=left)
+    try:
+        async with contextlib.aclosing(llm.stream(shorter)) as items:
+            async for item in items:
+                yield _both(first, item) if isinstance(item, LlmFinished) else item
+    except EmptyAnswer as empty:
+        raise EmptyAnswer(str(empty), finished=_both(first, empty.finished)) from None
+
+
+def shortened(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
+    """The system message and the last messages, which begin with the user and hold the call of every
+    result: providers refuse anything else."""
+    system = tuple(message for message in messages[:1] if message.role == "system")
+    talk = messages[len(system) :]
+    start = max(0, len(talk) - LAST_MESSAGES)
+    while start > 0 and talk[start].role == "tool":
+        start -= 1
+    kept = tuple(talk[start:])
+    if not any(message.role == "user" for message in kept):
+        kept = (*[message for message in talk[:start] if message.role == "user"][-1:], *kept)
+    return (*system, *kept)
+
+
+def _both(first: LlmFinished, second: LlmFinished) -> LlmFinished:
+    return replace(
+        second,
+        prompt_tokens=first.prompt_tokens + second.prompt_tokens,
+        completion_tokens=first.completion_tokens + second.completion_tokens,
+        cost=first.cost + second.cost,
+        attempts=first.attempts + second.attempts,
+    )

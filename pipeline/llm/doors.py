@@ -1,0 +1,62 @@
+"""Which door serves a model is told by its name. It builds nothing; the gateway does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pipeline.domain.errors import ConfigurationError
+from pipeline.llm.direct_client import OPENAI
+
+Kind = Literal["direct", "litellm", "local", "scripted"]
+SCRIPTED = "scripted:"
+_FORCED = "litellm/"
+_OPENAI = "openai/"
+_COMPATIBLE = "openai_compatible/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Door:
+    """How a model is reached."""
+
+    kind: Kind
+    model: str
+    """Its name behind the door: the endpoint's own name, litellm's `provider/name`, the script's spec."""
+    api_base: str | None = None
+    """Where it is; None: the door knows."""
+
+    def words(self) -> str:
+        """For people: what serves the model."""
+        match self.kind:
+            case "direct":
+                return f"{self.model}, straight from {self.api_base}"
+            case "litellm":
+                return f"{self.model}, through litellm" + (f" at {self.api_base}" if self.api_base else "")
+            case "local":
+                return "the embedded model, on this machine"
+            case "scripted":
+                return f"the shipped fake ({self.model}), no real model"
+
+
+def door_of(model: str, api_base: str | None = None) -> Door:
+    """The door of `llm.model` with `llm.api_base`.
+
+    `local` and `scripted:…` are their own; `openai/NAME` and `openai_compatible/NAME` are reached directly,
+    at OpenAI or at `api_base`; `litellm/…` and every other name go through litellm. Raises
+    ConfigurationError.
+    """
+    if model == "local":
+        return Door(kind="local", model=model)
+    if model.startswith(SCRIPTED):
+        return Door(kind="scripted", model=model.removeprefix(SCRIPTED))
+    if model.startswith(_COMPATIBLE) and api_base is None:
+        raise ConfigurationError(
+            f"llm.api_base: {model!r} names no provider; write the address of the endpoint, for example "
+            "http://127.0.0.1:8000/v1"
+        )
+    for prefix in (_OPENAI, _COMPATIBLE):
+        name = model.removeprefix(prefix)
+        # `openai/responses/NAME` is litellm's word for another protocol.
+        if name != model and name and not name.startswith("responses/"):
+            return Door(kind="direct", model=name, api_base=api_base or OPENAI)
+    return Door(kind="litellm", model=model.removeprefix(_FORCED), api_base=api_base)
