@@ -209,6 +209,34 @@ class SkillSummary:
     description: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReminderNote:
+    """Something that is to be said later, in the chat where it was asked for."""
+
+    id: str
+    due: float
+    """Unix time."""
+    text: str
+    offset_s: int = 0
+    """Of the time zone in which its time was given, in seconds east of UTC."""
+
+
+class Reminders(Protocol):
+    """What a turn's owner wants to be reminded of. Nobody else sees or cancels it."""
+
+    async def add(self, note: ReminderNote, scope: TurnScope, *, limit: int) -> bool:
+        """Keep it, durably; False where the owner has `limit` already."""
+        ...
+
+    async def of(self, scope: TurnScope) -> tuple[ReminderNote, ...]:
+        """The owner's, soonest first."""
+        ...
+
+    async def remove(self, note_id: str, scope: TurnScope) -> bool:
+        """Take one of the owner's back; False where there is none of that id."""
+        ...
+
+
 class SkillBook(Protocol):
     """The skills of the bot."""
 

@@ -1,0 +1,167 @@
+"""The group `schedule`: what is asked for is kept for its owner, at its time, within bounds."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from gateway.reminding import ReminderDesk
+from gateway.storage.memory import MemoryStore
+from pipeline.domain.clock import ManualClock
+from pipeline.domain.messages import Author
+from pipeline.runtime.scope import TurnScope
+from pipeline.tools.arguments import check_arguments
+from pipeline.tools.schedule import MAX_MINUTES, MAX_REMINDERS, MAX_TEXT_CHARS, ScheduleGroup
+from pipeline.tools.tool import Refused, Tool, ToolFailed
+from tests.support.contexts import scope
+
+NOON = datetime.fromisoformat("2030-05-31T12:00:00+00:00").timestamp()
+BEN = Author(id="ben", name="Ben")
+
+
+class Desk:
+    """The group on a real desk, called as the gate would."""
+
+    def __init__(self) -> None:
+        self.store = MemoryStore()
+        self.clock = ManualClock(NOON)
+        desk = ReminderDesk(store=self.store, clock=self.clock, wake=lambda _thread: None)
+        self.group = ScheduleGroup(desk, self.clock)
+
+    async def tool(self, name: str) -> Tool:
+        return next(tool for tool in await self.group.tools(scope()) if tool.name == name)
+
+    async def call(self, name: str, turn: TurnScope | None = None, **arguments: Any) -> str:
+        tool = await self.tool(name)
+        check_arguments(tool.definition.parameters, arguments)
+        return (await tool.run(arguments, turn or scope())).text
+
+    async def due(self) -> list[float]:
+        return [one.due for one in await self.store.reminders.due(now=NOON * 2, limit=1_000)]
+
+
+@pytest.fixture
+async def desk() -> Desk:
+    desk = Desk()
+    await desk.store.open()
+    return desk
+
+
+async def test_a_reminder_in_minutes_is_kept_listed_and_cancelled(desk: Desk) -> None:
+    said = await desk.call("remind_me", text=" call\nmum ", in_minutes=90)
+    (kept,) = await desk.store.reminders.of("console:local:user:ada")
+    listed = await desk.call("list_reminders")
+
+    assert said == f"Reminder {kept.id} is set for Friday 2030-05-31 13:30 (UTC): call mum"
+    assert (
+        listed
+        == f"It is Friday 2030-05-31 12:00 (UTC).\n- {kept.id}, Friday 2030-05-31 13:30 (UTC): call mum"
+    )
+    assert "cancelled" in await desk.call("cancel_reminder", id=kept.id)
+    assert (await desk.call("list_reminders")).endswith("There are no reminders.")
+
+
+@pytest.mark.parametrize(
+    ("at", "minutes"),
+    [
+        ("2030-05-31T12:01:00Z", 1),
+        ("2030-05-31T14:30:00+02:00", 30),
+        ("2030-05-31T07:00:00-05:30", 30),
+        ("2030-06-01 00:00+11:45", 15),
+        ("20300531T130000+0000", 60),
+    ],
+)
+async def test_a_time_with_an_offset_is_that_moment(desk: Desk, at: str, minutes: int) -> None:
+    await desk.call("remind_me", text="tea", at=at)
+
+    assert await desk.due() == [NOON + minutes * 60]
+
+
+async def test_a_reminder_is_shown_in_the_zone_it_was_asked_for_in(desk: Desk) -> None:
+    said = await desk.call("remind_me", text="tea", at="2030-06-01T00:30:00+05:30")
+
+    assert "Saturday 2030-06-01 00:30 (UTC+05:30)" in said
+    assert "2030-06-01 00:30 (UTC+05:30): tea" in await desk.call("list_reminders")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({}, "either in_minutes or at"),
+        ({"in_minutes": 5, "at": "2030-05-31T13:00:00Z"}, "either in_minutes or at"),
+        ({"in_minutes": 0}, "that time is over: it is 2030-05-31T12:00:00+00:00 now"),
+        ({"in_minutes": -5}, "that time is over"),
+        ({"in_minutes": float("nan")}, "a number of minutes"),
+        ({"in_minutes": float("inf")}, "a number of minutes"),
+        ({"in_minutes": MAX_MINUTES + 1}, "at most a year"),
+        ({"at": "2030-05-31T13:00:00"}, "needs its offset from UTC"),
+        ({"at": "2030-06-01"}, "needs its offset from UTC"),
+        ({"at": "tomorrow"}, "at must be a date and time such as 2030-05-31T12:00:00"),
+        ({"at": ""}, "at must be a date"),
+        ({"at": "2030-05-31T12:00:00Z"}, "that time is over"),
+        ({"at": "2030-05-31T13:00:00+02:00"}, "that time is over"),
+        ({"at": "0001-01-01T00:00:00+14:00"}, ""),
+        ({"at": "9999-12-31T23:59:59Z"}, "at most a year"),
+        ({"in_minutes": "5"}, ""),
+    ],
+)
+async def test_a_time_that_cannot_be_is_refused_in_words(
+    desk: Desk, arguments: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ToolFailed) as failed:
+        await desk.call("remind_me", text="x", **arguments)
+
+    assert words in str(failed.value)
+    assert await desk.due() == []
+
+
+async def test_a_year_ahead_is_the_most(desk: Desk) -> None:
+    await desk.call("remind_me", text="x", in_minutes=MAX_MINUTES)
+
+    assert await desk.due() == [NOON + MAX_MINUTES * 60]
+
+
+@pytest.mark.parametrize("text", ["", "  \n ", "\x00\x1b", "x" * (MAX_TEXT_CHARS + 1)])
+async def test_a_reminder_has_words_and_not_too_many(desk: Desk, text: str) -> None:
+    with pytest.raises(ToolFailed):
+        await desk.call("remind_me", text=text, in_minutes=1)
+
+
+async def test_fifty_reminders_are_enough_for_one_person_and_nobody_elses_are_touched(desk: Desk) -> None:
+    for number in range(MAX_REMINDERS):
+        await desk.call("remind_me", text=f"n{number}", in_minutes=number + 1)
+
+    with pytest.raises(ToolFailed, match="50 reminders already"):
+        await desk.call("remind_me", text="one more", in_minutes=1)
+    await desk.call("remind_me", scope(author=BEN), text="mine", in_minutes=1)
+    assert len(await desk.due()) == MAX_REMINDERS + 1
+
+
+async def test_nobody_sees_or_cancels_another_persons_reminders(desk: Desk) -> None:
+    await desk.call("remind_me", text="secret", in_minutes=5)
+    (kept,) = await desk.store.reminders.of("console:local:user:ada")
+
+    assert "secret" not in await desk.call("list_reminders", scope(author=BEN))
+    assert "secret" not in await desk.call("list_reminders", scope(private=False))
+    with pytest.raises(ToolFailed, match="no such reminder"):
+        await desk.call("cancel_reminder", scope(author=BEN), id=kept.id)
+    assert len(await desk.due()) == 1
+
+
+async def test_nothing_is_kept_of_a_conversation_off_the_record(desk: Desk) -> None:
+    with pytest.raises(Refused, match="off the record"):
+        await desk.call("remind_me", scope(mode="otr"), text="x", in_minutes=5)
+
+    assert await desk.due() == []
+
+
+async def test_only_listing_reads_and_what_changes_is_the_owners_own(desk: Desk) -> None:
+    tools = {tool.name: (tool.reads_only, tool.own_only) for tool in await desk.group.tools(scope())}
+
+    assert tools == {
+        "remind_me": (False, True),
+        "list_reminders": (True, False),
+        "cancel_reminder": (False, True),
+    }
