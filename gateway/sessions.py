@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 
-from gateway.storage.ports import NewRecord, Record, RecordKind, Store
+from gateway.storage.ports import Lease, NewRecord, Record, RecordKind, Store
 from pipeline.domain.chat import ChatMessage, message_from_plain
 from pipeline.domain.conversation import Conversation, PastTurn, Summary
 from pipeline.domain.ids import new_id
 from pipeline.domain.messages import Mode
+from pipeline.history.stale import with_brief
 
 MAX_HISTORY_RECORDS = 2_000
 """Records read back when a thread comes to life; older ones stay in the log, beyond any budget."""
@@ -86,24 +87,50 @@ async def load_session(store: Store, thread: str) -> SessionState:
     session_id = await store.current_session(thread)
     if session_id is None:
         return SessionState(new_id("ses"), stored=False)
-    records = await store.read_log(
-        thread, kinds=_SPOKEN_KINDS, session_id=session_id, limit=MAX_HISTORY_RECORDS
-    )
-    return SessionState(session_id, _conversation(records), stored=True)
+    return SessionState(session_id, _conversation(await _spoken(store, thread, session_id)), stored=True)
 
 
 async def conversation_before(store: Store, record: Record) -> Conversation:
     """The conversation of the record's session as it was before it."""
-    records = await store.read_log(
-        record.thread, kinds=_SPOKEN_KINDS, session_id=record.session_id, limit=MAX_HISTORY_RECORDS
-    )
+    records = await _spoken(store, record.thread, record.session_id)
     return _conversation([earlier for earlier in records if earlier.id < record.id])
+
+
+async def write_summary(
+    store: Store, lease: Lease, session: SessionState, summary: Summary, *, at: float, message_id: str = ""
+) -> bool:
+    """Let `summary` stand for the session's beginning, durably unless it is off the record. False, and
+    nothing changes, where the conversation is another one by now or is summed up further already."""
+    known = session.conversation
+    if known.summary is not None and known.summary.upto >= summary.upto:
+        return False
+    if not any(turn.id == summary.upto for turn in known.turns):
+        return False
+    if session.mode != "otr":
+        body = {"text": summary.text, "upto": summary.upto}
+        record = NewRecord(
+            kind="summary", session_id=session.session_id, message_id=message_id, body=body, at=at
+        )
+        await store.append(lease, [record])
+    session.summarise(summary)
+    return True
 
 
 def session_record(session_id: str, message_id: str, at: float, *, text: str = "") -> NewRecord:
     """The record that begins a session; `text` is the line that shows it, empty for a thread's first."""
     body = {"text": text} if text else {}
     return NewRecord(kind="session", session_id=session_id, message_id=message_id, body=body, at=at)
+
+
+async def _spoken(store: Store, thread: str, session_id: str) -> tuple[Record, ...]:
+    """The newest records of what was said, and the summary of what came before them."""
+    records = await store.read_log(
+        thread, kinds=_SPOKEN_KINDS, session_id=session_id, limit=MAX_HISTORY_RECORDS
+    )
+    if len(records) < MAX_HISTORY_RECORDS or any(record.kind == "summary" for record in records):
+        return records
+    older = await store.read_log(thread, kinds=("summary",), session_id=session_id, limit=1)
+    return (*older, *records)
 
 
 def _conversation(records: Sequence[Record]) -> Conversation:
@@ -130,12 +157,23 @@ def past_turn(
     record_id: int, question: str, exchange: Sequence[ChatMessage], answer: str, at: float
 ) -> PastTurn:
     """An answered message, as the model is shown it."""
-    return PastTurn(
+    turn = PastTurn(
         id=record_id,
         messages=(
             ChatMessage(role="user", content=question),
             *exchange,
-            ChatMessage(role="assistant", content=answer),
+            ChatMessage(role="assistant", content=_last_words(exchange, answer)),
         ),
         at=at,
     )
+    return with_brief(turn)
+
+
+def _last_words(exchange: Sequence[ChatMessage], answer: str) -> str:
+    """The answer without what stands in the exchange already: an answer is everything that was shown, and
+    the model is to see none of it twice. The whole of it where nothing else is left."""
+    shown = "\n\n".join(
+        message.content for message in exchange if message.role == "assistant" and message.content
+    )
+    last = answer.removeprefix(shown + "\n\n") if shown else answer
+    return last or answer

@@ -12,7 +12,7 @@ from gateway.answering import spoken
 from gateway.failpoints import Failpoints
 from gateway.run_log import StoreRunLog
 from gateway.run_rows import newest_run
-from gateway.sessions import SessionState, conversation_before, past_turn, session_record
+from gateway.sessions import SessionState, conversation_before, past_turn, session_record, write_summary
 from gateway.storage.ports import (
     Committed,
     InboxEntry,
@@ -104,15 +104,14 @@ class StoreJournal:
         return await conversation_before(self._store, asked[-1]) if asked else Conversation()
 
     async def record_summary(self, summary: Summary) -> bool:
-        known = self._session.conversation
-        if known.summary is not None and known.summary.upto >= summary.upto:
-            return False
-        if not any(turn.id == summary.upto for turn in known.turns):
-            return False
-        record = self._record("summary", {"text": summary.text, "upto": summary.upto})
-        await self._store.append(self._lease, [record])
-        self._session.summarise(summary)
-        return True
+        return await write_summary(
+            self._store,
+            self._lease,
+            self._session,
+            summary,
+            at=self._clock.now(),
+            message_id=self._entry.message_id,
+        )
 
     async def recorded_user(self) -> UserWords | None:
         if self._entry.attempts == 0 and not self._goes_on:

@@ -11,7 +11,9 @@ import logging
 from dataclasses import dataclass
 
 from gateway.coordinator import ProcessingCoordinator
-from gateway.storage.ports import InboxEntry, Store
+from gateway.sessions import SessionState
+from gateway.storage.ports import InboxEntry, Lease, Store
+from gateway.summaries import Summaries
 from gateway.tasks import Supervisor
 from gateway.turns import TurnRunner
 from pipeline.domain.clock import Clock
@@ -35,6 +37,8 @@ class _Thread:
     began_at: float = 0.0
     """When that turn began, as Unix time."""
     stop: StopSignal | None = None
+    done: InboxEntry | None = None
+    """What its last turn was about."""
     stopped_before: int = 0
     """Entries with a smaller seq are to be stopped, also one that was read just before it was marked."""
 
@@ -58,6 +62,7 @@ class Worker:
         turns: TurnRunner,
         clock: Clock,
         supervisor: Supervisor,
+        summaries: Summaries | None = None,
         linger_s: float = LINGER_S,
     ) -> None:
         self._store = store
@@ -65,6 +70,7 @@ class Worker:
         self._turns = turns
         self._clock = clock
         self._supervisor = supervisor
+        self._summaries = summaries
         self._linger_s = linger_s
         self._threads: dict[str, _Thread] = {}
         self._draining = False
@@ -178,8 +184,10 @@ class Worker:
                 entry = await self._store.next_entry(thread)
                 if entry is not None:
                     await self._turns.run(lease, entry, session, live.begin(entry, self._clock.now()))
-                    live.stop = None
-                elif not await self._more_work(thread, live):
+                    live.stop, live.done = None, entry
+                    continue
+                await self._sum_up(live, lease, session)
+                if not await self._more_work(thread, live):
                     return False
         except asyncio.CancelledError:
             if lost and task is not None and task.uncancel() <= others:
@@ -190,6 +198,17 @@ class Worker:
         finally:
             live.stop = None
             await self._coordinator.release(lease)
+
+    async def _sum_up(self, live: _Thread, lease: Lease, session: SessionState) -> None:
+        """Sum up the conversation, if it is long and somebody spoke in it; work stops that."""
+        if self._summaries is None or live.done is None or not self._summaries.wanted(session):
+            return
+        async with asyncio.TaskGroup() as group:
+            summing = group.create_task(self._summaries.run(lease, session, live.done))
+            work = group.create_task(live.work.wait())
+            await asyncio.wait((summing, work), return_when=asyncio.FIRST_COMPLETED)
+            summing.cancel()
+            work.cancel()
 
     async def _more_work(self, thread: str, live: _Thread) -> bool:
         """Linger. False, and out of the table in the same breath, when nothing came: a message that
