@@ -116,8 +116,11 @@ class TurnRunner:
         )
         sender = self._telemetry.watch(self._hooks.sender_for(thread, entry), entry.received_at)
         structlog.contextvars.bind_contextvars(thread_key=entry.thread, message_id=entry.message_id)
-        slots = self._ears if _is_spoken(entry) else self._slots
-        held = entry.kind != "command" and await self._slot(slots, stop)
+        place = _Place(self._slots)
+        spoken = _is_spoken(entry)
+        # A note is heard before the model has room for it.
+        waits = self._ears if spoken else place
+        held = entry.kind != "command" and await self._slot(waits, stop)
         self._telemetry.turn_started(entry.received_at)
         started = self._clock.monotonic()
         try:
@@ -128,13 +131,13 @@ class TurnRunner:
                 words = _GAVE_UP.format(attempts=failed)
                 await self._set_aside(entry, journal, sender, "gave_up", words)
             else:
-                await self._dispatch(entry, journal, sender, stop)
+                await self._dispatch(entry, journal, sender, stop, place)
         except (asyncio.CancelledError, StorageError):
             await self._excuse(lease, entry, journal)
             raise
         finally:
             if held:
-                slots.release()
+                waits.release()
             outcome = journal.outcome or "interrupted"
             self._telemetry.turn_ended(outcome)
             seconds = round(self._clock.monotonic() - started, 3)
@@ -142,7 +145,7 @@ class TurnRunner:
             _log.info("turn ended", extra=ended)
             structlog.contextvars.unbind_contextvars("thread_key", "message_id")
 
-    async def _slot(self, slots: asyncio.Semaphore, stop: StopSignal) -> bool:
+    async def _slot(self, slots: asyncio.Semaphore | _Place, stop: StopSignal) -> bool:
         """Wait for room. False when the message is stopped before there is any: it needs none then."""
         try:
             with stop.guard():
@@ -161,7 +164,12 @@ class TurnRunner:
             _log.info("the attempt stays counted", extra={"reason": str(error)})
 
     async def _dispatch(
-        self, entry: InboxEntry, journal: StoreJournal, sender: EventSender, stop: StopSignal
+        self,
+        entry: InboxEntry,
+        journal: StoreJournal,
+        sender: EventSender,
+        stop: StopSignal,
+        place: _Place,
     ) -> None:
         try:
             item = from_body(entry.kind, entry.thread, entry.message_id, entry.received_at, entry.body)
@@ -178,8 +186,7 @@ class TurnRunner:
                 await self._hooks.discard_media(item)
                 return
             await journal.count_attempt()
-        # A note is heard before the model has room for it; others hold theirs already.
-        await self._pipeline.process(item, sender, journal, stop, self._slots if _is_spoken(entry) else None)
+        await self._pipeline.process(item, sender, journal, stop, place)
         if isinstance(item, InboundMessage) and (item.voice is not None or item.attachments):
             await self._hooks.discard_media(item)
 
@@ -232,6 +239,31 @@ class TurnRunner:
                 entry_id=entry_id,
             )
         )
+
+
+class _Place:
+    """A turn's room at the model: taken at most once, also by who enters what was acquired before."""
+
+    def __init__(self, slots: asyncio.Semaphore) -> None:
+        self._slots = slots
+        self._taken = False
+
+    async def acquire(self) -> bool:
+        if not self._taken:
+            await self._slots.acquire()
+            self._taken = True
+        return True
+
+    def release(self) -> None:
+        if self._taken:
+            self._taken = False
+            self._slots.release()
+
+    async def __aenter__(self) -> None:
+        await self.acquire()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.release()
 
 
 def _is_spoken(entry: InboxEntry) -> bool:

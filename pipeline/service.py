@@ -152,7 +152,7 @@ class Pipeline:
     ) -> TurnAnswer:
         # Not the engine's own deadline: reading history and records counts as well.
         deadline = TurnDeadline(self._clock, self._settings.turn_timeout_s)
-        turn.away = Absence(deadline, room).away
+        turn.waiting = Absence(deadline, room).waiting
         try:
             async with deadline:
                 return _answer_of(await self._walk(turn, await self._context(turn, words)))
@@ -312,7 +312,7 @@ class _Turn:
     clock: Clock
     overheard: Heard | None = None
     """A note that had to be heard to know whom it is for."""
-    away: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    waiting: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     streamed: list[str] = field(default_factory=list)
     streamed_chars: int = 0
 
@@ -327,7 +327,7 @@ class _Turn:
             private=message.private,
             mode=self.journal.mode,
             send=self.send,
-            away=self.away,
+            waiting=self.waiting,
         )
 
     @property

@@ -32,6 +32,10 @@ class Clock(Protocol):
         """As `asyncio.timeout`: `async with` it, and TimeoutError comes after `seconds`; None never."""
         ...
 
+    def call_after(self, seconds: float, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call `callback` after `seconds`, from the event loop; what is returned calls it off."""
+        ...
+
 
 class SystemClock:
     """The machine's clock."""
@@ -47,6 +51,9 @@ class SystemClock:
 
     def timeout(self, seconds: float | None) -> asyncio.Timeout:
         return asyncio.timeout(seconds)
+
+    def call_after(self, seconds: float, callback: Callable[[], None]) -> Callable[[], None]:
+        return asyncio.get_running_loop().call_later(max(0.0, seconds), callback).cancel
 
 
 class ManualClock:
@@ -78,6 +85,11 @@ class ManualClock:
         timeout = asyncio.timeout(None)
         self._ring_after(seconds, lambda: _expire(timeout))
         return timeout
+
+    def call_after(self, seconds: float, callback: Callable[[], None]) -> Callable[[], None]:
+        wanted = [callback]
+        self._ring_after(max(0.0, seconds), lambda: wanted.pop()() if wanted else None)
+        return wanted.clear
 
     def step_wall(self, seconds: float) -> None:
         """Jump the wall clock alone, as a time server or an operator would."""

@@ -25,12 +25,13 @@ class TurnScope:
     """Shows an event to whoever watches."""
     private: bool = True
     mode: Mode = "normal"
-    away: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
-    """Entered while a person is waited for: the turn's time stands still, and others may have its place."""
     depth: int = 0
     """0 for the turn itself, 1 for its sub-agents."""
     groups: tuple[str, ...] | None = None
     """The only tool groups that may be loaded; None for all that there are."""
+    waiting: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    """Entered while a person is waited for: the turn's own clock stands still meanwhile, and its room is
+    free for others."""
 
     @property
     def owner(self) -> str:

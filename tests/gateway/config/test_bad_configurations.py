@@ -34,7 +34,7 @@ BAD_OVERLAYS = [
         (
             '"": names no setting (in the environment variable PARLOUR__); known sections: bot, '
             "data, models, "
-            "server, llm, voice, channels, turn, storage, log"
+            "server, llm, voice, channels, turn, agent, tools, limits, budget, storage, log"
         ),
     ),
     (

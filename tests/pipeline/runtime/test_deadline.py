@@ -1,0 +1,71 @@
+"""A turn's deadline: it comes after so much work, and waiting for a person is none."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pipeline.domain.clock import ManualClock
+from pipeline.runtime.deadline import Absence, TurnDeadline
+
+
+async def test_it_comes_after_its_seconds() -> None:
+    clock = ManualClock()
+    deadline = TurnDeadline(clock, 10)
+    done: list[str] = []
+
+    async def work() -> None:
+        async with deadline:
+            await clock.advance(9.9)
+            done.append("most")
+            await clock.advance(0.2)
+            done.append("all")
+
+    with pytest.raises(TimeoutError):
+        await work()
+    assert done == ["most"]
+    assert deadline.expired()
+
+
+async def test_it_stands_still_while_a_person_is_waited_for() -> None:
+    clock = ManualClock()
+    deadline = TurnDeadline(clock, 10)
+    done: list[str] = []
+
+    async def work() -> None:
+        async with deadline:
+            await clock.advance(6)
+            with deadline.standing_still():
+                await clock.advance(300)
+                with deadline.standing_still():
+                    await clock.advance(300)
+            await clock.advance(3.9)
+            done.append("most")
+            await clock.advance(0.2)
+            done.append("all")
+
+    with pytest.raises(TimeoutError):
+        await work()
+    assert done == ["most"]
+
+
+async def test_it_leaves_nothing_behind_when_the_work_is_done() -> None:
+    clock = ManualClock()
+    async with TurnDeadline(clock, 10) as deadline:
+        pass
+    await clock.advance(20)
+    assert not deadline.expired()
+
+
+async def test_a_turn_that_is_away_leaves_its_room_to_others_until_it_comes_back() -> None:
+    clock, room = ManualClock(), asyncio.Semaphore(1)
+    deadline = TurnDeadline(clock, 10)
+    async with room, deadline:
+        absence = Absence(deadline, room)
+        async with absence.waiting():
+            assert not room.locked()
+            async with absence.waiting():
+                assert not room.locked()
+        assert room.locked()
+    assert not room.locked()
