@@ -1,0 +1,165 @@
+"""The group `files`: the turn owner's own files, which tools may change, and shared ones, which they read.
+
+Shared files are the operator's: what one person could write there, everybody's conversations would read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline.domain.chat import ToolDefinition
+from pipeline.runtime.scope import TurnScope
+from pipeline.tools.confine import inside, person_folder, read_text, text_files, write_private
+from pipeline.tools.registry import FixedGroup
+from pipeline.tools.tool import Refused, Tool, ToolFailed, ToolOutput, tool_schema
+
+_OWN = "own"
+_SHARED = "shared"
+_MOST_READ = 1_000_000
+_MOST_WRITTEN = 200_000
+"""Characters of one file."""
+_MOST_FILES = 500
+"""Of one owner; and looked at in one search."""
+_MOST_LISTED = 200
+_MOST_HITS = 50
+_HIT_CHARS = 160
+
+_PATH = {"type": "string", "minLength": 1, "maxLength": 300, "description": "such as own/list.txt"}
+
+
+def files_group(root: Path) -> FixedGroup:
+    """The group over a workspace: `root/files` is shared, `root/people/<owner>/files` the owner's own."""
+    files = _Files(root)
+    text = {"type": "string", "maxLength": _MOST_WRITTEN, "description": "all that the file will hold"}
+    return FixedGroup(
+        name="files",
+        description="list, read, search, write and delete text files",
+        fixed=(
+            _tool(
+                "list_files", "List the files. Paths begin with own/ or shared/.", tool_schema({}), files.list
+            ),
+            _tool(
+                "read_file", "Read a text file.", tool_schema({"path": _PATH}, {"line": _LINE}), files.read
+            ),
+            _tool("search_files", "Find text in all files.", tool_schema({"text": _SOUGHT}), files.search),
+            _tool(
+                "write_file",
+                "Write a text file below own/, in place of what it held.",
+                tool_schema({"path": _PATH, "text": text}),
+                files.write,
+                reads_only=False,
+            ),
+            _tool(
+                "delete_file",
+                "Delete a file below own/.",
+                tool_schema({"path": _PATH}),
+                files.delete,
+                reads_only=False,
+            ),
+        ),
+    )
+
+
+_LINE = {"type": "integer", "minimum": 1, "description": "the line to begin with; 1 is the first"}
+_SOUGHT = {"type": "string", "minLength": 1, "maxLength": 200}
+
+Work = Callable[[Mapping[str, Any], str], str]
+
+
+def _tool(
+    name: str, description: str, parameters: dict[str, Any], work: Work, *, reads_only: bool = True
+) -> Tool:
+    async def run(arguments: Mapping[str, Any], scope: TurnScope) -> ToolOutput:
+        return ToolOutput(text=await asyncio.to_thread(work, arguments, scope.owner))
+
+    definition = ToolDefinition(name=name, description=description, parameters=parameters)
+    return Tool(definition=definition, group="files", run=run, reads_only=reads_only)
+
+
+class _Files:
+    """The work itself, in a thread; `owner` is the turn's."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def list(self, _arguments: Mapping[str, Any], owner: str) -> str:
+        lines = [name for name, _path in self._all(owner, most=_MOST_LISTED)]
+        return "\n".join(lines) or "There are no files."
+
+    def read(self, arguments: Mapping[str, Any], owner: str) -> str:
+        given = arguments["path"]
+        text = _about(given, lambda: read_text(self._path(given, owner), most_bytes=_MOST_READ))
+        first = int(arguments.get("line", 1))
+        lines = text.splitlines()
+        if first > 1 and first > len(lines):
+            raise ToolFailed(f"{given}: it has only {len(lines)} lines")
+        return "\n".join(lines[first - 1 :]) if first > 1 else text or f"{given} is empty."
+
+    def search(self, arguments: Mapping[str, Any], owner: str) -> str:
+        sought = arguments["text"].casefold()
+        hits: list[str] = []
+        for name, path in self._all(owner, most=_MOST_FILES):
+            for number, line in _lines(path):
+                if sought in line.casefold():
+                    hits.append(f"{name}:{number}: {line.strip()[:_HIT_CHARS]}")
+                    if len(hits) == _MOST_HITS:
+                        return "\n".join([*hits, "There may be more."])
+        return "\n".join(hits) or f"No file has “{arguments['text']}” in it."
+
+    def write(self, arguments: Mapping[str, Any], owner: str) -> str:
+        given, text = arguments["path"], arguments["text"]
+        folder = self._folder(_OWN, owner)
+        path = self._path(given, owner, writes=True)
+        if not path.exists() and sum(1 for _ in text_files(folder, most=_MOST_FILES)) >= _MOST_FILES:
+            raise ToolFailed(f"there are {_MOST_FILES} files already; delete some first")
+        _about(given, lambda: write_private(path, text, below=folder))
+        return f"{given} is written: {len(text)} characters."
+
+    def delete(self, arguments: Mapping[str, Any], owner: str) -> str:
+        given = arguments["path"]
+        path = self._path(given, owner, writes=True)
+        if not path.is_file():
+            raise ToolFailed(f"{given}: there is no such file")
+        try:
+            path.unlink()
+        except OSError as error:
+            raise ToolFailed(f"{given}: it cannot be deleted ({error.strerror})") from None
+        return f"{given} is deleted."
+
+    def _folder(self, which: str, owner: str) -> Path:
+        return self._root / "files" if which == _SHARED else person_folder(self._root, owner) / "files"
+
+    def _path(self, given: str, owner: str, *, writes: bool = False) -> Path:
+        """Where a path leads; one without own/ or shared/ is an own one, or else a shared one."""
+        which, _, rest = given.removeprefix("./").partition("/")
+        if which not in (_OWN, _SHARED):
+            own = inside(self._folder(_OWN, owner), given)
+            return own if writes or own.exists() else inside(self._folder(_SHARED, owner), given)
+        if writes and which == _SHARED:
+            raise Refused(f"{given}: shared files are the operator's; write below own/")
+        return inside(self._folder(which, owner), rest)
+
+    def _all(self, owner: str, *, most: int) -> Iterator[tuple[str, Path]]:
+        for which in (_OWN, _SHARED):
+            for name, path in text_files(self._folder(which, owner), most=most):
+                yield f"{which}/{name}", path
+
+
+def _about(given: str, work: Callable[[], Any]) -> Any:
+    """`work`, whose failures name the path."""
+    try:
+        return work()
+    except ToolFailed as failure:
+        raise type(failure)(f"{given}: {failure}") from None
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """A file's lines by number; none where it is no text or too large."""
+    try:
+        text = read_text(path, most_bytes=_MOST_READ)
+    except ToolFailed:
+        return
+    yield from enumerate(text.splitlines(), 1)

@@ -1,0 +1,143 @@
+"""The group `notes`: short texts that the turn's owner wants to keep. Nobody else's, ever."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline.domain.chat import ToolDefinition
+from pipeline.runtime.scope import TurnScope
+from pipeline.tools.confine import person_folder, read_text, slug, text_files, write_private
+from pipeline.tools.registry import FixedGroup
+from pipeline.tools.tool import Tool, ToolFailed, ToolOutput, tool_schema
+
+_MOST_NOTES = 200
+_MOST_BYTES = 50_000
+_LISTED_CHARS = 80
+
+_TITLE = {"type": "string", "minLength": 1, "maxLength": 100, "description": "a few words"}
+_TEXT = {"type": "string", "minLength": 1, "maxLength": 8_000}
+
+
+def notes_group(root: Path) -> FixedGroup:
+    """The group over a workspace: notes are files in `root/people/<owner>/notes`."""
+    notes = _Notes(root)
+    return FixedGroup(
+        name="notes",
+        description="keep, read, search and delete the user's notes",
+        fixed=(
+            _tool(
+                "write_note",
+                "Keep a note for the user, in place of one with the same title.",
+                tool_schema({"title": _TITLE, "text": _TEXT}),
+                notes.write,
+                changes=True,
+                own=True,
+            ),
+            _tool(
+                "read_notes",
+                "Read one note by its title, or list all notes when no title is given.",
+                tool_schema({}, {"title": _TITLE}),
+                notes.read,
+            ),
+            _tool("search_notes", "Find text in the notes.", tool_schema({"text": _TITLE}), notes.search),
+            _tool(
+                "delete_note",
+                "Delete a note by its title.",
+                tool_schema({"title": _TITLE}),
+                notes.delete,
+                changes=True,
+            ),
+        ),
+    )
+
+
+Work = Callable[[Mapping[str, Any], str], str]
+
+
+def _tool(
+    name: str,
+    description: str,
+    parameters: dict[str, Any],
+    work: Work,
+    *,
+    changes: bool = False,
+    own: bool = False,
+) -> Tool:
+    async def run(arguments: Mapping[str, Any], scope: TurnScope) -> ToolOutput:
+        return ToolOutput(text=await asyncio.to_thread(work, arguments, scope.owner))
+
+    definition = ToolDefinition(name=name, description=description, parameters=parameters)
+    return Tool(definition=definition, group="notes", run=run, reads_only=not changes, own_only=own)
+
+
+class _Notes:
+    """The work itself, in a thread; `owner` is the turn's. A note is a file: its title in the first line,
+    then its text."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def write(self, arguments: Mapping[str, Any], owner: str) -> str:
+        title = _one_line(arguments["title"])
+        path = self._path(title, owner)
+        if not path.exists() and sum(1 for _ in self._all(owner)) >= _MOST_NOTES:
+            raise ToolFailed(f"there are {_MOST_NOTES} notes already; delete some first")
+        write_private(path, f"{title}\n{arguments['text']}", below=person_folder(self._root, owner))
+        return f"The note “{title}” is kept."
+
+    def read(self, arguments: Mapping[str, Any], owner: str) -> str:
+        if "title" in arguments:
+            return self._one(arguments["title"], owner)
+        lines = [f"{title}: {_one_line(text)[:_LISTED_CHARS]}" for title, text in self._all(owner)]
+        return "\n".join(lines) or "There are no notes."
+
+    def search(self, arguments: Mapping[str, Any], owner: str) -> str:
+        sought = arguments["text"].casefold()
+        found = [
+            f"{title}: {text}"
+            for title, text in self._all(owner)
+            if sought in title.casefold() or sought in text.casefold()
+        ]
+        return "\n\n".join(found) or f"No note has “{arguments['text']}” in it."
+
+    def delete(self, arguments: Mapping[str, Any], owner: str) -> str:
+        title = _one_line(arguments["title"])
+        try:
+            self._path(title, owner).unlink()
+        except FileNotFoundError:
+            raise ToolFailed(self._unknown(title, owner)) from None
+        except OSError as error:
+            raise ToolFailed(f"the note cannot be deleted ({error.strerror})") from None
+        return f"The note “{title}” is deleted."
+
+    def _one(self, title: str, owner: str) -> str:
+        path = self._path(_one_line(title), owner)
+        if not path.exists():
+            raise ToolFailed(self._unknown(title, owner))
+        return read_text(path, most_bytes=_MOST_BYTES).partition("\n")[2]
+
+    def _unknown(self, title: str, owner: str) -> str:
+        titles = ", ".join(known for known, _text in self._all(owner))
+        return f"there is no note “{title}”; there are: {titles or 'none'}"
+
+    def _folder(self, owner: str) -> Path:
+        return person_folder(self._root, owner) / "notes"
+
+    def _path(self, title: str, owner: str) -> Path:
+        return self._folder(owner) / f"{slug(title.casefold())}.txt"
+
+    def _all(self, owner: str) -> Iterator[tuple[str, str]]:
+        """Every note's title and text."""
+        for _name, path in text_files(self._folder(owner), most=_MOST_NOTES):
+            try:
+                title, _, text = read_text(path, most_bytes=_MOST_BYTES).partition("\n")
+            except ToolFailed:
+                continue
+            yield title, text
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
