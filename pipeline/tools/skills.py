@@ -79,7 +79,7 @@ class SkillFolder:
         for name in list(self._seen)[:_MOST_SKILLS]:
             path = self._folder / name / FILE
             try:
-                skills[name] = _parsed(name, read_text(path, most_bytes=4 * _LONGEST_BODY))
+                skills[name] = _parsed(name, read_text(path.resolve(), most_bytes=4 * _LONGEST_BODY))
             except ToolFailed as failure:
                 problems.append(f"{path}: {failure}")
         if len(self._seen) > _MOST_SKILLS:

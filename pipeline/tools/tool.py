@@ -60,7 +60,7 @@ class Tool:
     """It changes nothing anywhere: it may be repeated after a crash, and runs off the record."""
     own_only: bool = False
     """What it changes is the turn owner's alone, and of little weight: it runs without asking, as one that
-    only reads does. Never one that deletes."""
+    only reads does. Never one that deletes files or notes."""
     built_in: bool = True
     """False for tools of others, MCP servers' among them: those are asked for, whatever they say of
     themselves."""
