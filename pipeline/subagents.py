@@ -8,7 +8,7 @@ after a crash in the middle the whole call counts as unknown.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -41,6 +41,7 @@ from pipeline.runtime.context import RunContext
 from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.runtime.surroundings import Surroundings
+from pipeline.tools.registry import ToolRegistry
 from pipeline.tools.tool import Tool, ToolFailed, ToolOutput, tool_schema
 
 MAX_AGENTS: Final = 10
@@ -80,9 +81,6 @@ _SCHEMA = tool_schema(
     }
 )
 
-LoadGroup = Callable[[str, TurnScope], Awaitable[object]]
-"""Lists a group's tools. Raises ToolFailed where the turn cannot have it."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Order:
@@ -96,7 +94,7 @@ class _Order:
 class SubAgents:
     """The tool group `agents`.
 
-    `around` gives the surroundings that turns have, the gate among them, and `load` is the registry's:
+    `around` gives the surroundings that turns have, the gate among them, and `registry` the gate's groups:
     both hold this group, so they are asked for only when it is used.
     """
 
@@ -108,13 +106,13 @@ class SubAgents:
         *,
         llm: LlmClient,
         around: Callable[[], Surroundings],
-        load: LoadGroup,
+        registry: Callable[[], ToolRegistry],
         clock: Clock,
         settings: PipelineSettings,
     ) -> None:
         self._llm = llm
         self._around = around
-        self._load = load
+        self._registry = registry
         self._clock = clock
         self._settings = replace(settings, max_rounds=MAX_ROUNDS)
         self._executor = Executor(_graph(), clock=clock)
@@ -187,7 +185,7 @@ class SubAgents:
         reporter = _Reporter(order.name, scope, self._clock)
         own = replace(scope, depth=scope.depth + 1, groups=order.groups, send=reporter.send)
         for name in order.groups:
-            await self._load(name, own)
+            await self._registry().load(name, own)
         allowance = await around.budgets.allowance(own)
         if allowance.model == "none":
             raise TurnFailed("budget", allowance.words, recoverable=False)

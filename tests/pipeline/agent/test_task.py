@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -64,7 +65,7 @@ def graph_of(*nodes: tuple[str, NodeSpec[RunContext]], **given: Any) -> GraphSpe
     names = [name for name, _ in nodes]
     edges = tuple(
         EdgeSpec(source=one, target=other, when=OnSuccess())
-        for one, other in zip(names, names[1:], strict=False)
+        for one, other in pairwise(names)
     )
     return GraphSpec(
         name="tasks", entry=names[0], nodes=dict(nodes), edges=edges, channels=TASK_CHANNELS, **given
@@ -290,4 +291,4 @@ def test_the_answer_must_be_an_output_that_is_always_set() -> None:
 
 
 def _is_done(record: Any, key: str) -> bool:
-    return record["do"] == "effect" and record["key"] == key and record["state"] == "done"
+    return [record["do"], record.get("key"), record.get("state")] == ["effect", key, "done"]
