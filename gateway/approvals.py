@@ -128,7 +128,7 @@ class TurnApprovals:
         remaining = min(self._approval_s, question.expires_at - self._clock.now())
         deadline = self._clock.timeout(max(0.0, remaining))
         try:
-            async with scope.away(), deadline:
+            async with scope.waiting(), deadline:
                 await heard.wait()
         except TimeoutError:
             if not deadline.expired():
