@@ -1,54 +1,20 @@
 """Logs: one structured line per event, with thread, message and run ids, and without secrets.
 
-Redaction works on the finished line: known secret values first, then patterns, so that nothing an
-exception, a library or a URL carries gets around it.
+Redaction works on the finished line, so that nothing an exception, a library or a URL carries gets around
+it.
 """
 
 from __future__ import annotations
 
-import json
 import logging
-import re
 import sys
-from collections.abc import Callable, Iterable
 from typing import Literal, TextIO
 
 import structlog
 
+from pipeline.redaction.redactor import Redactor
+
 _OURS = ("gateway", "adapters", "pipeline", "voice")
-MASK = "[secret]"
-_MIN_SECRET_CHARS = 6
-
-_PATTERNS = re.compile(
-    r"""
-    (?<!\d)\d{6,12}:[A-Za-z0-9_-]{30,}         # Telegram bot tokens, also inside URLs
-    | \bxox[a-z]-[A-Za-z0-9-]{10,}             # Slack tokens
-    | \bxapp-[A-Za-z0-9-]{10,}
-    | \bsk-[A-Za-z0-9_-]{16,}                  # model provider keys
-    | (?<=[Bb]earer\ )[A-Za-z0-9._~+/=-]{12,}
-    """,
-    re.VERBOSE,
-)
-
-
-class Redactor:
-    """Replaces secrets in text. `known` gives the configured values at the time of each call."""
-
-    def __init__(self, known: Callable[[], Iterable[str]]) -> None:
-        self._known = known
-
-    def redact(self, text: str) -> str:
-        """`text` with every known secret and everything that looks like one masked."""
-        for secret in sorted(self._known(), key=len, reverse=True):
-            if len(secret) >= _MIN_SECRET_CHARS:
-                for form in _forms(secret):
-                    text = text.replace(form, MASK)
-        return _PATTERNS.sub(MASK, text)
-
-
-def _forms(secret: str) -> set[str]:
-    """The secret as it is, and as a JSON line spells it."""
-    return {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
 
 
 class _RedactingFormatter(structlog.stdlib.ProcessorFormatter):
@@ -57,7 +23,7 @@ class _RedactingFormatter(structlog.stdlib.ProcessorFormatter):
     redactor: Redactor
 
     def format(self, record: logging.LogRecord) -> str:
-        return self.redactor.redact(super().format(record))
+        return self.redactor.text(super().format(record))
 
 
 def configure_logging(

@@ -13,7 +13,8 @@ from gateway.app import Gateway
 from gateway.bootstrap import Extras, build
 from gateway.config import Secrets, Settings, crash_at, environment, load
 from gateway.config.channels import PostingSettings
-from gateway.logs import Redactor, configure_logging
+from gateway.logs import configure_logging
+from pipeline.redaction.redactor import Redactor
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _STOPPED_AT_ONCE = 130

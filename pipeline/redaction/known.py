@@ -1,0 +1,120 @@
+"""The configured secrets, found exactly, in the spellings in which texts carry them.
+
+Not here: what only looks like a secret (`patterns`).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterable
+from urllib.parse import quote, quote_plus
+
+MARK = "[REDACTED]"
+SHOWN = 4
+"""Characters of a secret that stay, so that its owner can tell which one it was."""
+MIN_CHARS = 8
+"""Shorter values are words, and would be hunted through every text."""
+_SHOWN_FROM_CHARS = 16
+"""Of a shorter secret, four characters would be too much."""
+_MIN_BASE64_CHARS = 12
+
+
+class KnownSecrets:
+    """A set of secrets, ready to be looked for."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        forms = {form for secret in secrets if len(secret) >= MIN_CHARS for form in _forms(secret)}
+        # The longest first: the first alternative that fits is taken, and none may leave a rest behind.
+        ordered = sorted(forms, key=lambda form: (-len(form), form))
+        self._found = re.compile("|".join(map(re.escape, ordered))) if ordered else None
+        self._longest = len(ordered[0]) if ordered else 0
+        self._by_first: dict[str, tuple[str, ...]] = {}
+        for form in ordered:
+            self._by_first[form[0]] = (*self._by_first.get(form[0], ()), form)
+
+    def redact(self, text: str) -> str:
+        """`text` with every secret replaced."""
+        return text if self._found is None else self._found.sub(_masked, text)
+
+    def settled(self, text: str) -> int:
+        """How much of `text` can be redacted now: behind it, what may be the beginning of a secret whose
+        end is still to come."""
+        if self._found is None:
+            return len(text)
+        at, first_open = 0, len(text) - self._longest + 1
+        for match in self._found.finditer(text):
+            # Also where a match begins: a longer secret may begin there as well.
+            place = self._open_place(text, max(at, first_open), match.start() + 1)
+            if place is not None:
+                return place
+            at = match.end()
+        place = self._open_place(text, max(at, first_open), len(text))
+        return len(text) if place is None else place
+
+    def _open_place(self, text: str, at: int, end: int) -> int | None:
+        """The first place from `at` on, and before `end`, from which the rest of `text` begins a secret."""
+        for place in range(at, end):
+            for form in self._by_first.get(text[place], ()):
+                if len(text) - place < len(form) and form.startswith(text[place:]):
+                    return place
+        return None
+
+
+class KnownStream:
+    """Text in pieces, redacted as if it had come whole."""
+
+    def __init__(self, known: KnownSecrets) -> None:
+        self._known = known
+        self._held = ""
+
+    def feed(self, text: str) -> str:
+        """What can be shown now."""
+        text = self._held + text
+        end = self._known.settled(text)
+        self._held = text[end:]
+        return self._known.redact(text[:end])
+
+    def finish(self) -> str:
+        """The rest."""
+        rest, self._held = self._held, ""
+        return self._known.redact(rest)
+
+
+def masked(secret: str) -> str:
+    """What stands in a text instead of `secret`. Of an escaped beginning nothing is shown: half an escape
+    would spoil the text around it."""
+    shown = secret[:SHOWN] if len(secret) >= _SHOWN_FROM_CHARS else ""
+    return (shown if shown.isascii() and shown.replace("-", "").isalnum() else "") + MARK
+
+
+def _masked(match: re.Match[str]) -> str:
+    return masked(match.group())
+
+
+def _forms(secret: str) -> set[str]:
+    """The secret as it is, and as JSON, a URL and base64 spell it."""
+    forms = {
+        secret,
+        json.dumps(secret)[1:-1],
+        json.dumps(secret, ensure_ascii=False)[1:-1],
+        quote(secret, safe=""),
+        quote(secret),
+        quote_plus(secret),
+    }
+    return forms | _base64_forms(secret.encode("utf-8", "surrogatepass"))
+
+
+def _base64_forms(secret: bytes) -> set[str]:
+    """The characters that the secret alone decides, wherever in the encoded text it stands: behind 0, 1 or 2
+    other bytes of a group of three."""
+    forms = set()
+    for before in range(3):
+        encoded = base64.b64encode(bytes(before) + secret).rstrip(b"=").decode("ascii")
+        first = -(-before * 8 // 6)
+        last = (before + len(secret)) * 8 // 6
+        core = encoded[first:last]
+        if len(core) >= _MIN_BASE64_CHARS:
+            forms |= {core, core.replace("+", "-").replace("/", "_")}
+    return forms

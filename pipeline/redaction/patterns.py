@@ -1,0 +1,135 @@
+"""What looks like a secret, within one word: a run of characters without a space.
+
+Every pattern is a bounded beginning and, where the secret may be longer, a class of characters that goes on
+without end. No two attempts at a pattern look at the same characters more than a bounded number of times,
+so that no text makes the search slow. Not here: what takes several words (`words`).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pipeline.redaction.known import MARK, SHOWN
+
+VALUE_CLASS = r"[A-Za-z0-9_\-./+~!@#$%^*\u00c0-\u024f]"
+"""What a password or key in `name=value` is made of, but for the padding of base64: with it, a chain of
+assignments would be one value, and looked through again at each of its signs."""
+MIN_VALUE_CHARS = 8
+KEY_NAMES = (
+    "api_key",
+    "api-key",
+    "apikey",
+    "access_key",
+    "access-key",
+    "accesskey",
+    "access_key_id",
+    "secret",
+    "secret_key",
+    "secret-key",
+    "secretkey",
+    "private_key",
+    "token",
+    "password",
+    "passwd",
+    "passphrase",
+    "pwd",
+)
+"""What stands before a value that is secret, as the end of a name."""
+
+_NAME = "|".join(re.escape(name).replace("_", "_?") for name in sorted(KEY_NAMES, key=len, reverse=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """One kind of secret."""
+
+    name: str
+    begins: str
+    """A regular expression that matches at most a few hundred characters, or one run of `tail`."""
+    tail: str = ""
+    """The class of characters with which it goes on; empty where it is bounded."""
+
+
+# Beginnings are documented by who issues them; lengths are lower bounds, so that a longer key is caught too.
+_SHAPES = (
+    # https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html#identifiers-unique-ids
+    Shape(name="aws", begins=r"(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{16,}", tail="[A-Z0-9]"),
+    # https://github.blog/engineering/behind-githubs-new-authentication-token-formats/
+    Shape(
+        name="github",
+        begins=r"(?<![A-Za-z0-9_])(?:gh[pousr]_|github_pat_)[A-Za-z0-9_]{20,}",
+        tail="[A-Za-z0-9_]",
+    ),
+    Shape(name="gitlab", begins=r"(?<![A-Za-z0-9_-])glpat-[A-Za-z0-9_.-]{16,}", tail="[A-Za-z0-9_.-]"),
+    Shape(name="npm", begins=r"(?<![A-Za-z0-9_])(?:npm|hf)_[A-Za-z0-9]{30,}", tail="[A-Za-z0-9]"),
+    # https://docs.stripe.com/keys
+    Shape(
+        name="stripe",
+        begins=r"(?<![A-Za-z0-9_])(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{10,}",
+        tail="[A-Za-z0-9]",
+    ),
+    # A digit or a capital within: `sk-` also begins names of styles.
+    Shape(
+        name="model_key",
+        begins=r"(?<![A-Za-z0-9_-])sk-(?=[a-z_-]{0,64}[A-Z0-9])[A-Za-z0-9_-]{16,}",
+        tail="[A-Za-z0-9_-]",
+    ),
+    Shape(name="google", begins=r"(?<![A-Za-z0-9_-])AIza[A-Za-z0-9_-]{30,}", tail="[A-Za-z0-9_-]"),
+    # https://docs.slack.dev/authentication/tokens/
+    Shape(name="slack", begins=r"(?<![A-Za-z0-9])(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10,}", tail="[A-Za-z0-9-]"),
+    # A capital within: a time and a UUID have none.
+    Shape(
+        name="telegram",
+        begins=r"(?<![0-9])[0-9]{6,12}:(?=[a-z0-9_-]{0,34}[A-Z])[A-Za-z0-9_-]{30,}",
+        tail="[A-Za-z0-9_-]",
+    ),
+    Shape(
+        name="discord",
+        begins=r"(?<![A-Za-z0-9_-])[MNO][A-Za-z0-9_-]{22,28}\.[A-Za-z0-9_-]{5,7}\.[A-Za-z0-9_-]{27,}",
+        tail="[A-Za-z0-9_-]",
+    ),
+    # RFC 7519; `eyJ` is `{"` in base64.
+    Shape(
+        name="jwt",
+        begins=r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,1000}\.[A-Za-z0-9_-]{10}[A-Za-z0-9_.-]*",
+        tail="[A-Za-z0-9_.-]",
+    ),
+    # Any URL with a password: of a database, or of basic authentication.
+    Shape(
+        name="url",
+        begins=r"://[^\s/?#:\"'<>]{0,128}:(?P<password>(?!\[REDACTED\]@)[^\s/\"'<>]{1,512})@(?=[^\s@])",
+    ),
+    Shape(
+        name="assigned",
+        begins=rf"(?i:{_NAME})\\?[\"'`]?(?:=|:=?|=>)\\?[\"'`]?(?P<value>{VALUE_CLASS}{{{MIN_VALUE_CHARS},}}={{0,2}})",
+        tail=VALUE_CLASS,
+    ),
+)
+FOUND = re.compile("|".join(f"(?P<{shape.name}>{shape.begins})" for shape in _SHAPES))
+MIN_CHARS = 7
+"""The shortest word in which there can be a secret: a URL with a password."""
+TAILS = {shape.name: re.compile(f"{shape.tail}*") for shape in _SHAPES if shape.tail}
+
+_WITHIN = {"url": "password", "assigned": "value"}
+"""Patterns of which only a part is secret."""
+_REFERENCE = re.compile(r"env:|file:")
+
+
+def secret_within(match: re.Match[str]) -> tuple[int, int, str] | None:
+    """Where in the word the secret of a match of `FOUND` stands, and what is shown instead of it; None where
+    it is none after all."""
+    kind = match.lastgroup or ""
+    if kind == "assigned" and not is_value(match["value"], after=match.string[match.end() :][:1]):
+        return None
+    start, end = match.span(_WITHIN.get(kind, 0))
+    shown = "" if kind in _WITHIN else match.string[start : start + SHOWN]
+    return start, end, shown + MARK
+
+
+def is_value(value: str, *, after: str = "") -> bool:
+    """Whether what is assigned is a secret rather than a name in a program or an ordinary word: it has
+    letters and digits, or signs, and is not called or indexed."""
+    if len(value) < MIN_VALUE_CHARS or after in ("(", "[", "{") or _REFERENCE.match(value):
+        return False
+    return any(map(str.isdigit, value)) and any(map(str.isalpha, value))

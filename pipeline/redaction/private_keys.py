@@ -1,0 +1,123 @@
+"""Private keys in PEM armour: the lines between the marks are swallowed as they come, however many.
+
+What follows an opening mark without looking like key material is shown: people write about keys, too.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pipeline.redaction.known import MARK
+
+_OPENING = "-----BEGIN"
+_HEADER = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,2}PRIVATE KEY(?: BLOCK)?-----")
+_HEADER_BEGUN = re.compile(r"-----BEGIN[A-Z0-9 ]{0,50}-{0,4}")
+_GAP = re.compile(r"(?:\s|\\[rn])*")
+_MAX_GAP_CHARS = 64
+_RUN = re.compile(r"[A-Za-z0-9+/=]*")
+_LINE_CHARS = 20
+"""Runs of so many characters are key material; of words they are not."""
+_FIELD = re.compile(r"[A-Za-z][A-Za-z-]{1,30}:[^\n\"]{0,100}(?=\n)")
+_FIELD_BEGUN = re.compile(r"[A-Za-z][A-Za-z-]{0,30}(?::[^\n\"]{0,100})?")
+
+
+class KeyStream:
+    """Text in pieces, redacted as if it had come whole."""
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._inside = False
+        self._swallowing = False
+        """In the middle of a line of key material."""
+        self._marked = False
+        """Whether the present key's place is marked already."""
+        self._last_may_come = False
+        """A shorter line ends the material."""
+
+    def feed(self, text: str) -> str:
+        """What can be shown now."""
+        return self._go(self._held + text, final=False)
+
+    def finish(self) -> str:
+        """The rest."""
+        rest = self._go(self._held, final=True)
+        self._inside = self._swallowing = False
+        return rest
+
+    def _go(self, text: str, *, final: bool) -> str:
+        out: list[str] = []
+        at: int | None = 0
+        self._held = ""
+        while at is not None and at < len(text):
+            inside = self._in_key if self._inside else self._outside
+            at = inside(text, at, out, final=final)
+        return "".join(out)
+
+    def _outside(self, text: str, at: int, out: list[str], *, final: bool) -> int | None:
+        """Show what no key is in; where a key begins, or None where the text is used up."""
+        header = _HEADER.search(text, at)
+        if header is not None:
+            out.append(text[at : header.end()])
+            self._inside, self._marked, self._last_may_come = True, False, False
+            return header.end()
+        end = len(text) if final else _begun(text, at)
+        out.append(text[at:end])
+        self._held = text[end:]
+        return None
+
+    def _in_key(self, text: str, at: int, out: list[str], *, final: bool) -> int | None:
+        """Swallow the next line; where to go on, or None to wait for more."""
+        if self._swallowing:
+            end = _end(_RUN, text, at)
+            self._swallowing = end == len(text)
+            return end
+        begin = _end(_GAP, text, at)
+        end = _end(_RUN, text, begin)
+        if end - begin >= _LINE_CHARS:
+            self._swallow(out)
+            self._swallowing, self._last_may_come = end == len(text), True
+            return end
+        unknown = end == len(text) or text[end:] == "\\"
+        if unknown and not final and begin - at <= _MAX_GAP_CHARS:
+            self._held = text[at:]
+            return None
+        if end > begin and self._last_may_come:
+            self._last_may_come = False
+            return end
+        if not self._marked and "\n" in text[at:begin]:
+            return self._field(text, at, begin, out, final=final)
+        self._inside = False
+        return at
+
+    def _swallow(self, out: list[str]) -> None:
+        if not self._marked:
+            out.append(MARK)
+        self._marked = True
+
+    def _field(self, text: str, at: int, begin: int, out: list[str], *, final: bool) -> int | None:
+        """A line such as `DEK-Info: …` before the material of an encrypted key."""
+        field = _FIELD.match(text, begin)
+        if field is not None:
+            out.append(text[at : field.end()])
+            return field.end()
+        if not final and _FIELD_BEGUN.fullmatch(text, begin):
+            self._held = text[at:]
+            return None
+        self._inside = False
+        return at
+
+
+def _begun(text: str, at: int) -> int:
+    """Where an opening mark may have begun that is not complete; else the end."""
+    last = text.rfind(_OPENING, at)
+    if last >= 0 and _HEADER_BEGUN.fullmatch(text, last):
+        return last
+    for chars in range(min(len(_OPENING) - 1, len(text) - at), 0, -1):
+        if _OPENING.startswith(text[-chars:]):
+            return len(text) - chars
+    return len(text)
+
+
+def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
+    found = pattern.match(text, at)
+    return at if found is None else found.end()

@@ -1,0 +1,111 @@
+"""What everybody else uses: secrets out of texts, streams, events and chat messages.
+
+Configured secrets first, then private keys, then patterns. A stream gives exactly what the whole text would
+give, however it is cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import fields, replace
+from typing import Any, TypeVar
+
+from pipeline.domain.chat import ChatMessage
+from pipeline.domain.clock import Clock, SystemClock
+from pipeline.domain.events import LlmToken, PipelineEvent, Thought
+from pipeline.redaction.known import KnownSecrets, KnownStream
+from pipeline.redaction.private_keys import KeyStream
+from pipeline.redaction.words import WordStream
+
+EventT = TypeVar("EventT", bound=PipelineEvent)
+
+_LOOKED_UP_EVERY_S = 1.0
+"""Secrets may be files, which are not read for every line."""
+_TEXTS = frozenset(
+    {"text", "summary", "reasoning", "reason", "task", "status", "result", "content", "message"}
+)
+"""Fields of events that hold words; ids, names and options stay what they are."""
+
+
+class StreamingRedactor:
+    """One text in pieces."""
+
+    def __init__(self, known: KnownSecrets) -> None:
+        self._known = KnownStream(known)
+        self._keys = KeyStream()
+        self._words = WordStream()
+
+    def feed(self, chunk: str) -> str:
+        """What can be shown now: all but the last word, or what may be the beginning of a secret."""
+        return self._words.feed(self._keys.feed(self._known.feed(chunk)))
+
+    def finish(self) -> str:
+        """The rest. Then the redactor is as new."""
+        keys = self._keys.feed(self._known.finish()) + self._keys.finish()
+        return self._words.feed(keys) + self._words.finish()
+
+
+class Redactor:
+    """Takes secrets out. `known` gives the configured ones, longest ago first or not."""
+
+    def __init__(self, known: Callable[[], Iterable[str]] = tuple, *, clock: Clock | None = None) -> None:
+        self._values = known
+        self._clock = clock or SystemClock()
+        self._looked_up_at = float("-inf")
+        self._seen: frozenset[str] = frozenset()
+        self._known = KnownSecrets(())
+
+    def text(self, text: str) -> str:
+        """`text` without configured secrets and without what looks like one."""
+        stream = self.stream()
+        return stream.feed(text) + stream.finish()
+
+    def configured(self, text: str) -> str:
+        """`text` without configured secrets: for a person's own words, which are theirs otherwise."""
+        return self._current().redact(text)
+
+    def stream(self) -> StreamingRedactor:
+        """For a text that comes in pieces."""
+        return StreamingRedactor(self._current())
+
+    def event(self, event: EventT) -> EventT:
+        """The event with safe words. The text of an `LlmToken` is its stream's business."""
+        if isinstance(event, LlmToken):
+            return event
+        changed: dict[str, Any] = {}
+        for one in fields(event):
+            value = getattr(event, one.name)
+            if one.name == "thoughts":
+                changed[one.name] = tuple(map(self.thought, value))
+            elif one.name in _TEXTS and (safe := self.text(value)) != value:
+                changed[one.name] = safe
+        return replace(event, **changed) if changed else event
+
+    def thought(self, thought: Thought) -> Thought:
+        """The thought with safe words."""
+        detail = {name: self._plain(value) for name, value in thought.detail.items()}
+        return replace(thought, summary=self.text(thought.summary), detail=detail)
+
+    def message(self, message: ChatMessage) -> ChatMessage:
+        """The message with safe words and safe arguments."""
+        calls = tuple(replace(call, arguments=self.text(call.arguments)) for call in message.tool_calls)
+        return replace(message, content=self.text(message.content), tool_calls=calls)
+
+    def _plain(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, dict):
+            return {name: self._plain(inner) for name, inner in value.items()}
+        if isinstance(value, list | tuple):
+            return [self._plain(inner) for inner in value]
+        return value
+
+    def _current(self) -> KnownSecrets:
+        now = self._clock.monotonic()
+        if now - self._looked_up_at >= _LOOKED_UP_EVERY_S:
+            self._looked_up_at = now
+            # Those seen before stay: texts outlive a rotation.
+            seen = self._seen.union(self._values())
+            if seen != self._seen:
+                self._seen, self._known = seen, KnownSecrets(seen)
+        return self._known

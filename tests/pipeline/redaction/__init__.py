@@ -1,0 +1,1 @@
+"""Secrets that are taken out, and ordinary text that is not."""
