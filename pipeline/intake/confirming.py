@@ -32,7 +32,10 @@ def question(context: RunContext) -> Pause | None:
 
 
 def after_intake(state: State) -> str:
-    """The conditional edge behind the intake: to the agent, unless the speaker did not mean it so."""
+    """The conditional edge behind the intake: to the agent, unless the message is refused, or its speaker did
+    not mean it so."""
+    if state.get("intake", {}).get("refused"):
+        return "declined"
     answer = state.get("answers", {}).get("intake")
     return "agent" if answer is None or answer["choice"] == SEND else "set_aside"
 

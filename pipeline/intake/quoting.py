@@ -22,3 +22,11 @@ def in_context(message: InboundMessage, words: str) -> str:
             quoted = quoted[: MAX_QUOTED_CHARS - 1].rstrip() + "…"
         parts.insert(0, "\n".join(f"> {line}".rstrip() for line in quoted.split("\n")))
     return "\n\n".join(parts)
+
+
+def own_words(text: str) -> str:
+    """`text`, made by `in_context`, without what stands above the author's own words; all of it where nothing
+    else is there. For flags: what somebody else wrote is not held against who quotes it."""
+    above, gap, words = text.partition("\n\n")
+    quotes = bool(gap) and all(line.startswith(">") for line in above.split("\n"))
+    return (words if quotes else text).removeprefix(_FORWARDED).strip() or text

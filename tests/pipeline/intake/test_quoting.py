@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author, InboundMessage
-from pipeline.intake.quoting import MAX_QUOTED_CHARS, in_context
+from pipeline.intake.quoting import MAX_QUOTED_CHARS, in_context, own_words
 
 
 def _message(*, quoted: str = "", forwarded: bool = False) -> InboundMessage:
@@ -49,3 +51,21 @@ def test_forwarded_words_are_marked_below_the_quote() -> None:
     message = _message(quoted="before", forwarded=True)
     expected = "> before\n\n[Forwarded, in somebody else's words:]\nwhy?"
     assert in_context(message, "why?") == expected
+
+
+@pytest.mark.parametrize(
+    ("quoted", "forwarded", "words"),
+    [
+        ("", False, "why?"),
+        ("a\n\nb", False, "why?"),
+        ("a", True, "why?"),
+        ("", True, "> not\n> mine\n\nbut this"),
+    ],
+)
+def test_ones_own_words_are_what_stands_below(quoted: str, words: str, *, forwarded: bool) -> None:
+    assert own_words(in_context(_message(quoted=quoted, forwarded=forwarded), words)) == words
+
+
+def test_a_message_that_only_quotes_is_its_authors() -> None:
+    assert own_words("> spam\n\n") == "> spam\n\n"
+    assert own_words("> spam") == "> spam"

@@ -1,0 +1,95 @@
+"""Whether a message tries to give the assistant orders over its owner's head: a flag, and never a change.
+
+It finds the plain attempts and little else, and is made to be wrong about hardly anybody. Nothing is refused
+for it: what the assistant may do is the tool gate's to decide, whatever it was told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from pipeline.intake.detection import for_detection, spelled_out
+
+_QUANTITY = "(?:all|any|every|everything|of|the|these|those|that|your|my|our|its)"
+_EARLIER = "(?:previous|prior|preceding|earlier|above|foregoing|initial|original|former)"
+_ORDERS = (
+    "(?:instructions?|directions?|directives?|prompts?|rules?|guidelines?|commands?|orders?|programming"
+    "|training|constraints?|restrictions?)"
+)
+_THEIRS = "(?:system|safety|content|default|developer)"
+_DROP = "(?:ignore|disregard|forget|override|bypass|discard)"
+_CLAUSE_ENDS = r"(?=\s*(?:$|[\n.,;:!?]|and\b|then\b|but\b))"
+_BEGINS = r"(?:^|[\n.!?:;\"'(\[]\s?|\bplease\s|\bnow\s|\bjust\s)"
+
+_KNOWN = (
+    rf"(?:\s(?:above|before|you\s(?:know|were|have|ve)\b|i\s(?:said|told)\b|that\scame\b)|{_CLAUSE_ENDS})"
+)
+
+_ENGLISH = (
+    # Seed 0's: ignore previous instructions, disregard your instructions, you are now a new AI.
+    rf"\b{_DROP}\s(?:{_QUANTITY}\s){{0,4}}{_EARLIER}\s(?:{_THEIRS}\s)?{_ORDERS}\b",
+    rf"\bdisregard\s(?:{_QUANTITY}\s){{0,3}}{_ORDERS}\b",
+    r"\byou\sare\snow\s(?:an?\s)?(?:new|different)\s(?:ai|assistant|(?:chat)?bot)\b",
+    # And what those miss.
+    rf"\b{_DROP}\s(?:{_QUANTITY}\s){{0,4}}{_ORDERS}\s(?:above|before|you\s(?:were|have\sbeen)\sgiven)\b",
+    rf"\b{_DROP}\s(?:all\s)?(?:of\s)?your\s(?:{_THEIRS}\s)?{_ORDERS}\b",
+    rf"\b{_DROP}\s(?:all|any|the)\s(?:{_THEIRS}\s)?(?:prompt|instructions){_CLAUSE_ENDS}",
+    rf"\b(?:ignore|disregard)\s(?:all\s|everything\s)?(?:of\s)?(?:the\s)?above{_CLAUSE_ENDS}",
+    rf"\b(?:ignore|disregard)\s(?:all\s)?(?:of\s)?your\s(?:previous|prior|earlier){_CLAUSE_ENDS}",
+    rf"{_BEGINS}(?:ignore|disregard|forget)\severything{_KNOWN}",
+)
+# Without their accents: drop the earlier instructions.
+_GERMAN = (
+    r"\b(?:ignorier(?:e|t|en\ssie)?|vergiss|vergesst|vergessen\ssie|missachte)\s(?:\w+\s){0,3}?"
+    r"(?:vorherigen?|bisherigen?|vorigen?|obigen?|fru(?:e)?heren?|vorangegangenen?|vorhergehenden?)\s"
+    r"(?:system\W?)?(?:anweisung(?:en)?|instruktion(?:en)?|befehle?|regeln?|vorgaben?|prompts?)\b"
+)
+_FRENCH = (
+    r"\b(?:ignore[rz]?|oublie[rz]?|ne\stiens\spas\scompte\sdes?)\s(?:\w+\s){0,3}?"
+    r"(?:instructions?|consignes?|directives?|regles?)\s(?:precedentes?|anterieures?|ci.dessus|initiales?)\b"
+)
+_SOUTHERN_DROP = r"(?:ignor(?:a|e|en|ar|ad|are|ate)|olvid(?:a|e|ar)|dimentica|desconsider[ea]|esquec[ae])"
+_SOUTHERN_ORDERS = "(?:instrucciones|ordenes|reglas|istruzioni|regole|instrucoes|ordens|regras)"
+_SOUTHERN_EARLIER = r"(?:anteriores|previas|precedenti|anteriori|de\sarriba|acima)"
+_SOUTHERN = (
+    rf"\b{_SOUTHERN_DROP}\s(?:\w+\s){{0,4}}?"
+    rf"(?:{_SOUTHERN_ORDERS}\s(?:\w+\s)?{_SOUTHERN_EARLIER}|{_SOUTHERN_EARLIER}\s{_SOUTHERN_ORDERS})\b"
+)
+"""Spanish, Italian and Portuguese."""
+_ROLE = (
+    # A line, or a sentence, that speaks as the system: not "File system: NTFS", and not what one runs on.
+    r"(?:^|[\n.!?;:>\])\"'`*#|])\s?(?:-\s)?[*_#\[<]{0,3}"
+    r"system(?:\s(?:prompt|message|override|note))?[*_\]>]{0,3}\s?:"
+    r"(?!\s?(?:windows|linux|mac|ubuntu|debian|fedora|arch|android|ios)\b)"
+)
+_TEMPLATE = r"\[/?inst\]|<</?sys>>|<\|(?:im_start|im_end|system|endoftext|start_header_id|eot_id)\|>"
+"""The marks of Llama's, ChatML's and other chat templates, which make words into instructions."""
+_PATTERNS = tuple(
+    re.compile(one, re.IGNORECASE) for one in (*_ENGLISH, _GERMAN, _FRENCH, _SOUTHERN, _ROLE, _TEMPLATE)
+)
+_DAN = re.compile(r"\bdan\b", re.IGNORECASE)
+_SPELLED = re.compile(
+    "(?:ignore|disregard|forget|override)(?:all|any|the|of|your|my|these){0,4}"
+    f"(?:{_EARLIER}{_ORDERS}|instructions)",
+    re.IGNORECASE,
+)
+
+
+def looks_injected(text: str) -> bool:
+    """Whether `text`, as it came in, has one of the well-known forms of an injected instruction. Invisible
+    and look-alike letters, other spaces and letters that are spaced out hide none of them."""
+    copy = for_detection(text)
+    if any(pattern.search(copy) for pattern in _PATTERNS) or _is_dan(copy.split("\n")):
+        return True
+    return _SPELLED.search(spelled_out(copy)) is not None
+
+
+def _is_dan(lines: Iterable[str]) -> bool:
+    """Whether one line asks for a jailbreak by its best-known name. By parts, because one pattern for it
+    takes quadratic time."""
+    for line in lines:
+        jailbreak = line.lower().rfind("jailbreak")
+        if jailbreak > 0 and _DAN.search(line, 0, jailbreak):
+            return True
+    return False
