@@ -18,39 +18,46 @@ class EventReader:
     """Reads one stream. `feed` it what arrives, in any pieces, and call `end` when nothing follows."""
 
     def __init__(self) -> None:
-        self._rest = b""
-        """The line that has no end yet."""
+        self._rest: list[bytes] = []
+        """The pieces of the line that has no end yet."""
+        self._rest_size = 0
         self._data: list[bytes] = []
         """The data lines of the event that has no end yet."""
-        self._size = 0
+        self._data_size = 0
         self._started = False
 
     def feed(self, piece: bytes) -> list[bytes]:
         """The data of the events that `piece` completes. Raises EventTooLong."""
-        buffer = self._rest + piece if self._rest else piece
+        self._rest.append(piece)
+        self._rest_size += len(piece)
+        if b"\n" not in piece and b"\r" not in piece and not self._rest[0].endswith(b"\r"):
+            if self._rest_size > MAX_LINE_BYTES:
+                raise EventTooLong
+            return []
+        buffer = self._rest[0] if len(self._rest) == 1 else b"".join(self._rest)
         if not self._started:
-            if len(buffer) < len(_BOM) and _BOM.startswith(buffer):
-                self._rest = buffer
-                return []
             buffer = buffer.removeprefix(_BOM)
             self._started = True
+        held = b""
         if b"\r" in buffer:
             # A line ends with CR LF, LF or CR; a CR at the end of a piece may be half of the first.
             held = b"\r" if buffer.endswith(b"\r") else b""
             buffer = buffer[: len(buffer) - len(held)].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        else:
-            held = b""
         lines = buffer.split(b"\n")
-        self._rest = lines.pop() + held
-        if len(self._rest) > MAX_LINE_BYTES:
+        rest = lines.pop() + held
+        self._rest = [rest] if rest else []
+        self._rest_size = len(rest)
+        if len(rest) > MAX_LINE_BYTES:
             raise EventTooLong
         return self._events(lines)
 
     def end(self) -> list[bytes]:
         """The data of an event whose blank line never came."""
-        lines = [self._rest.removesuffix(b"\r"), b""]
-        self._rest = b""
-        return self._events(lines)
+        rest = b"".join(self._rest)
+        self._rest.clear()
+        if not self._started:
+            rest = rest.removeprefix(_BOM)
+        return self._events([rest.removesuffix(b"\r"), b""])
 
     def _events(self, lines: list[bytes]) -> list[bytes]:
         """The data of the events that end among `lines`, which are whole."""
@@ -59,11 +66,11 @@ class EventReader:
         for line in lines:
             if line.startswith(b"data:"):
                 data.append(line[6:] if line.startswith(b"data: ") else line[5:])
-                self._size += len(line)
-                if self._size > MAX_LINE_BYTES:
+                self._data_size += len(line)
+                if self._data_size > MAX_LINE_BYTES:
                     raise EventTooLong
             elif not line and data:
                 found.append(data[0] if len(data) == 1 else b"\n".join(data))
                 data.clear()
-                self._size = 0
+                self._data_size = 0
         return found

@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 from aiohttp import web
 
 DEFAULT_CHUNKS = ("Hello", " from", " the", " fake.")
+GARBAGE = b"data: <html>not json</html>\n\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +27,23 @@ class Behaviour:
     message: str = "the fake refuses"
     """The error text of a status that is not 200."""
     retry_after: str | None = None
-    garbage: bool = False
-    """Answer 200 with something that is no event stream of JSON."""
+    calls: tuple[tuple[str, str], ...] = ()
+    """Name and argument text of each tool that it asks for, after the chunks."""
+    calls_in: int = 5
+    """How many characters of arguments one fragment brings; 0: all at once."""
+    code: str = ""
+    """The error's own code, for a status that is not 200."""
+    param: str = ""
+    """The parameter that the error blames."""
+    raw: bytes | None = None
+    """Answer 200 with exactly these bytes."""
+    raw_pieces: int = 0
+    """How many bytes of `raw` are written at a time; 0: all at once."""
+    content_type: str = "text/event-stream"
+    endless: str = ""
+    """Say this again and again, for ever."""
+    document: bool = False
+    """Answer with one JSON document, as an endpoint that does not stream."""
     hang_before: bool = False
     """Take the request and never answer."""
     hang_after: int | None = None
@@ -35,7 +51,12 @@ class Behaviour:
     cut_after: int | None = None
     """Drop the connection after this many chunks."""
     usage: bool = True
-    finish_reason: str = "stop"
+    finish_reason: str = ""
+    """`tool_calls` with calls and `stop` without, unless something else is said."""
+
+    @property
+    def reason(self) -> str:
+        return self.finish_reason or ("tool_calls" if self.calls else "stop")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +76,8 @@ class FakeOpenAiServer:
     requests: list[Received] = field(default_factory=list)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
     """Set whenever a request arrives; a test clears it."""
+    connections: set[object] = field(default_factory=set)
+    """One for each connection that brought a request."""
     disconnected: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a client goes away in the middle of an answer."""
     port: int = 0
@@ -82,6 +105,7 @@ class FakeOpenAiServer:
         body = await request.json()
         self.requests.append(Received(body=body, authorization=request.headers.get("Authorization", "")))
         self.arrived.set()
+        self.connections.add(request.transport)
         behaviour = self.script.popleft() if self.script else Behaviour()
         try:
             return await self._answer(request, behaviour)
@@ -93,29 +117,79 @@ class FakeOpenAiServer:
         if behaviour.hang_before:
             await asyncio.Event().wait()
         if behaviour.status != 200:
-            headers = {"Retry-After": behaviour.retry_after} if behaviour.retry_after is not None else {}
-            error = {"error": {"message": behaviour.message, "code": behaviour.status}}
-            return web.json_response(error, status=behaviour.status, headers=headers)
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+            return _refusal(behaviour)
+        if behaviour.document:
+            return web.json_response(_document(behaviour))
+        response = web.StreamResponse(headers={"Content-Type": behaviour.content_type})
         await response.prepare(request)
-        if behaviour.garbage:
-            await response.write(b"data: <html>not json</html>\n\n")
+        if behaviour.raw is not None:
+            step = behaviour.raw_pieces or len(behaviour.raw) or 1
+            for start in range(0, len(behaviour.raw), step):
+                await response.write(behaviour.raw[start : start + step])
+            if behaviour.hang_after is not None:
+                await asyncio.Event().wait()
             return response
+        while behaviour.endless:
+            await response.write(_event(_chunk({"content": behaviour.endless})))
+            # A socket that takes everything at once would keep the loop for itself.
+            await asyncio.sleep(0)
+        await self._talk(request, response, behaviour)
+        return response
+
+    async def _talk(self, request: web.Request, response: web.StreamResponse, behaviour: Behaviour) -> None:
         for index, text in enumerate(behaviour.chunks):
             if behaviour.hang_after == index:
                 await asyncio.Event().wait()
             if behaviour.cut_after == index:
                 _cut(request)
-                return response
+                return
             await response.write(_event(_chunk({"content": text})))
         if behaviour.hang_after == len(behaviour.chunks):
             await asyncio.Event().wait()
-        await response.write(_event(_chunk({}, finish_reason=behaviour.finish_reason)))
+        for delta in _call_deltas(behaviour):
+            await response.write(_event(_chunk(delta)))
+        await response.write(_event(_chunk({}, finish_reason=behaviour.reason)))
         if behaviour.usage:
-            counts = {"prompt_tokens": 7, "completion_tokens": len(behaviour.chunks), "total_tokens": 0}
-            await response.write(_event({**_chunk({}), "choices": [], "usage": counts}))
+            await response.write(_event({**_chunk({}), "choices": [], "usage": _usage(behaviour)}))
         await response.write(b"data: [DONE]\n\n")
-        return response
+
+
+def _refusal(behaviour: Behaviour) -> web.Response:
+    headers = {"Retry-After": behaviour.retry_after} if behaviour.retry_after is not None else {}
+    error = {
+        "message": behaviour.message,
+        "code": behaviour.code or behaviour.status,
+        "param": behaviour.param or None,
+    }
+    return web.json_response({"error": error}, status=behaviour.status, headers=headers)
+
+
+def _document(behaviour: Behaviour) -> dict[str, Any]:
+    message = {
+        "role": "assistant",
+        "content": "".join(behaviour.chunks),
+        "tool_calls": [_opening(index, *call)["tool_calls"][0] for index, call in enumerate(behaviour.calls)],
+    }
+    choice = {"index": 0, "message": message, "finish_reason": behaviour.reason}
+    return {**_chunk({}), "object": "chat.completion", "choices": [choice], "usage": _usage(behaviour)}
+
+
+def _usage(behaviour: Behaviour) -> dict[str, int]:
+    return {"prompt_tokens": 7, "completion_tokens": len(behaviour.chunks), "total_tokens": 0}
+
+
+def _call_deltas(behaviour: Behaviour) -> Iterator[dict[str, Any]]:
+    for index, (name, arguments) in enumerate(behaviour.calls):
+        step = behaviour.calls_in or len(arguments) or 1
+        yield _opening(index, name, "" if behaviour.calls_in else arguments)
+        for start in range(0, len(arguments) if behaviour.calls_in else 0, step):
+            fragment = {"arguments": arguments[start : start + step]}
+            yield {"tool_calls": [{"index": index, "function": fragment}]}
+
+
+def _opening(index: int, name: str, arguments: str) -> dict[str, Any]:
+    function = {"name": name, "arguments": arguments}
+    return {"tool_calls": [{"index": index, "id": f"call_{index}", "type": "function", "function": function}]}
 
 
 def _cut(request: web.Request) -> None:
