@@ -1,0 +1,126 @@
+"""Budgets of a day: tokens and cost of a person, a chat and everybody, kept in the store.
+
+Whether a turn may begin is decided from sums in memory that are written through, so it costs no read. Turns
+that run at the same time may overshoot by what they use: nothing is reserved. Where no limit is set, nothing
+is counted. Not here: how many messages somebody may send (`quota`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from gateway.config.agent import BudgetSettings
+from gateway.storage.usage import Spent, UsageBook
+from pipeline.domain.clock import Clock
+from pipeline.runtime.ports import Allowance
+from pipeline.runtime.scope import TurnScope
+
+_EVERYBODY = "everybody"
+_MAX_KNOWN = 10_000
+"""Sums kept in memory; the others are read again."""
+_NONE_WORDS = "{whose} budget for today is used up. It begins anew at midnight UTC, in {wait}."
+_CHEAPER_WORDS = "{whose} budget for today is nearly used up: a smaller model answers."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Limit:
+    scope: str
+    whose: str
+    tokens: int = 0
+    cost: float = 0.0
+
+    def used(self, spent: Spent) -> float:
+        """The part that is used up; 1 or more when nothing is left."""
+        tokens = spent.tokens / self.tokens if self.tokens else 0.0
+        cost = spent.cost / self.cost if self.cost else 0.0
+        return max(tokens, cost)
+
+
+class DailyBudgets:
+    """The pipeline's `Budgets`. A day is one of UTC."""
+
+    def __init__(self, *, usage: UsageBook, clock: Clock, settings: BudgetSettings) -> None:
+        self._usage = usage
+        self._clock = clock
+        self._settings = settings
+        self._bounded = bool(
+            settings.person_tokens or settings.chat_tokens or settings.tokens or settings.cost
+        )
+        self._day = ""
+        self._sums: dict[str, Spent] = {}
+        self._lock = asyncio.Lock()
+
+    async def allowance(self, scope: TurnScope) -> Allowance:
+        """What a turn that begins now may spend. Raises StorageError."""
+        if not self._bounded:
+            return Allowance()
+        limits = self._limits(scope)
+        sums = await self._of([limit.scope for limit in limits])
+        worst = max(limits, key=lambda limit: limit.used(sums[limit.scope]))
+        used = worst.used(sums[worst.scope])
+        if used >= 1:
+            return Allowance(model="none", words=_NONE_WORDS.format(whose=worst.whose, wait=self._wait()))
+        if used >= self._settings.cheaper_from and self._settings.cheaper_model is not None:
+            return Allowance(model="cheaper", words=_CHEAPER_WORDS.format(whose=worst.whose))
+        return Allowance()
+
+    async def spent(self, scope: TurnScope, *, tokens: int, cost: float) -> None:
+        """Count a call: an answer's, a summary's, a title's, a sub-agent's. Raises StorageError."""
+        if not self._bounded or (tokens <= 0 and cost <= 0):
+            return
+        scopes = [limit.scope for limit in self._limits(scope)]
+        more = Spent(tokens=tokens, cost=cost)
+        # One at a time: a sum that is being read must not miss what is being added.
+        async with self._lock:
+            day = await self._today()
+            await self._usage.add(day, scopes, more)
+            for one in scopes:
+                if (known := self._sums.get(one)) is not None:
+                    self._sums[one] = Spent(tokens=known.tokens + tokens, cost=known.cost + cost)
+
+    def _limits(self, scope: TurnScope) -> tuple[_Limit, ...]:
+        settings, thread = self._settings, scope.thread
+        account = f"{thread.channel}:{thread.account}"
+        return (
+            _Limit(
+                # The person, also in a room: `scope.owner` is the room there.
+                scope=f"{account}:user:{scope.author.id}",
+                whose="Your",
+                tokens=settings.person_tokens,
+            ),
+            _Limit(scope=f"{account}:chat:{thread.chat}", whose="This chat's", tokens=settings.chat_tokens),
+            _Limit(scope=_EVERYBODY, whose="The bot's", tokens=settings.tokens, cost=settings.cost),
+        )
+
+    async def _of(self, scopes: Sequence[str]) -> dict[str, Spent]:
+        if self._day != self._date() or any(scope not in self._sums for scope in scopes):
+            async with self._lock:
+                day = await self._today()
+                if len(self._sums) > _MAX_KNOWN:
+                    self._sums.clear()
+                unknown = [scope for scope in scopes if scope not in self._sums]
+                self._sums |= await self._usage.of(day, unknown)
+                return {scope: self._sums[scope] for scope in scopes}
+        return {scope: self._sums[scope] for scope in scopes}
+
+    async def _today(self) -> str:
+        """The day, with the sums of earlier ones forgotten. Under the lock."""
+        day = self._date()
+        if day != self._day:
+            await self._usage.forget_before(day)
+            self._sums.clear()
+            self._day = day
+        return day
+
+    def _date(self) -> str:
+        return datetime.fromtimestamp(self._clock.now(), UTC).date().isoformat()
+
+    def _wait(self) -> str:
+        left = 86_400 - int(self._clock.now()) % 86_400
+        hours, minutes = round(left / 3600), -(-left // 60)
+        if left >= 3600:
+            return "1 hour" if hours == 1 else f"{hours} hours"
+        return "a minute" if minutes <= 1 else f"{minutes} minutes"
