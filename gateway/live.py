@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from adapters.channel import Failure, LiveView, Outgoing, Part, PostingChannel
+from adapters.formatting.fences import closed_code
 from adapters.formatting.visible import visible
 from gateway.lanes import Lane, Lanes, one_call, understood
 from gateway.storage.ports import ShownPart, Store
 from gateway.tasks import Supervisor
+from gateway.work_lines import CHANGE_S, Verbosity, WorkLines
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.events import (
@@ -65,11 +67,20 @@ class Origin:
 class LiveReplies:
     """The answers in progress of all posting channels."""
 
-    def __init__(self, *, store: Store, lanes: Lanes, clock: Clock, supervisor: Supervisor) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        lanes: Lanes,
+        clock: Clock,
+        supervisor: Supervisor,
+        show_work: Verbosity = "normal",
+    ) -> None:
         self._store = store
         self._lanes = lanes
         self._clock = clock
         self._supervisor = supervisor
+        self._show_work = show_work
         self._live: OrderedDict[tuple[ThreadKey, str], LiveReply] = OrderedDict()
 
     def sender_for(self, adapter: PostingChannel, thread: ThreadKey, origin: Origin) -> LiveReply:
@@ -80,7 +91,8 @@ class LiveReplies:
             # Asked for each time: a lane that is kept here could be forgotten meanwhile, and a second one
             # for the chat would run beside it.
             lane = partial(self._lanes.lane, adapter, thread, private=origin.private)
-            live = LiveReply(adapter, thread, origin, lane, self._store, self._clock, self._supervisor)
+            work = WorkLines(self._show_work)
+            live = LiveReply(adapter, thread, origin, lane, self._store, self._clock, self._supervisor, work)
             self._live[key] = live
             while len(self._live) > MOST_LIVE:
                 self._live.popitem(last=False)[1].give_up()
@@ -105,6 +117,7 @@ class LiveReply:
         store: Store,
         clock: Clock,
         supervisor: Supervisor,
+        work: WorkLines,
     ) -> None:
         self._adapter = adapter
         self._thread = thread
@@ -113,6 +126,9 @@ class LiveReply:
         self._store = store
         self._clock = clock
         self._supervisor = supervisor
+        self._work = work
+        self._work_shown = ""
+        self._work_not_before = 0.0
         self._heard = ""
         self._text = ""
         self._view: LiveView | None = None
@@ -127,6 +143,8 @@ class LiveReply:
         """Take note of one event; returns at once."""
         if is_terminal(event):
             self.end()
+        if self._work.note(event):
+            self._offer()
         match event:
             case TurnStarted():
                 self._begin()
@@ -195,14 +213,20 @@ class LiveReply:
         if (self._typing is None or self._typing.done()) and self._adapter.capabilities.typing_s > 0:
             self._typing = self._supervisor.spawn(self._keep_typing(), name="typing")
 
-    def _offer(self) -> None:
+    def _offer(self, *, not_before: float = 0.0) -> None:
         if self._previews and not self._ended:
-            self._lane.offer(self._origin.message_id, self._show, not_before=self._not_before)
+            due = max(self._not_before, not_before)
+            self._lane.offer(self._origin.message_id, self._show, not_before=due)
 
     async def _show(self) -> None:
         """Make the preview show the newest text; in the lane."""
-        outgoing = Outgoing(text=self._text, heard=self._heard, unfinished=True)
-        if self._ended or not self._previews or outgoing == self._shown:
+        text, work = self._text, self._work_line()
+        words = f"{closed_code(text)}\n\n{work}" if text and work else text or work
+        outgoing = Outgoing(text=words, heard=self._heard, unfinished=True)
+        if self._ended or not self._previews or not (words or self._heard):
+            return
+        if outgoing == self._shown:
+            self._offer_rest(text, self._heard, work)
             return
         view = self._view = self._view or await self._open()
         if view is None:
@@ -220,13 +244,28 @@ class LiveReply:
         else:
             self._failures = 0
             self._shown = outgoing
+            if work != self._work_shown:
+                self._work_shown = work
+                self._work_not_before = self._clock.monotonic() + CHANGE_S
         if view.native_id != before:
             await self._note(view.native_id)
         limits = self._adapter.capabilities.rates
         slower = min(_SLOWEST_INTERVALS, 1 + len(self._text) / _GROWTH_CHARS)
         self._not_before = self._clock.monotonic() + limits.edit_interval_s * slower
-        if self._text != outgoing.text or self._heard != outgoing.heard:
+        self._offer_rest(text, outgoing.heard, work)
+
+    def _offer_rest(self, text: str, heard: str, work: str) -> None:
+        """Show what has come up meanwhile, if anything."""
+        if self._text != text or self._heard != heard:
             self._offer()
+        elif self._work.markdown != work:
+            self._offer(not_before=self._work_not_before)
+
+    def _work_line(self) -> str:
+        """What is shown of the work now: it changes seldom, but for going away."""
+        newest = self._work.markdown
+        early = self._clock.monotonic() < self._work_not_before
+        return self._work_shown if newest and early else newest
 
     async def _open(self) -> LiveView | None:
         """The preview, on the message that an interrupted attempt left where there is one."""

@@ -15,13 +15,13 @@ nobody's place: where nothing can be looked for, one that may have arrived is la
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 
 from adapters.channel import OutboundReply, Outgoing, Part, PostingChannel, Receipt
+from adapters.formatting.fences import closed_code
 from gateway.failpoints import Failpoints
 from gateway.lanes import Lane, one_call, understood
 from gateway.live import LiveReplies
@@ -36,7 +36,6 @@ REPEAT_LABEL = "(This may be a repeat.)\n"
 PLACEHOLDER = "…"
 NONCE_WINDOW_S = 120.0
 """For how long a platform is trusted to remember a nonce; Discord promises "a few minutes"."""
-_FENCE = re.compile(r"`{3,}|~{3,}")
 _STORE_BACKOFF_S = 2.0
 _SETTLE_S = 2.0
 """How long a post of a process that died may still be under way before it is looked for."""
@@ -125,7 +124,7 @@ class Posting:
         """The parts, cut in the same way at each attempt. A reply that is one message has its label inside;
         in one of several it would move the cuts, behind which words would be lost."""
         reply = posted.reply
-        text = f"{_closed(posted.said)}\n\n{reply.text}" if posted.said else reply.text
+        text = f"{closed_code(posted.said)}\n\n{reply.text}" if posted.said else reply.text
         outgoing = Outgoing(text=text, heard=reply.heard, questions=posted.questions)
         parts = adapter.render(outgoing)
         anew = 0 in posted.doubtful and 0 not in (posted.shown or {})
@@ -249,18 +248,6 @@ async def until_recorded(write: Callable[[], Awaitable[None]], clock: Clock) -> 
             await clock.sleep(_STORE_BACKOFF_S)
         else:
             return
-
-
-def _closed(markdown: str) -> str:
-    """`markdown` that broke off somewhere, so that what follows does not stand in its code."""
-    fence = ""
-    for line in map(str.strip, markdown.splitlines()):
-        opening = _FENCE.match(line)
-        if not fence and opening:
-            fence = opening[0]
-        elif fence and line.startswith(fence) and not line.strip(fence[0]):
-            fence = ""
-    return f"{markdown}\n{fence}" if fence else markdown
 
 
 def _handle(reply: OutboundReply, index: int) -> str:

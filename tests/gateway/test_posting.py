@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from adapters.channel import Resolution
+from adapters.formatting.fences import closed_code
 from gateway.delivery import MAX_AGE_S, MAX_ATTEMPTS
-from gateway.posting import REPEAT_LABEL, _closed
+from gateway.posting import REPEAT_LABEL
 from tests.gateway.desk import desk, restarted
 from tests.support.posting_channel import MemoryPosts, refusal
 
@@ -247,4 +248,4 @@ async def test_a_reply_of_the_day_before_yesterday_is_not_sent_out_of_the_blue()
     ],
 )
 def test_words_that_broke_off_in_code_do_not_take_what_follows_with_them(said: str, closed: str) -> None:
-    assert _closed(said) == closed
+    assert closed_code(said) == closed

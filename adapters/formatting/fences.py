@@ -1,0 +1,19 @@
+"""Markdown that broke off in the middle: its open code is closed. Not a parser."""
+
+from __future__ import annotations
+
+import re
+
+_FENCE = re.compile(r"`{3,}|~{3,}")
+
+
+def closed_code(markdown: str) -> str:
+    """`markdown` that broke off somewhere, so that what follows does not stand in its code."""
+    fence = ""
+    for line in map(str.strip, markdown.splitlines()):
+        opening = _FENCE.match(line)
+        if not fence and opening:
+            fence = opening[0]
+        elif fence and line.startswith(fence) and not line.strip(fence[0]):
+            fence = ""
+    return f"{markdown}\n{fence}" if fence else markdown
