@@ -19,6 +19,7 @@ from gateway.inbox import Inbox
 from gateway.server import Addresses, Server
 from gateway.storage.ports import Store
 from gateway.tasks import Supervisor
+from gateway.tooling import Tooling
 from gateway.voice import Voice
 from gateway.worker import Worker
 from pipeline.domain.clock import Clock
@@ -45,6 +46,7 @@ class Parts:
     addresses: Addresses
     llm: LlmClient
     voice: Voice
+    tooling: Tooling
     clock: Clock
     sweep_media: Callable[[], Awaitable[int]]
     """Removes the voice notes that no unfinished message refers to."""
@@ -121,6 +123,7 @@ class Gateway:
         if waiting or unsent or orphans:
             left = {"messages": waiting, "replies": unsent, "orphaned_voice_notes": orphans}
             _log.info("taken up again", extra=left)
+        parts.background.spawn(parts.tooling.desk.run(), name="reminders")
         parts.background.spawn(parts.llm.warm_up(), name="model warm-up")
         parts.background.spawn(parts.voice.warm_up(), name="voice warm-up")
 
@@ -156,6 +159,7 @@ class Gateway:
         await parts.background.close()
         if self.server is not None:
             await self.server.close()
+        await parts.tooling.close()
         await parts.llm.close()
         await parts.voice.close()
         await parts.store.close()

@@ -23,10 +23,11 @@ from gateway.inbox import Inbox
 from gateway.lanes import Lanes
 from gateway.live import LiveReplies
 from gateway.live_speech import SpeechDesk
-from gateway.mind import build_llm, pipeline_settings
+from gateway.mind import build_cheaper, build_llm, pipeline_settings
 from gateway.page import Page, make_page, token_check
 from gateway.posting import Posting
 from gateway.posting_channels import BuiltChannel, posting_channels
+from gateway.quota import Quota
 from gateway.server import Addresses, Server
 from gateway.speaking import AnswerReader, VoiceReplies
 from gateway.storage.memory import MemoryStore
@@ -36,6 +37,7 @@ from gateway.tasks import Supervisor
 from gateway.telemetry import Telemetry
 from gateway.timeline import StoreTimeline
 from gateway.token_lease import TokenLease, lock_folder
+from gateway.tooling import Tooling, build_tooling
 from gateway.turns import TurnHooks, TurnRunner
 from gateway.voice import (
     Voice,
@@ -50,8 +52,10 @@ from pipeline.domain.clock import Clock, SystemClock
 from pipeline.graph.spec import GraphSpec
 from pipeline.llm.client import LlmClient
 from pipeline.llm.local_process import ChildSettings
+from pipeline.runtime.bare import NoBudgets
 from pipeline.runtime.context import RunContext
 from pipeline.service import Pipeline
+from pipeline.tools.tool import ToolGroup
 from pipeline.topologies import conversation_graph
 from voice.intake import VoiceIntake
 from voice.listener import Listener
@@ -78,6 +82,8 @@ class Extras:
     store: Store | None = None
     graph: GraphSpec[RunContext] | None = None
     """What a message walks through instead of the conversation."""
+    tools: tuple[ToolGroup, ...] = ()
+    """Groups of tools beside the bot's own."""
     crash_at: str | None = None
     http: bool = True
     """Whether to serve health, metrics and the page."""
@@ -155,9 +161,33 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     forgetful = extras.transcriber or build_transcriber(settings)
     transcriber = extras.transcriber or with_memory(forgetful, settings, store.voices, clock)
     coordinator = ProcessingCoordinator(store, clock, lease_s=settings.turn.lease_s)
-    turns = _turns(base, _pipeline(base, llm, (transcriber, forgetful), extras.graph), delivery)
+    limits = pipeline_settings(settings)
+
+    def wake(thread: str) -> None:
+        worker.wake(thread)
+
+    tooling = build_tooling(
+        settings,
+        store=store,
+        clock=clock,
+        llm=llm,
+        cheaper=build_cheaper(settings, clock),
+        budgets=NoBudgets(),
+        limits=limits,
+        wake=wake,
+        groups=extras.tools,
+    )
+    pipeline = Pipeline(
+        graph=extras.graph or conversation_graph(),
+        llm=llm,
+        ears=_ears(base, transcriber, forgetful),
+        settings=limits,
+        clock=clock,
+        surroundings=tooling.surroundings,
+    )
+    turns = _turns(base, pipeline, delivery)
     worker = Worker(store=store, coordinator=coordinator, turns=turns, clock=clock, supervisor=threads)
-    inbox = _inbox(base, worker, delivery, {**_rules(posting), **extras.rules})
+    inbox = _inbox(base, worker, delivery, tooling, {**_rules(posting), **extras.rules})
     voice = _voice(base, transcriber, speaker, inbox, background)
     page.give_voice(voice.desk if settings.voice.live.enabled else None, reader, store.voices)
     gateway = Gateway(
@@ -172,6 +202,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             addresses=addresses,
             llm=llm,
             voice=voice,
+            tooling=tooling,
             clock=clock,
             sweep_media=partial(page.sweep_media, store),
             background=background,
@@ -228,31 +259,19 @@ def _delivery(base: _Base) -> Delivery:
     )
 
 
-def _pipeline(
-    base: _Base,
-    llm: LlmClient,
-    transcribers: tuple[Transcriber | None, Transcriber | None],
-    graph: GraphSpec[RunContext] | None,
-) -> Pipeline:
-    """`transcribers` are the one with a memory and the one without."""
-    settings = base.settings
-    intake, forgetful = (
-        None if one is None else VoiceIntake(one, voice_settings(settings)) for one in transcribers
+def _ears(base: _Base, transcriber: Transcriber | None, forgetful: Transcriber | None) -> ChannelEars:
+    """`forgetful` keeps nothing of what it hears."""
+    settings = voice_settings(base.settings)
+    intake, without_memory = (
+        None if one is None else VoiceIntake(one, settings) for one in (transcriber, forgetful)
     )
-    ears = ChannelEars(
+    return ChannelEars(
         channels=base.channels,
         intake=intake,
-        forgetful=forgetful,
+        forgetful=without_memory,
         habits=base.store.voices,
-        max_bytes=settings.voice.max_bytes,
+        max_bytes=base.settings.voice.max_bytes,
         telemetry=base.telemetry,
-    )
-    return Pipeline(
-        graph=graph or conversation_graph(),
-        llm=llm,
-        ears=ears,
-        settings=pipeline_settings(settings),
-        clock=base.clock,
     )
 
 
@@ -281,8 +300,13 @@ def _room(settings: Settings) -> int:
 
 
 def _inbox(
-    base: _Base, worker: Worker, delivery: Delivery, rules: Mapping[tuple[str, str], AccessRule]
+    base: _Base,
+    worker: Worker,
+    delivery: Delivery,
+    tooling: Tooling,
+    rules: Mapping[tuple[str, str], AccessRule],
 ) -> Inbox:
+    a_minute = base.settings.limits.messages_per_minute
     return Inbox(
         store=base.store,
         access=AccessPolicy(book=base.store.pairings, clock=base.clock, rules=rules),
@@ -293,6 +317,8 @@ def _inbox(
         max_queue_per_thread=base.settings.turn.max_queue_per_thread,
         posting=[key for key, channel in base.channels.items() if isinstance(channel, PostingChannel)],
         say=delivery.say,
+        quota=Quota(a_minute, base.clock) if a_minute else None,
+        waiting=tooling.approvals,
     )
 
 

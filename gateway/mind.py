@@ -17,10 +17,20 @@ from pipeline.runtime.settings import PipelineSettings
 
 def build_llm(settings: Settings, clock: Clock) -> LlmClient:
     """The configured model."""
+    return _client(settings, settings.llm.model, clock)
+
+
+def build_cheaper(settings: Settings, clock: Clock) -> LlmClient | None:
+    """The model for whose budget is nearly spent, where there is one."""
+    model = settings.budget.cheaper_model
+    return None if model is None else _client(settings, model, clock)
+
+
+def _client(settings: Settings, model: str, clock: Clock) -> LlmClient:
     llm = settings.llm
-    if llm.model.startswith(SCRIPTED):
-        return ScriptedLlm.from_spec(llm.model.removeprefix(SCRIPTED), clock=clock)
-    if llm.model == "local":
+    if model.startswith(SCRIPTED):
+        return ScriptedLlm.from_spec(model.removeprefix(SCRIPTED), clock=clock)
+    if model == "local":
         child = ChildSettings(
             model_path=settings.local_model_path,
             context_tokens=llm.context_tokens,
@@ -28,9 +38,7 @@ def build_llm(settings: Settings, clock: Clock) -> LlmClient:
         )
         return LocalModel(child, clock=clock)
     key = llm.api_key.resolve() if llm.api_key is not None else None
-    return LitellmClient(
-        model=llm.model, clock=clock, api_base=llm.api_base, api_key=key, retries=llm.retries
-    )
+    return LitellmClient(model=model, clock=clock, api_base=llm.api_base, api_key=key, retries=llm.retries)
 
 
 def pipeline_settings(settings: Settings) -> PipelineSettings:

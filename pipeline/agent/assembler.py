@@ -57,8 +57,10 @@ _MARKUP = re.compile(
 _ENDS = re.compile(r"\[(/?)(MEMORY|TOOL_OUTPUT)", re.IGNORECASE)
 
 
-def system_prompt(context: RunContext, state: State, skills: Sequence[str] = ()) -> str:
-    """The whole system message; `skills` are those that are loaded. A brief one leaves out what every
+def system_prompt(
+    context: RunContext, state: State, skills: Sequence[str] = (), *, tools: bool = True
+) -> str:
+    """The whole system message; `skills` are those that are loaded, `tools` says whether there are any. A brief one leaves out what every
     capable model is told: small models repeat it."""
     settings, texts = context.settings, context.workspace.texts(context.scope)
     full = settings.prompt == "full"
@@ -68,8 +70,10 @@ def system_prompt(context: RunContext, state: State, skills: Sequence[str] = ())
         " ".join((identity if not full else _IDENTITY.format(text=identity), *asides)),
         _SOUL.format(text=_plain(texts.soul)) if texts.soul else "",
         _USER.format(text=_inert(_plain(texts.user))) if texts.user else "",
-        _MEMORY.format(text=_inert(texts.memory.strip())) if texts.memory else "",
-        _RULES.format(text=rules) if (rules := _rules(context, _plain(texts.agents), full=full)) else "",
+        _MEMORY.format(text=_inert(_plain(texts.memory))) if texts.memory else "",
+        _RULES.format(text=rules)
+        if (rules := _rules(context, _plain(texts.agents), work=full and tools))
+        else "",
         _OTR if context.scope.mode == "otr" else "",
         _SENSITIVE if full else "",
         *_skills(context, skills),
@@ -77,10 +81,12 @@ def system_prompt(context: RunContext, state: State, skills: Sequence[str] = ())
     return RULE.join(section for section in sections if section)
 
 
-def _rules(context: RunContext, written: str, *, full: bool) -> str:
+def _rules(context: RunContext, written: str, *, work: bool) -> str:
     parts = [written] if written else []
-    if full:
-        parts += [_surroundings(context), _WORK]
+    if context.settings.prompt == "full":
+        parts.append(_surroundings(context))
+    if work:
+        parts.append(_WORK)
     if context.settings.completion == "declared":
         parts.append(DECLARING)
     return "\n\n".join(parts)

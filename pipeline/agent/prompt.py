@@ -29,7 +29,7 @@ def build_messages(
     window takes beside them, `tools` and the answer."""
     settings = context.settings
     skills = state.get(LOADED, {}).get("skills", ())
-    system = ChatMessage(role="system", content=system_prompt(context, state, skills))
+    system = ChatMessage(role="system", content=system_prompt(context, state, skills, tools=bool(tools)))
     said = ChatMessage(role="user", content=clean_text(context.text))
     exchange = [message_from_plain(plain) for plain in state.get(EXCHANGE, ())]
     conversation = shown(context.conversation, state)

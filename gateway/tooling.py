@@ -1,0 +1,103 @@
+"""The bot's tools, put together: groups, skills, the workspace, and the gate in front of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from gateway import __version__
+from gateway.approvals import TurnApprovals
+from gateway.config import Settings
+from gateway.reminding import ReminderDesk
+from gateway.storage.ports import Store
+from pipeline.domain.clock import Clock
+from pipeline.llm.client import LlmClient
+from pipeline.runtime.bare import NoTools
+from pipeline.runtime.ports import Budgets
+from pipeline.runtime.settings import PipelineSettings
+from pipeline.runtime.surroundings import Surroundings
+from pipeline.subagents import SubAgents
+from pipeline.tools.files import files_group
+from pipeline.tools.gate import Gate
+from pipeline.tools.notes import notes_group
+from pipeline.tools.protection import Protection
+from pipeline.tools.registry import ToolRegistry
+from pipeline.tools.schedule import ScheduleGroup
+from pipeline.tools.skills import SkillFolder
+from pipeline.tools.system import system_group
+from pipeline.tools.tool import ToolGroup
+from pipeline.tools.web import WebGroup
+from pipeline.tools.web_client import GuardedWeb
+from pipeline.tools.workspace import WorkspaceFolder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tooling:
+    """What turns are given to work with, and what of it has a life of its own."""
+
+    surroundings: Surroundings
+    approvals: TurnApprovals
+    desk: ReminderDesk
+    gate: Gate | None
+    """None where the bot has no tools."""
+
+    async def close(self) -> None:
+        """Stop the servers of tools."""
+        if self.gate is not None:
+            await self.gate.close()
+
+
+def build_tooling(
+    settings: Settings,
+    *,
+    store: Store,
+    clock: Clock,
+    llm: LlmClient,
+    cheaper: LlmClient | None,
+    budgets: Budgets,
+    limits: PipelineSettings,
+    wake: Callable[[str], None],
+    groups: Sequence[ToolGroup] = (),
+) -> Tooling:
+    """Put the tools together; `groups` are a host's own, and `wake` tells that a thread has work."""
+    root = settings.workspace_path
+    workspace = WorkspaceFolder(root, clock)
+    skills = SkillFolder(root / "skills", clock)
+    desk = ReminderDesk(store=store, clock=clock, wake=wake)
+    approvals = TurnApprovals(store=store, clock=clock, approval_s=settings.tools.approval_s)
+    around: Surroundings
+    registry: ToolRegistry
+    gate: Gate | None = None
+    if settings.tools.enabled:
+        agents = SubAgents(
+            llm=llm, around=lambda: around, registry=lambda: registry, clock=clock, settings=limits
+        )
+        registry = ToolRegistry(
+            [
+                files_group(root),
+                WebGroup(GuardedWeb(clock), clock),
+                notes_group(root),
+                ScheduleGroup(desk, clock),
+                system_group(clock, version=__version__),
+                agents,
+                *groups,
+            ],
+            enabled=(*settings.tools.groups, *(group.name for group in groups)),
+        )
+        gate = Gate(
+            registry=registry,
+            approvals=approvals,
+            skills=skills,
+            clock=clock,
+            protection=Protection(root, blocked=(settings.data.dir,)),
+            timeout_s=settings.tools.timeout_s,
+        )
+    around = Surroundings(
+        tools=gate or NoTools(),
+        skills=skills,
+        workspace=workspace,
+        facts=workspace,
+        budgets=budgets,
+        cheaper=cheaper,
+    )
+    return Tooling(surroundings=around, approvals=approvals, desk=desk, gate=gate)
