@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pipeline.graph.decisions import NodeResult, State
+from pipeline.graph.decisions import End, NodeResult, State
 from pipeline.intake.rate import told_lately
 from pipeline.runtime.context import RunContext
 from pipeline.runtime.settings import PipelineSettings
@@ -32,7 +32,8 @@ def refusal(settings: PipelineSettings, *, too_fast: bool, spam: bool) -> Refuse
 
 async def declined(state: State, context: RunContext) -> NodeResult:
     """The node behind a refused message: one line instead of an answer."""
-    return NodeResult(update={"agent": {"status": "done", "answer": _words(state, context)}})
+    update = {"agent": {"status": "done", "answer": _words(state, context)}}
+    return NodeResult(update=update, decision=End())
 
 
 def _words(state: State, context: RunContext) -> str:
