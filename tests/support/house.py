@@ -15,6 +15,7 @@ from gateway.storage.ports import Record, Store
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.graph.spec import GraphSpec
+from pipeline.llm.client import LlmClient
 from pipeline.llm.scripted import ScriptedLlm
 from pipeline.runtime.context import RunContext
 from tests.support.channel import MemoryChannel
@@ -56,11 +57,13 @@ async def open_house(
     drain_s: float = 5.0,
     posts: MemoryPosts | None = None,
     rule: AccessRule | None = None,
+    model: LlmClient | None = None,
 ) -> AsyncIterator[House]:
     """Run a gateway on the folder `data`; the web channel is off unless an override turns it on.
 
     `posts` is a posting channel beside the showing one, open to everybody unless `rule` says otherwise.
-    `graph` stands in for the conversation; `crash_at` ends this whole process (see `gateway.failpoints`).
+    `model` answers in the place of the scripted one. `graph` stands in for the conversation; `crash_at`
+    ends this whole process (see `gateway.failpoints`).
     """
     settings = load(None, {}, ["channels.web.enabled=false", f'data.dir="{data}"', *overrides])
     llm = llm or ScriptedLlm.echo()
@@ -70,7 +73,7 @@ async def open_house(
         channels=(lambda _timeline: channel, *([lambda _timeline: posts] if posts is not None else [])),
         rules={(posts.name, posts.account): rule or AccessRule.of(mode="open")} if posts is not None else {},
         clock=clock or SystemClock(),
-        llm=llm,
+        llm=model or llm,
         transcriber=transcriber or ScriptedTranscriber(),
         speaker=speaker,
         store=store,

@@ -72,7 +72,9 @@ class FakeOpenAiServer:
     """`async with FakeOpenAiServer() as server: LitellmClient(api_base=server.api_base, …)`."""
 
     script: deque[Behaviour] = field(default_factory=deque)
-    """Taken from the left, one per request; a normal answer when empty."""
+    """Taken from the left, one per request."""
+    default: Behaviour = field(default_factory=Behaviour)
+    """For the requests after the script: a normal answer unless something else is said."""
     requests: list[Received] = field(default_factory=list)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
     """Set whenever a request arrives; a test clears it."""
@@ -106,7 +108,7 @@ class FakeOpenAiServer:
         self.requests.append(Received(body=body, authorization=request.headers.get("Authorization", "")))
         self.arrived.set()
         self.connections.add(request.transport)
-        behaviour = self.script.popleft() if self.script else Behaviour()
+        behaviour = self.script.popleft() if self.script else self.default
         try:
             return await self._answer(request, behaviour)
         except (asyncio.CancelledError, ConnectionResetError):

@@ -1,0 +1,63 @@
+"""Twelve faults of a provider at both doors: each call ends, in words, with a bounded number of requests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from pipeline.domain.errors import ModelError, ModelTimeout
+from pipeline.llm.client import LlmClient, LlmFinished, LlmItem
+from tests.pipeline.llm.asking import ask, collect
+from tests.pipeline.llm.test_contract import door
+from tests.support.llm_faults import CALLS_AT_MOST, FAULTS, Fault
+from tests.support.openai_server import FakeOpenAiServer
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[FakeOpenAiServer]:
+    async with FakeOpenAiServer() as running:
+        yield running
+
+
+@pytest.fixture(params=["direct", "litellm"])
+async def client(request: pytest.FixtureRequest, server: FakeOpenAiServer) -> AsyncIterator[LlmClient]:
+    made = door(request.param, server)
+    await made.warm_up()
+    yield made
+    await made.close()
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+async def test_every_fault_ends_in_an_answer_or_an_error_in_words(
+    fault: Fault, server: FakeOpenAiServer, client: LlmClient
+) -> None:
+    server.script.extend(fault.first)
+    server.default = fault.then
+    if fault.gone:
+        await server.__aexit__()
+    request = replace(ask(max_tokens=10, timeout_s=0.5 if fault.slow else 30), retries=2)
+    heard: list[LlmItem] = []
+    async with asyncio.timeout(60):
+        if fault.error is None:
+            await collect(client, request, heard)
+            assert isinstance(heard[-1], LlmFinished)
+        else:
+            with pytest.raises(ModelError, match=fault.error) as caught:
+                await collect(client, request, heard)
+            assert isinstance(caught.value, ModelTimeout) == fault.slow
+            assert client.status() == str(caught.value)
+    assert len(server.requests) == fault.calls <= CALLS_AT_MOST
+
+
+async def test_a_rate_limit_that_passes_costs_one_more_call(
+    server: FakeOpenAiServer, client: LlmClient
+) -> None:
+    limited = next(fault.then for fault in FAULTS if fault.name.startswith("429"))
+    server.script.append(limited)
+    heard: list[LlmItem] = []
+    await collect(client, ask(), heard)
+    assert isinstance(heard[-1], LlmFinished)
+    assert heard[-1].attempts == len(server.requests) == 2
