@@ -66,13 +66,16 @@ def read_text(path: Path, *, most_bytes: int) -> str:
         raise ToolFailed("there is no such file") from None
     except OSError as error:
         raise ToolFailed(f"it cannot be read ({error.strerror})") from None
-    with os.fdopen(opened, "rb") as file:
-        kind = os.fstat(file.fileno())
+    try:
+        kind = os.fstat(opened)
         if not stat.S_ISREG(kind.st_mode):
             raise Refused("it is not an ordinary file")
         if kind.st_size > most_bytes:
             raise ToolFailed(f"it is too large: {kind.st_size} bytes, at most {most_bytes} can be read")
-        data = file.read(most_bytes + 1)[:most_bytes]
+        with os.fdopen(opened, "rb", closefd=False) as file:
+            data = file.read(most_bytes)
+    finally:
+        os.close(opened)
     if b"\0" in data[:_BINARY_LOOKED_AT]:
         raise ToolFailed("it is not text")
     try:
@@ -81,11 +84,11 @@ def read_text(path: Path, *, most_bytes: int) -> str:
         raise ToolFailed("it is not text in UTF-8") from None
 
 
-def write_private(path: Path, text: str, *, below: Path) -> None:
-    """Put `text` in place of the file, whole or not at all. Folders between `below` and it are made.
-    Raises ToolFailed where the disk does not let us, and Refused for what is no ordinary file."""
+def write_private(path: Path, text: str) -> None:
+    """Put `text` in place of the file, whole or not at all. Missing folders are made. Raises
+    ToolFailed where the disk does not let us, and Refused for what is no ordinary file."""
     try:
-        _make_folders(path.parent, below)
+        _make_folders(path.parent)
         if path.exists() and not path.is_file():
             raise Refused("it is not an ordinary file")
         beside = path.with_name(f".{secrets.token_hex(8)}.new")
@@ -118,14 +121,10 @@ def text_files(root: Path, *, most: int) -> Iterator[tuple[str, Path]]:
             yield path.relative_to(root).as_posix(), path
 
 
-def _make_folders(folder: Path, below: Path) -> None:
+def _make_folders(folder: Path) -> None:
     missing: list[Path] = []
     while not folder.exists():
         missing.append(folder)
-        if folder == below:
-            break
         folder = folder.parent
-    if missing and not missing[-1].parent.exists():
-        missing[-1].parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     for one in reversed(missing):
         one.mkdir(mode=0o700, exist_ok=True)

@@ -115,7 +115,7 @@ class _Files:
         path = self._path(given, owner, writes=True)
         if not path.exists() and sum(1 for _ in text_files(folder, most=_MOST_FILES)) >= _MOST_FILES:
             raise ToolFailed(f"there are {_MOST_FILES} files already; delete some first")
-        _about(given, lambda: write_private(path, text, below=folder))
+        _about(given, lambda: write_private(path, text))
         return f"{given} is written: {len(text)} characters."
 
     def delete(self, arguments: Mapping[str, Any], owner: str) -> str:

@@ -85,7 +85,7 @@ class _Notes:
         path = self._path(title, owner)
         if not path.exists() and sum(1 for _ in self._all(owner)) >= _MOST_NOTES:
             raise ToolFailed(f"there are {_MOST_NOTES} notes already; delete some first")
-        write_private(path, f"{title}\n{arguments['text']}", below=person_folder(self._root, owner))
+        write_private(path, f"{title}\n{arguments['text']}")
         return f"The note “{title}” is kept."
 
     def read(self, arguments: Mapping[str, Any], owner: str) -> str:

@@ -71,7 +71,7 @@ class WorkspaceFolder:
         path = person_folder(self._root, scope.owner) / _MEMORY
         # One after the other: two of a person's conversations may end at once.
         async with self._writing:
-            await asyncio.to_thread(_add_facts, path, facts, self._clock.now(), self._root)
+            await asyncio.to_thread(_add_facts, path, facts, self._clock.now())
         self._cache.pop(path, None)
 
     def _both(self, name: str, own: Path) -> str:
@@ -113,9 +113,9 @@ def _read(path: Path) -> str:
     return text if len(text) <= _MOST_CHARS else text[:_MOST_CHARS] + _CUT
 
 
-def _add_facts(path: Path, facts: Sequence[str], now: float, root: Path) -> None:
+def _add_facts(path: Path, facts: Sequence[str], now: float) -> None:
     try:
         book = read_text(path, most_bytes=_MOST_BYTES) if path.exists() else ""
-        write_private(path, with_facts(book, facts, now), below=root)
+        write_private(path, with_facts(book, facts, now))
     except ToolFailed as failure:
         raise StorageError(f"{path.name}: {failure}") from failure
