@@ -22,6 +22,7 @@ from pipeline.history.summing_up import MAX_SUMMARY_TOKENS, ask, usable
 from pipeline.history.transcript import MAX_CHARS, transcript
 from pipeline.history.view import HISTORY, opening, shown
 from pipeline.runtime.context import RunContext
+from pipeline.runtime.settings import PipelineSettings
 
 _log = logging.getLogger(__name__)
 
@@ -95,6 +96,12 @@ class Compaction:
         self._cooling.move_to_end(context.scope.session_id)
         while len(self._cooling) > _MAX_COOLING:
             self._cooling.popitem(last=False)
+
+
+def may_be_time(tokens: int, settings: PipelineSettings) -> bool:
+    """Whether a history and a message of so many `tokens` can be enough to start, whatever the rest of the
+    prompt is; False is certain."""
+    return tokens >= settings.context_tokens // _LEAST_BUDGET * settings.compact_at
 
 
 def levels_of(context: RunContext, fixed_tokens: int) -> Levels:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_LOOKED_AT = 4_000
+_LOOKED_AT = 2_000
 """Characters that are enough to tell."""
 _ERROR = re.compile(
     r"\s*(?:traceback \(most recent|(?:\w+\.)*\w*(?:error|exception)\b\s*[:(]|failed:)", re.IGNORECASE
@@ -15,7 +15,9 @@ _HTML = re.compile(
 _XML = re.compile(r"\s*<(?:\?xml\b|[a-z][\w:.-]*(?:\s[^>]*)?>)", re.IGNORECASE)
 _JSON = re.compile(r"""\s*(?:\{\s*(?:"|\})|\[\s*(?:[{\["\d\]-]|true\b|false\b|null\b))""")
 _MARKDOWN = re.compile(
-    r"^(?:#{1,6} \S|```|\s*[-*] \S.*\n\s*[-*] \S|\|.+\|\s*\n\|[\s:|-]+\|)|\[[^\]\n]+\]\(\S+?\)", re.MULTILINE
+    r"^(?:#{1,6} \S|```|[ \t]*[-*] \S.*\n[ \t]*[-*] \S|\|.+\|[ \t]*\n\|[ \t:|-]+\|)"
+    r"|\[[^\[\]\n]{1,200}\]\(\S{1,500}?\)",
+    re.MULTILINE,
 )
 _LANGUAGES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (language, re.compile(pattern, re.MULTILINE))
@@ -35,7 +37,7 @@ _LANGUAGES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("C", r"^#include\s*[<\"]|^(?:static |const )*(?:int|void|char|double|float) \*?\w+\(.*\)\s*\{?"),
         ("shell", r"\A#!.*\b(?:ba|z|da)?sh\b"),
         ("SQL", r"^(?:CREATE TABLE|INSERT INTO|UPDATE \w+ SET|SELECT .+ FROM)\b"),
-        ("CSS", r"^[.#]?[\w-]+(?:\s*[,>]?\s*[.#]?[\w-]+)*\s*\{\s*$"),
+        ("CSS", r"^[^\n{}]{1,200}\{\n[ \t]+[\w-]+: "),
     )
 )
 

@@ -1,0 +1,1 @@
+"""Tests of the care of a conversation's history."""
