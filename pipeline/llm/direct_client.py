@@ -44,7 +44,7 @@ class DirectClient:
     `api_base` is the address up to and with its version (`…/v1`); without any path `/v1` is added.
     `api_key` is sent there and shown nowhere. `retries` counts further attempts after the first, made
     only while nothing was yielded. `label` is the model's name in words for people. `extra` goes into
-    the body of every request.
+    the body of every request. `keep_alive` is False for a server that closes connections without saying so.
     """
 
     def __init__(
@@ -57,6 +57,7 @@ class DirectClient:
         retries: int = 2,
         label: str | None = None,
         extra: Mapping[str, object] | None = None,
+        keep_alive: bool = True,
     ) -> None:
         self._model = model
         self._url = completions_url(api_base)
@@ -64,6 +65,7 @@ class DirectClient:
         self._clock = clock
         self._retries = retries
         self._extra = dict(extra or {})
+        self._keep_alive = keep_alive
         self._dialect = Dialect(self._url)
         self._session: aiohttp.ClientSession | None = None
         self._status = "ready"
@@ -145,7 +147,7 @@ class DirectClient:
 
     async def _post(self, data: bytes) -> aiohttp.ClientResponse:
         if self._session is None:
-            self._session = _open_session(self._target.secret)
+            self._session = _open_session(self._target.secret, keep_alive=self._keep_alive)
         try:
             return await self._session.post(
                 self._url, data=data, allow_redirects=False, proxy=_proxy_for(self._url)
@@ -269,7 +271,7 @@ def completions_url(api_base: str) -> str:
     return f"{base}/chat/completions" if urlsplit(base).path else f"{base}/v1/chat/completions"
 
 
-def _open_session(secret: str | None) -> aiohttp.ClientSession:
+def _open_session(secret: str | None, *, keep_alive: bool) -> aiohttp.ClientSession:
     headers = {"Content-Type": "application/json", "Accept": "text/event-stream, application/json"}
     if secret:
         headers["Authorization"] = f"Bearer {secret}"
@@ -278,7 +280,7 @@ def _open_session(secret: str | None) -> aiohttp.ClientSession:
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S),
         cookie_jar=aiohttp.DummyCookieJar(),
         # As many as there are turns, whose number the gateway bounds.
-        connector=aiohttp.TCPConnector(limit=0),
+        connector=aiohttp.TCPConnector(limit=0, force_close=not keep_alive),
     )
 
 
