@@ -13,6 +13,7 @@ from adapters.web.security import AttemptLimit
 from gateway.access import AccessPolicy, AccessRule
 from gateway.app import Gateway, Parts
 from gateway.broadcaster import EventBroadcaster
+from gateway.budgets import DailyBudgets
 from gateway.config import Secrets, Settings, environment
 from gateway.coordinator import ProcessingCoordinator
 from gateway.data_dir import DataDir
@@ -52,7 +53,7 @@ from pipeline.domain.clock import Clock, SystemClock
 from pipeline.graph.spec import GraphSpec
 from pipeline.llm.client import LlmClient
 from pipeline.llm.local_process import ChildSettings
-from pipeline.runtime.bare import NoBudgets
+from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.context import RunContext
 from pipeline.service import Pipeline
 from pipeline.tools.tool import ToolGroup
@@ -172,7 +173,8 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
         clock=clock,
         llm=llm,
         cheaper=build_cheaper(settings, clock),
-        budgets=NoBudgets(),
+        budgets=DailyBudgets(usage=store.usage, clock=clock, settings=settings.budget),
+        redactor=Redactor(secrets.known_values, clock=clock),
         limits=limits,
         wake=wake,
         groups=extras.tools,

@@ -12,6 +12,7 @@ from gateway.reminding import ReminderDesk
 from gateway.storage.ports import Store
 from pipeline.domain.clock import Clock
 from pipeline.llm.client import LlmClient
+from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.bare import NoTools
 from pipeline.runtime.ports import Budgets
 from pipeline.runtime.settings import PipelineSettings
@@ -56,6 +57,7 @@ def build_tooling(
     cheaper: LlmClient | None,
     budgets: Budgets,
     limits: PipelineSettings,
+    redactor: Redactor,
     wake: Callable[[str], None],
     groups: Sequence[ToolGroup] = (),
 ) -> Tooling:
@@ -91,6 +93,7 @@ def build_tooling(
             clock=clock,
             protection=Protection(root, blocked=(settings.data.dir,)),
             timeout_s=settings.tools.timeout_s,
+            redact=redactor.text,
         )
     around = Surroundings(
         tools=gate or NoTools(),
@@ -98,6 +101,7 @@ def build_tooling(
         workspace=workspace,
         facts=workspace,
         budgets=budgets,
+        redactor=redactor,
         cheaper=cheaper,
     )
     return Tooling(surroundings=around, approvals=approvals, desk=desk, gate=gate)

@@ -10,12 +10,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypedDict
 
 from pipeline.agent.deciding import LlmDecider
 from pipeline.agent.node import THOUGHTS
 from pipeline.agent.prompt import EXCHANGE
+from pipeline.agent.task import between_tasks
 from pipeline.domain.chat import message_from_plain
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import GraphError, ModelError, StorageError, TurnFailed
@@ -46,6 +47,7 @@ from pipeline.intake.listening import heard_in_time
 from pipeline.intake.quoting import in_context
 from pipeline.intake.spoken import names_one_of, spoken_words
 from pipeline.llm.client import LlmClient
+from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.context import RunContext
 from pipeline.runtime.deadline import Absence, TurnDeadline
 from pipeline.runtime.ports import (
@@ -90,7 +92,7 @@ class Pipeline:
         clock: Clock,
         surroundings: Surroundings | None = None,
     ) -> None:
-        self._executor = Executor(graph, clock=clock, decider=LlmDecider(llm, settings))
+        self._executor = Executor(graph, clock=clock, decider=LlmDecider(llm, settings), phase=between_tasks)
         self._llm = llm
         self._ears = ears
         self._settings = settings
@@ -112,7 +114,13 @@ class Pipeline:
         Exactly one terminal event is sent, after the commit it speaks of. StorageError and
         cancellation propagate without one: the turn is not over and will be taken up again.
         """
-        turn = _Turn(message=message, sender=TerminalGuard(sender), journal=journal, clock=self._clock)
+        turn = _Turn(
+            message=message,
+            sender=TerminalGuard(sender),
+            journal=journal,
+            clock=self._clock,
+            redactor=self._around.redactor,
+        )
         stop = stop or StopSignal()
         try:
             if not await self._is_for_us(turn, stop):
@@ -121,7 +129,7 @@ class Pipeline:
             await turn.send(TurnStarted(**turn.ids))
             if written := _written(message):
                 # Before the guard: what was said is on record even if it was stopped while it waited.
-                await journal.record_user(written)
+                await turn.record(written)
             with stop.guard():
                 answer = await self._answer(turn, room or nullcontext())
         except StorageError:
@@ -180,6 +188,7 @@ class Pipeline:
             facts=self._around.facts,
             budgets=self._around.budgets,
             clock=self._clock,
+            redactor=self._around.redactor,
             settings=self._settings,
             on_text=turn.stream_text,
             summarised=turn.journal.record_summary,
@@ -205,7 +214,7 @@ class Pipeline:
             return recorded
         words = recorded or await self._heard(turn, message)
         if words is not None:
-            await turn.journal.record_user(words)
+            await turn.record(words)
         return words
 
     async def _heard(self, turn: _Turn, message: InboundMessage) -> UserWords | None:
@@ -310,6 +319,7 @@ class _Turn:
     sender: TerminalGuard
     journal: TurnJournal
     clock: Clock
+    redactor: Redactor
     overheard: Heard | None = None
     """A note that had to be heard to know whom it is for."""
     waiting: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
@@ -335,7 +345,11 @@ class _Turn:
         return {"session_id": self.journal.session_id, "message_id": self.message.message_id}
 
     async def send(self, event: PipelineEvent) -> None:
-        await self.sender.send_event(event)
+        await self.sender.send_event(self.redactor.event(event))
+
+    async def record(self, words: UserWords) -> None:
+        """Put the user's words on record: theirs, but for the secrets of whoever runs the bot."""
+        await self.journal.record_user(replace(words, text=self.redactor.configured(words.text)))
 
     async def on_hearing(self, progress: HearingQueued | HearingGrown) -> None:
         """Show how far the ears are."""
@@ -365,6 +379,7 @@ class _Turn:
                 return
 
     async def complete(self, answer: TurnAnswer) -> None:
+        answer = replace(answer, text=self.redactor.text(answer.text))
         entry_id = await self.journal.commit(answer)
         for gate in answer.gates:
             remaining = 0.0 if gate.expires_at is None else gate.expires_at - self.clock.now()
@@ -384,6 +399,7 @@ class _Turn:
         )
 
     async def fail(self, code: str, words: str, *, recoverable: bool) -> None:
+        words = self.redactor.text(words)
         partial = "".join(self.streamed).strip()
         entry_id = await self.journal.commit_failure(code, words, recoverable=recoverable, partial=partial)
         await self.send(

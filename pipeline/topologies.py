@@ -1,9 +1,10 @@
 """All graph wiring, on one page.
 
 conversation:   intake ──▶ agent ──▶ (done, blocked: end │ tool calls: act │ else: agent)
-                  │          ▲ └──▶ act
-                  │          └──────┘
-                  └──▶ set_aside     (spoken, hardly understood, and not meant so)
+                  │ │      ▲ ▲  └──▶ act ──▶ agent
+                  │ └▶ compact         (long: its beginning is summed up when it is time)
+                  ├──▶ declined        (refused for its haste or as spam, where the settings say so)
+                  └──▶ set_aside       (spoken, hardly understood, and not meant so)
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from collections.abc import Callable, Mapping
 
 from pipeline.agent.acting import act
 from pipeline.agent.node import LOOP, THOUGHTS, after_agent, agent
-from pipeline.agent.prompt import EXCHANGE, LOADED
+from pipeline.agent.prompt import EXCHANGE, LOADED, fixed_tokens
 from pipeline.graph.reducers import append
 from pipeline.graph.spec import END, EdgeSpec, GraphSpec, NodeSpec, Route
+from pipeline.history.compaction import Compaction
+from pipeline.history.view import HISTORY
 from pipeline.intake.confirming import after_intake, set_aside
+from pipeline.intake.declining import declined
 from pipeline.intake.node import intake
 from pipeline.runtime.context import RunContext
 
@@ -35,6 +39,8 @@ def conversation_graph() -> GraphSpec[RunContext]:
             "intake": NodeSpec(run=intake, reads=(), writes=("intake",)),
             "set_aside": NodeSpec(run=set_aside, reads=("answers",), writes=("agent",)),
             # The client of the model retries by itself.
+            "declined": NodeSpec(run=declined, reads=("intake",), writes=("agent",)),
+            "compact": NodeSpec(run=Compaction(fixed_tokens), writes=(HISTORY,), nullable=(HISTORY,)),
             "agent": NodeSpec(
                 run=agent,
                 writes=("agent", EXCHANGE, LOOP, THOUGHTS),
@@ -47,8 +53,12 @@ def conversation_graph() -> GraphSpec[RunContext]:
             ),
         },
         edges=(
-            EdgeSpec(source="intake", when=Route(choose=after_intake, targets=("agent", "set_aside"))),
+            EdgeSpec(
+                source="intake",
+                when=Route(choose=after_intake, targets=("agent", "compact", "declined", "set_aside")),
+            ),
             EdgeSpec(source="agent", when=Route(choose=after_agent, targets=(END, "act", "agent"))),
+            EdgeSpec(source="compact", target="agent"),
             EdgeSpec(source="act", target="agent"),
         ),
     )

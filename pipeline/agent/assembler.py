@@ -60,8 +60,10 @@ _ENDS = re.compile(r"\[(/?)(MEMORY|TOOL_OUTPUT)", re.IGNORECASE)
 def system_prompt(
     context: RunContext, state: State, skills: Sequence[str] = (), *, tools: bool = True
 ) -> str:
-    """The whole system message; `skills` are those that are loaded, `tools` says whether there are any. A brief one leaves out what every
-    capable model is told: small models repeat it."""
+    """The whole system message; `skills` are loaded, `tools` says whether there are any.
+
+    A brief one leaves out what every capable model is told: small models repeat it.
+    """
     settings, texts = context.settings, context.workspace.texts(context.scope)
     full = settings.prompt == "full"
     identity = _plain(texts.identity) or settings.system_prompt

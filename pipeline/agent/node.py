@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeline.agent.loops import STALL_WORDS, stalled
@@ -67,7 +67,7 @@ async def agent(state: State, context: RunContext) -> NodeResult:
     said = await _ask(request, context, earlier)
     if out_of_rounds:
         said.calls.clear()
-    raw = "".join(said.pieces).strip()
+    raw = context.redactor.text("".join(said.pieces)).strip()
     if not raw and not said.calls and not out_of_rounds:
         raise ModelUnavailable("The model gave an empty answer. Please send the message again.")
     found = declared(raw)
@@ -134,7 +134,7 @@ def _offered(state: State, context: RunContext) -> tuple[ToolDefinition, ...]:
 
 
 async def _ask(request: LlmRequest, context: RunContext, earlier: str) -> _Said:
-    said, visible = _Said(), VisibleStream()
+    said, visible, safe = _Said(), VisibleStream(), context.redactor.stream()
 
     async def show(text: str) -> None:
         if text:
@@ -147,12 +147,14 @@ async def _ask(request: LlmRequest, context: RunContext, earlier: str) -> _Said:
             match item:
                 case TextDelta(text=text):
                     said.pieces.append(text)
-                    await show(visible.feed(text))
+                    await show(safe.feed(visible.feed(text)))
                 case ToolAsked(call=call):
-                    said.calls.append(call)
+                    # What is on record, and reaches a tool, is without secrets as well.
+                    arguments = context.redactor.text(call.arguments)
+                    said.calls.append(replace(call, arguments=arguments))
                 case LlmFinished():
                     said.finished = item
-    await show(visible.finish())
+    await show(safe.feed(visible.finish()) + safe.finish())
     await context.budgets.spent(
         context.scope,
         tokens=said.finished.prompt_tokens + said.finished.completion_tokens,
@@ -168,7 +170,7 @@ async def _shown_whole(found: Declared, said: _Said, step: _Step, earlier: str, 
     text = found.visible if bare or step.status == "blocked" else found.prose
     if said.finished.finish_reason == "length" and not said.calls:
         text += CUT_NOTICE
-    rest = text[len(said.shown.strip()) :]
+    rest = text.removeprefix(said.shown.strip())
     if rest.strip():
         await context.on_text(f"\n\n{rest}" if earlier and not said.shown.strip() else rest)
     return text

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from pipeline.agent.assembler import system_prompt
 from pipeline.domain.chat import ChatMessage, ToolDefinition, estimate_tokens, message_from_plain
-from pipeline.domain.conversation import Conversation
+from pipeline.domain.conversation import PastTurn
 from pipeline.graph.decisions import State
-from pipeline.history.view import shown
-from pipeline.intake.budget import fit_history
+from pipeline.history.stale import brief, sent
+from pipeline.history.view import opening, shown
 from pipeline.intake.cleaning import clean_text
 from pipeline.runtime.context import RunContext
 
@@ -19,8 +19,6 @@ EXCHANGE = "exchange"
 LOADED = "loaded"
 """The state's key for the tool groups and skills that are loaded for this message."""
 
-_SUMMARY = "[Previous conversation summary: {text}]"
-
 
 def build_messages(
     context: RunContext, state: State, tools: Sequence[ToolDefinition] = ()
@@ -28,22 +26,45 @@ def build_messages(
     """The messages of one model call, system message first, with as much of the history as the model's
     window takes beside them, `tools` and the answer."""
     settings = context.settings
-    skills = state.get(LOADED, {}).get("skills", ())
-    system = ChatMessage(role="system", content=system_prompt(context, state, skills, tools=bool(tools)))
+    system = _system(context, state, tools)
     said = ChatMessage(role="user", content=clean_text(context.text))
     exchange = [message_from_plain(plain) for plain in state.get(EXCHANGE, ())]
     conversation = shown(context.conversation, state)
-    before = _summary_of(conversation)
-    used = settings.max_answer_tokens + sum(message.tokens for message in (system, *before, said, *exchange))
-    used += sum(_tool_tokens(tool) for tool in tools)
-    kept = fit_history(conversation.turns, min(settings.token_ceiling, settings.context_tokens - used))
-    return (system, *before, *(message for turn in kept for message in turn.messages), said, *exchange)
+    # Room for the notice too: whether it is needed is known only when the turns have been fitted.
+    before = opening(conversation.summary, left_out=True)
+    used = sum(message.tokens for message in (*before, said, *exchange))
+    room = settings.context_tokens - _fixed(context, system, tools) - used
+    kept = _fitting(conversation.turns, min(settings.token_ceiling, room), settings.stale_after_turns)
+    before = opening(conversation.summary, left_out=len(kept) < len(conversation.turns))
+    return (system, *before, *sent(kept), said, *exchange)
 
 
-def _summary_of(conversation: Conversation) -> tuple[ChatMessage, ...]:
-    if conversation.summary is None:
-        return ()
-    return (ChatMessage(role="system", content=_SUMMARY.format(text=conversation.summary.text)),)
+def fixed_tokens(context: RunContext, state: State) -> int:
+    """Tokens of everything in a prompt that is neither history nor the newest message."""
+    tools = context.tools.offered((), context.scope)
+    return _fixed(context, _system(context, state, tools), tools)
+
+
+def _fixed(context: RunContext, system: ChatMessage, tools: Sequence[ToolDefinition]) -> int:
+    return context.settings.max_answer_tokens + system.tokens + sum(_tool_tokens(tool) for tool in tools)
+
+
+def _system(context: RunContext, state: State, tools: Sequence[ToolDefinition]) -> ChatMessage:
+    skills = state.get(LOADED, {}).get("skills", ())
+    return ChatMessage(role="system", content=system_prompt(context, state, skills, tools=bool(tools)))
+
+
+def _fitting(turns: Sequence[PastTurn], room: int, stale_after: int) -> tuple[PastTurn, ...]:
+    """The newest turns without a gap that `room` tokens take, older ones in brief. What it costs grows with
+    what fits."""
+    kept: list[PastTurn] = []
+    for age, turn in enumerate(reversed(turns)):
+        as_sent = turn if age < stale_after else brief(turn)
+        room -= as_sent.tokens
+        if room < 0:
+            break
+        kept.append(as_sent)
+    return tuple(reversed(kept))
 
 
 def _tool_tokens(tool: ToolDefinition) -> int:

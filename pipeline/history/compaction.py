@@ -17,7 +17,7 @@ from pipeline.domain.conversation import Conversation, PastTurn, Summary
 from pipeline.domain.errors import ModelError
 from pipeline.graph.decisions import Next, NodeResult, State
 from pipeline.history.facts import keep_facts
-from pipeline.history.stale import brief
+from pipeline.history.stale import as_sent
 from pipeline.history.summing_up import MAX_SUMMARY_TOKENS, ask, usable
 from pipeline.history.transcript import MAX_CHARS, transcript
 from pipeline.history.view import HISTORY, opening, shown
@@ -135,13 +135,13 @@ def beginning(
     room = levels.keep - newest_tokens - framed - levels.summary
     first = len(turns)
     for index in range(len(turns) - 1, -1, -1):
-        room -= _tokens(turns, index, stale_after)
+        room -= as_sent(turns, index, stale_after).tokens
         if room < 0:
             break
         first = index
     if first == len(turns) and turns[-1].tokens <= levels.budget - newest_tokens - framed - levels.summary:
         first -= 1
-        if sum(_tokens(turns, index, stale_after) for index in range(first)) <= levels.summary:
+        if sum(as_sent(turns, index, stale_after).tokens for index in range(first)) <= levels.summary:
             return ()
     return turns[:first]
 
@@ -150,14 +150,8 @@ def _reaches(turns: Sequence[PastTurn], tokens: float, stale_after: int) -> bool
     for index in range(len(turns) - 1, -1, -1):
         if tokens <= 0:
             break
-        tokens -= _tokens(turns, index, stale_after)
+        tokens -= as_sent(turns, index, stale_after).tokens
     return tokens <= 0
-
-
-def _tokens(turns: Sequence[PastTurn], index: int, stale_after: int) -> int:
-    """Of one turn as it is sent."""
-    turn = turns[index]
-    return turn.tokens if len(turns) - index <= stale_after else brief(turn).tokens
 
 
 async def _summed_up(

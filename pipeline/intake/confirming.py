@@ -32,12 +32,15 @@ def question(context: RunContext) -> Pause | None:
 
 
 def after_intake(state: State) -> str:
-    """The conditional edge behind the intake: to the agent, unless the message is refused, or its speaker did
-    not mean it so."""
-    if state.get("intake", {}).get("refused"):
+    """The conditional edge behind the intake: to the agent, by way of the care of long conversations, unless
+    the message is refused, or its speaker did not mean it so."""
+    found = state.get("intake", {})
+    if found.get("refused"):
         return "declined"
     answer = state.get("answers", {}).get("intake")
-    return "agent" if answer is None or answer["choice"] == SEND else "set_aside"
+    if answer is not None and answer["choice"] != SEND:
+        return "set_aside"
+    return "compact" if found.get("long") else "agent"
 
 
 async def set_aside(state: State, context: RunContext) -> NodeResult:

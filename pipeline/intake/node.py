@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pipeline.domain.chat import estimate_tokens
 from pipeline.graph.decisions import Next, NodeResult, State
+from pipeline.history.compaction import may_be_time
 from pipeline.intake.budget import fit_history
 from pipeline.intake.cleaning import clean_text
 from pipeline.intake.confirming import question
@@ -25,7 +26,8 @@ async def intake(_state: State, context: RunContext) -> NodeResult:
     Updates `intake`. Of the message: `sanitized`, `rate_limited`, `rate_limit_reason`, `spam_detected`,
     `injection_detected` and `refused`, which is empty or the flag for which it is not answered. Of the
     history: `turns_kept`, `messages_evicted`, `tokens_before` and `tokens_after` (summary and newest message
-    included), `summary_service_triggered`. `relevance_scored` and `eviction_summarized` are false: the newest
+    included), `long` (it may be time to sum up its beginning), `summary_service_triggered`.
+    `relevance_scored` and `eviction_summarized` are false: the newest
     turns are kept whatever they are about, and what is left out is not summed up here.
 
     The history itself stays out of the state, so a record does not grow with it.
@@ -59,11 +61,13 @@ def _fitted(context: RunContext, text: str) -> dict[str, int | bool]:
     kept = fit_history(conversation.turns, ceiling - fixed)
     evicted = conversation.turns[: len(conversation.turns) - len(kept)]
     after = fixed + sum(turn.tokens for turn in kept)
+    before = after + sum(turn.tokens for turn in evicted)
     return {
         "turns_kept": len(kept),
         "messages_evicted": sum(len(turn.messages) for turn in evicted),
-        "tokens_before": after + sum(turn.tokens for turn in evicted),
+        "tokens_before": before,
         "tokens_after": after,
+        "long": may_be_time(before, settings),
         "relevance_scored": False,
         "eviction_summarized": False,
         "summary_service_triggered": conversation.size + 1 > settings.summarise_above,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pipeline.domain.clock import Clock
 from pipeline.domain.conversation import Conversation, Summary
 from pipeline.domain.messages import Speech
 from pipeline.llm.client import LlmClient
+from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.ports import Budgets, FactBook, SkillBook, ToolGate, Workspace
 from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.settings import PipelineSettings
@@ -37,6 +38,8 @@ class RunContext:
     """Streams a piece of the answer to whoever watches."""
     summarised: Callable[[Summary], Awaitable[bool]]
     """Makes a summary of the conversation's beginning durable; False where it came too late."""
+    redactor: Redactor = field(default_factory=Redactor)
+    """Between the model and everything that its words reach."""
     received_at: float = 0.0
     """When the message arrived, as Unix time."""
     arrivals: tuple[float, ...] = ()

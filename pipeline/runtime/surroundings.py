@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pipeline.llm.client import LlmClient
+from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.bare import NoBudgets, NoFacts, NoSkills, NoTools, NoWorkspace
 from pipeline.runtime.ports import Budgets, FactBook, SkillBook, ToolGate, Workspace
 
@@ -18,5 +19,6 @@ class Surroundings:
     workspace: Workspace = field(default_factory=NoWorkspace)
     facts: FactBook = field(default_factory=NoFacts)
     budgets: Budgets = field(default_factory=NoBudgets)
+    redactor: Redactor = field(default_factory=Redactor)
     cheaper: LlmClient | None = None
     """The model for whose budget is nearly spent."""

@@ -65,7 +65,9 @@ class Gate:
         clock: Clock,
         protection: Protection | None = None,
         timeout_s: float = 60.0,
+        redact: Callable[[str], str] = str,
     ) -> None:
+        self._redact = redact
         self._registry = registry
         self._approvals = approvals
         self._clock = clock
@@ -243,8 +245,8 @@ class Gate:
             _log.exception("a tool failed", extra={"tool": tool.name})
             return _ours(_FAILED.format(name=tool.name))
         text = output.text if output.text.strip() else f"{tool.name} returned nothing."
-        # Cut before it goes on record: a server may return megabytes.
-        return {"text": _capped(text), "success": output.success, "content": not tool.own_words}
+        # Cut and without secrets before it goes on record: a server may return megabytes, and keys.
+        return {"text": _capped(self._redact(text)), "success": output.success, "content": not tool.own_words}
 
 
 async def _once(

@@ -18,6 +18,7 @@ from pipeline.graph.spec import GraphSpec
 from pipeline.llm.client import LlmClient
 from pipeline.llm.scripted import ScriptedLlm
 from pipeline.runtime.context import RunContext
+from pipeline.tools.tool import ToolGroup
 from tests.support.channel import MemoryChannel
 from tests.support.posting_channel import MemoryPosts
 from voice.scripted import ScriptedTranscriber
@@ -78,10 +79,11 @@ async def open_house(
         speaker=speaker,
         store=store,
         graph=graph,
+        tools=tools,
         crash_at=crash_at,
         http=settings.channels.web.enabled,
     )
-    gateway = build(settings, Secrets(()), extras)
+    gateway = build(settings, secrets or Secrets(()), extras)
     await gateway.start()
     try:
         yield House(gateway=gateway, channel=channel, llm=llm, store=store)
