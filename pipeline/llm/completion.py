@@ -12,6 +12,7 @@ from typing import Any
 
 from pipeline.llm.assembly import CallAssembly, fragments_of
 from pipeline.llm.client import LlmFinished
+from pipeline.llm.prices import Price
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DONE = b"[DONE]"
@@ -44,10 +45,11 @@ class ReportedError(Exception):
 
 
 class Completion:
-    """One answer as it is read."""
+    """One answer as it is read. With a `price` its cost is counted, else it is what the endpoint says."""
 
-    def __init__(self) -> None:
+    def __init__(self, price: Price | None = None) -> None:
         self.calls = CallAssembly()
+        self._price = price
         self.done = False
         """The endpoint said that nothing follows."""
         self.finish_reason: str | None = None
@@ -125,8 +127,17 @@ class Completion:
             return
         self._prompt_tokens = int(_number(usage.get("prompt_tokens")))
         self._completion_tokens = int(_number(usage.get("completion_tokens")))
-        # OpenRouter and gateways like it say what the call cost.
-        self._cost = _number(usage.get("cost"))
+        if self._price is None:
+            # OpenRouter and gateways like it say what the call cost.
+            self._cost = _number(usage.get("cost"))
+            return
+        details = usage.get("prompt_tokens_details")
+        cached = details.get("cached_tokens") if isinstance(details, dict) else 0
+        self._cost = self._price.of(
+            prompt_tokens=self._prompt_tokens,
+            cached_tokens=int(_number(cached)),
+            completion_tokens=self._completion_tokens,
+        )
 
 
 def parsed(data: bytes) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from typing import Any
 
 from pipeline.llm.completion import ReportedError
 
-_OPENAI_HOST = "https://api.openai.com/"
 _COMPLAINTS = re.compile(
     r"unsupported|not supported|not support|unrecognized|unrecognised|unknown|not permitted|not allowed"
     r"|unexpected|deprecated|extra input"
@@ -22,11 +21,11 @@ _DROPPABLE = ("temperature", "stream_options")
 
 
 class Dialect:
-    """The form of requests that the endpoint at `url` takes, as far as is known."""
+    """The form of requests that an endpoint takes, as far as is known; `openai`: it is OpenAI's own."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, *, openai: bool) -> None:
         # OpenAI's own models all take the newer name, and the newer ones nothing else.
-        self._limits = [*_LIMITS] if not url.startswith(_OPENAI_HOST) else [*reversed(_LIMITS)]
+        self._limits = [*reversed(_LIMITS)] if openai else [*_LIMITS]
         """Names for the longest answer that have not been refused; the first is used."""
         self._dropped: set[str] = set()
 

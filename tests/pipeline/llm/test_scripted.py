@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import ConfigurationError, ModelRejected, ModelTimeout, ModelUnavailable
-from pipeline.llm.client import LlmItem, TextDelta
+from pipeline.llm.client import LlmItem, TextDelta, ToolAsked
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm, words_of
 from tests.pipeline.llm.asking import answer_of, ask, collect
 
@@ -142,3 +144,47 @@ async def _refused(llm: ScriptedLlm, heard: list[LlmItem]) -> type[BaseException
 
 async def _next(item: object) -> object:
     return await item  # type: ignore[misc]  # the awaitable of an async generator's next item
+
+
+async def test_a_script_in_a_file_answers_calls_and_fails(tmp_path: Path) -> None:
+    script = tmp_path / "script.json"
+    entries = [
+        "plain words",
+        {
+            "text": "I look.",
+            "calls": [{"name": "weather", "arguments": {"place": "Oslo"}}, {"name": "clock"}],
+        },
+        {"error": "timeout"},
+    ]
+    script.write_text(json.dumps(entries), encoding="utf-8")
+    llm = ScriptedLlm.from_spec(f"file={script}")
+    assert (await answer_of(llm, ask()))[0] == "plain words"
+    heard: list[LlmItem] = []
+    await collect(llm, ask(), heard)
+    calls = [item.call for item in heard if isinstance(item, ToolAsked)]
+    assert [(call.name, call.arguments) for call in calls] == [
+        ("weather", '{"place": "Oslo"}'),
+        ("clock", "{}"),
+    ]
+    assert len({call.id for call in calls}) == 2
+    with pytest.raises(ModelTimeout, match="on purpose"):
+        await answer_of(llm, ask())
+    assert (await answer_of(llm, ask("and then")))[0] == "You said: and then"
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("{", "cannot be read"),
+        ("{}", "no list"),
+        ('["a", 7]', "answer 2"),
+        ('[{"txet": "a"}]', "txet"),
+        ('[{"error": "odd"}]', "odd"),
+        ('[{"calls": [{}]}]', "name"),
+    ],
+)
+def test_a_script_that_cannot_be_played_is_refused_in_words(tmp_path: Path, written: str, words: str) -> None:
+    script = tmp_path / "script.json"
+    script.write_text(written, encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=words):
+        ScriptedLlm.from_spec(f"file={script}")

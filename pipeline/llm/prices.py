@@ -1,0 +1,56 @@
+"""What OpenAI's models cost, from the price list that litellm brings: a data file, read without its code.
+
+Other endpoints either say what a call cost or nobody knows it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_FILE = "model_prices_and_context_window_backup.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """US dollars per token."""
+
+    prompt: float
+    cached: float
+    """Of a prompt's beginning that the provider still had."""
+    completion: float
+
+    def of(self, *, prompt_tokens: int, cached_tokens: int, completion_tokens: int) -> float:
+        """US dollars for one answer; `cached_tokens` are among `prompt_tokens`."""
+        cached = min(cached_tokens, prompt_tokens)
+        return (
+            (prompt_tokens - cached) * self.prompt
+            + cached * self.cached
+            + completion_tokens * self.completion
+        )
+
+
+def price_of(model: str) -> Price | None:
+    """The price of OpenAI's `model`; None if it or the list is not there. Reads a file of 3 MB."""
+    entry = _price_list().get(model)
+    if not isinstance(entry, dict) or entry.get("litellm_provider") != "openai":
+        return None
+    try:
+        prompt, completion = entry["input_cost_per_token"], entry["output_cost_per_token"]
+        cached = entry.get("cache_read_input_token_cost") or prompt
+        return Price(prompt=float(prompt), cached=float(cached), completion=float(completion))
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _price_list() -> dict[str, Any]:
+    found = importlib.util.find_spec("litellm")
+    folders = found.submodule_search_locations if found is not None else None
+    try:
+        listed = json.loads(Path(next(iter(folders or ())), _FILE).read_text(encoding="utf-8"))
+    except (StopIteration, OSError, ValueError):
+        return {}
+    return listed if isinstance(listed, dict) else {}
