@@ -59,6 +59,8 @@ async def open_house(
     posts: MemoryPosts | None = None,
     rule: AccessRule | None = None,
     model: LlmClient | None = None,
+    tools: tuple[ToolGroup, ...] = (),
+    secrets: Secrets | None = None,
 ) -> AsyncIterator[House]:
     """Run a gateway on the folder `data`; the web channel is off unless an override turns it on.
 
