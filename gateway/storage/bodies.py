@@ -30,6 +30,10 @@ def decode_body(text: str) -> dict[str, Any]:
     return body
 
 
+FORGOTTEN = '{"text":""}'
+"""What is left of a body that was forgotten: it shows nothing."""
+
+
 def storable_text(text: str) -> str:
     """`text` with whatever UTF-8 cannot hold replaced by a question mark: for foreign error texts."""
     return text.encode("utf-8", "replace").decode("utf-8")

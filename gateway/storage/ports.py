@@ -171,6 +171,8 @@ class TurnCommit:
     """Opened with it. One whose id was used before is left as it is: its question was asked already."""
     body: Mapping[str, Any] | None = None
     """Takes the place of the entry's own, where that is to be forgotten; None leaves it."""
+    forget_session: str = ""
+    """Of a session off the record: the questions that were asked in it go."""
     at: float = 0.0
 
 
@@ -335,8 +337,9 @@ class Store(Protocol):
         """
         ...
 
-    async def mark_sent(self, row_id: int, receipt: str, at: float) -> None:
-        """State sent, with the proof. What `note_shown` kept for the row's key is forgotten."""
+    async def mark_sent(self, row_id: int, receipt: str, at: float, *, forget: bool = False) -> None:
+        """State sent, with the proof. What `note_shown` kept for the row's key is forgotten. With `forget`
+        the row's body and the text of every record of its message go as well, in the same transaction."""
         ...
 
     async def mark_retry(
@@ -346,7 +349,7 @@ class Store(Protocol):
         row stays sending: also the next process must know that the reply may have arrived."""
         ...
 
-    async def mark_failed(self, row_id: int, error: str) -> None:
+    async def mark_failed(self, row_id: int, error: str, *, forget: bool = False) -> None:
         """State failed, with the reason. Forgets as `mark_sent` does."""
         ...
 

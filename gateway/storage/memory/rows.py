@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from gateway.storage.bodies import decode_body, encode_body
+from gateway.storage.bodies import FORGOTTEN, decode_body, encode_body
 from gateway.storage.ports import (
     InboxEntry,
     Interaction,
@@ -129,6 +129,10 @@ class InteractionRow:
     choice: str | None = None
     """The answer, once it has come."""
 
+    def is_of(self, session_id: str) -> bool:
+        """Whether it was asked in the session."""
+        return self.interaction.session_id == session_id
+
     def view(self) -> Interaction:
         """The interaction as the port shows it."""
         return replace(self.interaction, body=decode_body(self.body))
@@ -145,3 +149,9 @@ class ThreadRow:
     log: list[LogRow] = field(default_factory=list)
     user_records: dict[str, int] = field(default_factory=dict)
     """Record id of the `user` record of each message id."""
+
+    def forget(self, message_id: str) -> None:
+        """Drop what the message's records say."""
+        for row in self.log:
+            if row.record.message_id == message_id:
+                row.body = FORGOTTEN

@@ -13,7 +13,7 @@ from typing import Any
 
 from gateway.storage.answers import judge_answer
 from gateway.storage.appends import report_if_failed
-from gateway.storage.bodies import encode_body, storable_text
+from gateway.storage.bodies import FORGOTTEN, encode_body, storable_text
 from gateway.storage.memory.pairings import MemoryPairings
 from gateway.storage.memory.reminders import MemoryReminders
 from gateway.storage.memory.rows import EntryRow, InteractionRow, LogRow, ReplyRow, ThreadRow
@@ -219,6 +219,8 @@ class MemoryStore:
         record_ids = self._add_records(thread, records)
         entry_id = record_ids[-1] if record_ids else 0
         outbox_ids = tuple(self._add_reply(lease.thread, entry_id, new, body) for new, body in replies)
+        for key in [key for key, row in self._interactions.items() if row.is_of(commit.forget_session)]:
+            del self._interactions[key]
         for question, body in questions:
             row = InteractionRow(interaction=question, body=body)
             self._interactions.setdefault(question.id, row)
@@ -236,11 +238,11 @@ class MemoryStore:
         row.state = "sending"
         row.attempts += 1
 
-    async def mark_sent(self, row_id: int, receipt: str, at: float) -> None:  # noqa: ARG002 - shown nowhere yet
+    async def mark_sent(self, row_id: int, receipt: str, at: float, *, forget: bool = False) -> None:  # noqa: ARG002 - shown nowhere yet
         row = self._open_reply(row_id)
         row.state = "sent"
         row.receipt = storable_text(receipt)
-        self._shown.pop(row.new.key, None)
+        self._end_reply(row, forget=forget)
 
     async def mark_retry(
         self, row_id: int, error: str, not_before: float, *, maybe_sent: bool = False
@@ -250,11 +252,11 @@ class MemoryStore:
         row.error = storable_text(error)
         row.not_before = not_before
 
-    async def mark_failed(self, row_id: int, error: str) -> None:
+    async def mark_failed(self, row_id: int, error: str, *, forget: bool = False) -> None:
         row = self._open_reply(row_id)
         row.state = "failed"
         row.error = storable_text(error)
-        self._shown.pop(row.new.key, None)
+        self._end_reply(row, forget=forget)
 
     async def outbox_row(self, row_id: int) -> OutboxRow | None:
         self._require_open()
@@ -331,6 +333,12 @@ class MemoryStore:
         return tuple(row.view() for row in waiting)
 
     # -- inside -------------------------------------------------------------------------------
+    def _end_reply(self, row: ReplyRow, *, forget: bool) -> None:
+        self._shown.pop(row.new.key, None)
+        if forget:
+            row.body = FORGOTTEN
+            self._peek(row.thread).forget(row.new.message_id)
+
     def _require_open(self) -> None:
         if not self._open:
             raise StorageError("the store is closed")

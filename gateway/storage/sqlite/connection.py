@@ -57,6 +57,10 @@ def open_writer(path: Path, *, synchronous: Synchronous) -> sqlite3.Connection:
         # Checkpoints are made where nobody waits for them, not inside some unlucky commit.
         db.execute("PRAGMA wal_autocheckpoint = 0")
         db.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT_BYTES}")
+        # What is deleted or shortened is written over with zeros, in the file's free pages too.
+        db.execute("PRAGMA secure_delete = ON")
+        # The log of an earlier process may hold what it was about to forget.
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         migrate(db, path)
     except sqlite3.Error as error:
         db.close()
@@ -87,6 +91,7 @@ def open_beside(path: Path) -> sqlite3.Connection:
     try:
         require_current(db, path)
         db.execute("PRAGMA wal_autocheckpoint = 0")
+        db.execute("PRAGMA secure_delete = ON")
     except sqlite3.Error as error:
         db.close()
         raise in_words(error, path) from error

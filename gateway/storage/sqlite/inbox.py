@@ -9,6 +9,7 @@ from typing import Any
 from gateway.storage.bodies import decode_body
 from gateway.storage.ports import Accepted, InboxEntry, Lease, NewEntry, Outcome
 from gateway.storage.sqlite import threads
+from gateway.storage.sqlite.overwriting import filled
 from pipeline.domain.errors import AlreadyDone
 
 _ACCEPT = """
@@ -39,6 +40,7 @@ _CANCEL = """
         AND outcome IS NULL AND cancelled = 0 AND seq <= ?"""
 _FINISH = """
     UPDATE inbox SET outcome = ?, finished_at = ? WHERE seq = ? AND thread = ? AND outcome IS NULL"""
+_SIZE = "SELECT length(CAST(body AS BLOB)) FROM inbox WHERE seq = ?"
 _REPLACE_BODY = "UPDATE inbox SET body = ? WHERE seq = ?"
 _GREATEST_SEQ = 2**63 - 1
 
@@ -121,8 +123,10 @@ def finish(db: sqlite3.Connection, thread_id: int, seq: int, outcome: Outcome, a
 
 
 def replace_body(db: sqlite3.Connection, seq: int, body: str) -> None:
-    """Forget what the entry said, but for `body`."""
-    db.execute(_REPLACE_BODY, (body, seq))
+    """Forget what the entry said, but for `body`. Before anything else is written into its row: while its
+    size changes, its words may be copied."""
+    for (size,) in db.execute(_SIZE, (seq,)).fetchall():
+        db.execute(_REPLACE_BODY, (filled(body, size), seq))
 
 
 def _not_unfinished(seq: int) -> AlreadyDone:

@@ -24,6 +24,7 @@ _SELECT = """
 _ONE = _SELECT + "WHERE i.id = ?"
 _PENDING = _SELECT + "WHERE t.key = ? AND answered_at IS NULL AND i.expires_at > ? ORDER BY created_at, n"
 _CHOICE = "SELECT choice FROM interactions WHERE id = ?"
+_FORGET = "DELETE FROM interactions WHERE session_id = ?"
 _ANSWER = "UPDATE interactions SET answered_by = ?, choice = ?, answered_at = ? WHERE id = ?"
 
 
@@ -31,6 +32,11 @@ def add(db: sqlite3.Connection, interaction: Interaction, body: str) -> None:
     """Store the interaction. Raises StorageError when its id was used before."""
     if not add_new(db, interaction, body):
         raise StorageError(f"interaction {interaction.id} exists already; ids are used once")
+
+
+def forget(db: sqlite3.Connection, session_id: str) -> None:
+    """Remove the session's questions, answered or not."""
+    db.execute(_FORGET, (session_id,))
 
 
 def add_new(db: sqlite3.Connection, interaction: Interaction, body: str) -> bool:

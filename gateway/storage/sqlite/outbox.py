@@ -5,8 +5,9 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
-from gateway.storage.bodies import decode_body, storable_text
+from gateway.storage.bodies import FORGOTTEN, decode_body, storable_text
 from gateway.storage.ports import NewOutboxRow, OutboxRow, OutboxState, ShownPart
+from gateway.storage.sqlite.overwriting import filled
 from pipeline.domain.errors import AlreadyDone
 
 _INSERT = """
@@ -37,6 +38,13 @@ _NOTE_SHOWN = """
         DO UPDATE SET native_id = excluded.native_id, final = excluded.final, at = excluded.at"""
 _SHOWN = "SELECT part, native_id, final, at FROM shown WHERE key = ? ORDER BY part"
 _FORGET_SHOWN = "DELETE FROM shown WHERE key = (SELECT key FROM outbox WHERE id = ?)"
+_SIZE = "SELECT length(CAST(body AS BLOB)) FROM outbox WHERE id = ?"
+_RECORD_SIZES = """
+    SELECT log.id, length(CAST(log.body AS BLOB)) FROM log JOIN outbox
+        ON outbox.thread = log.thread AND outbox.message_id = log.message_id
+    WHERE outbox.id = ?"""
+_FORGET_ROW = "UPDATE outbox SET body = ? WHERE id = ?"
+_FORGET_RECORD = "UPDATE log SET body = ? WHERE id = ?"
 _FAILED = "UPDATE outbox SET state = 'failed', error = ? WHERE id = ? AND state IN ('ready', 'sending')"
 
 
@@ -82,6 +90,14 @@ def mark_failed(db: sqlite3.Connection, row_id: int, error: str) -> None:
     """State failed, with the reason."""
     _change(db, row_id, _FAILED, (storable_text(error), row_id))
     db.execute(_FORGET_SHOWN, (row_id,))
+
+
+def forget(db: sqlite3.Connection, row_id: int) -> None:
+    """Write over what the row and the records of its message say."""
+    for record_id, size in db.execute(_RECORD_SIZES, (row_id,)).fetchall():
+        db.execute(_FORGET_RECORD, (filled(FORGOTTEN, size), record_id))
+    for (size,) in db.execute(_SIZE, (row_id,)).fetchall():
+        db.execute(_FORGET_ROW, (filled(FORGOTTEN, size), row_id))
 
 
 def note_shown(db: sqlite3.Connection, key: str, part: ShownPart) -> None:

@@ -183,9 +183,12 @@ class SqliteStore:
         left = None if commit.body is None else encode_body(commit.body)
 
         def apply(db: sqlite3.Connection) -> Committed:
-            committed = log.commit_turn(db, lease, commit, records, rows)
             if left is not None:
                 inbox.replace_body(db, commit.seq, left)
+                self._group_commit.forgot = True
+            committed = log.commit_turn(db, lease, commit, records, rows)
+            if commit.forget_session:
+                interactions.forget(db, commit.forget_session)
             for question, body in questions:
                 interactions.add_new(db, question, body)
             return committed
@@ -199,8 +202,12 @@ class SqliteStore:
     async def mark_sending(self, row_id: int) -> None:
         await self._writer.submit(lambda db: outbox.mark_sending(db, row_id))
 
-    async def mark_sent(self, row_id: int, receipt: str, at: float) -> None:
-        await self._writer.submit(lambda db: outbox.mark_sent(db, row_id, receipt, at))
+    async def mark_sent(self, row_id: int, receipt: str, at: float, *, forget: bool = False) -> None:
+        def work(db: sqlite3.Connection) -> None:
+            self._forget(db, row_id, really=forget)
+            outbox.mark_sent(db, row_id, receipt, at)
+
+        await self._writer.submit(work)
 
     async def mark_retry(
         self, row_id: int, error: str, not_before: float, *, maybe_sent: bool = False
@@ -208,8 +215,17 @@ class SqliteStore:
         state: OutboxState = "sending" if maybe_sent else "ready"
         await self._writer.submit(lambda db: outbox.mark_retry(db, row_id, state, error, not_before))
 
-    async def mark_failed(self, row_id: int, error: str) -> None:
-        await self._writer.submit(lambda db: outbox.mark_failed(db, row_id, error))
+    async def mark_failed(self, row_id: int, error: str, *, forget: bool = False) -> None:
+        def work(db: sqlite3.Connection) -> None:
+            self._forget(db, row_id, really=forget)
+            outbox.mark_failed(db, row_id, error)
+
+        await self._writer.submit(work)
+
+    def _forget(self, db: sqlite3.Connection, row_id: int, *, really: bool) -> None:
+        if really:
+            outbox.forget(db, row_id)
+            self._group_commit.forgot = True
 
     async def outbox_row(self, row_id: int) -> OutboxRow | None:
         return await self._reader.submit(lambda db: outbox.one(db, row_id))

@@ -31,6 +31,8 @@ class GroupCommit:
         self.wal = WalMeter(path)
         self.commits = 0
         self.calls = 0
+        self.forgot = False
+        """Set by a call that wrote over what is to be forgotten: the log must not keep it either."""
 
     def connect(self) -> sqlite3.Connection:
         """The one connection that writes."""
@@ -56,12 +58,16 @@ class GroupCommit:
                 call.error = call.error or in_words(error, self._path)
         self.commits += 1
         self.calls += len(calls)
-        if self.commits % _LOOK_EVERY_COMMITS == 0 and self.wal.frames() >= _CHECKPOINT_UNDER_LOAD_FRAMES:
+        if self.forgot:
+            self._empty_log(db)
+        elif self.commits % _LOOK_EVERY_COMMITS == 0 and self.wal.frames() >= _CHECKPOINT_UNDER_LOAD_FRAMES:
             self._checkpoint(db, "PASSIVE")
 
     def rest(self, db: sqlite3.Connection) -> None:
         """Copy the log into the file while nobody writes, if there is enough of it."""
-        if self.wal.frames() >= _CHECKPOINT_AT_REST_FRAMES:
+        if self.forgot:
+            self._empty_log(db)
+        elif self.wal.frames() >= _CHECKPOINT_AT_REST_FRAMES:
             self._checkpoint(db, "PASSIVE")
 
     def finish(self, db: sqlite3.Connection) -> None:
@@ -96,10 +102,17 @@ class GroupCommit:
             return StorageError(f"a value cannot be stored: {error}")
         return error
 
-    def _checkpoint(self, db: sqlite3.Connection, mode: str) -> None:
+    def _empty_log(self, db: sqlite3.Connection) -> None:
+        """Into the file with everything, and the log cut to nothing; again at rest if somebody reads now."""
+        self.forgot = not self._checkpoint(db, "TRUNCATE")
+
+    def _checkpoint(self, db: sqlite3.Connection, mode: str) -> bool:
+        """Whether it came to its end."""
         self.wal.note()
         try:
-            db.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
+            busy = db.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()[0]
         except sqlite3.Error as error:
             # Nothing is lost: the records stay in the log, and the next checkpoint tries again.
             _log.warning("checkpoint put off: %s", in_words(error, self._path))
+            return False
+        return not busy
