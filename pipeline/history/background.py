@@ -99,7 +99,7 @@ def observed(answer: str) -> tuple[tuple[str, str], ...]:
     found = _LIST.search(answer)
     try:
         listed = json.loads(found.group()) if found else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return ()
     if not isinstance(listed, list):
         return ()

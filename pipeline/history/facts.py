@@ -90,7 +90,7 @@ def with_facts(book: str, facts: Sequence[str], now: float) -> str:
     new = [f"- {fact}" for fact in dict.fromkeys(facts) if _key(fact) not in known]
     if not new:
         return book
-    lines = book.rstrip().splitlines()
+    lines = book.rstrip("\n").splitlines()
     heading = _HEADING.format(day=datetime.fromtimestamp(now, UTC).date().isoformat())
     if heading in lines:
         end = _end_of_section(lines, lines.index(heading))

@@ -18,11 +18,10 @@ _LINE = "[Summary: Returned {size} bytes ({lines} lines) of {kind}]"
 _IS_LINE = re.compile(r"\[Summary: Returned \d+ bytes \(\d+ lines\) of [A-Za-z ]+\]")
 
 
-def aged(turns: Sequence[PastTurn], stale_after: int) -> tuple[PastTurn, ...]:
-    """`turns` as they are sent before a new message: stale ones in brief."""
+def as_sent(turns: Sequence[PastTurn], index: int, stale_after: int) -> PastTurn:
+    """One of `turns` as it is sent before a new message: in brief if it is stale."""
     # The newest of them is one user's message old: that of the message now.
-    fresh_from = max(0, len(turns) - stale_after)
-    return (*map(brief, turns[:fresh_from]), *turns[fresh_from:])
+    return turns[index] if len(turns) - index <= stale_after else brief(turns[index])
 
 
 def brief(turn: PastTurn) -> PastTurn:

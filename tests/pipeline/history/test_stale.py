@@ -9,21 +9,23 @@ import pytest
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.conversation import PastTurn
 from pipeline.history.sniffing import kind_of
-from pipeline.history.stale import aged, brief, one_line, sent, with_brief
+from pipeline.history.stale import as_sent, brief, one_line, sent, with_brief
 from tests.pipeline.history.talks import plain_turn, tool_turn
 
 LONG = "a line of a result\n" * 40
 LINE = "[Summary: Returned 760 bytes (40 lines) of plain text]"
 
 
-def _results(turns: tuple[PastTurn, ...]) -> list[str]:
-    return [message.content for message in sent(turns) if message.role == "tool"]
+def _results(*turns: PastTurn) -> list[str]:
+    """What is sent of them before a new message."""
+    shown = [as_sent(turns, index, 4) for index in range(len(turns))]
+    return [message.content for message in sent(shown) if message.role == "tool"]
 
 
 def test_a_result_is_whole_for_four_more_messages_and_then_a_line() -> None:
     turns = (tool_turn(1, LONG), *(plain_turn(number) for number in range(2, 5)))
-    assert _results(aged(turns, 4)) == [LONG]
-    assert _results(aged((*turns, plain_turn(5)), 4)) == [LINE]
+    assert _results(*turns) == [LONG]
+    assert _results(*turns, plain_turn(5)) == [LINE]
 
 
 def test_only_the_results_change_and_the_call_stays_with_its_result() -> None:
@@ -55,7 +57,7 @@ def test_the_brief_form_is_worked_out_once() -> None:
 
 def test_a_turn_without_tools_is_the_same_object() -> None:
     turn = plain_turn(1)
-    assert aged((turn, turn, turn), 1)[0] is turn
+    assert brief(turn) is turn
 
 
 def test_a_result_that_is_shorter_than_its_line_stays() -> None:
