@@ -44,6 +44,7 @@ VIOLATIONS = {
     "door-httpx": ("adapters/slack/calls.py", "import httpx"),
     "door-slack": ("gateway/delivery.py", "import slack_sdk"),
     "door-discord": ("adapters/slack/adapter.py", "import discord"),
+    "door-mcp": ("pipeline/tools/mcp_group.py", "import mcp"),
     "door-markdown-it": ("adapters/web/protocol.py", "import markdown_it"),
     "no-door-yet": ("adapters/streaming.py", "import redis"),
 }

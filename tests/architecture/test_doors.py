@@ -21,6 +21,7 @@ IMPORT_NAMES = {
 """Where the name to import is not the name to install."""
 COMES_WITH = {
     "annotated_types": "pydantic",
+    "httpx2": "mcp",
     "openai": "litellm",
     "pydantic_core": "pydantic",
     "slack_sdk": "slack_bolt",
@@ -79,6 +80,12 @@ def test_voice_needs_nothing_but_what_decodes_detects_recognises_and_speaks() ->
 
 def test_litellm_is_imported_where_answers_and_transcripts_are_asked_for_and_nowhere_else() -> None:
     assert third_party(*PACKAGES)["litellm"] == {"pipeline.llm.litellm_client", "voice.endpoint"}
+
+
+def test_the_mcp_sdk_and_its_http_client_are_imported_behind_one_door() -> None:
+    found = third_party(*PACKAGES)
+
+    assert found["mcp"] == found["httpx2"] == {"pipeline.tools.mcp_client"}
 
 
 def test_the_agent_names_neither_tools_nor_security() -> None:

@@ -1,0 +1,133 @@
+"""An MCP server's process, seen from here: lines in and out, its last words, and an end that is certain.
+
+What the lines mean is `mcp_client`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Mapping, Sequence
+
+_log = logging.getLogger(__name__)
+
+MAX_LINE_BYTES = 32 << 20
+"""One message of a server. A result of ten megabytes, which many servers send twice in one message, is still
+taken, to be cut."""
+_STOP_S = 1.0
+_LAST_WORDS_S = 0.5
+_SHOWN_LINES = 100
+_SHOWN_CHARS = 500
+
+
+class McpChild:
+    """A running server. Made by `start`, ended by `stop`, which must be called; `errors` runs meanwhile."""
+
+    def __init__(self, name: str, process: Process) -> None:
+        self._name = name
+        self._process = process
+        self._last_words = ""
+        self._silent = asyncio.Event()
+
+    @classmethod
+    async def start(
+        cls, name: str, command: Sequence[str], *, env: Mapping[str, str], cwd: str | None
+    ) -> McpChild:
+        """Start the program with exactly this environment. Raises OSError or ValueError where it cannot."""
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            env=dict(env),
+            cwd=cwd,
+            limit=MAX_LINE_BYTES,
+            # A group of its own: what the server starts ends with it, and Ctrl-C is not for it.
+            start_new_session=True,
+        )
+        return cls(name, process)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def last_words(self) -> str:
+        """The last line of its errors; empty when there was none."""
+        return self._last_words
+
+    async def line(self) -> bytes:
+        """The next message; empty at the end, and when one is longer than `MAX_LINE_BYTES`."""
+        if self._process.stdout is None:
+            return b""
+        try:
+            return await self._process.stdout.readline()
+        except ValueError:
+            self._last_words = f"it sent a message of more than {MAX_LINE_BYTES >> 20} megabytes"
+            return b""
+
+    async def all_said(self) -> None:
+        """Return when its errors have been read to the end, or that takes too long."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_WORDS_S):
+                await self._silent.wait()
+
+    async def send(self, data: bytes) -> None:
+        """Hand it a message. What a dead one does not take is known by the end of its lines."""
+        if self._process.stdin is None:
+            return
+        with contextlib.suppress(ConnectionError, RuntimeError):
+            self._process.stdin.write(data)
+            await self._process.stdin.drain()
+
+    async def errors(self) -> None:
+        """Log what it says on stderr, up to a bound, and read on so that it is never stuck."""
+        shown = 0
+        while piece := await self._error_piece():
+            words = piece.decode("utf-8", "replace").strip()[:_SHOWN_CHARS]
+            if not words:
+                continue
+            self._last_words = words
+            shown += 1
+            if shown <= _SHOWN_LINES:
+                _log.info("an MCP server says", extra={"server": self._name, "line": words})
+        self._silent.set()
+
+    async def stop(self) -> None:
+        """End it and everything it started: ask by closing its input, then by signals. May be repeated."""
+        try:
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+            for number in (signal.SIGTERM, signal.SIGKILL):
+                if await self._ended():
+                    break
+                self._signal(number)
+        finally:
+            # Also when the caller is cancelled, and for what outlives its parent in the group.
+            self._signal(signal.SIGKILL)
+        await self._ended()
+
+    async def _ended(self) -> bool:
+        try:
+            async with asyncio.timeout(_STOP_S):
+                await self._process.wait()
+        except TimeoutError:
+            return self._process.returncode is not None
+        return True
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)
+
+    async def _error_piece(self) -> bytes:
+        if self._process.stderr is None:
+            return b""
+        try:
+            return await self._process.stderr.readline()
+        except ValueError:
+            # A line without an end: what is in the buffer was dropped, and it goes on.
+            return b"(a very long line)"

@@ -1,0 +1,226 @@
+"""An MCP server's lives, on connections that the test makes: when it starts, ends, and starts anew."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from gateway.tasks import Supervisor
+from pipeline.domain.clock import ManualClock
+from pipeline.tools.mcp_client import ListedTool, McpAnswer, McpConnection, McpGone, McpRefused
+from pipeline.tools.mcp_server import MAX_STARTS, START_S, STARTS_WITHIN_S, McpServer
+from pipeline.tools.tool import ToolFailed
+
+ECHO = ListedTool(name="echo", description="", schema={"type": "object"})
+
+
+class Line(McpConnection):
+    """A connection whose calls do what their name says."""
+
+    def __init__(self) -> None:
+        super().__init__(None, asyncio.Event(), str)
+
+    async def tools(self) -> tuple[ListedTool, ...]:
+        return (ECHO,)
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> McpAnswer:
+        match name:
+            case "hang":
+                await asyncio.Event().wait()
+            case "gone":
+                raise McpGone("it ended")
+            case "refuse":
+                raise McpRefused("not today")
+            case "shared":
+                await self.over.wait()
+                raise McpGone("it ended")
+        return McpAnswer(text="echo", failed=False)
+
+
+class Stand:
+    """A server, and how often it was started and ended."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.supervisor = Supervisor()
+        self.lines: list[Line] = []
+        self.ended = 0
+        self.starting: asyncio.Event | None = None
+        self.failure: Exception | None = None
+        self.server = McpServer(
+            "s", self.connect, clock=self.clock, spawn=self.supervisor.spawn, idle_s=300, timeout_s=60
+        )
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[McpConnection]:
+        try:
+            if self.starting is not None:
+                await self.starting.wait()
+            if self.failure is not None:
+                raise self.failure
+            line = Line()
+            self.lines.append(line)
+            yield line
+            line.over.set()
+        finally:
+            self.ended += 1
+
+    async def call(self, name: str = "echo") -> str:
+        return (await self.server.call(name, {})).text
+
+    async def words(self, name: str = "echo") -> str:
+        with pytest.raises(ToolFailed) as failed:
+            await self.call(name)
+        return str(failed.value)
+
+
+async def test_a_server_is_started_when_it_is_first_needed_and_shared_then() -> None:
+    stand = Stand()
+    assert not stand.server.running
+
+    await asyncio.gather(stand.server.tools(), stand.call(), stand.call())
+
+    assert len(stand.lines) == 1
+    await stand.server.close()
+
+
+async def test_a_server_that_nobody_uses_is_stopped_and_started_when_it_is_needed_again() -> None:
+    stand = Stand()
+    await stand.call()
+    await stand.clock.advance(200)
+    await stand.call()
+    await stand.clock.advance(299)
+    assert stand.ended == 0
+    await stand.clock.advance(2)
+    assert (stand.ended, stand.server.running, len(stand.supervisor)) == (1, False, 0)
+
+    assert await stand.call() == "echo"
+    assert len(stand.lines) == 2
+    await stand.server.close()
+
+
+async def test_a_call_that_hangs_ends_in_words_and_the_server_with_it() -> None:
+    stand = Stand()
+    async with asyncio.TaskGroup() as tasks:
+        hanging = tasks.create_task(stand.words("hang"))
+        await stand.clock.advance(60)
+
+        assert "did not answer within 60 seconds and was stopped; nobody knows" in await hanging
+    assert (stand.ended, stand.server.running) == (1, False)
+    assert await stand.call() == "echo"
+    await stand.server.close()
+
+
+async def test_a_server_is_not_idle_while_a_call_runs() -> None:
+    stand = Stand()
+    stand.server = McpServer(
+        "s", stand.connect, clock=stand.clock, spawn=stand.supervisor.spawn, idle_s=5, timeout_s=60
+    )
+    async with asyncio.TaskGroup() as tasks:
+        hanging = tasks.create_task(stand.words("hang"))
+        await stand.clock.advance(59)
+        assert stand.ended == 0
+        await stand.clock.advance(1)
+        await hanging
+
+
+async def test_a_crash_is_said_to_everybody_who_waits_and_the_next_call_starts_it_anew() -> None:
+    stand = Stand()
+    async with asyncio.TaskGroup() as tasks:
+        waiting = [tasks.create_task(stand.words("shared")) for _ in range(2)]
+        await stand.clock.advance(0)
+        stand.lines[0].over.set()
+        said = [await one for one in waiting]
+
+    assert all("is over (it ended); nobody knows whether it did it" in words for words in said)
+    assert await stand.call() == "echo"
+    assert (len(stand.lines), stand.ended) == (2, 1)
+    await stand.server.close()
+
+
+async def test_a_server_that_ended_between_two_calls_is_not_noticed() -> None:
+    stand = Stand()
+    await stand.call()
+    stand.lines[0].over.set()
+    await stand.clock.advance(0)
+
+    assert await stand.call() == "echo"
+    assert len(stand.lines) == 2
+    await stand.server.close()
+
+
+async def test_a_refusal_is_words_and_the_server_goes_on() -> None:
+    stand = Stand()
+
+    assert await stand.words("refuse") == "the MCP server s refuses: not today"
+    assert await stand.call() == "echo"
+    assert len(stand.lines) == 1
+    await stand.server.close()
+
+
+async def test_five_starts_in_a_minute_are_enough() -> None:
+    stand = Stand()
+    for _ in range(MAX_STARTS):
+        await stand.words("gone")
+    assert "was started 5 times within a minute and is left alone for 60 seconds" in await stand.words()
+
+    await stand.clock.advance(STARTS_WITHIN_S)
+    assert await stand.call() == "echo"
+    await stand.server.close()
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        FileNotFoundError(2, "x", "npx"),
+        ExceptionGroup("x", [McpGone("no licence")]),
+        ValueError("bad"),
+        OSError("x"),
+    ],
+)
+async def test_a_server_that_cannot_be_started_is_said(failure: Exception) -> None:
+    stand = Stand()
+    stand.failure = failure
+
+    assert (await stand.words()).startswith("the MCP server s cannot be used: ")
+    stand.failure = None
+    assert await stand.call() == "echo"
+    await stand.server.close()
+
+
+async def test_a_start_that_hangs_ends_in_words() -> None:
+    stand = Stand()
+    stand.starting = asyncio.Event()
+    async with asyncio.TaskGroup() as tasks:
+        waiting = tasks.create_task(stand.words())
+        await stand.clock.advance(START_S)
+
+        assert await waiting == "the MCP server s cannot be used: it did not start within 30 seconds"
+    assert stand.ended == 1
+    assert len(stand.supervisor) == 0
+
+
+async def test_a_caller_that_is_cancelled_leaves_the_server_to_the_others() -> None:
+    stand = Stand()
+    async with asyncio.TaskGroup() as tasks:
+        hanging = tasks.create_task(stand.call("hang"))
+        await stand.clock.advance(0)
+        hanging.cancel()
+
+    assert await stand.call() == "echo"
+    assert len(stand.lines) == 1
+    await stand.server.close()
+
+
+async def test_a_closed_server_stays_closed_and_leaves_no_task() -> None:
+    stand = Stand()
+    await stand.call()
+    await stand.server.close()
+    await stand.server.close()
+
+    assert (stand.ended, len(stand.supervisor)) == (1, 0)
+    assert "is shut down" in await stand.words()

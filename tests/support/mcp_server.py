@@ -1,0 +1,129 @@
+"""A real MCP server on the official SDK, with tools that fail as servers do.
+
+`python -m tests.support.mcp_server` serves on its pipes; with `broken` it ends at once. `over_http` serves in
+this process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("weather")
+
+
+@server.tool(description="The weather in a city.\x00\u202e" + " More." * 500)
+def weather(city: str) -> str:
+    return f"It rains in {city}."
+
+
+@server.tool(name="odd name: \u00fcber/tool.v2!")
+def odd() -> str:
+    """A name that no provider takes."""
+    return "odd"
+
+
+@server.tool()
+def environment() -> dict[str, str]:
+    """What the server was given to see."""
+    return dict(os.environ)  # noqa: TID251 - a program of its own, which shows its environment
+
+
+@server.tool()
+def pid() -> str:
+    """The process, and a child of it that would outlive it."""
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], stdin=subprocess.DEVNULL)
+    return f"{os.getpid()} {child.pid}"
+
+
+@server.tool()
+def big(megabytes: int) -> str:
+    """More than anybody can read."""
+    return "x" * (megabytes * 1_000_000)
+
+
+@server.tool()
+def crash() -> str:
+    """The end, in the middle of a call."""
+    os.write(2, b"out of cheese\n")
+    os._exit(3)
+
+
+@server.tool()
+def fail() -> str:
+    """A tool's own failure."""
+    raise RuntimeError("no such city")
+
+
+@server.tool()
+async def hang() -> str:
+    """No answer, ever."""
+    os.write(2, b"hanging\n")
+    await asyncio.Event().wait()
+    return "never"
+
+
+@server.tool()
+async def deaf() -> str:
+    """No answer, and no ear for being asked to end."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.write(2, b"hanging\n")
+    while True:
+        time.sleep(60)  # noqa: TID251, ASYNC251 - it is to block everything
+
+
+@server.tool()
+def chatter() -> str:
+    """Prints where only messages belong."""
+    os.write(1, b"this is no message\n")
+    return "said"
+
+
+@server.tool()
+def nothing() -> None:
+    """Says nothing."""
+
+
+def main(arguments: list[str]) -> None:
+    match arguments:
+        case ["broken"]:
+            os.write(2, b"no licence found\n")
+            sys.exit(1)
+        case _:
+            server.run()
+
+
+def entry(*arguments: str, **more: Any) -> dict[str, Any]:
+    """The server's entry in an mcp.json."""
+    return {"command": sys.executable, "args": ["-m", "tests.support.mcp_server", *arguments], **more}
+
+
+@contextmanager
+def over_http() -> Iterator[str]:
+    """The server on a port of this machine, in a thread of its own; its address."""
+    sock = socket.create_server(("127.0.0.1", 0))
+    web = uvicorn.Server(uvicorn.Config(server.streamable_http_app(), log_level="critical", lifespan="on"))
+    thread = threading.Thread(target=web.run, kwargs={"sockets": [sock]})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{sock.getsockname()[1]}/mcp"
+    finally:
+        web.should_exit = True
+        thread.join()
+        sock.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
