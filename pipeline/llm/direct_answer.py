@@ -59,11 +59,14 @@ class DirectAnswer:
         return self._completion.finished(called=self._called)
 
     async def aclose(self) -> None:
-        if self._completion.done:
-            with contextlib.suppress(TimeoutError, aiohttp.ClientError):
-                async with asyncio.timeout(_GOODBYE_S):
-                    await self._response.content.readany()
-        self._response.close()
+        try:
+            if self._completion.done:
+                with contextlib.suppress(TimeoutError, aiohttp.ClientError):
+                    async with asyncio.timeout(_GOODBYE_S):
+                        await self._response.content.readany()
+        finally:
+            # Does nothing to a connection whose answer was read to its end.
+            self._response.close()
 
     async def _piece(self) -> bytes | None:
         """What arrives next; None at the end."""

@@ -64,6 +64,7 @@ class DirectClient:
         self._price: Price | None = None
         self._priced = not self._openai
         self._session: aiohttp.ClientSession | None = None
+        self._closed = False
         self._status = "ready"
 
     def __repr__(self) -> str:
@@ -119,7 +120,8 @@ class DirectClient:
             self._priced = True
 
     async def close(self) -> None:
-        """Close the connections. A call after it opens new ones."""
+        """Close the connections. Answers in flight and later calls fail with ModelUnavailable."""
+        self._closed = True
         session, self._session = self._session, None
         if session is not None:
             await session.close()
@@ -146,6 +148,8 @@ class DirectClient:
         raise error
 
     async def _post(self, data: bytes) -> aiohttp.ClientResponse:
+        if self._closed:
+            raise ModelUnavailable(f"The client of model {self._target.model!r} is shut down")
         if self._session is None:
             self._session = _open_session(self._target.secret, keep_alive=self._keep_alive)
         try:
@@ -166,7 +170,12 @@ def completions_url(api_base: str) -> str:
 
 
 def _open_session(secret: str | None, *, keep_alive: bool) -> aiohttp.ClientSession:
-    headers = {"Content-Type": "application/json", "Accept": "text/event-stream, application/json"}
+    headers = {
+        "Content-Type": "application/json",
+        "Accept": "text/event-stream, application/json",
+        # Compressed events would wait in the compressor for each other.
+        "Accept-Encoding": "identity",
+    }
     if secret:
         headers["Authorization"] = f"Bearer {secret}"
     return aiohttp.ClientSession(

@@ -10,6 +10,8 @@ import math
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any
 
 from pipeline.domain.errors import ModelError, ModelRejected, ModelTimeout, ModelUnavailable
 from pipeline.llm.client import LlmFinished
@@ -125,7 +127,10 @@ def status_of(error: Exception) -> int | None:
 
 
 def retry_after_of(error: Exception) -> float | None:
-    """Seconds of a Retry-After header, in its delay form; None when absent or not a number."""
+    """Seconds of a Retry-After header; None when it is absent or unreadable.
+
+    Its other form, a time, is taken from the answer's own Date: two clocks need not agree.
+    """
     response = getattr(error, "response", None)
     sources = (
         getattr(error, "litellm_response_headers", None),
@@ -135,13 +140,20 @@ def retry_after_of(error: Exception) -> float | None:
     for headers in sources:
         if not isinstance(headers, Mapping):
             continue
+        said = str(headers.get("retry-after", headers.get("Retry-After")))
         try:
-            seconds = float(str(headers.get("retry-after", headers.get("Retry-After"))))
-        except ValueError:
+            seconds = float(said) if said[:1].isdigit() else _until(said, headers)
+        except (ValueError, TypeError):
             continue
         if math.isfinite(seconds) and seconds >= 0:
             return seconds
     return None
+
+
+def _until(moment: str, headers: Mapping[str, Any]) -> float:
+    """Seconds from the answer's Date to `moment`. Raises ValueError or TypeError."""
+    date = str(headers.get("date", headers.get("Date")))
+    return max(0.0, (parsedate_to_datetime(moment) - parsedate_to_datetime(date)).total_seconds())
 
 
 def _detail(error: Exception, target: Target) -> str:

@@ -271,6 +271,33 @@ async def test_silence_in_the_middle_ends_at_the_deadline(
         await server.disconnected.wait()
 
 
+async def test_a_closed_client_opens_no_connection_again(
+    server: FakeOpenAiServer, clock: ImpatientClock
+) -> None:
+    client = DirectClient(model="fake", api_base=server.api_base, clock=clock)
+    stream = client.stream(ask())
+    server.script.append(Behaviour(hang_after=1))
+    assert await anext(stream) == TextDelta(text="Hello")
+    await client.close()
+    with pytest.raises(ModelUnavailable):
+        await anext(stream)
+    with pytest.raises(ModelUnavailable, match="shut down"):
+        await answer_of(client, ask())
+    assert len(server.requests) == 1
+
+
+async def test_the_environments_proxy_is_used_but_not_for_this_machine(
+    server: FakeOpenAiServer, client: DirectClient, clock: ImpatientClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", server.api_base.removesuffix("/v1"))
+    away = DirectClient(model="fake", api_base="http://model.invalid/v1", clock=clock)
+    assert (await answer_of(away, ask()))[0] == "Hello from the fake."
+    await away.close()
+
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    assert (await answer_of(client, ask()))[0] == "Hello from the fake."
+
+
 @pytest.mark.parametrize(
     ("base", "url"),
     [

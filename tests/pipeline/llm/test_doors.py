@@ -15,7 +15,7 @@ from pipeline.llm.assembly import CallAssembly
 from pipeline.llm.client import LlmFinished
 from pipeline.llm.completion import Completion, ReportedError, Unreadable
 from pipeline.llm.doors import Door, Kind, door_of
-from pipeline.llm.failures import Target, empty_answer, translate
+from pipeline.llm.failures import Target, empty_answer, retry_after_of, translate
 from pipeline.llm.prices import Price, price_of
 from pipeline.llm.wire import messages_to_wire
 
@@ -165,6 +165,25 @@ def test_a_refusal_is_told_for_what_it_is(status: int, words: str, kind: type[Mo
     error = translate(ReportedError(words, status=status), Target(model="m"))
     assert type(error) is kind
     assert said in str(error)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Retry-After": "7"}, 7.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"Retry-After": "Wed, 21 Oct 2026 07:28:30 GMT", "Date": "Wed, 21 Oct 2026 07:28:00 GMT"}, 30.0),
+        ({"Retry-After": "Wed, 21 Oct 2026 07:00:00 GMT", "Date": "Wed, 21 Oct 2026 07:28:00 GMT"}, 0.0),
+        ({"Retry-After": "Wed, 21 Oct 2026 07:28:30 GMT"}, None),
+        ({"Retry-After": "soon"}, None),
+        ({"Retry-After": "-3"}, None),
+        ({}, None),
+    ],
+)
+def test_the_wait_that_a_provider_asks_for_is_read_in_both_its_forms(
+    headers: dict[str, str], seconds: float | None
+) -> None:
+    assert retry_after_of(ReportedError("wait", status=429, headers=headers)) == seconds
 
 
 def test_an_answer_that_a_filter_withheld_is_not_asked_for_again() -> None:
