@@ -61,6 +61,7 @@ class McpGroup:
             group=self.name,
             run=partial(self._run, listed.name),
             built_in=False,
+            timeout_s=self._server.longest_s,
             describe=partial(self._describe, listed.name),
         )
 

@@ -21,6 +21,9 @@ from pipeline.tools.tool import ToolFailed
 _log = logging.getLogger(__name__)
 
 START_S = 30.0
+LIST_S = 20.0
+"""With the start within the minute that loading a group is commonly given."""
+_WINDING_UP_S = 5.0
 MAX_STARTS = 5
 STARTS_WITHIN_S = 60.0
 """(seed 4: crash budget, 5 in 60 s)"""
@@ -72,13 +75,19 @@ class McpServer:
         """Whether there is a connection, or one is being made."""
         return self._life is not None
 
+    @property
+    def longest_s(self) -> float:
+        """What a call can take with a start before it and an end after it: whoever bounds it leaves so much,
+        or the server's own words are lost."""
+        return START_S + self._timeout_s + _WINDING_UP_S
+
     async def tools(self) -> tuple[ListedTool, ...]:
         """The server's tools as they are now; starts it. Raises ToolFailed."""
-        return await self._use(lambda connection: connection.tools())
+        return await self._use(lambda connection: connection.tools(), min(LIST_S, self._timeout_s))
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> McpAnswer:
         """Call a tool; starts the server. Raises ToolFailed."""
-        return await self._use(lambda connection: connection.call(tool, arguments))
+        return await self._use(lambda connection: connection.call(tool, arguments), self._timeout_s)
 
     async def close(self) -> None:
         """End it for good. Doing it twice is harmless."""
@@ -86,18 +95,20 @@ class McpServer:
         self._life = None
         await _ended(tuple(self._tasks))
 
-    async def _use(self, ask: Callable[[McpConnection], Coroutine[Any, Any, ResultT]]) -> ResultT:
+    async def _use(
+        self, ask: Callable[[McpConnection], Coroutine[Any, Any, ResultT]], within_s: float
+    ) -> ResultT:
         life = await self._ready()
         if life.connection is None:
             raise ToolFailed(f"the MCP server {self._name} cannot be used: {life.failure}")
         life.calls += 1
         try:
-            async with self._clock.timeout(self._timeout_s):
+            async with self._clock.timeout(within_s):
                 return await ask(life.connection)
         except TimeoutError:
             await self._end(life)
             raise ToolFailed(
-                f"the MCP server {self._name} did not answer within {self._timeout_s:.0f} seconds and was "
+                f"the MCP server {self._name} did not answer within {within_s:g} seconds and was "
                 "stopped; nobody knows whether it did it. It is started anew when it is used again"
             ) from None
         except McpGone as error:
