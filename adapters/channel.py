@@ -112,6 +112,8 @@ class OutboundReply:
     """It asks what a paused run waits for; the words of the questions are part of `text`."""
     author: str = ""
     """The user id of whom it answers; empty in replies that an earlier version wrote."""
+    off_record: bool = False
+    """Nothing of it is kept once it is sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

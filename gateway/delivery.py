@@ -137,6 +137,8 @@ class Delivery:
             return understood(adapter, error)
         self._failpoints.reach("receipt-before")
         sent = partial(self._store.mark_sent, job.posted.row_id, receipt.native_id, self._clock.now())
+        if job.reply.off_record:
+            sent = partial(sent, forget=True)
         await until_recorded(sent, self._clock)
         self._failpoints.reach("receipt-after")
         self._telemetry.delivered("sent")
@@ -183,7 +185,9 @@ class Delivery:
         job.failures += not limited
         if failure.kind in _FINAL_KINDS or job.attempts >= MAX_ATTEMPTS or age > MAX_AGE_S:
             _log.error("reply given up", extra={"row": job.posted.row_id, "reason": failure.message})
-            given_up = partial(self._store.mark_failed, job.posted.row_id, failure.message)
+            given_up = partial(
+                self._store.mark_failed, job.posted.row_id, failure.message, forget=job.reply.off_record
+            )
             await until_recorded(given_up, self._clock)
             self._telemetry.delivered("failed")
             return None
@@ -227,7 +231,10 @@ class Delivery:
         if age > MAX_AGE_S and isinstance(channel, PostingChannel):
             # Nobody waits for it any more; out of the blue it would do harm. It is in the log.
             _log.error("reply given up", extra={"row": row.id, "reason": "it is older than a day"})
-            await self._store.mark_failed(row.id, "older than a day when the gateway came back")
+            forget = bool(row.body.get("off_record", False))
+            await self._store.mark_failed(
+                row.id, "older than a day when the gateway came back", forget=forget
+            )
             self._telemetry.delivered("failed")
             return None
         posted = Posted(

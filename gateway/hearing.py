@@ -30,7 +30,8 @@ _WORTH_SAYING_S = 3.0
 class ChannelEars:
     """Implements the pipeline's `Ears` port with the channels' downloads and a `VoiceIntake`.
 
-    `forgetful` is an intake that keeps no transcript, for notes that may be for somebody else.
+    `forgetful` is an intake that keeps no transcript, for notes that may be for somebody else, and
+    for those off the record.
     """
 
     def __init__(
@@ -52,7 +53,8 @@ class ChannelEars:
 
     async def hear(self, message: InboundMessage, on_progress: OnHearing) -> Heard:
         """The words of `message.voice`. Raises TurnFailed with words for the user."""
-        intake = self._forgetful if message.if_named else self._intake
+        unkept = message.if_named or message.mode == "otr"
+        intake = self._forgetful if unkept else self._intake
         if intake is None:
             raise TurnFailed("voice_disabled", "Voice notes are switched off here. Please type your message.")
         try:
@@ -63,7 +65,7 @@ class ChannelEars:
             raise TurnFailed(error.code, str(error), recoverable=not error.permanent) from error
         except MediaUnavailable as error:
             raise TurnFailed(error.code, str(error)) from error
-        if not message.if_named:
+        if not unkept:
             await self._remember(message, utterance, recording.likely_language)
         return Heard(
             text=utterance.text,

@@ -82,5 +82,16 @@ class StoreRunLog:
             self.run_id = record["head"]["run"]
 
 
+class UnwrittenRunLog(StoreRunLog):
+    """The log of a run off the record: nothing of it outlives the process."""
+
+    def append(self, record: Mapping[str, Any]) -> None:
+        self._note_run(record)
+
+    async def finish(self, records: Sequence[Mapping[str, Any]]) -> None:
+        for record in records:
+            self._note_run(record)
+
+
 def _written(write: asyncio.Future[tuple[int, ...]]) -> bool:
     return write.done() and not write.cancelled() and write.exception() is None

@@ -15,6 +15,7 @@ from pipeline.domain.conversation import Conversation, PastTurn, Summary
 from pipeline.domain.ids import new_id
 from pipeline.domain.messages import Mode
 from pipeline.history.stale import with_brief
+from pipeline.intake.cleaning import clean_text
 
 MAX_HISTORY_RECORDS = 2_000
 """Records read back when a thread comes to life; older ones stay in the log, beyond any budget."""
@@ -87,7 +88,10 @@ async def load_session(store: Store, thread: str) -> SessionState:
     session_id = await store.current_session(thread)
     if session_id is None:
         return SessionState(new_id("ses"), stored=False)
-    return SessionState(session_id, _conversation(await _spoken(store, thread, session_id)), stored=True)
+    conversation = _conversation(await _spoken(store, thread, session_id))
+    begun = await store.read_log(thread, kinds=("session",), session_id=session_id, limit=1)
+    mode: Mode = "otr" if begun and begun[0].body.get("mode") == "otr" else "normal"
+    return SessionState(session_id, conversation, stored=True, mode=mode)
 
 
 async def conversation_before(store: Store, record: Record) -> Conversation:
@@ -116,9 +120,13 @@ async def write_summary(
     return True
 
 
-def session_record(session_id: str, message_id: str, at: float, *, text: str = "") -> NewRecord:
+def session_record(
+    session_id: str, message_id: str, at: float, *, text: str = "", mode: Mode = "normal"
+) -> NewRecord:
     """The record that begins a session; `text` is the line that shows it, empty for a thread's first."""
     body = {"text": text} if text else {}
+    if mode != "normal":
+        body["mode"] = mode
     return NewRecord(kind="session", session_id=session_id, message_id=message_id, body=body, at=at)
 
 
@@ -160,7 +168,7 @@ def past_turn(
     turn = PastTurn(
         id=record_id,
         messages=(
-            ChatMessage(role="user", content=question),
+            ChatMessage(role="user", content=clean_text(question)),  # as it was sent when it was new
             *exchange,
             ChatMessage(role="assistant", content=_last_words(exchange, answer)),
         ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from adapters.channel import OutboundReply
 from gateway.answering import spoken
 from gateway.failpoints import Failpoints
-from gateway.run_log import StoreRunLog
+from gateway.run_log import StoreRunLog, UnwrittenRunLog
 from gateway.run_rows import newest_run
 from gateway.sessions import SessionState, conversation_before, past_turn, session_record, write_summary
 from gateway.storage.ports import (
@@ -26,7 +25,7 @@ from gateway.storage.ports import (
     Store,
     TurnCommit,
 )
-from gateway.wire import ASKED_IN, GATE, NEVER, from_body, going_on_once, reply_of
+from gateway.wire import ASKED_IN, GATE, from_body, going_on_once, question_of, reply_of
 from pipeline.domain.chat import ChatMessage, message_to_plain
 from pipeline.domain.clock import Clock
 from pipeline.domain.conversation import Conversation, Summary
@@ -34,10 +33,8 @@ from pipeline.domain.events import thought_to_plain
 from pipeline.domain.ids import new_id
 from pipeline.domain.messages import InboundMessage, Mode, Speech
 from pipeline.domain.timeline import EntryRole, TimelineEntry
-from pipeline.graph.outcome import Gate
 from pipeline.graph.records import RawRecord, RunUnreadable, head_of
 from pipeline.runtime.ports import TurnAnswer, UserWords
-from pipeline.runtime.questions import choices
 
 OnRecorded = Callable[[TimelineEntry], None]
 """Told of every visible entry that no terminal event tells of, once it is durable, in order."""
@@ -69,7 +66,10 @@ class StoreJournal:
         self._on_recorded = on_recorded
         self._on_reply = on_reply
         self._asked_in = str(entry.body.get(ASKED_IN, entry.message_id))
-        self._log = StoreRunLog(store, lease, self._step_row)
+        self._off_record = session.mode == "otr" and not self._goes_on
+        """Nothing that is said may be kept. What goes on with a run from before is still on the record."""
+        log = UnwrittenRunLog if self._off_record else StoreRunLog
+        self._log = log(store, lease, self._step_row)
         author = str(entry.body.get("author", ""))
         self._arrivals = session.arrivals(author)
         session.note_arrival(author, entry.received_at)
@@ -114,7 +114,7 @@ class StoreJournal:
         )
 
     async def recorded_user(self) -> UserWords | None:
-        if self._entry.attempts == 0 and not self._goes_on:
+        if self._off_record or (self._entry.attempts == 0 and not self._goes_on):
             return None
         records = await self._own_records("user")
         if not records:
@@ -132,6 +132,17 @@ class StoreJournal:
             self.attempt_counted = True
 
     async def record_user(self, words: UserWords) -> None:
+        entry_id = 0
+        if self._off_record:
+            await self.count_attempt()
+        else:
+            entry_id = await self._write_user(words)
+        self._user_text = words.text
+        # Live speech was seen by its speaker while it was spoken; a note's words were not.
+        self._heard = words.text if "voice" in self._entry.body else ""
+        self._tell("user", words.text, entry_id, spoken=words.speech is not None)
+
+    async def _write_user(self, words: UserWords) -> int:
         records: list[NewRecord] = []
         if not self._session.stored:
             records.append(session_record(self.session_id, self._entry.message_id, self._clock.now()))
@@ -143,16 +154,13 @@ class StoreJournal:
         ids = await self._store.append(self._lease, records, attempt=attempt)
         self.attempt_counted = True
         self._session.stored = True
-        self._user_text = words.text
-        # Live speech was seen by its speaker while it was spoken; a note's words were not.
-        self._heard = words.text if "voice" in self._entry.body else ""
-        self._tell("user", words.text, ids[-1], spoken=words.speech is not None)
+        return ids[-1]
 
     def run_log(self) -> StoreRunLog:
         return self._log
 
     async def recorded_run(self) -> tuple[RawRecord, ...]:
-        if self._entry.attempts == 0 and not self._goes_on:
+        if self._off_record or (self._entry.attempts == 0 and not self._goes_on):
             return ()
         records = newest_run(await self._own_records("step"))
         try:
@@ -163,12 +171,15 @@ class StoreJournal:
 
     async def commit(self, answer: TurnAnswer) -> int:
         body: dict[str, Any] = {"text": answer.text}
-        if answer.thoughts:
+        if answer.thoughts and not self._off_record:
             body["thoughts"] = [thought_to_plain(thought) for thought in answer.thoughts]
-        if answer.exchange:
+        if answer.exchange and not self._off_record:
             body["exchange"] = [message_to_plain(message) for message in answer.exchange]
         record = self._record("assistant", body)
-        questions = tuple(self._question(gate) for gate in answer.gates)
+        # A paused run would have to be on record: its words stand there, and the next message answers them.
+        gates = () if self._off_record else answer.gates
+        at = self._clock.now()
+        questions = tuple(question_of(gate, self._entry, self.session_id, at=at) for gate in gates)
         committed = await self._finish(
             "answered", [record], role="assistant", text=answer.text, questions=questions
         )
@@ -229,10 +240,11 @@ class StoreJournal:
 
     async def decline(self) -> None:
         # Whom it came from, its caption and what it replies to are nobody's business either.
-        await self._end_silently("declined", body={"native_id": self._entry.body["native_id"]})
+        await self._end_silently("declined", body=self._bare_body())
 
     async def commit_notice(self, text: str) -> int:
         """End a session command with a line for the user; the entry's id."""
+        self._off_record = False  # the line is ours, and stays
         record = self._record("notice", {"text": text})
         committed = await self._finish("command", [record], role="notice", text=text)
         self._tell("notice", text, committed.record_ids[-1])
@@ -242,19 +254,22 @@ class StoreJournal:
         """End a session command of which nothing is said."""
         await self._end_silently("command")
 
-    async def commit_new_session(self, text: str) -> int:
+    async def commit_new_session(self, text: str, *, mode: Mode = "normal") -> int:
         """Begin a new session; the entry's id. Later messages of the thread see an empty history."""
+        self._off_record = False  # as a notice
         session_id = new_id("ses")
         at = self._clock.now()
-        record = session_record(session_id, self._entry.message_id, at, text=text)
+        record = session_record(session_id, self._entry.message_id, at, text=text, mode=mode)
         committed = await self._finish("command", [record], role="session", text=text)
-        self._session.restart(session_id)
+        self._session.restart(session_id, mode=mode)
         self._tell("session", text, committed.record_ids[-1])
         return committed.record_ids[-1]
 
     async def _end_silently(self, outcome: Outcome, *, body: Mapping[str, Any] | None = None) -> None:
         """Finish the entry and write nothing else, but `body` in place of its own."""
         self._failpoints.reach("turn-commit-before")
+        if self._off_record:
+            body = self._bare_body()
         commit = TurnCommit(seq=self._entry.seq, outcome=outcome, body=body, at=self._clock.now())
         await self._store.commit_turn(self._lease, commit)
         self._failpoints.reach("turn-commit-after")
@@ -280,7 +295,8 @@ class StoreJournal:
         key = self._entry.message_id  # one reply a message, and its id is like no other's in any chat
         # A question whether it was heard rightly shows the words itself.
         heard = "" if questions and self._heard in text else self._heard
-        row = self._reply_row(key, role, code, now, heard=heard, asks=bool(questions))
+        kept = "" if self._off_record else heard
+        row = self._reply_row(key, role, code, now, heard=kept, asks=bool(questions))
         if not self._session.stored and role != "session":
             records.insert(0, session_record(self.session_id, self._entry.message_id, now))
         commit = TurnCommit(
@@ -289,6 +305,8 @@ class StoreJournal:
             records=tuple(records),
             outbox=(row,),
             interactions=questions,
+            body=self._bare_body() if self._off_record else None,
+            forget_session=self.session_id if self._off_record else "",
             at=now,
         )
         self._failpoints.reach("turn-commit-before")
@@ -297,8 +315,12 @@ class StoreJournal:
         self._session.stored = True
         self.outcome = outcome
         reply = reply_of(row, self._lease.thread, entry_id=committed.record_ids[-1], text=text)
-        self._on_reply(committed.outbox_ids[0], reply)
+        self._on_reply(committed.outbox_ids[0], replace(reply, heard=heard))
         return committed
+
+    def _bare_body(self) -> dict[str, Any]:
+        """What stays of the entry: that it was there."""
+        return {"native_id": self._entry.body.get("native_id", "")}
 
     def _reply_row(
         self, key: str, role: EntryRole, code: str, now: float, *, heard: str, asks: bool
@@ -313,6 +335,7 @@ class StoreJournal:
             "private": self._entry.body.get("private"),
             "asks": asks or None,
             "author": self._entry.body.get("author"),
+            "off_record": self._off_record or None,
         }
         shown = {name: value for name, value in body.items() if value is not None}
         return NewOutboxRow(key=key, message_id=self._entry.message_id, body=shown, created_at=now)
@@ -331,28 +354,6 @@ class StoreJournal:
     def _step_row(self, body: Mapping[str, Any]) -> NewRecord:
         """A row of the run, which belongs to the message that began it."""
         return replace(self._record("step", body), message_id=self._asked_in)
-
-    def _question(self, gate: Gate) -> Interaction:
-        """What lets the author of the message, and nobody else, answer the gate."""
-        options = choices(gate)
-        action = "\n".join((gate.id, gate.prompt, *options))
-        return Interaction(
-            id=gate.id,
-            thread=self._lease.thread,
-            session_id=self.session_id,
-            kind=GATE,
-            options=options,
-            allowed_users=(str(self._entry.body["author"]),),
-            action_hash=hashlib.sha256(action.encode("utf-8", "surrogatepass")).hexdigest()[:16],
-            created_at=self._clock.now(),
-            expires_at=NEVER if gate.expires_at is None else gate.expires_at,
-            body={
-                ASKED_IN: self._asked_in,
-                "message_id": self._entry.message_id,
-                "node": gate.node,
-                "prompt": gate.prompt,
-            },
-        )
 
     def _record(self, kind: RecordKind, body: Mapping[str, Any]) -> NewRecord:
         return NewRecord(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 import structlog
@@ -34,6 +34,7 @@ HELP_TEXT = (
     "Send a message or a voice note and I answer.\n\n"
     "- `/stop` stops the answer in progress and everything still waiting\n"
     "- `/new` starts a new conversation; I forget what was said before\n"
+    "- `/otr` starts one of which nothing is kept, or ends it\n"
     "- `/voice` makes me read my answers aloud as well, or stops that\n"
     "- `/help` shows this"
 )
@@ -43,10 +44,17 @@ VOICE_ON_TEXT = (
 )
 VOICE_OFF_TEXT = "Voice replies are off."
 NO_VOICE_TEXT = "I cannot send voice messages here."
-NO_OTR_TEXT = "Off-the-record conversations are not possible here."
+OTR_ON_TEXT = (
+    "New conversation, off the record: what we say from now on is not kept here. It is gone when "
+    "this page is loaded again or the gateway restarts, but the app you write in may keep its own copy. "
+    "`/otr` or `/new` ends it."
+)
+OTR_OFF_TEXT = "New conversation, on the record again"
 _REMINDER = "Reminder: {text}"
 _HEARD_AT_ONCE = 64
 """Voice notes whose turn has begun; the ears themselves refuse what is too much for them."""
+_MAX_UNWRITTEN = 200
+"""Conversations off the record that are remembered; the one spoken in longest ago is forgotten first."""
 _GAVE_UP = "This message made the assistant fail {attempts} times and was set aside. Please rephrase it."
 _UNREADABLE = "This message could not be read back from the store and was set aside. Please send it again."
 
@@ -87,6 +95,7 @@ class TurnRunner:
         self._failpoints = failpoints
         self._max_attempts = max_attempts
         self._stopped: dict[int, int] = {}
+        self._unwritten: dict[str, SessionState] = {}
         # A turn's clock starts when the model has room for it: behind a backlog, waiting is not failing.
         self._slots = asyncio.Semaphore(max_running)
         # A note that waits for the recogniser keeps nobody from an answer, but its sound is in memory.
@@ -94,7 +103,20 @@ class TurnRunner:
 
     async def open_session(self, thread: str) -> SessionState:
         """The conversation that the thread's next turn continues."""
-        return await load_session(self._store, thread)
+        session = await load_session(self._store, thread)
+        unwritten = self._unwritten.pop(thread, None)
+        if unwritten is None or unwritten.session_id != session.session_id:
+            return session
+        self._unwritten[thread] = unwritten
+        return unwritten
+
+    def _keep_unwritten(self, thread: str, session: SessionState) -> None:
+        """A conversation off the record is nowhere but in memory, also while nobody holds its thread."""
+        self._unwritten.pop(thread, None)
+        if session.mode == "otr":
+            self._unwritten[thread] = session
+            while len(self._unwritten) > _MAX_UNWRITTEN:
+                del self._unwritten[next(iter(self._unwritten))]
 
     def note_stop(self, seq: int, cancelled: int) -> None:
         """The /stop with inbox number `seq` cancelled that many entries."""
@@ -136,6 +158,7 @@ class TurnRunner:
             await self._excuse(lease, entry, journal)
             raise
         finally:
+            self._keep_unwritten(entry.thread, session)
             if held:
                 waits.release()
             outcome = journal.outcome or "interrupted"
@@ -181,6 +204,8 @@ class TurnRunner:
             await journal.count_attempt()
             await self._command(entry, item, journal)
             return
+        if isinstance(item, InboundMessage) and journal.mode != "normal":
+            item = replace(item, mode=journal.mode)
         if isinstance(item, InboundMessage) and item.voice is not None:
             if await journal.ended_as_answer():
                 await self._hooks.discard_media(item)
@@ -207,8 +232,10 @@ class TurnRunner:
                 await journal.commit_notice(await self._toggle_voice(command))
             case "remind":
                 await journal.commit_notice(_REMINDER.format(text=command.text))
+            case "otr" if journal.mode == "otr":
+                await journal.commit_new_session(OTR_OFF_TEXT)
             case "otr":
-                await journal.commit_notice(NO_OTR_TEXT)
+                await journal.commit_new_session(OTR_ON_TEXT, mode="otr")
             case _:
                 assert_never(command.name)
 

@@ -3,15 +3,18 @@ ignored."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any, Final, Literal
 
 from adapters.channel import OutboundReply
-from gateway.storage.ports import Interaction, NewEntry, NewOutboxRow, OutboxRow
+from gateway.storage.ports import InboxEntry, Interaction, NewEntry, NewOutboxRow, OutboxRow
 from pipeline.domain.errors import InvalidInput, StorageError
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import ApprovalReply, Author, InboundMessage, MediaRef, SessionCommand, Speech
+from pipeline.graph.outcome import Gate
+from pipeline.runtime.questions import choices
 
 Queued = InboundMessage | SessionCommand | ApprovalReply
 """What waits in the inbox. Of the answers to approvals, only those that go on with a run that has let go
@@ -135,6 +138,29 @@ def going_on_once(answer: ApprovalReply, asked: Interaction) -> NewEntry:
     return replace(going_on(answer, asked), dedupe_key=f"{GATE}:{asked.id}")
 
 
+def question_of(gate: Gate, entry: InboxEntry, session_id: str, *, at: float) -> Interaction:
+    """What lets the author of the entry's message, and nobody else, answer the gate."""
+    options = choices(gate)
+    action = "\n".join((gate.id, gate.prompt, *options))
+    return Interaction(
+        id=gate.id,
+        thread=entry.thread,
+        session_id=session_id,
+        kind=GATE,
+        options=options,
+        allowed_users=(str(entry.body["author"]),),
+        action_hash=hashlib.sha256(action.encode("utf-8", "surrogatepass")).hexdigest()[:16],
+        created_at=at,
+        expires_at=NEVER if gate.expires_at is None else gate.expires_at,
+        body={
+            ASKED_IN: str(entry.body.get(ASKED_IN, entry.message_id)),
+            "message_id": entry.message_id,
+            "node": gate.node,
+            "prompt": gate.prompt,
+        },
+    )
+
+
 def reply_of(row: NewOutboxRow | OutboxRow, thread: str, *, entry_id: int, text: str) -> OutboundReply:
     """The reply that an outbox row stands for. The row's body holds what the log's record does not: how the
     words are to be shown, empty values left out."""
@@ -153,6 +179,7 @@ def reply_of(row: NewOutboxRow | OutboxRow, thread: str, *, entry_id: int, text:
         private=bool(body.get("private", True)),
         asks=bool(body.get("asks", False)),
         author=str(body.get("author", "")),
+        off_record=bool(body.get("off_record", False)),
     )
 
 

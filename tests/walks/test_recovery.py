@@ -199,9 +199,9 @@ class _ForgetfulStore(SqliteStore):
         self._fail_once("retry")
         await super().mark_retry(row_id, error, not_before, maybe_sent=maybe_sent)
 
-    async def mark_sent(self, row_id: int, receipt: str, at: float) -> None:
+    async def mark_sent(self, row_id: int, receipt: str, at: float, *, forget: bool = False) -> None:
         self._fail_once("sent")
-        await super().mark_sent(row_id, receipt, at)
+        await super().mark_sent(row_id, receipt, at, forget=forget)
 
     def _fail_once(self, what: str) -> None:
         if what in self.failing:
