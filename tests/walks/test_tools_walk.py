@@ -208,6 +208,33 @@ async def test_a_question_survives_a_restart_and_its_answer_is_found(tmp_path: P
     assert _written(tmp_path) == ["hello"]
 
 
+async def test_a_voice_note_behind_a_waiting_turn_is_answered_once_the_question_is_over(
+    tmp_path: Path,
+) -> None:
+    clock = ManualClock()
+    async with open_house(tmp_path, "tools.approval_s=20", llm=_writing(), clock=clock) as house:
+        waiting = await house.channel.say("write it down")
+        await _question(house)
+        note = await house.channel.say("", voice=b"sound")
+        await _pending(house, lambda: len(house.channel.sent) == 2, clock, 2.0)
+        assert [reply.message_id for reply in house.channel.sent] == [waiting.message_id, note.message_id]
+    assert _written(tmp_path) == []
+
+
+async def test_arguments_that_are_no_json_come_back_to_the_model_and_the_turn_goes_on(tmp_path: Path) -> None:
+    broken = ScriptedAnswer.calling(ToolCall(id="c", name="write_file", arguments='{"path": "a.txt", '))
+    llm = _llm(LOAD_FILES, broken, _asking("fly"), "I could not.")
+    async with open_house(tmp_path, llm=llm) as house:
+        said = await house.channel.say("write it down")
+        assert (await house.channel.reply(said.message_id)).text.endswith("I could not.")
+        events = house.channel.events_of(said.message_id)
+    results = [request.messages[-1].content for request in llm.requests[2:]]
+    assert results[0].startswith("write_file was not done: the arguments are not valid JSON")
+    assert 'Expected an object: {"path": …, "text": …}' in results[0]
+    assert results[1] == "Unknown tool: fly"
+    assert [one.success for one in events if isinstance(one, ActionCompleted)] == [False, False]
+
+
 async def test_off_the_record_nothing_is_written(tmp_path: Path) -> None:
     load = ScriptedAnswer.calling(ToolCall(id="l", name="load_tools", arguments='{"groups": ["notes"]}'))
     llm = _llm(load, _asking("write_note", title="a", text="b"), "Not kept.")
