@@ -80,17 +80,18 @@ class ReminderDesk:
     async def _turn(self) -> float | None:
         """Hand over what is due; seconds until there may be more, None when only a new one can be."""
         try:
-            while due := await self._store.reminders.due(now=self._clock.now(), limit=_AT_ONCE):
-                for reminder in due:
+            while True:
+                for reminder in await self._store.reminders.due(now=self._clock.now(), limit=_AT_ONCE):
                     await self._hand_over(reminder)
-            next_due = await self._store.reminders.next_due()
+                next_due = await self._store.reminders.next_due()
+                if next_due is None:
+                    return None
+                # What has become due while the store was looking is not waited for.
+                if (wait := next_due - self._clock.now()) > 0:
+                    return min(wait, _LOOK_AGAIN_S)
         except StorageError:
             _log.exception("reminders wait for the store")
             return _STORE_AGAIN_S
-        if next_due is None:
-            return None
-        # Never nothing: a timeout of zero would not wait for the alarm of a clock that stands still.
-        return min(max(0.001, next_due - self._clock.now()), _LOOK_AGAIN_S)
 
     async def _hand_over(self, reminder: Reminder) -> None:
         """Into the inbox first, out of the book then: whatever happens between, the key is known."""
