@@ -1,7 +1,7 @@
 """The local model: a supervised child process that serves a GGUF file, behind our port.
 
-It decides when the child runs and what a request does meanwhile. Calls go through the litellm client,
-so the model on this machine and a hosted one take the same path.
+It decides when the child runs and what a request does meanwhile. Calls go through the direct door; what
+a small model needs to use tools is in `action_client`.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import AsyncGenerator
-from dataclasses import replace
 
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ModelError, ModelRejected, ModelTimeout, ModelUnavailable
+from pipeline.llm.action_client import ActionClient
 from pipeline.llm.client import LlmItem, LlmRequest
+from pipeline.llm.direct_client import DirectClient
 from pipeline.llm.failures import Target, timed_out
-from pipeline.llm.litellm_client import LitellmClient
 from pipeline.llm.local_process import ChildFailed, ChildProcess, ChildSettings
 
 _WINDOW_S = 60.0
@@ -74,13 +74,10 @@ class LocalModel:
             self._slots.release()
 
     async def warm_up(self) -> None:
-        """Start the child and wait until it serves or cannot. Never raises a ModelError: see `status`.
-
-        The model's library is imported while the child loads: neither has to wait for the other.
-        """
+        """Start the child and wait until it serves or cannot. Never raises a ModelError: see `status`."""
         with contextlib.suppress(ModelError):
             if self._missing() is None:
-                await asyncio.gather(self._usable(), LitellmClient.preload())
+                await self._usable()
 
     async def close(self) -> None:
         """End the child. Requests in flight fail with ModelUnavailable."""
@@ -100,14 +97,12 @@ class LocalModel:
 
     async def _answer(self, request: LlmRequest, deadline: float) -> AsyncGenerator[LlmItem, None]:
         """The answer of the child that serves, or of the next one if this one dies before the first word."""
-        loop = asyncio.get_running_loop()
         for last_try in (False, True):
             heard = False
             async with asyncio.timeout_at(deadline):
                 life = await self._usable()
             try:
-                rest = replace(request, timeout_s=max(deadline - loop.time(), 0.0))
-                async with contextlib.aclosing(life.client.stream(rest)) as items:
+                async with contextlib.aclosing(life.client.stream(request, deadline)) as items:
                     async for item in items:
                         heard = True
                         yield item
@@ -184,15 +179,17 @@ class LocalModel:
             if life is not None:
                 await life.client.close()
 
-    def _client_of(self, child: ChildProcess, port: int) -> LitellmClient:
-        return LitellmClient(
-            model="openai/local",
+    def _client_of(self, child: ChildProcess, port: int) -> ActionClient:
+        door = DirectClient(
+            model="local",
             label=self._target.model,
             api_base=f"http://127.0.0.1:{port}/v1",
             api_key=child.key,
             clock=self._clock,
             retries=0,
+            keep_alive=False,  # llama.cpp's server promises it and closes after every stream
         )
+        return ActionClient(door)
 
     def _settle(self, refusal: ModelUnavailable) -> None:
         """Answer waiting and coming requests with `refusal` until a child serves."""
@@ -212,7 +209,7 @@ class LocalModel:
 class _Life:
     """A child that serves, until it is over."""
 
-    def __init__(self, child: ChildProcess, client: LitellmClient) -> None:
+    def __init__(self, child: ChildProcess, client: ActionClient) -> None:
         self.child = child
         self.client = client
         self.over = asyncio.Event()
