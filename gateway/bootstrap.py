@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from adapters.channel import Channel, PostingChannel, Timeline
-from adapters.console.adapter import ConsoleAdapter, ConsoleSettings
 from adapters.web.security import AttemptLimit
 from gateway.access import AccessPolicy, AccessRule
 from gateway.app import Gateway, Parts
@@ -34,6 +33,7 @@ from gateway.speaking import AnswerReader, VoiceReplies
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Store
 from gateway.storage.sqlite import SqliteStore
+from gateway.summaries import Summaries
 from gateway.tasks import Supervisor
 from gateway.telemetry import Telemetry
 from gateway.timeline import StoreTimeline
@@ -55,6 +55,7 @@ from pipeline.llm.client import LlmClient
 from pipeline.llm.local_process import ChildSettings
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.context import RunContext
+from pipeline.runtime.settings import PipelineSettings
 from pipeline.service import Pipeline
 from pipeline.tools.tool import ToolGroup
 from pipeline.topologies import conversation_graph
@@ -188,7 +189,14 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
         surroundings=tooling.surroundings,
     )
     turns = _turns(base, pipeline, delivery)
-    worker = Worker(store=store, coordinator=coordinator, turns=turns, clock=clock, supervisor=threads)
+    worker = Worker(
+        store=store,
+        coordinator=coordinator,
+        turns=turns,
+        clock=clock,
+        supervisor=threads,
+        summaries=_summaries(base, llm, tooling, limits),
+    )
     inbox = _inbox(base, worker, delivery, tooling, {**_rules(posting), **extras.rules})
     voice = _voice(base, transcriber, speaker, inbox, background)
     page.give_voice(voice.desk if settings.voice.live.enabled else None, reader, store.voices)
@@ -296,6 +304,18 @@ def _turns(base: _Base, pipeline: Pipeline, delivery: Delivery) -> TurnRunner:
     )
 
 
+def _summaries(base: _Base, llm: LlmClient, tooling: Tooling, limits: PipelineSettings) -> Summaries:
+    return Summaries(
+        store=base.store,
+        llm=llm,
+        cheaper=tooling.surroundings.cheaper,
+        budgets=tooling.surroundings.budgets,
+        clock=base.clock,
+        above=limits.summarise_above,
+        timeout_s=limits.llm_timeout_s,
+    )
+
+
 def _room(settings: Settings) -> int:
     """Turns at a time: what the embedded model answers side by side, or what a hosted one bears."""
     return ChildSettings(model_path=settings.local_model_path).slots if settings.llm.model == "local" else 64
@@ -362,20 +382,6 @@ def _leases(
         )
         for one in posting
     }
-
-
-def delivery_guarantees(settings: Settings) -> list[tuple[str, str]]:
-    """What each enabled channel promises about its answers, in words."""
-    clock = SystemClock()
-    timeline = StoreTimeline(MemoryStore(), clock)
-    addresses = Addresses(settings.server.host, settings.server.port, ())
-    page = make_page(settings, settings.data.dir, addresses, lambda _: False, timeline, clock)
-    adapters: list[Channel] = [one.adapter for one in posting_channels(settings, timeline, clock)]
-    if page.adapter:
-        adapters.insert(0, page.adapter)
-    if settings.channels.console.enabled:
-        adapters.append(ConsoleAdapter(ConsoleSettings(), timeline, clock, lines=None, write=lambda _: None))
-    return [(adapter.name, adapter.capabilities.guarantee) for adapter in adapters]
 
 
 def _store(settings: Settings, data: DataDir) -> Store:

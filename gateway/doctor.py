@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.access import AccessPolicy, Denied
-from gateway.bootstrap import delivery_guarantees
 from gateway.config import Settings, environment, load
 from gateway.config.channels import PostingSettings
 from gateway.data_dir import DataDir, DataDirBusy
+from gateway.guarantees import delivery_guarantees
 from gateway.mind import build_llm
 from gateway.models.command import models_present
 from gateway.posting_channels import access_rule
@@ -27,6 +27,7 @@ from pipeline.domain.errors import ParlourError
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author, InboundMessage
 from pipeline.llm.client import LlmRequest, TextDelta
+from pipeline.llm.doors import door_of
 from voice.errors import VoiceError
 from voice.piper import voices_in
 from voice.selftest import BUNDLED_TRANSCRIPT, bundled_clip
@@ -208,7 +209,8 @@ async def _model(settings: Settings, clock: Clock) -> Finding:
     finally:
         await client.close()
     answer = " ".join("".join(pieces).split())
-    words = f'{settings.llm.model} said "{answer}" after {clock.monotonic() - started:.1f} s'
+    served = door_of(settings.llm.model, settings.llm.api_base).words()
+    words = f'{served}; said "{answer}" after {clock.monotonic() - started:.1f} s'
     return Finding(name="model", good=bool(answer), words=words)
 
 

@@ -8,6 +8,8 @@ from gateway.config import Settings
 from gateway.voice import SCRIPTED
 from pipeline.domain.clock import Clock
 from pipeline.llm.client import LlmClient
+from pipeline.llm.direct_client import OPENAI, DirectClient
+from pipeline.llm.doors import door_of
 from pipeline.llm.litellm_client import LitellmClient
 from pipeline.llm.local_model import LocalModel
 from pipeline.llm.local_process import ChildSettings
@@ -28,17 +30,31 @@ def build_cheaper(settings: Settings, clock: Clock) -> LlmClient | None:
 
 def _client(settings: Settings, model: str, clock: Clock) -> LlmClient:
     llm = settings.llm
-    if model.startswith(SCRIPTED):
-        return ScriptedLlm.from_spec(model.removeprefix(SCRIPTED), clock=clock)
-    if model == "local":
-        child = ChildSettings(
-            model_path=settings.local_model_path,
-            context_tokens=llm.context_tokens,
-            threads=llm.local.threads,
-        )
-        return LocalModel(child, clock=clock)
+    door = door_of(model, llm.api_base)
     key = llm.api_key.resolve() if llm.api_key is not None else None
-    return LitellmClient(model=model, clock=clock, api_base=llm.api_base, api_key=key, retries=llm.retries)
+    match door.kind:
+        case "scripted":
+            return ScriptedLlm.from_spec(door.model, clock=clock)
+        case "local":
+            child = ChildSettings(
+                model_path=settings.local_model_path,
+                context_tokens=llm.context_tokens,
+                threads=llm.local.threads,
+            )
+            return LocalModel(child, clock=clock)
+        case "direct":
+            return DirectClient(
+                model=door.model,
+                clock=clock,
+                api_base=door.api_base or OPENAI,
+                api_key=key,
+                retries=llm.retries,
+                label=model,
+            )
+        case "litellm":
+            return LitellmClient(
+                model=door.model, clock=clock, api_base=door.api_base, api_key=key, retries=llm.retries
+            )
 
 
 def pipeline_settings(settings: Settings) -> PipelineSettings:

@@ -8,10 +8,8 @@ Hearing a voice note has a deadline of its own (`pipeline.intake.listening`).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, field, replace
-from typing import TypedDict
 
 from pipeline.agent.deciding import LlmDecider
 from pipeline.agent.node import THOUGHTS
@@ -21,23 +19,13 @@ from pipeline.domain.chat import message_from_plain
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import GraphError, ModelError, StorageError, TurnFailed
 from pipeline.domain.events import (
-    ApprovalRequired,
     ApprovalResolved,
-    ErrorEvent,
-    LlmToken,
-    NodeCompleted,
-    NodeStarted,
-    PipelineEvent,
-    ResponseComplete,
     Thought,
-    TranscriptPartial,
-    TranscriptPending,
     TranscriptReady,
     TurnStarted,
 )
 from pipeline.domain.messages import ApprovalReply, InboundMessage
 from pipeline.domain.ports import EventSender
-from pipeline.graph import events as graph_events
 from pipeline.graph.executor import Executor
 from pipeline.graph.outcome import Answer, RunOutcome
 from pipeline.graph.records import GateRefused, GraphChanged, RawRecord, RunEnded, RunUnreadable
@@ -47,7 +35,6 @@ from pipeline.intake.listening import heard_in_time
 from pipeline.intake.quoting import in_context
 from pipeline.intake.spoken import names_one_of, spoken_words
 from pipeline.llm.client import LlmClient
-from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.context import RunContext
 from pipeline.runtime.deadline import Absence, TurnDeadline
 from pipeline.runtime.ports import (
@@ -60,12 +47,12 @@ from pipeline.runtime.ports import (
     TurnJournal,
     UserWords,
 )
-from pipeline.runtime.questions import choices, question_words
-from pipeline.runtime.scope import TurnScope
+from pipeline.runtime.questions import question_words
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.runtime.stopping import StopSignal
 from pipeline.runtime.surroundings import Surroundings
 from pipeline.runtime.terminal import TerminalGuard
+from pipeline.turn import Turn
 
 _log = logging.getLogger(__name__)
 
@@ -114,7 +101,7 @@ class Pipeline:
         Exactly one terminal event is sent, after the commit it speaks of. StorageError and
         cancellation propagate without one: the turn is not over and will be taken up again.
         """
-        turn = _Turn(
+        turn = Turn(
             message=message,
             sender=TerminalGuard(sender),
             journal=journal,
@@ -147,7 +134,7 @@ class Pipeline:
             if answer is not None:
                 await turn.complete(answer)
 
-    async def _answer(self, turn: _Turn, room: AbstractAsyncContextManager[object]) -> TurnAnswer | None:
+    async def _answer(self, turn: Turn, room: AbstractAsyncContextManager[object]) -> TurnAnswer | None:
         """What to commit; None where the turn is over without an answer of its own."""
         words = await self._words(turn)
         if words is None:
@@ -156,7 +143,7 @@ class Pipeline:
             return await self._within_deadline(turn, words, room)
 
     async def _within_deadline(
-        self, turn: _Turn, words: UserWords, room: AbstractAsyncContextManager[object]
+        self, turn: Turn, words: UserWords, room: AbstractAsyncContextManager[object]
     ) -> TurnAnswer:
         # Not the engine's own deadline: reading history and records counts as well.
         deadline = TurnDeadline(self._clock, self._settings.turn_timeout_s)
@@ -170,7 +157,7 @@ class Pipeline:
             too_long = _TOO_LONG_WORDS.format(seconds=round(self._settings.turn_timeout_s))
             raise TurnFailed("timeout", too_long) from None
 
-    async def _context(self, turn: _Turn, words: UserWords) -> RunContext:
+    async def _context(self, turn: Turn, words: UserWords) -> RunContext:
         scope = turn.scope
         allowance = await self._around.budgets.allowance(scope)
         if allowance.model == "none":
@@ -196,7 +183,7 @@ class Pipeline:
             arrivals=turn.journal.arrivals,
         )
 
-    async def _words(self, turn: _Turn) -> UserWords | None:
+    async def _words(self, turn: Turn) -> UserWords | None:
         """What the run is about: typed, heard now, or on record from an earlier attempt or turn. None where
         the spoken words were the answer to a question, with which another turn goes on."""
         message = turn.message
@@ -217,7 +204,7 @@ class Pipeline:
             await turn.record(words)
         return words
 
-    async def _heard(self, turn: _Turn, message: InboundMessage) -> UserWords | None:
+    async def _heard(self, turn: Turn, message: InboundMessage) -> UserWords | None:
         heard = turn.overheard or await self._hear(message, turn.on_hearing)
         if await turn.journal.take_as_answer(heard.text):
             return None
@@ -230,7 +217,7 @@ class Pipeline:
         limit_s = self._settings.turn_timeout_s
         return await heard_in_time(self._ears, message, on_hearing, clock=self._clock, limit_s=limit_s)
 
-    async def _is_for_us(self, turn: _Turn, stop: StopSignal) -> bool:
+    async def _is_for_us(self, turn: Turn, stop: StopSignal) -> bool:
         """Whether a voice note that the platform did not address to the bot names it. Nothing is shown until
         that is known, and a note that cannot be heard, or is stopped, is nobody's business."""
         message = turn.message
@@ -246,7 +233,7 @@ class Pipeline:
             return False
         return names_one_of(turn.overheard.text, self._settings.called)
 
-    async def _walk(self, turn: _Turn, context: RunContext) -> RunOutcome:
+    async def _walk(self, turn: Turn, context: RunContext) -> RunOutcome:
         """Go on with the run on record, or begin one."""
         records = await turn.journal.recorded_run()
         answers = isinstance(turn.message, ApprovalReply)
@@ -262,7 +249,7 @@ class Pipeline:
         log = turn.journal.run_log()
         return await self._executor.run({}, context, listener=turn.on_graph_event, log=log)
 
-    async def _resume(self, turn: _Turn, context: RunContext, records: Sequence[RawRecord]) -> RunOutcome:
+    async def _resume(self, turn: Turn, context: RunContext, records: Sequence[RawRecord]) -> RunOutcome:
         log, listener, message = turn.journal.run_log(), turn.on_graph_event, turn.message
         if isinstance(message, ApprovalReply):
             answer = Answer(gate=message.interaction_id, choice=message.choice, by=message.author.id)
@@ -304,104 +291,3 @@ def _answer_of(outcome: RunOutcome) -> TurnAnswer:
     exchange = tuple(message_from_plain(plain) for plain in outcome.state.get(EXCHANGE, ()))
     thoughts = tuple(Thought(**plain) for plain in outcome.state.get(THOUGHTS, ()))
     return TurnAnswer(text=answer, exchange=exchange, thoughts=thoughts)
-
-
-class _Ids(TypedDict):
-    session_id: str
-    message_id: str
-
-
-@dataclass(slots=True, kw_only=True)
-class _Turn:
-    """One message's way through: where its events and records go, and what has been streamed."""
-
-    message: InboundMessage | ApprovalReply
-    sender: TerminalGuard
-    journal: TurnJournal
-    clock: Clock
-    redactor: Redactor
-    overheard: Heard | None = None
-    """A note that had to be heard to know whom it is for."""
-    waiting: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
-    streamed: list[str] = field(default_factory=list)
-    streamed_chars: int = 0
-
-    @property
-    def scope(self) -> TurnScope:
-        """Whose turn it is."""
-        message = self.message
-        return TurnScope(
-            **self.ids,
-            thread=message.thread,
-            author=message.author,
-            private=message.private,
-            mode=self.journal.mode,
-            send=self.send,
-            waiting=self.waiting,
-        )
-
-    @property
-    def ids(self) -> _Ids:
-        return {"session_id": self.journal.session_id, "message_id": self.message.message_id}
-
-    async def send(self, event: PipelineEvent) -> None:
-        await self.sender.send_event(self.redactor.event(event))
-
-    async def record(self, words: UserWords) -> None:
-        """Put the user's words on record: theirs, but for the secrets of whoever runs the bot."""
-        await self.journal.record_user(replace(words, text=self.redactor.configured(words.text)))
-
-    async def on_hearing(self, progress: HearingQueued | HearingGrown) -> None:
-        """Show how far the ears are."""
-        match progress:
-            case HearingQueued(ahead=ahead, eta_s=eta_s):
-                await self.send(TranscriptPending(**self.ids, ahead=ahead, eta_s=eta_s))
-            case HearingGrown(text=text):
-                await self.send(TranscriptPartial(**self.ids, text=text))
-
-    async def stream_text(self, text: str) -> None:
-        offset = self.streamed_chars
-        self.streamed.append(text)
-        self.streamed_chars += len(text)
-        await self.send(LlmToken(**self.ids, text=text, offset=offset))
-
-    async def on_graph_event(self, event: graph_events.GraphEvent) -> None:
-        """Show the steps of the graph that came through."""
-        match event:
-            case graph_events.NodeStarted(node=node):
-                await self.send(NodeStarted(**self.ids, node=node))
-            case graph_events.NodeCompleted(failure=None, skipped=False, node=node, decision=decision):
-                await self.send(NodeCompleted(**self.ids, node=node, decision=decision))
-            case graph_events.RunCompleted(outcome=ended):
-                steps = {"run_id": ended.run_id, "stop_reason": ended.stop_reason, "steps": len(ended.path)}
-                _log.debug("run ended", extra=steps)
-            case _:
-                return
-
-    async def complete(self, answer: TurnAnswer) -> None:
-        answer = replace(answer, text=self.redactor.text(answer.text))
-        entry_id = await self.journal.commit(answer)
-        for gate in answer.gates:
-            remaining = 0.0 if gate.expires_at is None else gate.expires_at - self.clock.now()
-            await self.send(
-                ApprovalRequired(
-                    **self.ids,
-                    interaction_id=gate.id,
-                    tool_name=gate.node,
-                    reasoning=gate.prompt,
-                    options=choices(gate),
-                    timeout_s=max(0.0, remaining),
-                    paused=True,
-                )
-            )
-        await self.send(
-            ResponseComplete(**self.ids, content=answer.text, thoughts=answer.thoughts, entry_id=entry_id)
-        )
-
-    async def fail(self, code: str, words: str, *, recoverable: bool) -> None:
-        words = self.redactor.text(words)
-        partial = "".join(self.streamed).strip()
-        entry_id = await self.journal.commit_failure(code, words, recoverable=recoverable, partial=partial)
-        await self.send(
-            ErrorEvent(**self.ids, code=code, message=words, recoverable=recoverable, entry_id=entry_id)
-        )

@@ -1,0 +1,137 @@
+"""One message's way through the pipeline: where its events and records go, and what has been streamed.
+
+Everything that leaves passes the redactor here. What is done when is `service`'s.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from typing import TypedDict
+
+from pipeline.domain.clock import Clock
+from pipeline.domain.events import (
+    ApprovalRequired,
+    ErrorEvent,
+    LlmToken,
+    NodeCompleted,
+    NodeStarted,
+    PipelineEvent,
+    ResponseComplete,
+    TranscriptPartial,
+    TranscriptPending,
+)
+from pipeline.domain.messages import ApprovalReply, InboundMessage
+from pipeline.graph import events as graph_events
+from pipeline.redaction.redactor import Redactor
+from pipeline.runtime.ports import Heard, HearingGrown, HearingQueued, TurnAnswer, TurnJournal, UserWords
+from pipeline.runtime.questions import choices
+from pipeline.runtime.scope import TurnScope
+from pipeline.runtime.terminal import TerminalGuard
+
+_log = logging.getLogger(__name__)
+
+
+class Ids(TypedDict):
+    """What every event of a turn carries."""
+
+    session_id: str
+    message_id: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Turn:
+    """One message's way through: where its events and records go, and what has been streamed."""
+
+    message: InboundMessage | ApprovalReply
+    sender: TerminalGuard
+    journal: TurnJournal
+    clock: Clock
+    redactor: Redactor
+    overheard: Heard | None = None
+    """A note that had to be heard to know whom it is for."""
+    waiting: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    streamed: list[str] = field(default_factory=list)
+    streamed_chars: int = 0
+
+    @property
+    def scope(self) -> TurnScope:
+        """Whose turn it is."""
+        message = self.message
+        return TurnScope(
+            **self.ids,
+            thread=message.thread,
+            author=message.author,
+            private=message.private,
+            mode=self.journal.mode,
+            send=self.send,
+            waiting=self.waiting,
+        )
+
+    @property
+    def ids(self) -> Ids:
+        return {"session_id": self.journal.session_id, "message_id": self.message.message_id}
+
+    async def send(self, event: PipelineEvent) -> None:
+        await self.sender.send_event(self.redactor.event(event))
+
+    async def record(self, words: UserWords) -> None:
+        """Put the user's words on record: theirs, but for the secrets of whoever runs the bot."""
+        await self.journal.record_user(replace(words, text=self.redactor.configured(words.text)))
+
+    async def on_hearing(self, progress: HearingQueued | HearingGrown) -> None:
+        """Show how far the ears are."""
+        match progress:
+            case HearingQueued(ahead=ahead, eta_s=eta_s):
+                await self.send(TranscriptPending(**self.ids, ahead=ahead, eta_s=eta_s))
+            case HearingGrown(text=text):
+                await self.send(TranscriptPartial(**self.ids, text=text))
+
+    async def stream_text(self, text: str) -> None:
+        offset = self.streamed_chars
+        self.streamed.append(text)
+        self.streamed_chars += len(text)
+        await self.send(LlmToken(**self.ids, text=text, offset=offset))
+
+    async def on_graph_event(self, event: graph_events.GraphEvent) -> None:
+        """Show the steps of the graph that came through."""
+        match event:
+            case graph_events.NodeStarted(node=node):
+                await self.send(NodeStarted(**self.ids, node=node))
+            case graph_events.NodeCompleted(failure=None, skipped=False, node=node, decision=decision):
+                await self.send(NodeCompleted(**self.ids, node=node, decision=decision))
+            case graph_events.RunCompleted(outcome=ended):
+                steps = {"run_id": ended.run_id, "stop_reason": ended.stop_reason, "steps": len(ended.path)}
+                _log.debug("run ended", extra=steps)
+            case _:
+                return
+
+    async def complete(self, answer: TurnAnswer) -> None:
+        answer = replace(answer, text=self.redactor.text(answer.text))
+        entry_id = await self.journal.commit(answer)
+        for gate in answer.gates:
+            remaining = 0.0 if gate.expires_at is None else gate.expires_at - self.clock.now()
+            await self.send(
+                ApprovalRequired(
+                    **self.ids,
+                    interaction_id=gate.id,
+                    tool_name=gate.node,
+                    reasoning=gate.prompt,
+                    options=choices(gate),
+                    timeout_s=max(0.0, remaining),
+                    paused=True,
+                )
+            )
+        await self.send(
+            ResponseComplete(**self.ids, content=answer.text, thoughts=answer.thoughts, entry_id=entry_id)
+        )
+
+    async def fail(self, code: str, words: str, *, recoverable: bool) -> None:
+        words = self.redactor.text(words)
+        partial = "".join(self.streamed).strip()
+        entry_id = await self.journal.commit_failure(code, words, recoverable=recoverable, partial=partial)
+        await self.send(
+            ErrorEvent(**self.ids, code=code, message=words, recoverable=recoverable, entry_id=entry_id)
+        )
