@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from gateway.storage.ports import VISIBLE_KINDS, InboxEntry, Interaction, Record, Store
 from gateway.wire import ASKED_IN, GATE, NEVER
 from pipeline.domain.clock import Clock
-from pipeline.domain.events import ApprovalRequired
+from pipeline.domain.events import ApprovalRequired, thought_from_plain
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.timeline import EntryRole, TimelineEntry
 
@@ -17,6 +17,7 @@ _ROLES: dict[str, EntryRole] = {
     "assistant": "assistant",
     "error": "error",
     "notice": "notice",
+    "title": "title",
 }
 _WAITING_VOICE = "Voice note"
 _ENTRIES_LOOKED_AT = 5_000
@@ -35,7 +36,7 @@ class StoreTimeline:
         # The queue is read first: an entry that starts in between shows up twice, under one identity,
         # and never not at all.
         waiting = await self._store.open_entries(key)
-        records = await self._store.read_log(key, after=after, kinds=VISIBLE_KINDS, limit=limit)
+        records = await self._store.read_log(key, after=after, kinds=(*VISIBLE_KINDS, "title"), limit=limit)
         visible = [_from_record(record) for record in records if _shows(record)]
         return (*visible, *_still_waiting(waiting, await self._recorded(key, waiting)))
 
@@ -89,7 +90,8 @@ def _from_record(record: Record) -> TimelineEntry:
         text=str(record.body["text"]),
         at=record.at,
         spoken=bool(record.body.get("spoken", False)),
-        code=str(record.body.get("code", "")),
+        code=str(record.body.get("mode", record.body.get("code", ""))),
+        thoughts=tuple(thought_from_plain(plain) for plain in record.body.get("thoughts", ())),
     )
 
 

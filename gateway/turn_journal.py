@@ -260,9 +260,10 @@ class StoreJournal:
         session_id = new_id("ses")
         at = self._clock.now()
         record = session_record(session_id, self._entry.message_id, at, text=text, mode=mode)
-        committed = await self._finish("command", [record], role="session", text=text)
+        code = "" if mode == "normal" else mode
+        committed = await self._finish("command", [record], role="session", text=text, code=code)
         self._session.restart(session_id, mode=mode)
-        self._tell("session", text, committed.record_ids[-1])
+        self._tell("session", text, committed.record_ids[-1], code=code)
         return committed.record_ids[-1]
 
     async def _end_silently(self, outcome: Outcome, *, body: Mapping[str, Any] | None = None) -> None:
@@ -367,7 +368,9 @@ class StoreJournal:
     async def _own_records(self, kind: RecordKind) -> tuple[Record, ...]:
         return await self._store.read_log(self._lease.thread, kinds=(kind,), message_id=self._asked_in)
 
-    def _tell(self, role: EntryRole, text: str, entry_id: int, *, spoken: bool = False) -> None:
+    def _tell(
+        self, role: EntryRole, text: str, entry_id: int, *, spoken: bool = False, code: str = ""
+    ) -> None:
         self._on_recorded(
             TimelineEntry(
                 entry_id=entry_id,
@@ -376,6 +379,7 @@ class StoreJournal:
                 text=text,
                 at=self._clock.now(),
                 spoken=spoken,
+                code=code,
             )
         )
 

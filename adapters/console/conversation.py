@@ -11,6 +11,7 @@ from collections import OrderedDict
 
 from adapters.channel import OutboundReply
 from adapters.console.screen import Screen
+from adapters.console.steps import step_words
 from adapters.formatting.plain import plain_text
 from pipeline.domain.events import (
     ApprovalRequired,
@@ -136,8 +137,9 @@ class Conversation:
                 for interaction_id in self._asked_by(event.message_id):
                     self._drop(interaction_id)
             case _:
-                # Steps of the graph and of its tools are not shown in a terminal.
-                return
+                step = step_words(event)
+                if step:
+                    self._screen.aside(step)
 
     def _settle(self, message_id: str) -> None:
         if message_id in self._undelivered:

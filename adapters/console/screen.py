@@ -32,6 +32,9 @@ def _harmless(character: str) -> str:
     return character
 
 
+_DIM, _NORMAL = "\x1b[2m", "\x1b[22m"
+
+
 class Screen:
     """Prints lines and streams through `write`, which takes text and may raise OSError."""
 
@@ -63,6 +66,16 @@ class Screen:
         """Print one line of its own."""
         self._end_open_line()
         self._write(printable(text) + "\n")
+
+    def aside(self, text: str) -> None:
+        """Print one dim line about the work, in the middle of an answer too, which goes on below it. Nothing
+        where nobody talks here, so that a pipe gets answers alone."""
+        if not self._prompt:
+            return
+        if self._streaming is not None or self._prompt_open:
+            self._write("\n")
+        self._prompt_open = False
+        self._write(f"{_DIM}{printable(text)}{_NORMAL}\n")
 
     def token(self, message_id: str, text: str, offset: int) -> None:
         """Print a piece of the answer to `message_id`. A piece out of order waits for the final text."""

@@ -15,7 +15,7 @@ from typing import Any
 from adapters.channel import VoiceClip
 from adapters.web.protocol import PROTOCOL_VERSION, Limits, Problem
 from adapters.web.rendered import RenderedAnswers
-from pipeline.domain.events import PipelineEvent, ResponseComplete, event_to_wire
+from pipeline.domain.events import PipelineEvent, ResponseComplete, event_to_wire, thought_to_plain
 from pipeline.domain.live import LiveEvent, live_event_to_wire
 from pipeline.domain.timeline import TimelineEntry
 
@@ -54,6 +54,7 @@ def entry_frame(entry: TimelineEntry, answers: RenderedAnswers) -> str:
     }
     if entry.role == "assistant":
         fields["html"] = answers.html_of(entry.text)
+        fields["thoughts"] = [thought_to_plain(thought) for thought in entry.thoughts]
     return _text(fields)
 
 

@@ -270,6 +270,11 @@ def event_to_wire(event: PipelineEvent) -> dict[str, Any]:
     return wire
 
 
+def thought_from_plain(plain: Mapping[str, Any]) -> Thought:
+    """What `thought_to_plain` wrote. Raises KeyError for anything else."""
+    return Thought(stage=plain["stage"], summary=plain["summary"], detail=plain.get("detail", {}))
+
+
 def thought_to_plain(thought: Thought) -> dict[str, Any]:
     """Plain JSON data, an empty detail left out."""
     plain: dict[str, Any] = {"stage": thought.stage, "summary": thought.summary}

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-EntryRole = Literal["user", "assistant", "notice", "error", "session"]
+from pipeline.domain.events import Thought
+
+EntryRole = Literal["user", "assistant", "notice", "error", "session", "title"]
+"""`title`: what the session is about, from here on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,4 +25,6 @@ class TimelineEntry:
     spoken: bool = False
     """The text is a transcript of a voice note."""
     code: str = ""
-    """For role "error": the error's code."""
+    """For role "error": the error's code. For role "session": `otr` where it is off the record."""
+    thoughts: tuple[Thought, ...] = ()
+    """For role "assistant": how the answer came about."""

@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from gateway.storage.memory import MemoryStore
+from gateway.storage.ports import NewRecord, RecordKind
 from gateway.timeline import StoreTimeline
 from pipeline.domain.clock import ManualClock, SystemClock
+from pipeline.domain.events import Thought
 from pipeline.domain.ids import ThreadKey
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.gate_graph import OPTIONS, PROMPT, Ledger, answer_to, gate_graph
@@ -68,3 +72,31 @@ async def test_an_open_question_has_only_the_time_that_is_left(tmp_path: Path) -
         assert [question.timeout_s for question in await timeline.questions(key)] == [15.0]
         clock.step_wall(15)
         assert await timeline.questions(key) == ()
+
+
+async def test_titles_and_sessions_off_the_record_are_told_apart_and_thoughts_come_back() -> None:
+    store, at = MemoryStore(), 1_700_000_000.0
+    await store.open()
+    lease = await store.acquire_lease(THREAD, "me", ttl_s=30, now=at)
+    assert lease is not None
+    detail = {"tool_name": "read", "success": True}
+    thought = {"stage": "tool_call", "summary": "read -> a.txt", "detail": detail}
+    bodies: tuple[tuple[RecordKind, dict[str, Any]], ...] = (
+        ("title", {"text": "Tea"}),
+        ("assistant", {"text": "Tea.", "thoughts": [thought]}),
+        ("session", {"text": "Off the record", "mode": "otr"}),
+        ("session", {"text": "New conversation"}),
+    )
+    records = [
+        NewRecord(kind=kind, session_id="s", message_id=f"m{number}", body=body, at=at)
+        for number, (kind, body) in enumerate(bodies)
+    ]
+    await store.append(lease, records)
+    entries = await StoreTimeline(store, ManualClock()).entries(ThreadKey.decode(THREAD), after=0, limit=50)
+    assert [(entry.role, entry.code) for entry in entries] == [
+        ("title", ""),
+        ("assistant", ""),
+        ("session", "otr"),
+        ("session", ""),
+    ]
+    assert entries[1].thoughts == (Thought(stage="tool_call", summary="read -> a.txt", detail=detail),)

@@ -20,7 +20,7 @@ import { VoiceButton } from './voice.js';
 /** @typedef {import('./connection.js').Frame} Frame */
 /** @typedef {import('./items.js').Item} Item */
 
-const COMMANDS = new Set(['/stop', '/new', '/help', '/voice']);
+const COMMANDS = new Set(['/stop', '/new', '/help', '/voice', '/otr']);
 const RESEND_MS = 4000;
 const LOCKED_MS = 20_000;
 
@@ -39,6 +39,7 @@ const store = new ConversationStore((item, change) => {
   if (change === 'changed' && item.role === 'assistant' && !item.streaming && connection.state === 'ready') status.answered();
   refreshRunning();
 });
+store.label.onChange = (label) => status.session(label);
 const view = new LogView(store, { retry, discard, choose, listen: (item) => spoken.reader.listen(item), botName: () => botName });
 const connection = new Connection({
   hello: () => ({ token: signIn.token, chat: read('chat'), after: store.highest }),

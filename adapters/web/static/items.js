@@ -22,6 +22,8 @@
  * @property {Delivery} state how far a user's message is
  * @property {boolean} streaming the answer is still being written
  * @property {number} length code points received of a streaming answer, gaps included
+ * @property {import('./steps.js').Step[]} steps how the answer came about so far
+ * @property {boolean} workOpen they are shown
  * @property {string} activity what the bot is doing meanwhile, in words
  * @property {string} problem why it was not sent, in words
  * @property {boolean} recoverable sending it again may help
@@ -67,6 +69,8 @@ export function newItem(fields) {
     state: '',
     streaming: false,
     length: 0,
+    steps: [],
+    workOpen: false,
     activity: '',
     problem: '',
     recoverable: false,

@@ -10,6 +10,7 @@ import { showFinished } from './finished.js';
 import { renderMarkdown } from './markdown.js';
 import { CONFIRM } from './questions.js';
 import { clock, timeOf } from './times.js';
+import { showWork } from './work.js';
 
 /**
  * @typedef {import('./items.js').Item} Item
@@ -74,13 +75,14 @@ function updateAnswer(row, item, actions) {
   // token, and would lose the reader's selection. Until it is finished the page draws what is there.
   if (item.html && !item.streaming) showFinished(prose, item.html);
   else renderMarkdown(prose, item.text);
+  showWork(/** @type {HTMLElement} */ (prose.parentElement), item);
   row.classList.toggle('streaming', item.streaming);
   row.classList.toggle('waiting', item.streaming && !item.text);
   if (item.streaming) {
     row.dataset.streaming = 'true';
     row.setAttribute('aria-live', 'off');
     row.setAttribute('aria-busy', 'true');
-    foot.replaceChildren(...(item.activity ? [activityLine(item.activity)] : item.text ? [] : [dots()]));
+    foot.replaceChildren(...(item.text || item.activity ? [] : [dots()]));
   } else {
     const listen = item.entryId > 0 && !item.player && listenButton(item, actions);
     foot.replaceChildren(...[timeOf(item.at), copyButton('Copy answer', () => item.text), listen].filter((one) => one !== false));
@@ -173,11 +175,6 @@ function approvalContent(item, actions) {
   const ended = el('p', { class: 'meta' }, choice ? `Answered: ${choice}` : 'No longer open');
   const foot = open ? el('div', { class: 'choices', role: 'group', 'aria-label': label }, ...buttons) : ended;
   return [icon('shield'), el('div', { class: 'body' }, title, reason, foot)];
-}
-
-/** @param {string} words */
-function activityLine(words) {
-  return el('span', { class: 'activity', dir: 'auto' }, words);
 }
 
 function dots() {

@@ -56,6 +56,13 @@ export class StatusLine {
     this.banner.hidden = !(known && this.lost);
   }
 
+  /** What the conversation is about, and whether it is kept. @param {import('./label.js').Label} label */
+  session({ title, offRecord }) {
+    byId('chat-title').textContent = title;
+    byId('chat-title').hidden = !title;
+    byId('off-record').hidden = !offRecord;
+  }
+
   /** @param {string} words for everyone; empty takes them away */
   tell(words) {
     byId('note-words').textContent = words;

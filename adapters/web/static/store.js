@@ -8,7 +8,9 @@
 import { activityOf } from './activity.js';
 import { Heard } from './heard.js';
 import { newItem } from './items.js';
+import { Label } from './label.js';
 import { Questions } from './questions.js';
+import { settled, stepsOf, withStep } from './steps.js';
 import { spanOf } from './times.js';
 
 /** @typedef {import('./items.js').Item} Item */
@@ -38,6 +40,7 @@ export class ConversationStore {
     this.active = new Set();
     this.questions = new Questions(this);
     this.heard = new Heard(this);
+    this.label = new Label();
     /** Highest durable line, the `after` of the next hello. */
     this.highest = 0;
   }
@@ -47,6 +50,7 @@ export class ConversationStore {
     this.highest = 0;
     this.active.clear();
     this.heard.clear();
+    this.label.clear();
     for (const item of [...this.items.values()]) if (item.messageId) this.remove(item);
   }
 
@@ -133,12 +137,14 @@ export class ConversationStore {
 
   /** @param {import('./connection.js').Frame} frame `entry` */
   entry(frame) {
-    const { entry_id: entryId, message_id: messageId, role, text, html, at, spoken, code } = frame;
+    const { entry_id: entryId, message_id: messageId, role, text, html, at, spoken, code, thoughts } = frame;
+    this.label.entry(frame);
     if (!ROLES.has(role)) return;
     this.highest = Math.max(this.highest, entryId);
     const known = this.find(messageId, role) ?? this.heard.claim(frame);
     const words = { text: text || known?.text || '', html: html || known?.html || '' };
-    const fields = { entryId: entryId || known?.entryId || 0, ...words, at, spoken, code, streaming: false, growing: false };
+    const steps = stepsOf(thoughts).length > 0 ? stepsOf(thoughts) : settled(known?.steps ?? []);
+    const fields = { entryId: entryId || known?.entryId || 0, ...words, steps, at, spoken, code, streaming: false, growing: false };
     const item = known ?? this.add({ role, messageId, ...fields, state: role === 'user' ? 'queued' : '' });
     if (known) this.update(known, fields);
     if (role === 'user') this.#refreshUser(item);
@@ -159,6 +165,7 @@ export class ConversationStore {
     switch (event.type) {
       case 'turn_started':
         this.#begin(messageId);
+        if (!this.#hasAnswer(messageId)) this.update(this.#stream(messageId), { steps: [] });
         return;
       case 'transcript_pending':
       case 'transcript_partial':
@@ -182,7 +189,9 @@ export class ConversationStore {
         return;
       default: {
         const words = activityOf(event);
-        if (words) this.update(this.#stream(messageId), { activity: words });
+        if (!words || this.#hasAnswer(messageId)) return;
+        const item = this.#stream(messageId);
+        this.update(item, { activity: words, steps: withStep(item.steps, event) });
       }
     }
   }
@@ -208,13 +217,14 @@ export class ConversationStore {
   }
 
   /** @param {Record<string, any>} event `response_complete` */
-  #complete({ message_id: messageId, content: text, html = '', entry_id: entryId = 0 }) {
+  #complete({ message_id: messageId, content: text, html = '', thoughts, entry_id: entryId = 0 }) {
     this.highest = Math.max(this.highest, entryId);
     const shown = this.find(messageId, 'notice') ?? this.find(messageId, 'session');
     if (!shown && text) {
       const item = this.find(messageId, 'assistant') ?? newItem({ role: 'assistant', messageId });
       const at = item.entryId ? item.at : Date.now() / 1000;
-      this.update(item, { text, html, at, entryId: entryId || item.entryId, streaming: false, activity: '' });
+      const steps = stepsOf(thoughts).length > 0 ? stepsOf(thoughts) : settled(item.steps);
+      this.update(item, { text, html, at, steps, entryId: entryId || item.entryId, streaming: false, activity: '' });
     }
     this.#finish(messageId, text ? 'assistant' : 'notice');
   }

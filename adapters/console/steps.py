@@ -1,0 +1,40 @@
+"""One line about a step of the work on an answer, for a terminal. Most events have none."""
+
+from __future__ import annotations
+
+from pipeline.domain.events import (
+    ActionCompleted,
+    ActionStarted,
+    OtrBlocked,
+    PipelineEvent,
+    SubAgentCancelled,
+    SubAgentCompleted,
+    SubAgentFailed,
+    SubAgentSpawned,
+)
+
+_MOST_CHARS = 160
+
+
+def step_words(event: PipelineEvent) -> str:
+    """The line; empty where there is nothing to say. A call that went well needs no second line."""
+    match event:
+        case ActionStarted(tool_name=name, summary=summary):
+            words = f"{name}: {summary}" if summary else name
+        case ActionCompleted(tool_name=name, success=False, summary=summary):
+            words = f"{name} was not done: {summary}" if summary else f"{name} was not done"
+        case OtrBlocked(reason=reason):
+            words = f"off the record: {reason}"
+        case SubAgentSpawned(name=name, task=task):
+            words = f"{name} begins: {task}"
+        case SubAgentCompleted(name=name):
+            words = f"{name} is done"
+        case SubAgentFailed(name=name, reason=reason):
+            words = f"{name} could not finish: {reason}"
+        case SubAgentCancelled(name=name):
+            words = f"{name} was stopped"
+        case _:
+            return ""
+    line = " ".join(words.split())
+    line = line if len(line) <= _MOST_CHARS else line[: _MOST_CHARS - 1] + "…"
+    return f"  · {line}"
