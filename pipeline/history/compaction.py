@@ -101,7 +101,8 @@ class Compaction:
 def may_be_time(tokens: int, settings: PipelineSettings) -> bool:
     """Whether a history and a message of so many `tokens` can be enough to start, whatever the rest of the
     prompt is; False is certain."""
-    return tokens >= settings.context_tokens // _LEAST_BUDGET * settings.compact_at
+    least = min(settings.token_ceiling, settings.context_tokens // _LEAST_BUDGET)
+    return tokens >= least * settings.compact_at
 
 
 def levels_of(context: RunContext, fixed_tokens: int) -> Levels:

@@ -44,7 +44,7 @@ def _turns(number: int) -> tuple[PastTurn, ...]:
 
 
 def _context(turns: tuple[PastTurn, ...], llm: ScriptedLlm, **given: Any) -> RunContext:
-    parts = {"conversation": Conversation(turns=turns), "settings": SETTINGS} | given
+    parts: dict[str, Any] = {"conversation": Conversation(turns=turns), "settings": SETTINGS} | given
     return context("hi", llm=llm, **parts)
 
 
