@@ -31,7 +31,9 @@ class DirectAnswer:
 
     def __init__(self, response: aiohttp.ClientResponse, deadline: float, price: Price | None) -> None:
         self._response = response
-        self._deadline = deadline
+        self._expired = False
+        # One timer for the whole answer: one for each read would be a quarter of the work on a token.
+        self._timer = asyncio.get_running_loop().call_at(deadline, self._expire)
         self._events = EventReader()
         self._completion = Completion(price)
         self._received = 0
@@ -59,6 +61,7 @@ class DirectAnswer:
         return self._completion.finished(called=self._called)
 
     async def aclose(self) -> None:
+        self._timer.cancel()
         try:
             if self._completion.done:
                 with contextlib.suppress(TimeoutError, aiohttp.ClientError):
@@ -70,21 +73,34 @@ class DirectAnswer:
 
     async def _piece(self) -> bytes | None:
         """What arrives next; None at the end."""
-        whole = self._completion.ended
-        until = self._deadline
-        if whole:
-            until = min(until, asyncio.get_running_loop().time() + _AFTER_END_S)
+        if self._completion.ended:
+            return await self._rest()
         try:
-            async with asyncio.timeout_at(until):
-                piece = await self._response.content.readany()
-        except (TimeoutError, aiohttp.ClientError):
-            if whole:
-                return None
+            piece = await self._response.content.readany()
+        except aiohttp.ClientError:
+            if self._expired:
+                raise TimeoutError from None
             raise
+        return self._counted(piece)
+
+    async def _rest(self) -> bytes | None:
+        """What arrives after an answer that is whole; it may fail or stay away."""
+        try:
+            async with asyncio.timeout(_AFTER_END_S):
+                return self._counted(await self._response.content.readany())
+        except (TimeoutError, aiohttp.ClientError):
+            return None
+
+    def _counted(self, piece: bytes) -> bytes | None:
         self._received += len(piece)
         if self._received > MAX_ANSWER_BYTES:
             raise ModelRejected(f"The model sent more than {MAX_ANSWER_BYTES // 1_000_000} MB as one answer")
         return piece or None
+
+    def _expire(self) -> None:
+        """The deadline: whoever reads is woken by the connection's end."""
+        self._expired = True
+        self._response.close()
 
     def _read(self, piece: bytes) -> str:
         """The text in `piece`: of all its events, because they came at once."""
