@@ -58,10 +58,11 @@ _SOUTHERN = (
 )
 """Spanish, Italian and Portuguese."""
 _ROLE = (
-    # A line, or a sentence, that speaks as the system: not "File system: NTFS", and not what one runs on.
+    # A line, or a sentence, that speaks as the system: not "File system: NTFS", not what one
+    # runs on, and not "Topic :: System :: Shells".
     r"(?:^|[\n.!?;:>\])\"'`*#|])\s?(?:-\s)?[*_#\[<]{0,3}"
     r"system(?:\s(?:prompt|message|override|note))?[*_\]>]{0,3}\s?:"
-    r"(?!\s?(?:windows|linux|mac|ubuntu|debian|fedora|arch|android|ios)\b)"
+    r"(?!:|\s?(?:windows|linux|mac|ubuntu|debian|fedora|arch|android|ios)\b)"
 )
 _TEMPLATE = r"\[/?inst\]|<</?sys>>|<\|(?:im_start|im_end|system|endoftext|start_header_id|eot_id)\|>"
 """The marks of Llama's, ChatML's and other chat templates, which make words into instructions."""

@@ -26,8 +26,8 @@ async def intake(_state: State, context: RunContext) -> NodeResult:
     Updates `intake`. Of the message: `sanitized`, `rate_limited`, `rate_limit_reason`, `spam_detected`,
     `injection_detected` and `refused`, which is empty or the flag for which it is not answered. Of the
     history: `turns_kept`, `messages_evicted`, `tokens_before` and `tokens_after` (summary and newest message
-    included), `long` (it may be time to sum up its beginning), `summary_service_triggered`.
-    `relevance_scored` and `eviction_summarized` are false: the newest
+    included), `long` (it may be time to sum up its beginning), `summary_service_triggered` (there are more
+    messages than are kept unsummarised). `relevance_scored` and `eviction_summarized` are false: the newest
     turns are kept whatever they are about, and what is left out is not summed up here.
 
     The history itself stays out of the state, so a record does not grow with it.

@@ -183,6 +183,7 @@ async def test_every_diagnostic_stands_in_the_stored_state_of_every_message(tmp_
             "messages_evicted",
             "tokens_before",
             "tokens_after",
+            "long",
             "relevance_scored",
             "eviction_summarized",
             "summary_service_triggered",

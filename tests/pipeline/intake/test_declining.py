@@ -39,6 +39,11 @@ async def test_of_a_flood_the_first_refusal_in_ten_seconds_is_the_long_one() -> 
         ("", "Edit", "set_aside"),
     ],
 )
-def test_a_refused_message_never_reaches_the_agent(refused: str, choice: str | None, target: str) -> None:
-    state = {"intake": {"refused": refused}, "answers": {"intake": {"choice": choice}} if choice else {}}
+def test_a_refused_message_reaches_neither_the_agent_nor_the_care_of_its_history(
+    refused: str, choice: str | None, target: str
+) -> None:
+    state = {
+        "intake": {"refused": refused, "long": target == "declined"},
+        "answers": {"intake": {"choice": choice}} if choice else {},
+    }
     assert after_intake(state) == target

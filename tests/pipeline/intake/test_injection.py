@@ -65,6 +65,7 @@ HARMLESS = (
     "Immune system: how does it work?",
     "The solar system: eight planets",
     "Operating system: Linux",
+    "Topic :: System :: Networking",
     "- System: Ubuntu 24.04\n- RAM: 16 GB",
     "nervous-system: its parts",
     "What is a system prompt?",

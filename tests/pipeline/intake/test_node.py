@@ -50,6 +50,7 @@ async def test_a_clean_message_passes_with_every_diagnostic_at_rest() -> None:
         "messages_evicted": 0,
         "tokens_before": 12,
         "tokens_after": 12,
+        "long": False,
         "relevance_scored": False,
         "eviction_summarized": False,
         "summary_service_triggered": False,

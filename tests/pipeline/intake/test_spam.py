@@ -45,13 +45,17 @@ def test_the_seeds_rules_at_their_edges(text: str, *, spam: bool) -> None:
         "Heading\n================\ntext",
         "one\n\n----------------\n\ntwo",
         "| name             | age |\n|------------------|-----|\n| Ada              | 36  |",
+        "╭─ Error ──────────────────────────╮\n│ no │\n╰──────────────────────────────────╯",
+        "Installation\n^^^^^^^^^^^^^^^^^^^^",
         "    return 1\n" + " " * 20 + "# far right",
     ],
 )
-def test_lines_that_only_draw_something_are_no_spam_beside_words(text: str) -> None:
+def test_what_is_drawn_beside_words_is_no_spam(text: str) -> None:
     assert not looks_like_spam(text)
 
 
-@pytest.mark.parametrize("text", ["=" * 80 + "\n" + "-" * 80, "a" * 100_000, "-" * 100_000, "|- " * 33_000])
-def test_lines_alone_are_judged_and_length_costs_nothing(text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["wow " + "!" * 16, "=" * 80 + "\n" + "-" * 80, "a" * 100_000, "-" * 100_000, "|- " * 33_000]
+)
+def test_lines_alone_and_other_signs_are_judged_and_length_costs_nothing(text: str) -> None:
     assert looks_like_spam(text)
