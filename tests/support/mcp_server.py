@@ -7,6 +7,7 @@ this process.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import socket
@@ -123,6 +124,32 @@ def over_http() -> Iterator[str]:
         web.should_exit = True
         thread.join()
         sock.close()
+
+
+class Said(logging.Handler):
+    """Notices in the log that a server has said `hanging`."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.hanging = asyncio.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if getattr(record, "line", "") == "hanging":
+            self.hanging.set()
+
+
+@contextmanager
+def listening() -> Iterator[Said]:
+    """To what servers of this process say."""
+    handler, log = Said(), logging.getLogger("pipeline.tools.mcp_child")
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield handler
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
 
 
 if __name__ == "__main__":

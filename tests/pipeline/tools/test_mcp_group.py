@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -23,7 +22,7 @@ from pipeline.tools.mcp_group import MAX_RESULT_CHARS, McpGroup, mcp_groups, too
 from pipeline.tools.tool import Tool, ToolFailed, ToolOutput
 from tests.architecture.house import ROOT
 from tests.support.contexts import scope
-from tests.support.mcp_server import over_http
+from tests.support.mcp_server import listening, over_http
 
 
 class Desk:
@@ -139,41 +138,19 @@ async def test_a_crash_and_too_much_at_once_are_words_and_the_next_call_works() 
     assert "it sent a message of more than 32 megabytes" in too_much
 
 
-class Said(logging.Handler):
-    """Notices when a server says `hanging`."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.INFO)
-        self.hanging = asyncio.Event()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if getattr(record, "line", "") == "hanging":
-            self.hanging.set()
-
-
-@pytest.fixture
-def said() -> Iterator[Said]:
-    handler, log = Said(), logging.getLogger("pipeline.tools.mcp_child")
-    level = log.level
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    yield handler
-    log.removeHandler(handler)
-    log.setLevel(level)
-
-
 @pytest.mark.parametrize("name", ["hang", "deaf"])
-async def test_a_call_that_hangs_is_words_and_leaves_no_process(name: str, said: Said) -> None:
+async def test_a_call_that_hangs_is_words_and_leaves_no_process(name: str) -> None:
     clock = ManualClock()
-    async with desk(program(), clock=clock) as weather, asyncio.TaskGroup() as tasks:
-        pids = await weather.pids()
-        tool = (await weather.tools())[f"mcp__weather__{name}"]
-        hanging = tasks.create_task(_words(tool))
-        await said.hanging.wait()
-        await clock.advance(20)
+    with listening() as said:
+        async with desk(program(), clock=clock) as weather, asyncio.TaskGroup() as tasks:
+            pids = await weather.pids()
+            tool = (await weather.tools())[f"mcp__weather__{name}"]
+            hanging = tasks.create_task(_words(tool))
+            await said.hanging.wait()
+            await clock.advance(20)
 
-        assert "did not answer within 20 seconds and was stopped" in await hanging
-        assert await _ended(pids)
+            assert "did not answer within 20 seconds and was stopped" in await hanging
+            assert await _ended(pids)
 
 
 async def test_closing_leaves_neither_the_process_nor_its_children() -> None:
