@@ -50,7 +50,7 @@ class DirectAnswer:
                 raise self._failure
             piece = await self._piece()
             text = self._last_text() if piece is None else self._read(piece)
-            if piece is None or self._completion.done:
+            if self._failure is None and (piece is None or self._completion.done):
                 self._calls = deque(ToolAsked(call=call) for call in self._completion.calls.calls())
                 self._called = bool(self._calls)
             if text:

@@ -67,10 +67,12 @@ async def test_an_answer_is_whole_with_its_reason_or_the_final_mark(
     assert finished.finish_reason == "stop"
 
 
+@pytest.mark.parametrize("missing", [0, 2])
 async def test_an_answer_without_either_was_cut_and_says_so_after_its_text(
-    server: FakeOpenAiServer, client: DirectClient
+    server: FakeOpenAiServer, client: DirectClient, missing: int
 ) -> None:
-    server.script.append(Behaviour(raw=event({"content": "half an ans"})))
+    whole = event({"content": "half an ans"})
+    server.script.append(Behaviour(raw=whole[: len(whole) - missing]))
     heard: list[LlmItem] = []
     with pytest.raises(ModelUnavailable, match="stopped in the middle"):
         await collect(client, ask(), heard)
