@@ -87,14 +87,12 @@ class Gate:
 
     async def propose(self, call: ToolCall, groups: Sequence[str], scope: TurnScope) -> ToolResult:
         """See `ToolGate.propose`."""
+        if scope.depth == 0 and call.name in (LOAD_TOOLS, LOAD_SKILLS):
+            return await self._loading.load(call, scope)
         try:
             arguments = parsed_arguments(call.arguments)
         except BadArguments as failure:
             return await self._not_begun(call.name, await self._expected(call, groups, scope, failure), scope)
-        if scope.depth == 0 and call.name == LOAD_TOOLS:
-            return await self._loading.load_tools(arguments, scope)
-        if scope.depth == 0 and call.name == LOAD_SKILLS:
-            return await self._loading.load_skills(arguments)
         try:
             tool = await self._tool(call.name, groups, scope)
             check_arguments(tool.definition.parameters, arguments)

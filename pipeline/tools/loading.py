@@ -9,10 +9,11 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.domain.chat import ToolDefinition
+from pipeline.domain.chat import ToolCall, ToolDefinition
 from pipeline.domain.clock import Clock
 from pipeline.runtime.ports import SkillBook, ToolResult
 from pipeline.runtime.scope import TurnScope
+from pipeline.tools.arguments import BadArguments, parsed_arguments
 from pipeline.tools.registry import ToolRegistry
 from pipeline.tools.tool import ToolFailed, tool_schema
 
@@ -59,8 +60,18 @@ class Loading:
             )
         return tuple(found)
 
-    async def load_tools(self, arguments: Mapping[str, Any], scope: TurnScope) -> ToolResult:
-        """Load every named group that can be had; the others are explained."""
+    async def load(self, call: ToolCall, scope: TurnScope) -> ToolResult:
+        """Do a call of one of the two. Arguments that are no JSON name nothing."""
+        try:
+            arguments = parsed_arguments(call.arguments)
+        except BadArguments:
+            arguments = {}
+        if call.name == LOAD_TOOLS:
+            return await self._load_tools(arguments, scope)
+        return self._load_skills(arguments)
+
+    async def _load_tools(self, arguments: Mapping[str, Any], scope: TurnScope) -> ToolResult:
+        """Every named group that can be had; the others are explained."""
         lines: list[str] = []
         loaded: list[str] = []
         for name in _names(arguments, "groups"):
@@ -79,8 +90,8 @@ class Loading:
                 lines.append(f"{name}: loaded {', '.join(tool.name for tool in tools) or 'no tools'}")
         return _result(lines, "groups", groups=tuple(loaded))
 
-    async def load_skills(self, arguments: Mapping[str, Any]) -> ToolResult:
-        """Load every named skill that there is; the others are explained."""
+    def _load_skills(self, arguments: Mapping[str, Any]) -> ToolResult:
+        """Every named skill that there is; the others are explained."""
         lines: list[str] = []
         loaded: list[str] = []
         for name in _names(arguments, "skills"):

@@ -66,6 +66,22 @@ async def test_an_unknown_or_disabled_group_is_explained_while_the_others_still_
     ]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "groups"),
+    [('{"groups": "test"}', ("test",)), ('{"group": ["test"]}', ("test",)), ('{"groups": [', ()), ("{}", ())],
+)
+async def test_loading_takes_what_small_models_write_and_says_what_it_needs(
+    arguments: str, groups: tuple[str, ...]
+) -> None:
+    watched = Watched()
+    (result,) = await propose(
+        gate(group(tool("look", Ran()))), call("load_tools", arguments), scope=scope(watched), groups=()
+    )
+    assert result.groups == groups
+    assert result.success or result.content == 'Name what to load: {"groups": ["…"]}'
+    assert watched.events == []
+
+
 async def test_skills_are_loaded_by_name_and_unknown_ones_are_explained() -> None:
     class Skills:
         def summaries(self) -> tuple[SkillSummary, ...]:
