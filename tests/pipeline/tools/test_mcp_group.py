@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -211,6 +212,14 @@ async def test_a_server_over_http_is_called_and_one_that_is_gone_is_words() -> N
             assert "did not answer within" in await hanging
     async with desk(config) as gone:
         assert "the MCP server weather cannot be used: " in await gone.failure("weather")
+
+
+async def test_the_sdk_is_not_loaded_before_a_server_is_used() -> None:
+    code = "import sys, pipeline.tools.mcp_group; print(sorted({'mcp', 'httpx2'} & set(sys.modules)))"
+    started = await asyncio.create_subprocess_exec(sys.executable, "-c", code, cwd=ROOT, stdout=PIPE)
+    said, _ = await started.communicate()
+
+    assert said.strip() == b"[]"
 
 
 @settings(max_examples=200, deadline=None)
