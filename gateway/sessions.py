@@ -42,6 +42,8 @@ class SessionState:
         self.stored = stored
         """Whether the session's own record is durable."""
         self.mode: Mode = mode
+        self.title = ""
+        """What it is about, in a few words; empty until somebody found them."""
         conversation = conversation or Conversation()
         self._summary = conversation.summary
         self._turns = list(conversation.turns)
@@ -79,6 +81,7 @@ class SessionState:
         self.session_id = session_id
         self.stored = True
         self.mode = mode
+        self.title = ""
         self._summary = None
         self._turns.clear()
 
@@ -89,9 +92,14 @@ async def load_session(store: Store, thread: str) -> SessionState:
     if session_id is None:
         return SessionState(new_id("ses"), stored=False)
     conversation = _conversation(await _spoken(store, thread, session_id))
-    begun = await store.read_log(thread, kinds=("session",), session_id=session_id, limit=1)
-    mode: Mode = "otr" if begun and begun[0].body.get("mode") == "otr" else "normal"
-    return SessionState(session_id, conversation, stored=True, mode=mode)
+    about = {
+        record.kind: record.body
+        for record in await store.read_log(thread, kinds=("session", "title"), session_id=session_id)
+    }
+    mode: Mode = "otr" if about.get("session", {}).get("mode") == "otr" else "normal"
+    session = SessionState(session_id, conversation, stored=True, mode=mode)
+    session.title = str(about.get("title", {}).get("text", ""))
+    return session
 
 
 async def conversation_before(store: Store, record: Record) -> Conversation:

@@ -74,7 +74,7 @@ class Summaries:
                 _log.warning("a conversation could not be summed up", extra={"reason": str(error)})
 
     async def _sum_up(self, lease: Lease, session: SessionState, entry: InboxEntry) -> None:
-        scope = _scope(session, entry)
+        scope = scope_after(session, entry)
         allowance = await self._budgets.allowance(scope)
         if allowance.model == "none":
             self._cool(session.session_id)
@@ -102,8 +102,8 @@ class Summaries:
             self._cooling.popitem(last=False)
 
 
-def _scope(session: SessionState, entry: InboxEntry) -> TurnScope:
-    """Whose budget pays: that of the last turn's author."""
+def scope_after(session: SessionState, entry: InboxEntry) -> TurnScope:
+    """For what is done behind the turn of `entry`: its author's budget pays."""
     return TurnScope(
         session_id=session.session_id,
         message_id=entry.message_id,

@@ -15,6 +15,7 @@ from gateway.sessions import SessionState
 from gateway.storage.ports import InboxEntry, Lease, Store
 from gateway.summaries import Summaries
 from gateway.tasks import Supervisor
+from gateway.titles import Titles
 from gateway.turns import TurnRunner
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import FenceLost, StorageError
@@ -63,6 +64,7 @@ class Worker:
         clock: Clock,
         supervisor: Supervisor,
         summaries: Summaries | None = None,
+        titles: Titles | None = None,
         linger_s: float = LINGER_S,
     ) -> None:
         self._store = store
@@ -70,7 +72,7 @@ class Worker:
         self._turns = turns
         self._clock = clock
         self._supervisor = supervisor
-        self._summaries = summaries
+        self._chores = tuple(chore for chore in (titles, summaries) if chore is not None)
         self._linger_s = linger_s
         self._threads: dict[str, _Thread] = {}
         self._draining = False
@@ -186,7 +188,7 @@ class Worker:
                     await self._turns.run(lease, entry, session, live.begin(entry, self._clock.now()))
                     live.stop, live.done = None, entry
                     continue
-                await self._sum_up(live, lease, session)
+                await self._do_chores(live, lease, session)
                 if not await self._more_work(thread, live):
                     return False
         except asyncio.CancelledError:
@@ -199,16 +201,18 @@ class Worker:
             live.stop = None
             await self._coordinator.release(lease)
 
-    async def _sum_up(self, live: _Thread, lease: Lease, session: SessionState) -> None:
-        """Sum up the conversation, if it is long and somebody spoke in it; work stops that."""
-        if self._summaries is None or live.done is None or not self._summaries.wanted(session):
-            return
-        async with asyncio.TaskGroup() as group:
-            summing = group.create_task(self._summaries.run(lease, session, live.done))
-            work = group.create_task(live.work.wait())
-            await asyncio.wait((summing, work), return_when=asyncio.FIRST_COMPLETED)
-            summing.cancel()
-            work.cancel()
+    async def _do_chores(self, live: _Thread, lease: Lease, session: SessionState) -> None:
+        """Give the conversation a title and sum it up, if it wants that and somebody spoke in it; work stops
+        either."""
+        for chore in self._chores:
+            if live.done is None or live.work.is_set() or not chore.wanted(session):
+                continue
+            async with asyncio.TaskGroup() as group:
+                doing = group.create_task(chore.run(lease, session, live.done))
+                work = group.create_task(live.work.wait())
+                await asyncio.wait((doing, work), return_when=asyncio.FIRST_COMPLETED)
+                doing.cancel()
+                work.cancel()
 
     async def _more_work(self, thread: str, live: _Thread) -> bool:
         """Linger. False, and out of the table in the same breath, when nothing came: a message that
