@@ -46,8 +46,7 @@ class DirectAnswer:
 
     async def next(self) -> TextDelta | ToolAsked | None:
         while self._calls is None:
-            if self._failure is not None:
-                raise self._failure
+            self._raise_what_came_behind()
             piece = await self._piece()
             text = self._last_text() if piece is None else self._read(piece)
             if self._failure is None and (piece is None or self._completion.done):
@@ -70,6 +69,10 @@ class DirectAnswer:
         finally:
             # Does nothing to a connection whose answer was read to its end.
             self._response.close()
+
+    def _raise_what_came_behind(self) -> None:
+        if self._failure is not None:
+            raise self._failure
 
     async def _piece(self) -> bytes | None:
         """What arrives next; None at the end."""
