@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from pipeline.agent.judging import Charge
 from pipeline.agent.onion import transition_marker
-from pipeline.agent.working import DIALOGUE, INTERNAL, TASKS, Task, Work
+from pipeline.agent.task_words import DIALOGUE, INTERNAL, TASKS
+from pipeline.agent.working import Task, Work
 from pipeline.domain.chat import ChatMessage, message_to_plain
 from pipeline.graph.decisions import NodeResult, State
 from pipeline.graph.ports import PhaseTransition

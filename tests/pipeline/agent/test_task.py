@@ -41,6 +41,8 @@ class Shelf:
         return (tool,) if "shelf" in groups else ()
 
     async def propose(self, call: ToolCall, _groups: Sequence[str], _scope: TurnScope) -> ToolResult:
+        if call.name == "load_tools":
+            return ToolResult(content="loaded", groups=tuple(json.loads(call.arguments)["groups"]))
         self.proposed.append(call)
         return ToolResult(content=self.content)
 
