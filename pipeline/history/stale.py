@@ -40,10 +40,11 @@ def sent(turns: Sequence[PastTurn]) -> tuple[ChatMessage, ...]:
     """The messages of `turns`. What the assistant said twice in a row is sent once. (seed 0)"""
     messages: list[ChatMessage] = []
     for turn in turns:
-        messages.append(turn.messages[0])  # the user's
-        for before, message in pairwise(turn.messages):
-            if not _repeats(before, message):
-                messages.append(message)
+        if len(turn.messages) == 2:  # a question and its answer: nothing can be twice
+            messages += turn.messages
+            continue
+        messages.append(turn.messages[0])
+        messages += [message for before, message in pairwise(turn.messages) if not _repeats(before, message)]
     return tuple(messages)
 
 
