@@ -97,8 +97,10 @@ async def test_another_chat_is_answered_while_one_waits_for_a_person(tmp_path: P
         asked = await _asked(posts)
         await posts.receive("hello", native_id="2", chat="c2", author="eve")
         await _answered(posts, "Hello you.", "c2")
+        assert _written(tmp_path) == []
         await posts.take(_press(asked, author="ann"))
         await _answered(posts, "Done.")
+    assert _written(tmp_path) == ["hello"]
 
 
 async def test_one_persons_notes_are_nobody_elses(tmp_path: Path) -> None:
