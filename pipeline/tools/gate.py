@@ -126,7 +126,7 @@ class Gate:
         raise ToolFailed(f"Unknown tool: {name}")
 
     async def _protect(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
-        if self._protection is None or not arguments:
+        if self._protection is None or not self._protection.concerns(tool, arguments):
             return
         objection = await asyncio.to_thread(self._protection.objection, tool, arguments)
         if objection:

@@ -32,6 +32,10 @@ class Protection:
         self._root = Path(os.path.realpath(workspace))
         self._blocked = tuple(Path(os.path.realpath(folder)) for folder in blocked)
 
+    def concerns(self, tool: Tool, arguments: Mapping[str, Any]) -> bool:
+        """Whether there is anything to look at; without touching the disk."""
+        return any(not tool.built_in or key in _PATH_KEYS for key, _value in _strings("", arguments))
+
     def objection(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
         """Why the call may not be, in words; empty where nothing speaks against it. Touches the disk: call
         it in a thread."""
