@@ -223,6 +223,8 @@ def _words(error: BaseException) -> str:
         waiting.extend((current.__cause__, current.__context__, getattr(current, "os_error", None)))
     if isinstance(error, zlib.error):
         return "The page is packed wrongly and cannot be read."
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return "The server's certificate is not trusted."
     if isinstance(error, aiohttp.ClientConnectorDNSError | socket.gaierror):
         return "There is no such host."
     return f"The page cannot be fetched ({type(error).__name__})."

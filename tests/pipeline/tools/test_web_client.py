@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import ssl
 import zlib
 from collections.abc import Awaitable
+from pathlib import Path
 
 import pytest
 from aiohttp import web
@@ -13,6 +15,11 @@ from aiohttp import web
 from pipeline.domain.clock import ManualClock, SystemClock
 from pipeline.tools.web_client import MAX_BODY_BYTES, MAX_REDIRECTS, GuardedWeb, WebFailed, WebPage
 from tests.pipeline.tools.web_server import HERE, Names, guarded, moved, says, serving
+
+_OPENSSL = (
+    *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=site.example"),
+    *("-addext", "subjectAltName=DNS:site.example"),
+)
 
 
 async def test_a_page_is_fetched_by_name_without_cookies_referrer_or_proxy() -> None:
@@ -211,3 +218,17 @@ async def _failure(fetch: Awaitable[WebPage]) -> str:
     with pytest.raises(WebFailed) as failed:
         await fetch
     return str(failed.value)
+
+
+async def test_a_server_whose_certificate_is_not_trusted_is_said_and_gets_no_request(tmp_path: Path) -> None:
+    made = [*_OPENSSL, "-keyout", str(tmp_path / "key"), "-out", str(tmp_path / "certificate")]
+    openssl = await asyncio.create_subprocess_exec(*made, stderr=asyncio.subprocess.DEVNULL)
+    assert await openssl.wait() == 0
+    own = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    own.load_cert_chain(tmp_path / "certificate", tmp_path / "key")
+
+    async with serving({"/": says("secret")}, own) as site:
+        words = await _failure(guarded(site).get(f"https://site.example:{site.port}/"))
+
+    assert words == "The server's certificate is not trusted."
+    assert site.requests == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -28,7 +29,7 @@ class Site:
 
 
 @asynccontextmanager
-async def serving(pages: dict[str, Handler]) -> AsyncIterator[Site]:
+async def serving(pages: dict[str, Handler], tls: ssl.SSLContext | None = None) -> AsyncIterator[Site]:
     site = Site()
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -39,7 +40,7 @@ async def serving(pages: dict[str, Handler]) -> AsyncIterator[Site]:
     app.router.add_route("*", "/{path:.*}", answer)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
-    listener = web.TCPSite(runner, HERE, 0)
+    listener = web.TCPSite(runner, HERE, 0, ssl_context=tls)
     await listener.start()
     site.port = runner.addresses[0][1]
     try:
