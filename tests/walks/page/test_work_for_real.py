@@ -1,0 +1,80 @@
+"""A tool that has to be allowed, on the page of a real gateway; and a session off the record."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, expect
+
+from pipeline.domain.chat import ToolCall
+from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
+from tests.support.browser_fixture import Watch
+from tests.support.gateway_process import free_port
+from tests.support.house import House, open_house
+from tests.walks.page.acts import entries, ready, send, sign_in
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+
+def _web() -> tuple[str, ...]:
+    return ("channels.web.enabled=true", f"server.port={free_port()}")
+
+
+def _calls(name: str, **arguments: object) -> ScriptedAnswer:
+    return ScriptedAnswer.calling(ToolCall(id="c", name=name, arguments=json.dumps(arguments)))
+
+
+def _written(data: Path) -> list[str]:
+    return [path.read_text(encoding="utf-8") for path in data.glob("workspace/people/*/files/tea.txt")]
+
+
+async def _sign_in(page: Page, house: House, data: Path) -> None:
+    await page.goto(house.gateway.url)
+    await sign_in(page, (data / "web-token").read_text(encoding="ascii").strip())
+
+
+async def test_a_tool_is_allowed_on_the_page_and_how_it_came_about_survives_a_reload(
+    page: Page, watch: Watch, tmp_path: Path
+) -> None:
+    llm = ScriptedLlm(
+        [
+            _calls("load_tools", groups=["files"]),
+            _calls("write_file", path="tea.txt", text="green"),
+            ScriptedAnswer.of("It is written down."),
+        ]
+    )
+    async with open_house(tmp_path, *_web(), llm=llm) as house:
+        await _sign_in(page, house, tmp_path)
+        await send(page, "note it")
+        card = entries(page, "approval")
+        await expect(card).to_contain_text("May I use write_file?")
+        part = entries(page, "assistant").get_by_test_id("work")
+        await expect(part).to_have_count(1)
+        await card.get_by_role("button", name="Allow").click()
+        await expect(entries(page, "assistant")).to_contain_text("It is written down.")
+        await expect(card).to_contain_text("Answered: Allow")
+        await page.reload()
+        await ready(page)
+        await part.locator("summary").click()
+        await expect(part.locator("li").last).to_contain_text("write_file")
+        await expect(part.locator("li").last).to_have_attribute("data-state", "done")
+    assert _written(tmp_path) == ["green"]
+    assert [words for words in watch.complaints if "WebSocket connection" not in words] == []
+
+
+async def test_a_session_off_the_record_is_marked_until_it_ends(page: Page, tmp_path: Path) -> None:
+    async with open_house(tmp_path, *_web()) as house:
+        await _sign_in(page, house, tmp_path)
+        await send(page, "hello")
+        await expect(entries(page, "assistant")).to_have_count(1)
+        badge = page.get_by_test_id("off-record")
+        await expect(badge).to_be_hidden()
+        await send(page, "/otr")
+        await expect(badge).to_be_visible()
+        await page.reload()
+        await ready(page)
+        await expect(badge).to_be_visible()
+        await send(page, "/otr")
+        await expect(badge).to_be_hidden()
