@@ -13,7 +13,9 @@ from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition, message_
 from pipeline.domain.errors import ModelUnavailable, TurnFailed
 from pipeline.graph.decisions import End, Next, NodeResult, State
 from pipeline.graph.spec import END
+from pipeline.llm.again import stream_answer
 from pipeline.llm.client import LlmFinished, LlmRequest, TextDelta, ToolAsked
+from pipeline.llm.failures import EmptyAnswer
 from pipeline.runtime.context import RunContext
 
 CUT_NOTICE = "\n\n[The answer reached its length limit.]"
@@ -64,7 +66,12 @@ async def agent(state: State, context: RunContext) -> NodeResult:
         retries=retries,
     )
     earlier = state.get("agent", {}).get("answer", "")
-    said = await _ask(request, context, earlier)
+    try:
+        said = await _ask(request, context, earlier)
+    except EmptyAnswer:
+        if not out_of_rounds:
+            raise
+        said = _Said()
     if out_of_rounds:
         said.calls.clear()
     raw = context.redactor.text("".join(said.pieces)).strip()
@@ -142,7 +149,7 @@ async def _ask(request: LlmRequest, context: RunContext, earlier: str) -> _Said:
             said.shown += text
 
     # Closing the stream on every way out is what stops the model when the user does.
-    async with aclosing(context.llm.stream(request)) as stream:
+    async with aclosing(stream_answer(context.llm, request, context.clock)) as stream:
         async for item in stream:
             match item:
                 case TextDelta(text=text):
