@@ -48,6 +48,7 @@ from pipeline.runtime.ports import (
     UserWords,
 )
 from pipeline.runtime.questions import question_words
+from pipeline.runtime.safe_log import SafeRunLog
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.runtime.stopping import StopSignal
 from pipeline.runtime.surroundings import Surroundings
@@ -246,11 +247,12 @@ class Pipeline:
                     # Begun anew, it would do a second time what it did before it asked.
                     words = _OVER_WORDS if isinstance(error, RunEnded) else _OUTDATED_WORDS
                     raise TurnFailed(error.code, words) from error
-        log = turn.journal.run_log()
+        log = SafeRunLog(turn.journal.run_log(), turn.redactor)
         return await self._executor.run({}, context, listener=turn.on_graph_event, log=log)
 
     async def _resume(self, turn: Turn, context: RunContext, records: Sequence[RawRecord]) -> RunOutcome:
-        log, listener, message = turn.journal.run_log(), turn.on_graph_event, turn.message
+        log = SafeRunLog(turn.journal.run_log(), turn.redactor)
+        listener, message = turn.on_graph_event, turn.message
         if isinstance(message, ApprovalReply):
             answer = Answer(gate=message.interaction_id, choice=message.choice, by=message.author.id)
             try:

@@ -27,6 +27,13 @@ def made_secrets(count: int, seed: int = 7) -> list[Made]:
     return [_KINDS[number % len(_KINDS)](chosen) for number in range(count)]
 
 
+def leaks(shown: str, secret: str) -> bool:
+    """Whether more than the first four characters of the secret can be read anywhere."""
+    if shown.startswith(secret[:5]) or f" {secret[:5]}" in shown:
+        return True
+    return any(secret[at : at + 8] in shown for at in range(4, len(secret) - 7))
+
+
 def _some(chosen: random.Random, chars: str, count: int) -> str:
     return "".join(chosen.choice(chars) for _ in range(count))
 

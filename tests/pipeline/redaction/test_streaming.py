@@ -13,19 +13,11 @@ from hypothesis import strategies as st
 
 from pipeline.redaction.known import MARK
 from pipeline.redaction.redactor import Redactor
-from tests.pipeline.redaction.secrets_made import Made, made_secrets
+from tests.pipeline.redaction.secrets_made import Made, leaks, made_secrets
 
 MADE = made_secrets(300)
 AROUND = (("", ""), ("Here it is: ", " and so on."), ('{"a": "', '"}'), ("见", "。好"), ("x\n", "\ny"))
 CONFIGURED = ("7f3c9a1e-configured secret value", 'a"quote\\and-more', "ünïcödé-geheim-9")
-
-
-def leaks(shown: str, secret: str) -> bool:
-    """Whether more than the first four characters of the secret can be read anywhere."""
-    if shown.startswith(secret[:5]) or f" {secret[:5]}" in shown:
-        return True
-    pieces = range(4, len(secret) - 7)
-    return any(secret[at : at + 8] in shown for at in pieces)
 
 
 @pytest.mark.parametrize("made", MADE[:40], ids=lambda made: made.kind)

@@ -1,0 +1,35 @@
+"""A run's log that keeps no secret of an error: providers and libraries quote addresses and keys in theirs.
+
+What nodes put into the run's state is their own business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pipeline.graph.ports import RunLog
+from pipeline.redaction.redactor import Redactor
+
+
+class SafeRunLog:
+    """A `RunLog` in front of another one."""
+
+    def __init__(self, log: RunLog, redactor: Redactor) -> None:
+        self._log = log
+        self._redactor = redactor
+
+    def append(self, record: Mapping[str, Any]) -> None:
+        self._log.append(self._safe(record))
+
+    async def barrier(self) -> None:
+        await self._log.barrier()
+
+    async def finish(self, records: Sequence[Mapping[str, Any]]) -> None:
+        await self._log.finish([self._safe(record) for record in records])
+
+    def _safe(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
+        error = record.get("error")
+        if not isinstance(error, Mapping) or not isinstance(error.get("message"), str):
+            return record
+        return {**record, "error": {**error, "message": self._redactor.text(error["message"])}}
