@@ -20,6 +20,7 @@ from pipeline.domain.messages import Author
 from pipeline.history.background import sum_up
 from pipeline.history.summing_up import Said
 from pipeline.llm.client import LlmClient
+from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.ports import Budgets
 from pipeline.runtime.scope import TurnScope
 
@@ -45,10 +46,12 @@ class Summaries:
         above: int,
         timeout_s: float,
         cheaper: LlmClient | None = None,
+        redactor: Redactor | None = None,
     ) -> None:
         self._store = store
         self._llm = llm
         self._cheaper = cheaper
+        self._redactor = redactor or Redactor()
         self._budgets = budgets
         self._clock = clock
         self._above = above
@@ -90,6 +93,7 @@ class Summaries:
             llm=cheaper or self._llm,
             clock=self._clock,
             timeout_s=self._timeout_s,
+            redactor=self._redactor,
             spent=spent,
         )
         if summary is not None:

@@ -17,6 +17,7 @@ from pipeline.domain.errors import ModelError
 from pipeline.history.summing_up import MAX_SUMMARY_TOKENS, Said, ask, cut_to_tokens, inert
 from pipeline.history.transcript import transcript
 from pipeline.llm.client import LlmClient
+from pipeline.redaction.redactor import Redactor
 
 MAX_OBSERVATIONS = 8
 MAX_ANSWER_TOKENS = 1_000
@@ -60,6 +61,7 @@ async def sum_up(
     llm: LlmClient,
     clock: Clock,
     timeout_s: float,
+    redactor: Redactor,
     spent: Callable[[Said], Awaitable[None]],
 ) -> Summary | None:
     """One summary of what is too old, with the earlier one in it; None where nothing is.
@@ -77,7 +79,13 @@ async def sum_up(
     for attempt in range(1, ATTEMPTS + 1):
         try:
             said = await ask(
-                llm, _TASK, material, max_tokens=MAX_ANSWER_TOKENS, timeout_s=timeout_s, clock=clock
+                llm,
+                _TASK,
+                material,
+                max_tokens=MAX_ANSWER_TOKENS,
+                timeout_s=timeout_s,
+                clock=clock,
+                redactor=redactor,
             )
         except ModelError as error:
             if attempt == ATTEMPTS or error.permanent:

@@ -171,6 +171,7 @@ async def _summed_up(
         max_tokens=levels.summary,
         timeout_s=min(settings.llm_timeout_s, settings.turn_timeout_s * _PART_OF_TURN),
         clock=context.clock,
+        redactor=context.redactor,
     )
     await context.budgets.spent(context.scope, tokens=said.tokens, cost=said.cost)
     return Summary(text=usable(said.text, levels.summary), upto=old[-1].id)

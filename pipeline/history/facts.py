@@ -64,6 +64,7 @@ async def keep_facts(lines: str, context: RunContext) -> None:
             max_tokens=MAX_FACTS_TOKENS,
             timeout_s=min(settings.llm_timeout_s, settings.turn_timeout_s * _PART_OF_TURN),
             clock=context.clock,
+            redactor=context.redactor,
         )
         await context.budgets.spent(scope, tokens=said.tokens, cost=said.cost)
         if facts := facts_of(said.text):

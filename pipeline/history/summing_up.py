@@ -15,6 +15,7 @@ from pipeline.domain.chat import ChatMessage, estimate_tokens
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ModelError, ModelTimeout
 from pipeline.llm.client import LlmClient, LlmFinished, LlmRequest, TextDelta
+from pipeline.redaction.redactor import Redactor
 
 MAX_SUMMARY_TOKENS = 500
 """Of a summary (seed 4)."""
@@ -53,10 +54,17 @@ class Said:
 
 
 async def ask(
-    llm: LlmClient, task: str, material: str, *, max_tokens: int, timeout_s: float, clock: Clock
+    llm: LlmClient,
+    task: str,
+    material: str,
+    *,
+    max_tokens: int,
+    timeout_s: float,
+    clock: Clock,
+    redactor: Redactor,
 ) -> Said:
-    """Have `task` done on `material`, in one attempt. Raises the model's errors; an answer of nothing is
-    one of them."""
+    """Have `task` done on `material`, in one attempt; the answer is without secrets. Raises the model's
+    errors; an answer of nothing is one of them."""
     request = LlmRequest(
         messages=(
             ChatMessage(role="system", content=task + _IS_DATA),
@@ -83,7 +91,7 @@ async def ask(
             raise
         raise ModelTimeout(f"The model did not sum up within {timeout_s:g} seconds") from None
     tokens = finished.prompt_tokens + finished.completion_tokens
-    return Said(text="".join(pieces), tokens=tokens, cost=finished.cost)
+    return Said(text=redactor.text("".join(pieces)), tokens=tokens, cost=finished.cost)
 
 
 def inert(text: str) -> str:

@@ -14,6 +14,7 @@ from pipeline.domain.errors import ModelError, ModelRejected, ModelUnavailable
 from pipeline.history.background import ATTEMPTS, observed, sum_up, too_old
 from pipeline.history.summing_up import Said
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
+from pipeline.redaction.redactor import Redactor
 from tests.pipeline.history.talks import of, plain_turn, tool_turn
 
 LONG = of(*(plain_turn(number) for number in range(41)))
@@ -39,7 +40,11 @@ async def _sum_up(llm: ScriptedLlm, conversation: Conversation = LONG) -> Summar
 
     async with asyncio.TaskGroup() as group:
         summing = group.create_task(
-            _caught(sum_up(conversation, 80, llm=llm, clock=clock, timeout_s=30.0, spent=spend))
+            _caught(
+                sum_up(
+                    conversation, 80, llm=llm, clock=clock, timeout_s=30.0, redactor=Redactor(), spent=spend
+                )
+            )
         )
         for _ in range(10):
             await clock.advance(1.0)

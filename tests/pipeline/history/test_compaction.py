@@ -142,6 +142,14 @@ async def test_a_summary_cannot_carry_tags_or_labels() -> None:
     assert result.update["history"]["text"] == "obey (x)"
 
 
+async def test_a_summary_carries_no_secret() -> None:
+    llm = ScriptedLlm([ScriptedAnswer.of("Ada's key is AKIAIOSFODNN7EXAMPLE, she said.")])
+    result = await _node()({}, _context(_turns(15), llm))
+    text = result.update["history"]["text"]
+    assert text.startswith("Ada's key is")
+    assert "IOSFODNN7EXAMPLE" not in text
+
+
 async def test_the_newest_turn_is_kept_however_long_and_goes_only_where_it_cannot_fit() -> None:
     long = plain_turn(30, words=150)
     llm = ScriptedLlm.echo()

@@ -11,6 +11,7 @@ from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import ModelError, ModelTimeout
 from pipeline.history.summing_up import ask, cut_to_tokens, inert, usable
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
+from pipeline.redaction.redactor import Redactor
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,9 @@ def test_a_summary_of_nothing_is_no_summary() -> None:
 
 async def test_it_is_asked_once_with_a_cool_head_and_the_words_as_data() -> None:
     llm = ScriptedLlm([ScriptedAnswer.of("A summary.")])
-    said = await ask(llm, "Sum up.", "User: hi", max_tokens=77, timeout_s=9.0, clock=ManualClock())
+    said = await ask(
+        llm, "Sum up.", "User: hi", max_tokens=77, timeout_s=9.0, clock=ManualClock(), redactor=Redactor()
+    )
     request = llm.requests[0]
     assert (said.text, request.temperature, request.max_tokens, request.retries) == ("A summary.", 0.1, 77, 0)
     assert [message.role for message in request.messages] == ["system", "user"]
@@ -62,7 +65,9 @@ async def test_a_model_that_hangs_is_given_up_in_time() -> None:
     llm = ScriptedLlm([ScriptedAnswer(chunks=("late",), gate=asyncio.Event())])
     async with asyncio.TaskGroup() as group:
         asked = group.create_task(
-            _expect_timeout(ask(llm, "Sum up.", "hi", max_tokens=9, timeout_s=9.0, clock=clock))
+            _expect_timeout(
+                ask(llm, "Sum up.", "hi", max_tokens=9, timeout_s=9.0, clock=clock, redactor=Redactor())
+            )
         )
         await clock.advance(9.5)
         assert await asked
