@@ -39,7 +39,7 @@ const store = new ConversationStore((item, change) => {
   if (change === 'changed' && item.role === 'assistant' && !item.streaming && connection.state === 'ready') status.answered();
   refreshRunning();
 });
-store.label.onChange = (label) => status.session(label);
+store.label.onChange = (/** @type {import('./label.js').Label} */ label) => status.session(label);
 const view = new LogView(store, { retry, discard, choose, listen: (item) => spoken.reader.listen(item), botName: () => botName });
 const connection = new Connection({
   hello: () => ({ token: signIn.token, chat: read('chat'), after: store.highest }),
