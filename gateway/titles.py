@@ -21,6 +21,7 @@ from pipeline.domain.ids import ThreadKey
 from pipeline.domain.timeline import TimelineEntry
 from pipeline.history.summing_up import ask, inert
 from pipeline.llm.client import LlmClient
+from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.ports import Budgets
 
 _log = logging.getLogger(__name__)
@@ -52,14 +53,14 @@ class Titles:
         llm: LlmClient,
         budgets: Budgets,
         clock: Clock,
-        redact: Callable[[str], str],
+        redactor: Redactor,
         on_titled: Callable[[ThreadKey, TimelineEntry], None],
     ) -> None:
         self._store = store
         self._llm = llm
         self._budgets = budgets
         self._clock = clock
-        self._redact = redact
+        self._redactor = redactor
         self._on_titled = on_titled
         self._one = asyncio.Semaphore(1)
         self._tried: OrderedDict[str, int] = OrderedDict()
@@ -87,12 +88,18 @@ class Titles:
         scope = scope_after(session, entry)
         if (await self._budgets.allowance(scope)).model == "none":
             return
-        material = self._redact(_material(session))
+        material = self._redactor.text(_material(session))
         said = await ask(
-            self._llm, _TASK, material, max_tokens=_MAX_TOKENS, timeout_s=TIMEOUT_S, clock=self._clock
+            self._llm,
+            _TASK,
+            material,
+            max_tokens=_MAX_TOKENS,
+            timeout_s=TIMEOUT_S,
+            clock=self._clock,
+            redactor=self._redactor,
         )
         await self._budgets.spent(scope, tokens=said.tokens, cost=said.cost)
-        title = title_of(self._redact(inert(said.text)))
+        title = title_of(self._redactor.text(inert(said.text)))
         if not title:
             return
         at = self._clock.now()

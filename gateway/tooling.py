@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from gateway import __version__
 from gateway.approvals import TurnApprovals
-from gateway.config import Settings
+from gateway.config import SecretRef, Secrets, Settings, environment
+from gateway.config.secrets import SecretContext
 from gateway.reminding import ReminderDesk
 from gateway.storage.ports import Store
 from pipeline.domain.clock import Clock
@@ -20,6 +21,9 @@ from pipeline.runtime.surroundings import Surroundings
 from pipeline.subagents import SubAgents
 from pipeline.tools.files import files_group
 from pipeline.tools.gate import Gate
+from pipeline.tools.mcp_config import read_mcp_file
+from pipeline.tools.mcp_group import mcp_groups
+from pipeline.tools.mcp_server import Spawn
 from pipeline.tools.notes import notes_group
 from pipeline.tools.protection import Protection
 from pipeline.tools.registry import ToolRegistry
@@ -59,9 +63,13 @@ def build_tooling(
     limits: PipelineSettings,
     redactor: Redactor,
     wake: Callable[[str], None],
+    spawn: Spawn,
+    secrets: Secrets,
     groups: Sequence[ToolGroup] = (),
 ) -> Tooling:
-    """Put the tools together; `groups` are a host's own, and `wake` tells that a thread has work."""
+    """Put the tools together; `groups` are a host's own, `wake` tells that a thread has work, and `spawn`
+    starts a task that ends with the gateway. Raises ConfigurationError for a bad file of MCP servers.
+    """
     root = settings.workspace_path
     workspace = WorkspaceFolder(root, clock)
     skills = SkillFolder(root / "skills", clock)
@@ -82,6 +90,7 @@ def build_tooling(
                 ScheduleGroup(desk, clock),
                 system_group(clock, version=__version__),
                 agents,
+                *_servers(settings, secrets, clock, spawn),
                 *groups,
             ],
             enabled=(*settings.tools.groups, *(group.name for group in groups)),
@@ -105,3 +114,27 @@ def build_tooling(
         cheaper=cheaper,
     )
     return Tooling(surroundings=around, approvals=approvals, desk=desk, gate=gate)
+
+
+def _servers(settings: Settings, secrets: Secrets, clock: Clock, spawn: Spawn) -> Sequence[ToolGroup]:
+    """The configured MCP servers, none of them started."""
+    path = settings.tools.mcp_file
+    if path is None:
+        return ()
+    environ = environment()
+    context = SecretContext(folder=path.parent, environ=environ)
+
+    def resolve(reference: str) -> str:
+        value = SecretRef.parse(reference, context).resolve()
+        secrets.add(value)
+        return value
+
+    return mcp_groups(
+        read_mcp_file(path),
+        environ=environ,
+        resolve=resolve,
+        clock=clock,
+        spawn=spawn,
+        idle_s=settings.tools.mcp_idle_s,
+        timeout_s=settings.tools.timeout_s,
+    )

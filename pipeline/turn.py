@@ -25,6 +25,7 @@ from pipeline.domain.events import (
 )
 from pipeline.domain.messages import ApprovalReply, InboundMessage
 from pipeline.graph import events as graph_events
+from pipeline.intake.cleaning import clean_text
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.ports import Heard, HearingGrown, HearingQueued, TurnAnswer, TurnJournal, UserWords
 from pipeline.runtime.questions import choices
@@ -78,8 +79,9 @@ class Turn:
         await self.sender.send_event(self.redactor.event(event))
 
     async def record(self, words: UserWords) -> None:
-        """Put the user's words on record: theirs, but for the secrets of whoever runs the bot."""
-        await self.journal.record_user(replace(words, text=self.redactor.configured(words.text)))
+        """Put the user's words on record: theirs, cleaned, but for the secrets of whoever runs the bot."""
+        text = self.redactor.configured(clean_text(words.text))
+        await self.journal.record_user(replace(words, text=text))
 
     async def on_hearing(self, progress: HearingQueued | HearingGrown) -> None:
         """Show how far the ears are."""

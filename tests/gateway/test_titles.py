@@ -33,7 +33,7 @@ class Desk:
             llm=llm,
             budgets=NoBudgets(),
             clock=ManualClock(),
-            redact=Redactor().text,
+            redactor=Redactor(),
             on_titled=lambda _thread, entry: self.shown.append(entry),
         )
 

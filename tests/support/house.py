@@ -62,13 +62,15 @@ async def open_house(
     tools: tuple[ToolGroup, ...] = (),
     secrets: Secrets | None = None,
 ) -> AsyncIterator[House]:
-    """Run a gateway on the folder `data`; the web channel is off unless an override turns it on.
+    """Run a gateway on the folder `data`; the web channel, the quota of messages and titles are off unless
+    an override turns them on.
 
     `posts` is a posting channel beside the showing one, open to everybody unless `rule` says otherwise.
     `model` answers in the place of the scripted one. `graph` stands in for the conversation; `crash_at`
     ends this whole process (see `gateway.failpoints`).
     """
-    settings = load(None, {}, ["channels.web.enabled=false", f'data.dir="{data}"', *overrides])
+    quiet = ("channels.web.enabled=false", "limits.messages_per_minute=0", "agent.titles=false")
+    settings = load(None, {}, [*quiet, f'data.dir="{data}"', *overrides])
     llm = llm or ScriptedLlm.echo()
     channel = channel or MemoryChannel()
     store = store or SqliteStore(data / "parlour.sqlite3", synchronous="NORMAL")

@@ -1,0 +1,161 @@
+"""What most parts of a gateway are made with: store, page, channels, lanes, the model. Nothing is started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from adapters.channel import Channel, Timeline
+from gateway.access import AccessRule
+from gateway.broadcaster import EventBroadcaster
+from gateway.config import Secrets, Settings
+from gateway.data_dir import DataDir
+from gateway.failpoints import Failpoints
+from gateway.lanes import Lanes
+from gateway.live import LiveReplies
+from gateway.mind import build_llm
+from gateway.page import Page, make_page, token_check
+from gateway.posting_channels import BuiltChannel, posting_channels
+from gateway.server import Addresses
+from gateway.speaking import AnswerReader, VoiceReplies
+from gateway.storage.memory import MemoryStore
+from gateway.storage.ports import Store
+from gateway.storage.sqlite import SqliteStore
+from gateway.tasks import Supervisor
+from gateway.telemetry import Telemetry
+from gateway.timeline import StoreTimeline
+from gateway.voice import build_speaker
+from pipeline.domain.clock import Clock, SystemClock
+from pipeline.graph.spec import GraphSpec
+from pipeline.llm.client import LlmClient
+from pipeline.redaction.redactor import Redactor
+from pipeline.runtime.context import RunContext
+from pipeline.tools.tool import ToolGroup
+from voice.speaker import Speaker
+from voice.transcriber import Transcriber
+
+ChannelFactory = Callable[[Timeline], Channel]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extras:
+    """What a host adds to the configured gateway: `parlour chat` a channel, tests and benches a model."""
+
+    channels: tuple[ChannelFactory, ...] = ()
+    rules: Mapping[tuple[str, str], AccessRule] = field(default_factory=dict)
+    """Who may speak on those of `channels` that post, by (channel, account)."""
+    clock: Clock = field(default_factory=SystemClock)
+    llm: LlmClient | None = None
+    transcriber: Transcriber | None = None
+    speaker: Speaker | None = None
+    """Who reads answers aloud."""
+    store: Store | None = None
+    graph: GraphSpec[RunContext] | None = None
+    """What a message walks through instead of the conversation."""
+    tools: tuple[ToolGroup, ...] = ()
+    """Groups of tools beside the bot's own."""
+    crash_at: str | None = None
+    http: bool = True
+    """Whether to serve health, metrics and the page."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supervisors:
+    """Who owns the gateway's tasks."""
+
+    background: Supervisor = field(default_factory=Supervisor)
+    turns: Supervisor = field(default_factory=Supervisor)
+    deliveries: Supervisor = field(default_factory=Supervisor)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foundation:
+    """One gateway's."""
+
+    settings: Settings
+    secrets: Secrets
+    extras: Extras
+    clock: Clock
+    tasks: Supervisors
+    telemetry: Telemetry
+    failpoints: Failpoints
+    store: Store
+    timeline: StoreTimeline
+    addresses: Addresses
+    check_token: Callable[[str], bool]
+    page: Page
+    posting: tuple[BuiltChannel, ...]
+    channels: Mapping[tuple[str, str], Channel]
+    lanes: Lanes
+    live: LiveReplies
+    broadcaster: EventBroadcaster
+    speaker: Speaker | None
+    reader: AnswerReader | None
+    replies: VoiceReplies
+    llm: LlmClient
+    redactor: Redactor
+
+
+def lay_foundation(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) -> Foundation:
+    """Make it. Raises ConfigurationError in words."""
+    clock, tasks = extras.clock, Supervisors()
+    failpoints = Failpoints(extras.crash_at)
+    store = extras.store or _store(settings, data)
+    timeline = StoreTimeline(store, clock)
+    addresses = Addresses(settings.server.host, settings.server.port, settings.server.public_origins)
+    check = token_check(settings, secrets)
+    page = make_page(settings, data.media_path, addresses, check, timeline, clock)
+    posting = tuple(posting_channels(settings, timeline, clock))
+    channels = _channels(page, posting, [make(timeline) for make in extras.channels])
+    lanes = Lanes(clock, tasks.deliveries)
+    speaker = extras.speaker or build_speaker(settings)
+    reader = None if speaker is None else AnswerReader(speaker)
+    live = LiveReplies(
+        store=store, lanes=lanes, clock=clock, supervisor=tasks.background, show_work=settings.agent.show_work
+    )
+    return Foundation(
+        settings=settings,
+        secrets=secrets,
+        extras=extras,
+        clock=clock,
+        tasks=tasks,
+        telemetry=Telemetry(clock),
+        failpoints=failpoints,
+        store=store,
+        timeline=timeline,
+        addresses=addresses,
+        check_token=check,
+        page=page,
+        posting=posting,
+        channels=channels,
+        lanes=lanes,
+        live=live,
+        broadcaster=EventBroadcaster(channels, live),
+        speaker=speaker,
+        reader=reader,
+        replies=VoiceReplies(
+            reader=reader,
+            habits=store.voices,
+            channels=channels,
+            clock=clock,
+            supervisor=tasks.deliveries,
+            failpoints=failpoints,
+        ),
+        llm=extras.llm or build_llm(settings, clock),
+        redactor=Redactor(secrets.known_values, clock=clock),
+    )
+
+
+def _channels(
+    page: Page, posting: Iterable[BuiltChannel], others: Iterable[Channel]
+) -> dict[tuple[str, str], Channel]:
+    """Every channel by its name and account."""
+    adapters: list[Channel] = [*([page.adapter] if page.adapter else []), *(one.adapter for one in posting)]
+    return {(adapter.name, adapter.account): adapter for adapter in (*adapters, *others)}
+
+
+def _store(settings: Settings, data: DataDir) -> Store:
+    if settings.storage.kind == "memory":
+        return MemoryStore()
+    full = settings.storage.synchronous == "full"
+    return SqliteStore(data.store_path, synchronous="FULL" if full else "NORMAL")
