@@ -69,7 +69,7 @@ async def test_the_third_exchange_earns_a_title_which_is_stored_and_shown_once()
     assert not desk.titles.wanted(session(2))
     assert desk.titles.wanted(talk)
     await desk.titles.run(lease, talk, entry)
-    assert talk.title == "The Great Parlour Walk ghp_[REDACTED] extra"
+    assert talk.title == "The Great Parlour Walk ghp_(REDACTED) extra"
     assert [(shown.role, shown.text) for shown in desk.shown] == [("title", talk.title)]
     assert not desk.titles.wanted(talk)
     assert (await load_session(desk.store, THREAD)).title == talk.title

@@ -129,7 +129,9 @@ class GatewayProcess:
         env["PYTHONPATH"] = str(ROOT)
         if crash_at is not None:
             env["PARLOUR_CRASH_AT"] = crash_at
-        settings = (f"data.dir={self.data_dir}", f"server.port={self._port}", *self._overrides)
+        # Neither a quota nor titles between the turns, unless a test asks for them.
+        quiet = ("limits.messages_per_minute=0", "agent.titles=false")
+        settings = (f"data.dir={self.data_dir}", f"server.port={self._port}", *quiet, *self._overrides)
         arguments = [part for setting in settings for part in ("--set", setting)]
         with self.log_path.open("ab") as log:
             self._log_offset = log.tell()
