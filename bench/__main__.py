@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import channels, crash, graph, startup, store, turn, voice
+from bench import channels, conversation, crash, graph, startup, store, turn, voice
 from bench.report import BenchUnavailable, Report
 
 
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     benches = _benches(options)
     if options.list:
         for name, bench in benches.items():
-            print(f"{name:8} {bench.summary}")
+            print(f"{name:12} {bench.summary}")
         return 0
     unknown = [name for name in options.names if name not in benches]
     if unknown:
@@ -68,6 +68,9 @@ def _benches(options: argparse.Namespace) -> dict[str, Bench]:
         "channels": Bench(
             summary="Telegram, Slack and Discord, beside bare echo bots; faults and kills",
             run=lambda: channels.run(seed=options.seed),
+        ),
+        "conversation": Bench(
+            summary="turns with tools, long histories, and the doors beside litellm", run=conversation.run
         ),
         "store": Bench(summary="the SQLite store alone", run=store.run),
         "voice": Bench(

@@ -1,0 +1,146 @@
+"""The conversation's own cost: a turn that loads tools, streaming at each door, and a long history."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.conversation_doors import STREAMS, measure_doors
+from bench.report import Report, median, scratch_folder
+from pipeline.domain.clock import SystemClock
+from tests.support.gateway_process import SCRIPTED, GatewayProcess
+from tests.support.web_client import WebChat
+
+_TURNS = 200
+_WARM = 20
+_SHORT, _LONG = 10, 1_000
+_COMPARED = 60
+_TEXT = "Which of my files is the newest?"
+_ANSWER = "I looked at your files, and the newest of them is the list that you wrote yesterday evening."
+_CLOCK = SystemClock()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Turns:
+    cpu_ms: float
+    """Processor time of the gateway for a turn, the mean."""
+    wall_ms: float
+    """From the message to its terminal event, the median."""
+    short_ms: float
+    long_ms: float
+    """The same after 10 and after 1,000 messages, in alternation."""
+
+
+async def run() -> Report:
+    """Measure turns of a gateway in its own process, then the doors in this one."""
+    with scratch_folder() as folder:
+        turns = await _turns(folder)
+    return _report(turns, await measure_doors())
+
+
+async def _turns(folder: Path) -> _Turns:
+    async with AsyncExitStack() as stack:
+        gateway = await stack.enter_async_context(
+            GatewayProcess(folder / "gateway", overrides=_overrides(folder))
+        )
+        await gateway.start()
+        fresh, short, long = [await _chat(stack, gateway) for _ in range(3)]
+        for number in range(_WARM):
+            await _turn(fresh, number)
+        cpu = _cpu_s(gateway.pid)
+        times = [await _turn(fresh, _WARM + number) for number in range(_TURNS)]
+        cpu = _cpu_s(gateway.pid) - cpu
+        for number in range(_LONG // 2):
+            await _turn(long, number)
+        short_times: list[float] = []
+        long_times: list[float] = []
+        for number in range(_COMPARED):
+            if number % (_SHORT // 2) == 0:  # a chat that stays short: from 10 messages to 20
+                short = await _chat(stack, gateway)
+                for before in range(_SHORT // 2):
+                    await _turn(short, before)
+            short_times.append(await _turn(short, _SHORT + number))
+            long_times.append(await _turn(long, _LONG + number))
+        await gateway.stop()
+    return _Turns(
+        cpu_ms=cpu / _TURNS * 1e3,
+        wall_ms=median(times),
+        short_ms=median(short_times),
+        long_ms=median(long_times),
+    )
+
+
+def _overrides(folder: Path) -> tuple[str, ...]:
+    """A model that loads the five tools of `files` in every turn and then answers, and a gateway that asks
+    it for nothing else: no titles, no summaries, whatever the history's length."""
+    turns = _WARM + _TURNS + _LONG // 2 + 2 * _COMPARED + (_COMPARED // (_SHORT // 2)) * (_SHORT // 2)
+    load = {"calls": [{"name": "load_tools", "arguments": {"groups": ["files"]}}]}
+    script = folder / "script.json"
+    script.write_text(json.dumps([load, _ANSWER] * turns), encoding="utf-8")
+    return (
+        f"llm.model={json.dumps(f'scripted:file={script}')}",
+        SCRIPTED[1],
+        "agent.titles=false",
+        "agent.summarise_above=10000",
+        "limits.messages_per_minute=0",
+    )
+
+
+async def _chat(stack: AsyncExitStack, gateway: GatewayProcess) -> WebChat:
+    chat = await stack.enter_async_context(WebChat())
+    await chat.connect(gateway.url, gateway.token)
+    return chat
+
+
+async def _turn(chat: WebChat, number: int) -> float:
+    """One turn's milliseconds. Raises RuntimeError where the script is not played as it should be."""
+    client_id = f"t{number}"
+    began = _CLOCK.monotonic()
+    await chat.send_text(client_id, _TEXT)
+    end = await chat.terminal(await chat.accepted(client_id))
+    took = (_CLOCK.monotonic() - began) * 1e3
+    if end.text != _ANSWER:
+        raise RuntimeError(f"a turn ended with {end.type}: {end.text}")
+    return took
+
+
+def _cpu_s(pid: int) -> float:
+    """Processor seconds of a process, user and system, all threads. Linux."""
+    after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _report(turns: _Turns, doors: Mapping[str, float]) -> Report:
+    ratio = turns.long_ms / turns.short_ms
+    return Report(
+        bench="conversation",
+        title="conversation: turns with tools and a scripted model, and streaming at the doors to models",
+        head=("", "figure"),
+        rows=[
+            ("a turn that loads five tools and answers: processor time", f"{turns.cpu_ms:.1f} ms"),
+            ("the same: message to terminal event, p50", f"{turns.wall_ms:.1f} ms"),
+            (f"the same after {_SHORT} messages, p50", f"{turns.short_ms:.1f} ms"),
+            (f"the same after {_LONG} messages, p50", f"{turns.long_ms:.1f} ms"),
+            (f"ratio of {_LONG} to {_SHORT} messages", f"{ratio:.2f}"),
+            ("1,000 streamed tokens, direct door: processor time", f"{doors['direct']:.0f} ms"),
+            ("1,000 streamed tokens, litellm's door: processor time", f"{doors['litellm_door']:.0f} ms"),
+            ("1,000 streamed tokens, litellm alone: processor time", f"{doors['litellm']:.0f} ms"),
+            ("ratio of litellm alone to the direct door", f"{doors['litellm'] / doors['direct']:.1f}"),
+        ],
+        notes=(
+            f"{_TURNS} turns, each with two calls of the model and one of load_tools; SQLite as it is served",
+            f"{_COMPARED} turns of either history, in alternation; nothing is summarised",
+            f"the doors: {STREAMS} streams at a time, 50 tokens a second each; medians, in alternation",
+        ),
+        figures={
+            "cpu_ms_per_turn": round(turns.cpu_ms, 2),
+            "direct_cpu_ms_per_1000_tokens": round(doors["direct"], 1),
+            "litellm_cpu_ms_per_1000_tokens": round(doors["litellm"], 1),
+            "litellm_door_cpu_ms_per_1000_tokens": round(doors["litellm_door"], 1),
+            "history_1000_over_10": round(ratio, 2),
+        },
+    )
