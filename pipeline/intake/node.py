@@ -46,8 +46,8 @@ async def intake(_state: State, context: RunContext) -> NodeResult:
         "refused": refused,
         **_fitted(context, text),
     }
-    # Nobody is asked what they meant by a message that is not answered.
-    asks = None if refused else question(context)
+    # Nobody is asked what they meant by a message that is not answered, nor where a question would be kept.
+    asks = None if refused or context.scope.mode == "otr" else question(context)
     return NodeResult(update={"intake": diagnostics}, decision=asks or Next())
 
 

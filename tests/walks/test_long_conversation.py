@@ -73,7 +73,7 @@ def _graph() -> GraphSpec[RunContext]:
 
 
 def _asked(number: int) -> str:
-    return f"Message {number}: " + "please tell me more " * (number * 7 % 11)
+    return f"Message {number}: {'please tell me more ' * (number * 7 % 11)}".strip()
 
 
 def _looks_up(number: int) -> bool:

@@ -211,9 +211,10 @@ async def test_a_client_serves_many_streams_at_once(subject: Subject) -> None:
 
 async def test_a_client_can_be_closed_twice(subject: Subject) -> None:
     subject.text("fine")
-    await answer_of(subject.client, ask())
+    text, _ = await answer_of(subject.client, ask())
     await subject.client.close()
     await subject.client.close()
+    assert text == "fine"
 
 
 @pytest.mark.parametrize("kind", ["direct", "litellm"])
