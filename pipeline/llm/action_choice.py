@@ -49,15 +49,20 @@ def choices_of(tools: Iterable[ToolDefinition], settled: Iterable[str] = ()) -> 
 
 
 def choosing_body(
-    choices: Sequence[Choice], words: str, before: tuple[str, str] | None = None
+    choices: Sequence[Choice],
+    words: str,
+    before: tuple[str, str] | None = None,
+    *,
+    may_answer: bool = True,
 ) -> dict[str, Any]:
     """The request's body, in the words of chat completions; the answer is a label.
 
-    `before` is what the user said last time, and the label that was right then.
+    `before` is what the user said last time, and the label that was right then. With `may_answer` off the
+    label ANSWER is not among the possible ones.
     """
-    labels = [ANSWER, *(choice.label for choice in choices)]
+    labels = [*([ANSWER] if may_answer else []), *(choice.label for choice in choices)]
     pairs = [*_examples(choices), (_LAST_EXAMPLE, ANSWER)]
-    if before is not None and before[1] in labels:
+    if before is not None and before[1] in (ANSWER, *labels):
         pairs.append((_shortened(before[0]), before[1]))
     messages = [{"role": "system", "content": _INSTRUCTION}]
     for said, label in pairs:

@@ -70,7 +70,10 @@ async def _call(request: LlmRequest, asked: _Asked) -> ToolCall | None:
         return None
     words = request.messages[at].content
     earlier = request.messages[:at]
-    label = await asked.text(choosing_body(choices, words, _chosen_before(earlier, choices)))
+    # A group was loaded for these words because they need a tool: asked again, the model wavers.
+    may_answer = not done or choices[0].tool.name in LOADERS
+    body = choosing_body(choices, words, _chosen_before(earlier, choices), may_answer=may_answer)
+    label = await asked.text(body)
     choice = next((one for one in choices if one.label == label), None)
     if choice is None:
         return None

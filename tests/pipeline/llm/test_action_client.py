@@ -111,7 +111,7 @@ async def test_a_group_is_loaded_first_and_then_only_its_tools_are_choices(serve
     asked, _ = await answered(server, loaded, LOAD, NOTE)
     assert isinstance(asked, ToolAsked)
     assert asked.call.name == "write_note"
-    assert server.requests[1].body["grammar"] == 'root ::= "answer" | "write_note"'
+    assert server.requests[1].body["grammar"] == 'root ::= "write_note"', "it was loaded to be used"
 
 
 async def test_a_group_that_could_not_be_loaded_is_not_chosen_again(server: FakeOpenAiServer) -> None:
