@@ -34,7 +34,7 @@ from pipeline.domain.events import (
 from pipeline.graph.executor import Executor
 from pipeline.graph.outcome import RunOutcome
 from pipeline.graph.reducers import append
-from pipeline.graph.spec import END, EdgeSpec, GraphSpec, NodeSpec, Route
+from pipeline.graph.spec import END, EdgeSpec, GraphSpec, NodeSpec, OnSuccess, Route
 from pipeline.llm.client import LlmClient
 from pipeline.runtime.bare import NoFacts, NoSkills
 from pipeline.runtime.context import RunContext
@@ -254,7 +254,7 @@ def _graph() -> GraphSpec[RunContext]:
         },
         edges=(
             EdgeSpec(source="agent", when=Route(choose=after_agent, targets=(END, "act", "agent"))),
-            EdgeSpec(source="act", target="agent"),
+            EdgeSpec(source="act", target="agent", when=OnSuccess()),
         ),
     )
 

@@ -15,7 +15,7 @@ from pipeline.agent.acting import act
 from pipeline.agent.node import LOOP, THOUGHTS, after_agent, agent
 from pipeline.agent.prompt import EXCHANGE, LOADED, fixed_tokens
 from pipeline.graph.reducers import append
-from pipeline.graph.spec import END, EdgeSpec, GraphSpec, NodeSpec, Route
+from pipeline.graph.spec import END, EdgeSpec, GraphSpec, NodeSpec, OnSuccess, Route
 from pipeline.history.compaction import Compaction
 from pipeline.history.view import HISTORY
 from pipeline.intake.confirming import after_intake, set_aside
@@ -58,7 +58,7 @@ def conversation_graph() -> GraphSpec[RunContext]:
                 when=Route(choose=after_intake, targets=("agent", "compact", "declined", "set_aside")),
             ),
             EdgeSpec(source="agent", when=Route(choose=after_agent, targets=(END, "act", "agent"))),
-            EdgeSpec(source="compact", target="agent"),
-            EdgeSpec(source="act", target="agent"),
+            EdgeSpec(source="compact", target="agent", when=OnSuccess()),
+            EdgeSpec(source="act", target="agent", when=OnSuccess()),
         ),
     )

@@ -149,3 +149,15 @@ async def test_the_prompt_of_a_hosted_model_has_its_sections_in_the_order_of_the
     assert places == sorted(places)
     assert "Off The Record" not in system
     assert "**" not in system
+
+
+async def test_off_the_record_the_prompt_says_so_and_only_there(tmp_path: Path) -> None:
+    llm = ScriptedLlm()
+    async with open_house(tmp_path, llm=llm) as house:
+        await _ask(house, "on the record")
+        begun = await house.channel.say("/otr")
+        await house.channel.reply(begun.message_id)
+        await _ask(house, "off the record")
+    first, second = (request.messages[0].content for request in llm.requests)
+    assert "Off The Record" not in first
+    assert "Off The Record" in second
