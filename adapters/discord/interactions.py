@@ -29,6 +29,7 @@ SLASH_COMMANDS: tuple[Mapping[str, Any], ...] = tuple(
     for name, description in (
         ("stop", "Stop the answer that is being written"),
         ("new", "Begin a new conversation"),
+        ("otr", "Begin one of which nothing is kept, or end it"),
         ("voice", "Read answers aloud, or stop that"),
         ("help", "What this bot can do"),
     )
@@ -36,6 +37,7 @@ SLASH_COMMANDS: tuple[Mapping[str, Any], ...] = tuple(
 _SAID: Mapping[CommandName, str] = {
     "stop": "Stopping.",
     "new": "Beginning a new conversation.",
+    "otr": "Changing whether this is kept.",
     "voice": "Changing voice replies.",
     "help": "The help comes into this chat.",
 }

@@ -39,6 +39,7 @@ _log = logging.getLogger(__name__)
 _COMMANDS = (
     {"command": "stop", "description": "Stop the answer that is being written"},
     {"command": "new", "description": "Begin a new conversation"},
+    {"command": "otr", "description": "Begin one of which nothing is kept, or end it"},
     {"command": "voice", "description": "Read answers aloud, or stop that"},
     {"command": "help", "description": "What this bot can do"},
 )

@@ -72,7 +72,7 @@ class VoiceAnnouncement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A pressed button: stop, new, help or voice."""
+    """A pressed button: stop, new, help, voice or otr."""
 
     client_id: str
     name: CommandName

@@ -16,6 +16,7 @@ from adapters.discord.sdk import discord
 from adapters.discord.settings import DiscordSettings
 from adapters.formatting.overflow import FILE_NAME, MAX_PARTS
 from pipeline.domain.errors import ConfigurationError
+from pipeline.domain.messages import COMMAND_NAMES
 from tests.adapters.discord.harness import Bot
 from tests.support.platforms.discord import FakeDiscord
 
@@ -59,6 +60,7 @@ def test_the_switch_that_the_guide_turns_on_is_the_only_privileged_one_that_is_a
 
 
 def test_the_guide_names_every_slash_command_and_the_limits_of_the_code() -> None:
+    assert {command["name"] for command in SLASH_COMMANDS} == set(COMMAND_NAMES)
     assert {f"`/{command['name']}`" for command in SLASH_COMMANDS} <= set(re.findall(r"`/\w+`", GUIDE))
     assert f"{TEXT_CHARS:,} characters" in GUIDE
     assert (MAX_PARTS, "up to five messages" in GUIDE) == (5, True)

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from pipeline.domain.errors import StorageError
-from pipeline.domain.messages import ApprovalReply, SessionCommand, button_handle
+from pipeline.domain.messages import COMMAND_NAMES, ApprovalReply, SessionCommand, button_handle
 from tests.adapters.discord.harness import Bot, outgoing, question, thread
 from tests.support.platforms.discord import FakeDiscord
 from tests.support.platforms.platform import Fault, Place
@@ -89,7 +89,7 @@ async def test_stop_under_a_preview_is_a_command(fake: FakeDiscord, bot: Bot) ->
     assert (fake.visible(chat)[0].text, fake.visible(chat)[0].buttons) == ("Once upon", ())
 
 
-@pytest.mark.parametrize("name", ["stop", "new", "voice", "help"])
+@pytest.mark.parametrize("name", COMMAND_NAMES)
 async def test_slash_commands_are_registered_and_answered_to_the_caller_alone(
     fake: FakeDiscord, bot: Bot, name: str
 ) -> None:
