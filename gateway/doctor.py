@@ -14,20 +14,23 @@ from gateway.config import Settings, environment, load
 from gateway.config.channels import PostingSettings
 from gateway.data_dir import DataDir, DataDirBusy
 from gateway.guarantees import delivery_guarantees
-from gateway.mind import build_llm
+from gateway.mind import build_cheaper, build_llm
 from gateway.models.command import models_present
 from gateway.posting_channels import access_rule
 from gateway.serve import open_logs
 from gateway.storage.memory import MemoryStore
 from gateway.storage.sqlite import SqliteStore
+from gateway.tooling import reference_reader
 from gateway.voice import SCRIPTED, build_speaker, build_transcriber
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.domain.errors import ParlourError
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author, InboundMessage
-from pipeline.llm.client import LlmRequest, TextDelta
+from pipeline.llm.client import LlmClient, LlmRequest, TextDelta
 from pipeline.llm.doors import door_of
+from pipeline.tools.mcp_config import read_mcp_file
+from pipeline.tools.skills import SkillFolder
 from voice.errors import VoiceError
 from voice.piper import voices_in
 from voice.selftest import BUNDLED_TRANSCRIPT, bundled_clip
@@ -99,9 +102,14 @@ async def findings(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
     for name, section in settings.channels.posting().items():
         if section.active:
             yield await _stranger(name, section, clock)
+    yield _skills(settings, clock)
+    if settings.tools.enabled and settings.tools.mcp_file is not None:
+        yield _mcp_servers(settings.tools.mcp_file)
     yield await _voice(settings, clock)
     yield await _reading_aloud(settings, clock)
-    yield await _model(settings, clock)
+    yield await _model("model", settings.llm.model, build_llm(settings, clock), settings, clock)
+    if (cheaper := build_cheaper(settings, clock)) is not None:
+        yield await _model("cheaper model", str(settings.budget.cheaper_model), cheaper, settings, clock)
 
 
 async def _store(data: DataDir) -> Finding:
@@ -156,6 +164,28 @@ async def _stranger(name: str, section: PostingSettings, clock: Clock) -> Findin
     return Finding(name=name, good=section.access == "open", words=words)
 
 
+def _skills(settings: Settings, clock: Clock) -> Finding:
+    """Whether every skill in the workspace can be used. Nobody needs one."""
+    folder = SkillFolder(settings.workspace_path / "skills", clock)
+    usable, problems = folder.summaries(), folder.problems()
+    words = ", ".join(skill.name for skill in usable) or "none"
+    return Finding(name="skills", good=not problems, words="; ".join((words, *problems)))
+
+
+def _mcp_servers(path: Path) -> Finding:
+    """Whether the file and what it refers to can be read. No server is started."""
+    name, resolve = "MCP servers", reference_reader(path)
+    try:
+        servers = read_mcp_file(path)
+        for server in servers:
+            server.environment({}, resolve)
+            server.sent_headers(resolve)
+    except ParlourError as error:
+        return Finding(name=name, good=False, words=str(error))
+    words = ", ".join(server.name for server in servers) or f"none in {path}"
+    return Finding(name=name, good=True, words=words)
+
+
 async def _voice(settings: Settings, clock: Clock) -> Finding:
     transcriber = build_transcriber(settings)
     if transcriber is None:
@@ -194,8 +224,7 @@ async def _reading_aloud(settings: Settings, clock: Clock) -> Finding:
     return Finding(name=name, good=True, words=f"{spoken}; spoke after {clock.monotonic() - started:.1f} s")
 
 
-async def _model(settings: Settings, clock: Clock) -> Finding:
-    client = build_llm(settings, clock)
+async def _model(name: str, model: str, client: LlmClient, settings: Settings, clock: Clock) -> Finding:
     request = LlmRequest(
         messages=(ChatMessage(role="user", content="Say hello in one short sentence."),),
         max_tokens=32,
@@ -205,13 +234,13 @@ async def _model(settings: Settings, clock: Clock) -> Finding:
     try:
         pieces = [item.text async for item in client.stream(request) if isinstance(item, TextDelta)]
     except ParlourError as error:
-        return Finding(name="model", good=False, words=str(error))
+        return Finding(name=name, good=False, words=str(error))
     finally:
         await client.close()
     answer = " ".join("".join(pieces).split())
-    served = door_of(settings.llm.model, settings.llm.api_base).words()
+    served = door_of(model, settings.llm.api_base).words()
     words = f'{served}; said "{answer}" after {clock.monotonic() - started:.1f} s'
-    return Finding(name="model", good=bool(answer), words=words)
+    return Finding(name=name, good=bool(answer), words=words)
 
 
 def _print(finding: Finding) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from gateway import __version__
 from gateway.approvals import TurnApprovals
@@ -11,11 +12,16 @@ from gateway.config import SecretRef, Secrets, Settings, environment
 from gateway.config.secrets import SecretContext
 from gateway.reminding import ReminderDesk
 from gateway.storage.ports import Store
+from pipeline.domain.chat import ToolDefinition
 from pipeline.domain.clock import Clock
+from pipeline.domain.events import PipelineEvent
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import Author
 from pipeline.llm.client import LlmClient
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.bare import NoTools
 from pipeline.runtime.ports import Budgets
+from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.runtime.surroundings import Surroundings
 from pipeline.subagents import SubAgents
@@ -45,6 +51,17 @@ class Tooling:
     desk: ReminderDesk
     gate: Gate | None
     """None where the bot has no tools."""
+
+    def offered(self) -> tuple[ToolDefinition, ...]:
+        """What every message starts with."""
+        nobody = TurnScope(
+            session_id="",
+            message_id="",
+            thread=ThreadKey(channel="none", account="none", chat="none"),
+            author=Author(id=""),
+            send=_nobody_watches,
+        )
+        return self.surroundings.tools.offered((), nobody)
 
     async def close(self) -> None:
         """Stop the servers of tools."""
@@ -116,25 +133,35 @@ def build_tooling(
     return Tooling(surroundings=around, approvals=approvals, desk=desk, gate=gate)
 
 
+def reference_reader(path: Path) -> Callable[[str], str]:
+    """What reads the references, `env:NAME` or `file:PATH`, in the file of MCP servers at `path`. It raises
+    SecretUnavailable."""
+    context = SecretContext(folder=path.parent, environ=environment())
+    return lambda reference: SecretRef.parse(reference, context).resolve()
+
+
 def _servers(settings: Settings, secrets: Secrets, clock: Clock, spawn: Spawn) -> Sequence[ToolGroup]:
     """The configured MCP servers, none of them started."""
     path = settings.tools.mcp_file
     if path is None:
         return ()
-    environ = environment()
-    context = SecretContext(folder=path.parent, environ=environ)
+    read = reference_reader(path)
 
     def resolve(reference: str) -> str:
-        value = SecretRef.parse(reference, context).resolve()
+        value = read(reference)
         secrets.add(value)
         return value
 
     return mcp_groups(
         read_mcp_file(path),
-        environ=environ,
+        environ=environment(),
         resolve=resolve,
         clock=clock,
         spawn=spawn,
         idle_s=settings.tools.mcp_idle_s,
         timeout_s=settings.tools.timeout_s,
     )
+
+
+async def _nobody_watches(_event: PipelineEvent) -> None:
+    """There is no turn."""

@@ -1,4 +1,4 @@
-"""What is wrong with settings that are valid one by one, and with the secrets that they refer to.
+"""What is wrong with settings that are valid one by one, and with the secrets and files that they refer to.
 
 Not here: the rules themselves (`rules`, `channel_rules`, `tokens`) and what a single value may be (`values`).
 """
@@ -13,6 +13,8 @@ from gateway.config.rules import RULES
 from gateway.config.secrets import SecretUnavailable
 from gateway.config.settings import Settings
 from gateway.config.tokens import shape_problem
+from pipeline.domain.errors import ConfigurationError
+from pipeline.tools.mcp_config import read_mcp_file
 
 SourceOf = Callable[[str], Source]
 
@@ -44,3 +46,16 @@ def secret_problems(settings: Settings, source_of: SourceOf) -> list[Problem]:
                 Problem(path=path, what=f"{what} (referred to {source_of(path).phrase()})", fix=fix)
             )
     return problems
+
+
+def mcp_problems(settings: Settings, source_of: SourceOf) -> list[Problem]:
+    """What is wrong with the file of MCP servers. Reads a small file; starts nothing."""
+    path = settings.tools.mcp_file
+    if path is None or not settings.tools.enabled:
+        return []
+    try:
+        read_mcp_file(path)
+    except ConfigurationError as error:
+        what = f"{error} (referred to {source_of('tools.mcp_file').phrase()})"
+        return [Problem(path="tools.mcp_file", what=what, fix="correct the file, or remove the setting")]
+    return []

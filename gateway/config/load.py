@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from gateway.config.catalog import SETTINGS, SettingInfo, toml_value
-from gateway.config.checks import cross_problems, secret_problems
+from gateway.config.checks import cross_problems, mcp_problems, secret_problems
 from gateway.config.environment import config_file
 from gateway.config.layers import GivenValue, Layers
 from gateway.config.problems import ConfigurationProblems, Problem, Source
@@ -65,6 +65,7 @@ def load_with_sources(
         *problems,
         *cross_problems(settings, bad, layers.source_of),
         *(secret_problems(settings, layers.source_of) if secrets else ()),
+        *(mcp_problems(settings, layers.source_of) if secrets else ()),
     ]
     if problems:
         raise ConfigurationProblems(problems)

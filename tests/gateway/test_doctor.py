@@ -1,8 +1,9 @@
-"""What the doctor finds about hearing and speaking; its other findings are the command line's tests."""
+"""What the doctor finds about voice, skills, tool servers and models; the rest is the command line's tests."""
 
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,44 @@ async def test_no_voice_is_no_fault_and_says_how_to_get_one(tmp_path: Path) -> N
     (tmp_path / "off").mkdir()
     off = (await examined(tmp_path / "off", "voice.replies.enabled=false"))["reading aloud"]
     assert (off.good, off.words) == (True, "switched off (voice.replies.enabled)")
+
+
+async def test_a_skill_that_cannot_be_used_is_red_and_says_why(tmp_path: Path) -> None:
+    assert (await examined(tmp_path))["skills"] == Finding(name="skills", good=True, words="none")
+    skills = tmp_path / "data" / "workspace" / "skills"
+    for name in ("water-plants", "Broken"):
+        (skills / name).mkdir(parents=True)
+        text = "---\nname: water-plants\ndescription: When to water\n---\nOn Mondays.\n"
+        (skills / name / "SKILL.md").write_text(text)
+    shutil.rmtree(tmp_path / "models")
+    found = (await examined(tmp_path))["skills"]
+    assert not found.good
+    assert found.words.startswith("water-plants; ")
+    assert "name: it is water-plants, and the folder's name is Broken" in found.words
+
+
+async def test_an_mcp_server_whose_reference_cannot_be_read_is_red_and_none_is_started(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "mcp.json"
+    server = {"command": "/nowhere/tracker", "env": {"TOKEN": "file:token"}}
+    file.write_text(json.dumps({"mcpServers": {"tracker": server}}))
+    setting = f"tools.mcp_file={json.dumps(str(file))}"
+    found = (await examined(tmp_path, setting))["MCP servers"]
+    assert (found.good, "file:token" in found.words) == (False, True)
+    (tmp_path / "token").write_text("t0ken")
+    (tmp_path / "token").chmod(0o600)
+    shutil.rmtree(tmp_path / "models")
+    assert (await examined(tmp_path, setting))["MCP servers"].words == "tracker"
+
+
+async def test_the_door_of_the_cheaper_model_is_shown_and_tried(tmp_path: Path) -> None:
+    found = await examined(tmp_path, 'budget.cheaper_model="scripted:echo:delay=0.01"')
+    assert found["model"].words.startswith("the shipped fake (echo)")
+    assert found["cheaper model"].words.startswith(
+        'the shipped fake (echo:delay=0.01), no real model; said "'
+    )
+    assert found["cheaper model"].good
 
 
 @pytest.mark.models

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import tomllib
 from pathlib import Path
@@ -57,11 +58,13 @@ def test_the_shown_values_are_accepted_where_they_make_sense_together(tmp_path: 
     write_secrets(tmp_path)
     path = write_config(tmp_path, _SHOWN.sub(r"\1", _COMMENTED.sub("", example())))
 
-    loaded = load_with_sources(
-        path,
-        {"OPENAI_API_KEY": "lion"},
-        ["llm.model=openai/gpt-5-mini", "voice.transcriber=openai/whisper-1"],
-    )
+    (tmp_path / "mcp.json").write_text('{"mcpServers": {}}')
+    with contextlib.chdir(tmp_path):
+        loaded = load_with_sources(
+            path,
+            {"OPENAI_API_KEY": "lion"},
+            ["llm.model=openai/gpt-5-mini", "voice.transcriber=openai/whisper-1"],
+        )
 
     shown = {name for name, setting in SETTINGS.items() if setting.example != setting.default}
     assert {name for name, source in loaded.sources.items() if source.kind == "file"} == shown

@@ -82,6 +82,21 @@ def test_a_wrong_configuration_ends_with_two_and_one_line_for_each_problem(tmp_p
     assert all(line.endswith("\n") and line.count("\n") == 1 for line in written)
 
 
+def test_a_bad_file_of_mcp_servers_is_one_line_that_names_file_and_key(tmp_path: Path) -> None:
+    path = write_config(tmp_path, '[tools]\nmcp_file = "mcp.json"\n')
+    servers = Path("mcp.json")
+    (tmp_path / servers).write_text('{"mcpServers": {"tracker": {"args": []}}}')
+    written: list[str] = []
+
+    with contextlib.chdir(tmp_path):
+        assert check_config(path, {}, [], written.append) == 2
+    (line, count) = written
+    assert line.startswith(f"tools.mcp_file: {servers}: mcpServers.tracker: write either command")
+    assert f"(referred to in {path})" in line
+    assert count == "The configuration has 1 problem.\n"
+    assert check_config(path, {}, ["tools.enabled=false"], written.append) == 0
+
+
 def test_a_wrong_crash_point_alone_is_a_problem(tmp_path: Path) -> None:
     written: list[str] = []
 
