@@ -16,6 +16,7 @@ from gateway.coordinator import ProcessingCoordinator
 from gateway.data_dir import DataDir
 from gateway.delivery import Delivery
 from gateway.inbox import Inbox
+from gateway.mind import warm_up
 from gateway.server import Addresses, Server
 from gateway.storage.ports import Store
 from gateway.tasks import Supervisor
@@ -124,7 +125,7 @@ class Gateway:
             left = {"messages": waiting, "replies": unsent, "orphaned_voice_notes": orphans}
             _log.info("taken up again", extra=left)
         parts.background.spawn(parts.tooling.desk.run(), name="reminders")
-        parts.background.spawn(parts.llm.warm_up(), name="model warm-up")
+        parts.background.spawn(warm_up(parts.llm, parts.tooling.offered()), name="model warm-up")
         parts.background.spawn(parts.voice.warm_up(), name="voice warm-up")
 
     async def stop(self, drain_s: float = DRAIN_S) -> bool:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Sequence
 from typing import Literal
 
 from gateway.config import Settings
 from gateway.voice import SCRIPTED
+from pipeline.domain.chat import ChatMessage, ToolDefinition
 from pipeline.domain.clock import Clock
-from pipeline.llm.client import LlmClient
+from pipeline.domain.errors import ModelError
+from pipeline.llm.client import LlmClient, LlmRequest
 from pipeline.llm.direct_client import OPENAI, DirectClient
 from pipeline.llm.doors import door_of
 from pipeline.llm.litellm_client import LitellmClient
@@ -15,6 +19,9 @@ from pipeline.llm.local_model import LocalModel
 from pipeline.llm.local_process import ChildSettings
 from pipeline.llm.scripted import ScriptedLlm
 from pipeline.runtime.settings import PipelineSettings
+
+_REHEARSED = "Hello"
+_REHEARSAL_S = 120.0
 
 
 def build_llm(settings: Settings, clock: Clock) -> LlmClient:
@@ -55,6 +62,20 @@ def _client(settings: Settings, model: str, clock: Clock) -> LlmClient:
             return LitellmClient(
                 model=door.model, clock=clock, api_base=door.api_base, api_key=key, retries=llm.retries
             )
+
+
+async def warm_up(llm: LlmClient, tools: Sequence[ToolDefinition]) -> None:
+    """Load the model, and let the embedded one read what it is told of `tools`: the first message would wait
+    for that otherwise, 555 tokens of it. Raises nothing but what cancels it."""
+    await llm.warm_up()
+    if not isinstance(llm, LocalModel) or not tools:
+        return
+    hello = ChatMessage(role="user", content=_REHEARSED)
+    request = LlmRequest(messages=(hello,), tools=tuple(tools), max_tokens=1, timeout_s=_REHEARSAL_S)
+    with contextlib.suppress(ModelError):
+        async with contextlib.aclosing(llm.stream(request)) as items:
+            async for _ in items:
+                pass
 
 
 def pipeline_settings(settings: Settings) -> PipelineSettings:

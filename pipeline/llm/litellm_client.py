@@ -83,12 +83,6 @@ class LitellmClient:
         with contextlib.suppress(ModelRejected):
             await self._litellm()
 
-    @staticmethod
-    async def preload() -> None:
-        """Import litellm in a thread, for clients that are still to be made. Raises ModelRejected."""
-        _ignore_its_warnings()
-        await asyncio.to_thread(_import_litellm)
-
     async def close(self) -> None:
         """Close litellm's connection pools. They are shared: another client in use reconnects."""
         if self._library is None:
