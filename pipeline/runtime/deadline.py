@@ -76,16 +76,21 @@ class Absence:
 
     @asynccontextmanager
     async def waiting(self) -> AsyncIterator[None]:
-        """Be away for as long as the block takes; coming back waits for room."""
+        """Be away for as long as the block takes; coming back waits for room, unless it is cancelled: what
+        ends needs none, and must not wait for others. The room's own exit has to bear that."""
         with self._deadline.standing_still():
             self._absent += 1
             if self._absent == 1:
                 await self._room.__aexit__(None, None, None)
+            cut_off = False
             try:
                 yield
+            except asyncio.CancelledError:
+                cut_off = True
+                raise
             finally:
                 self._absent -= 1
-                if self._absent == 0:
+                if self._absent == 0 and not cut_off:
                     await self._room.__aenter__()
 
 

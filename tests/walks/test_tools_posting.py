@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from pipeline.domain.chat import ToolCall
+from pipeline.domain.messages import Author, SessionCommand
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.house import open_house
 from tests.support.posting_channel import MemoryPosts, Message
@@ -26,6 +28,17 @@ def _asking(name: str, **arguments: Any) -> ScriptedAnswer:
 def _writing(*after: str) -> ScriptedLlm:
     answers = [ScriptedAnswer.of(words) for words in after]
     return ScriptedLlm([_load("files"), _asking("write_file", path="a.txt", text="hello"), *answers])
+
+
+def _stop(posts: MemoryPosts, native_id: str) -> SessionCommand:
+    return SessionCommand(
+        message_id=f"m_{native_id}",
+        native_id=native_id,
+        thread=posts.thread(),
+        author=Author(id="ann"),
+        received_at=1_700_000_000.0,
+        name="stop",
+    )
 
 
 def _written(data: Path) -> list[str]:
@@ -121,3 +134,22 @@ async def test_one_persons_notes_are_nobody_elses(tmp_path: Path) -> None:
         await posts.receive("my notes?", native_id="2", author="eve", chat="c2")
         await _answered(posts, "None of yours.", "c2")
     assert "There are no notes." in llm.requests[-1].messages[-1].content
+
+
+async def test_a_stop_while_a_person_is_waited_for_needs_no_room_at_the_model(tmp_path: Path) -> None:
+    posts, thinking = MemoryPosts(), asyncio.Event()
+    slow = ScriptedAnswer(chunks=("Hello you.",), gate=thinking)
+    llm = ScriptedLlm([_load("files"), _asking("write_file", path="a.txt", text="hello"), slow])
+    async with open_house(tmp_path, "turn.max_running=1", posts=posts, llm=llm):
+        await posts.receive("write it down", native_id="1")
+        asked = await _asked(posts)
+        await posts.receive("hello", native_id="2", chat="c2", author="eve")
+        async with asyncio.timeout(20):
+            while len(llm.requests) < 3:
+                await asyncio.sleep(0)
+        await posts.bring(_stop(posts, "3"))
+        await _answered(posts, "Stopped.")
+        assert await posts.take(_press(asked, author="ann")) == "This question is no longer open."
+        thinking.set()
+        await _answered(posts, "Hello you.", "c2")
+    assert _written(tmp_path) == []
