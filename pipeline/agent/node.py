@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeline.agent.loops import STALL_WORDS, stalled
 from pipeline.agent.prompt import EXCHANGE, LOADED, build_messages
 from pipeline.agent.wrappers import NUDGE, Declared, VisibleStream, declared
-from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition, message_to_plain
-from pipeline.domain.errors import ModelUnavailable, TurnFailed
+from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition, estimate_tokens, message_to_plain
+from pipeline.domain.errors import ModelError, ModelUnavailable, StorageError, TurnFailed
 from pipeline.graph.decisions import End, Next, NodeResult, State
 from pipeline.graph.spec import END
 from pipeline.llm.again import stream_answer
@@ -25,6 +27,8 @@ LOOP = "loop"
 THOUGHTS = "thoughts"
 """The state's key for the steps of reasoning that are stored with the answer."""
 MAX_THOUGHT_CHARS = 2_000
+_ID_CHARS = 32
+"""Of an id that is told apart: OpenAI takes 40 characters."""
 
 _GO_ON = "Go on."
 _OUT_OF_ROUNDS = "No more tools can be used for this message. Answer now with what you have."
@@ -72,15 +76,15 @@ async def agent(state: State, context: RunContext) -> NodeResult:
         if not out_of_rounds:
             raise
         said = _Said()
-    if out_of_rounds:
-        said.calls.clear()
-    raw = context.redactor.text("".join(said.pieces)).strip()
-    if not raw and not said.calls and not out_of_rounds:
+    said.calls = [] if out_of_rounds else _told_apart(said.calls, messages)
+    # Read first, as what is streamed is: reading puts a secret together that stands around a wrapper.
+    found = declared("".join(said.pieces)).through(context.redactor.text)
+    if not found.visible and not said.calls and not out_of_rounds:
         raise ModelUnavailable("The model gave an empty answer. Please send the message again.")
-    found = declared(raw)
     if stalled(state.get(EXCHANGE, ()), found.visible) and not said.calls:
         raise TurnFailed("stalled", STALL_WORDS)
-    step = _following(found, said, loop, context)
+    last = out_of_rounds and found.status != "blocked"
+    step = _LAST if last else _following(found, said, loop, context)
     text = await _shown_whole(found, said, step, earlier, context)
     if out_of_rounds:
         notice = ROUNDS_NOTICE.format(rounds=settings.max_rounds)
@@ -114,6 +118,10 @@ class _Step:
     """What the model is told before it goes on, as a user's message."""
 
 
+_LAST = _Step(status="done", next="end", loop={"nudged": False, "next": "end"})
+"""Of an answer behind which nothing more is asked."""
+
+
 def _following(found: Declared, said: _Said, loop: State, context: RunContext) -> _Step:
     """The seed's order: done and blocked end; tool calls and `continue` loop; no word of it is asked for
     once, and then taken for done."""
@@ -133,7 +141,21 @@ def _following(found: Declared, said: _Said, loop: State, context: RunContext) -
         )
     if context.settings.completion == "declared" and not nudged:
         return _Step(status="in_progress", next="agent", loop={"nudged": True, "next": "agent"}, reply=NUDGE)
-    return _Step(status="done", next="end", loop={"nudged": False, "next": "end"})
+    return _LAST
+
+
+def _told_apart(calls: Sequence[ToolCall], messages: Sequence[ChatMessage]) -> list[ToolCall]:
+    """The calls under ids that are nobody else's. Some models count anew in each answer, and some providers
+    refuse a conversation in which an id stands twice. One that is new stays: it may mean something there."""
+    taken = {call.id for message in messages for call in message.tool_calls}
+    found: list[ToolCall] = []
+    for call in calls:
+        number, own = 2, call.id
+        while own in taken:
+            own, number = f"{call.id[:_ID_CHARS]}_{number}", number + 1
+        taken.add(own)
+        found.append(replace(call, id=own))
+    return found
 
 
 def _offered(state: State, context: RunContext) -> tuple[ToolDefinition, ...]:
@@ -148,26 +170,46 @@ async def _ask(request: LlmRequest, context: RunContext, earlier: str) -> _Said:
             await context.on_text(f"\n\n{text}" if earlier and not said.shown else text)
             said.shown += text
 
-    # Closing the stream on every way out is what stops the model when the user does.
-    async with aclosing(stream_answer(context.llm, request, context.clock)) as stream:
-        async for item in stream:
-            match item:
-                case TextDelta(text=text):
-                    said.pieces.append(text)
-                    await show(safe.feed(visible.feed(text)))
-                case ToolAsked(call=call):
-                    # What is on record, and reaches a tool, is without secrets as well.
-                    arguments = context.redactor.text(call.arguments)
-                    said.calls.append(replace(call, arguments=arguments))
-                case LlmFinished():
-                    said.finished = item
+    try:
+        # Closing the stream on every way out is what stops the model when the user does.
+        async with aclosing(stream_answer(context.llm, request, context.clock)) as stream:
+            async for item in stream:
+                match item:
+                    case TextDelta(text=text):
+                        said.pieces.append(text)
+                        await show(safe.feed(visible.feed(text)))
+                    case ToolAsked(call=call):
+                        # What is on record, and reaches a tool, is without secrets as well.
+                        arguments = context.redactor.text(call.arguments)
+                        said.calls.append(replace(call, arguments=arguments))
+                    case LlmFinished():
+                        said.finished = item
+    except EmptyAnswer as empty:
+        await _count(empty.finished, context)
+        raise
+    except (ModelError, asyncio.CancelledError):
+        # What was cut off is paid for, or whoever stops each answer in time would have them for nothing.
+        if said.pieces:
+            with suppress(StorageError):
+                await _count(_estimated(request, said), context)
+        raise
     await show(safe.feed(visible.finish()) + safe.finish())
-    await context.budgets.spent(
-        context.scope,
-        tokens=said.finished.prompt_tokens + said.finished.completion_tokens,
-        cost=said.finished.cost,
-    )
+    await _count(said.finished, context)
     return said
+
+
+def _estimated(request: LlmRequest, said: _Said) -> LlmFinished:
+    """What an answer took that nobody counted to its end."""
+    return LlmFinished(
+        finish_reason="cut",
+        prompt_tokens=sum(message.tokens for message in request.messages),
+        completion_tokens=estimate_tokens("".join(said.pieces)),
+    )
+
+
+async def _count(finished: LlmFinished, context: RunContext) -> None:
+    tokens = finished.prompt_tokens + finished.completion_tokens
+    await context.budgets.spent(context.scope, tokens=tokens, cost=finished.cost)
 
 
 async def _shown_whole(found: Declared, said: _Said, step: _Step, earlier: str, context: RunContext) -> str:

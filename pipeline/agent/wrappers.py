@@ -7,7 +7,10 @@ quoted in a code fence, where they mean nothing. (seed 0: completion wrappers)
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 Status = Literal["done", "blocked", "continue", "in_progress"]
@@ -62,6 +65,16 @@ class Declared:
     blocker_reason: str = ""
     unblock_requirements: str = ""
 
+    def through(self, change: Callable[[str], str]) -> Declared:
+        """The same with each of its texts changed."""
+        return Declared(
+            status=self.status,
+            prose=change(self.prose),
+            report=change(self.report),
+            blocker_reason=change(self.blocker_reason),
+            unblock_requirements=change(self.unblock_requirements),
+        )
+
     @property
     def visible(self) -> str:
         """What people read: the prose, or what the wrapper says where there is none; empty only where the
@@ -86,15 +99,8 @@ class Declared:
 
 def declared(text: str) -> Declared:
     """Read a whole message. Never raises: what is no wrapper is prose."""
-    found: dict[Status, str] = {}
-    prose: list[str] = []
-    at = 0
-    while (opening := _next_opening(text, at)) is not None:
-        prose.append(text[at : opening.start()])
-        body, at = _body(text, opening)
-        found.setdefault(_status_of(opening), body)
-    prose.append(text[at:])
-    words = _without_stray_tags("".join(prose)).strip()
+    prose, found = _read(text)
+    words = prose.strip()
     for status, _ in _KINDS:
         if status in found:
             return _declared(status, found[status], words)
@@ -118,18 +124,21 @@ class VisibleStream:
         return self._give(self._certain_end())
 
     def finish(self) -> str:
-        """What is left, when no more comes."""
-        return self._give(len(self._text))
+        """What is left, when no more comes: behind the wrappers, too."""
+        rest, _ = _read(self._text, self._given)
+        self._given = len(self._text)
+        return rest
 
     def _give(self, end: int) -> str:
         if self._hidden or end <= self._given:
             return ""
-        opening = _next_opening(self._text, self._given)
+        code = _Code(self._text)
+        opening = _next_opening(self._text, self._given, code)
         if opening is not None and opening.start() <= end:
             # Prose may follow a closed wrapper; it is part of the answer, and comes with its end.
             self._hidden, end = True, opening.start()
         start, self._given = self._given, end
-        return _without_stray_tags(self._text, start, end)
+        return _without_stray_tags(self._text, code, start, end)
 
     def _certain_end(self) -> int:
         last = self._text.rfind("<", max(self._given, len(self._text) - _LONGEST_TAG))
@@ -139,31 +148,50 @@ class VisibleStream:
         return last if any(name.startswith(tail) for name in _PROTOCOL) else len(self._text)
 
 
-def _next_opening(text: str, at: int) -> re.Match[str] | None:
+def _read(text: str, at: int = 0) -> tuple[str, dict[Status, str]]:
+    """The words from `at` on that stand outside of wrappers, and what stands in the first of each kind."""
+    code = _Code(text)
+    found: dict[Status, str] = {}
+    prose: list[str] = []
+    while (opening := _next_opening(text, at, code)) is not None:
+        prose.append(_without_stray_tags(text, code, at, opening.start()))
+        body, at = _body(text, opening)
+        found.setdefault(_status_of(opening), body)
+    prose.append(_without_stray_tags(text, code, at))
+    return "".join(prose), found
+
+
+class _Code:
+    """Where in a text fenced code stands. Looked for when a tag is found: most texts have none."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def holds(self, place: int) -> bool:
+        """Whether what stands at `place` is code."""
+        span = bisect_right(self._spans, (place, len(self._text))) - 1
+        return span >= 0 and place < self._spans[span][1]
+
+    @cached_property
+    def _spans(self) -> list[tuple[int, int]]:
+        """From a fence to the one that closes it; one that is not closed reaches to the end."""
+        spans: list[tuple[int, int]] = []
+        opened: tuple[int, str] | None = None
+        for match in _FENCE.finditer(self._text):
+            mark = match.group(1)
+            if opened is None:
+                opened = (match.start(), mark)
+            elif mark[0] == opened[1][0] and len(mark) >= len(opened[1]):
+                spans.append((opened[0], match.end()))
+                opened = None
+        if opened is not None:
+            spans.append((opened[0], len(self._text)))
+        return spans
+
+
+def _next_opening(text: str, at: int, code: _Code) -> re.Match[str] | None:
     """The next opening wrapper at or after `at` that does not stand in fenced code."""
-    fences = None
-    for match in _OPENING.finditer(text, at):
-        if fences is None:
-            fences = _fenced_spans(text)
-        if not any(start <= match.start() < end for start, end in fences):
-            return match
-    return None
-
-
-def _fenced_spans(text: str) -> list[tuple[int, int]]:
-    """Where code stands; a fence that is not closed reaches to the end."""
-    spans: list[tuple[int, int]] = []
-    opened: tuple[int, str] | None = None
-    for match in _FENCE.finditer(text):
-        mark = match.group(1)
-        if opened is None:
-            opened = (match.start(), mark)
-        elif mark[0] == opened[1][0] and len(mark) >= len(opened[1]):
-            spans.append((opened[0], match.end()))
-            opened = None
-    if opened is not None:
-        spans.append((opened[0], len(text)))
-    return spans
+    return next((match for match in _OPENING.finditer(text, at) if not code.holds(match.start())), None)
 
 
 def _body(text: str, opening: re.Match[str]) -> tuple[str, int]:
@@ -180,7 +208,8 @@ def _status_of(opening: re.Match[str]) -> Status:
 
 
 def _declared(status: Status, body: str, prose: str) -> Declared:
-    first_line = next((line.strip() for line in _without_stray_tags(body).splitlines() if line.strip()), "")
+    plain = _without_stray_tags(body, _Code(body))
+    first_line = next((line.strip() for line in plain.splitlines() if line.strip()), "")
     if status == "blocked":
         reason = _inner(body, "BLOCKER_REASON")
         needs = _inner(body, "UNBLOCK_REQUIREMENTS")
@@ -198,15 +227,12 @@ def _inner(body: str, name: str) -> str:
     return "" if match is None else match.group(1).strip()
 
 
-def _without_stray_tags(text: str, start: int = 0, end: int | None = None) -> str:
+def _without_stray_tags(text: str, code: _Code, start: int = 0, end: int | None = None) -> str:
     """`text` from `start` to `end` without single protocol tags, except in code."""
     end = len(text) if end is None else end
-    if text.find("<", start, end) < 0:
-        return text[start:end]
-    fences = _fenced_spans(text)
     kept: list[str] = []
     for match in _ANY_TAG.finditer(text, start, end):
-        if not any(opened <= match.start() < closed for opened, closed in fences):
+        if not code.holds(match.start()):
             kept.append(text[start : match.start()])
             start = match.end()
     return "".join((*kept, text[start:end]))
