@@ -1,4 +1,4 @@
-"""Secrets that a model says, in any pieces, reach nobody: no event, no reply, no row, no log line."""
+"""Secrets that a model says, in any pieces, reach nobody: no event, reply, row, log line or metric."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import aiohttp
 import pytest
 
+from gateway.config.channels import WEB_TOKEN_FILE
 from gateway.logs import configure_logging
 from pipeline.domain.errors import ModelUnavailable
 from pipeline.domain.events import ErrorEvent, LlmToken, ResponseComplete
@@ -17,6 +19,7 @@ from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.redaction.known import MARK
 from pipeline.redaction.redactor import Redactor
 from tests.pipeline.redaction.secrets_made import made_secrets
+from tests.support.gateway_process import free_port
 from tests.support.house import open_house
 
 MADE = made_secrets(300, seed=11)
@@ -58,7 +61,9 @@ async def test_none_of_300_secrets_is_seen_or_kept(tmp_path: Path, lines: io.Str
     texts = ["\n".join(f"Number {n}: {made.text}" for n, made in enumerate(group)) for group in groups]
     answers = [ScriptedAnswer(chunks=pieces(text, chosen)) for text in texts]
     llm = ScriptedLlm([*answers, ScriptedAnswer(error=ModelUnavailable(f"refused: {MADE[1].text}"))])
-    async with open_house(tmp_path, "agent.titles=false", "llm.context_tokens=500000", llm=llm) as house:
+    port = free_port()
+    web = ("channels.web.enabled=true", f"server.port={port}")
+    async with open_house(tmp_path, *web, "llm.context_tokens=500000", llm=llm) as house:
         seen = ""
         for number in range(len(groups)):
             accepted = await house.channel.say(f"question {number}")
@@ -75,13 +80,24 @@ async def test_none_of_300_secrets_is_seen_or_kept(tmp_path: Path, lines: io.Str
         failed = await house.channel.say("one more")
         error = await house.channel.terminal(failed.message_id)
         assert isinstance(error, ErrorEvent)
-        seen += error.message
+        seen += error.message + await _metrics(tmp_path, port)
     kept = _everything_in(tmp_path)
     everything = seen + kept + lines.getvalue()
     leaked = [made.kind for made in MADE if any(part in everything for part in windows(made.secret))]
     assert leaked == []
     assert MARK in kept
     assert MARK in lines.getvalue()
+
+
+async def _metrics(data: Path, port: int) -> str:
+    token = (data / WEB_TOKEN_FILE).read_text().strip()
+    headers = {"Authorization": f"Bearer {token}"}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"http://127.0.0.1:{port}/metrics", headers=headers) as answer,
+    ):
+        assert answer.status == 200
+        return await answer.text()
 
 
 def _everything_in(data: Path) -> str:
