@@ -8,6 +8,7 @@ judges none. The answer is the author's alone: it is no business of others in a 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from typing import Final, Literal
 
 from gateway.storage.ports import Interaction, Store
@@ -81,12 +82,12 @@ class TurnApprovals:
         if heard is not None:
             heard.set()
 
-    async def withdraw(self, thread: str) -> None:
-        """Answer every open question of `thread` with no: the turn that asked was stopped, and a late press
-        must not seem to have done something."""
+    async def withdraw(self, thread: str, *, but: Collection[str] = ()) -> None:
+        """Answer every open question of `thread` with no, but those about the messages `but`: the turn that
+        asked was stopped, and a late press must not seem to have done something."""
         now = self._clock.now()
         for question in await self._store.pending_interactions(thread, now=now):
-            if question.kind == TOOL:
+            if question.kind == TOOL and question.body.get("message_id") not in but:
                 await self._store.answer_interaction(
                     question.id, thread=thread, user=question.allowed_users[0], choice=DENY, now=now
                 )

@@ -61,8 +61,9 @@ class WaitingTurns(Protocol):
         """The answer to the question is on record."""
         ...
 
-    async def withdraw(self, thread: str) -> None:
-        """The turn that asks in `thread` was stopped: nobody can allow it anything any more."""
+    async def withdraw(self, thread: str, *, but: Collection[str] = ()) -> None:
+        """The turns that ask in `thread` were stopped, but for those of the messages `but`: nobody can allow
+        them anything any more."""
         ...
 
 
@@ -264,4 +265,6 @@ class Inbox:
         cancelled = await self._store.cancel_open(thread, up_to_seq=seq - 1)
         self._turns.stop_before(thread, seq, cancelled)
         if self._waiting is not None:
-            await self._waiting.withdraw(thread)
+            # A stop that is delivered again finds turns that came after it.
+            later = [entry.message_id for entry in await self._store.open_entries(thread) if entry.seq > seq]
+            await self._waiting.withdraw(thread, but=later)

@@ -138,18 +138,28 @@ async def test_one_persons_notes_are_nobody_elses(tmp_path: Path) -> None:
 
 async def test_a_stop_while_a_person_is_waited_for_needs_no_room_at_the_model(tmp_path: Path) -> None:
     posts, thinking = MemoryPosts(), asyncio.Event()
-    slow = ScriptedAnswer(chunks=("Hello you.",), gate=thinking)
+    slow = ScriptedAnswer(chunks=("Hello ", "you."), gate=thinking, gate_at=1)
     llm = ScriptedLlm([_load("files"), _asking("write_file", path="a.txt", text="hello"), slow])
     async with open_house(tmp_path, "turn.max_running=1", posts=posts, llm=llm):
         await posts.receive("write it down", native_id="1")
         asked = await _asked(posts)
         await posts.receive("hello", native_id="2", chat="c2", author="eve")
-        async with asyncio.timeout(20):
-            while len(llm.requests) < 3:
-                await asyncio.sleep(0)
+        await posts.until(lambda: any("Hello" in text for text in posts.texts("c2")))
         await posts.bring(_stop(posts, "3"))
         await _answered(posts, "Stopped.")
         assert await posts.take(_press(asked, author="ann")) == "This question is no longer open."
         thinking.set()
         await _answered(posts, "Hello you.", "c2")
     assert _written(tmp_path) == []
+
+
+async def test_a_stop_that_is_delivered_again_takes_back_no_later_question(tmp_path: Path) -> None:
+    posts, llm = MemoryPosts(), _writing("Done.")
+    async with open_house(tmp_path, posts=posts, llm=llm):
+        assert (await posts.bring(_stop(posts, "1"))).status == "accepted"
+        await posts.receive("write it down", native_id="2")
+        asked = await _asked(posts)
+        assert (await posts.bring(_stop(posts, "1"))).status == "duplicate"
+        assert await posts.take(_press(asked, author="ann")) == "Noted."
+        await _answered(posts, "Done.")
+    assert _written(tmp_path) == ["hello"]
