@@ -164,6 +164,23 @@ class AccessPolicy:
             return Denied(reason=f"author {item.author.id!a} is denied on {channel}")
         return await (self._in_private(item, rule) if item.private else self._in_room(item, rule))
 
+    async def still_lets(self, item: Inbound) -> bool:
+        """Whether what somebody set going earlier may be said to them now: they were not shut out meanwhile.
+        It counts and writes nothing. Where a channel is turned off nobody is asked. Raises StorageError."""
+        owner = self._owners.get(item.thread.channel)
+        if owner is not None:
+            return item.author.id == owner
+        rule = self._rules.get((item.thread.channel, item.thread.account))
+        if rule is None:
+            return True
+        if item.author.id in rule.deny or (not item.private and rule.rooms == "never"):
+            return False
+        if rule.lists(item) or rule.mode == "open":
+            return True
+        return (
+            item.private and rule.mode == "pairing" and await self._desk.is_paired(item.thread, item.author)
+        )
+
     async def _in_private(self, item: Inbound, rule: AccessRule) -> Allowed | Denied:
         if rule.lists(item):
             return Allowed()

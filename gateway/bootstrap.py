@@ -68,10 +68,11 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     def wake(thread: str) -> None:
         worker.wake(thread)
 
-    tooling = _tooling(base, wake)
+    access = _access(base)
+    tooling = _tooling(base, wake, access)
     pipeline = _pipeline(base, tooling, _ears(base, transcriber, forgetful))
     worker = _worker(base, coordinator, _turns(base, pipeline, delivery), tooling)
-    inbox = _inbox(base, worker, delivery, tooling)
+    inbox = _inbox(base, access, worker, delivery, tooling)
     voice = _voice(base, transcriber, inbox)
     base.page.give_voice(voice.desk if settings.voice.live.enabled else None, base.reader, base.store.voices)
     gateway = Gateway(
@@ -101,7 +102,12 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     return gateway
 
 
-def _tooling(base: Foundation, wake: Callable[[str], None]) -> Tooling:
+def _access(base: Foundation) -> AccessPolicy:
+    rules = {(one.adapter.name, one.adapter.account): one.rule for one in base.posting}
+    return AccessPolicy(book=base.store.pairings, clock=base.clock, rules={**rules, **base.extras.rules})
+
+
+def _tooling(base: Foundation, wake: Callable[[str], None], access: AccessPolicy) -> Tooling:
     settings = base.settings
     return build_tooling(
         settings,
@@ -113,6 +119,7 @@ def _tooling(base: Foundation, wake: Callable[[str], None]) -> Tooling:
         redactor=base.redactor,
         limits=pipeline_settings(settings),
         wake=wake,
+        access=access,
         spawn=base.tasks.background.spawn,
         secrets=base.secrets,
         groups=base.extras.tools,
@@ -238,15 +245,15 @@ def _room(settings: Settings) -> int:
 
 def _inbox(
     base: Foundation,
+    access: AccessPolicy,
     worker: Worker,
     delivery: Delivery,
     tooling: Tooling,
 ) -> Inbox:
-    rules = {(one.adapter.name, one.adapter.account): one.rule for one in base.posting}
     a_minute = base.settings.limits.messages_per_minute
     return Inbox(
         store=base.store,
-        access=AccessPolicy(book=base.store.pairings, clock=base.clock, rules={**rules, **base.extras.rules}),
+        access=access,
         turns=worker,
         clock=base.clock,
         telemetry=base.telemetry,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from gateway.storage.ports import Store
@@ -33,12 +33,20 @@ _STORE_AGAIN_S = 5.0
 
 class ReminderDesk:
     """Implements `Reminders`. `run` is for a supervised task; `wake` tells the worker of a thread with
-    something to do."""
+    something to do, `may_hear` says whether a reminder's author may still be spoken to."""
 
-    def __init__(self, *, store: Store, clock: Clock, wake: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        wake: Callable[[str], None],
+        may_hear: Callable[[SessionCommand], Awaitable[bool]],
+    ) -> None:
         self._store = store
         self._clock = clock
         self._wake = wake
+        self._may_hear = may_hear
         self._changed = asyncio.Event()
 
     async def add(self, note: ReminderNote, scope: TurnScope, *, limit: int) -> bool:
@@ -99,6 +107,10 @@ class ReminderDesk:
             command = self._command(reminder)
         except (InvalidInput, KeyError, TypeError, ValueError):
             _log.exception("a reminder cannot be said and is dropped", extra={"reminder": reminder.id})
+            await self._store.reminders.remove(reminder.owner, reminder.id)
+            return
+        if not await self._may_hear(command):
+            _log.info("a reminder is dropped: its author was shut out", extra={"thread_key": reminder.thread})
             await self._store.reminders.remove(reminder.owner, reminder.id)
             return
         key = f"reminder:{command.native_id}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gateway import __version__
+from gateway.access import AccessPolicy
 from gateway.approvals import TurnApprovals
 from gateway.config import SecretRef, Secrets, Settings, environment
 from gateway.config.secrets import SecretContext
@@ -80,17 +81,19 @@ def build_tooling(
     limits: PipelineSettings,
     redactor: Redactor,
     wake: Callable[[str], None],
+    access: AccessPolicy,
     spawn: Spawn,
     secrets: Secrets,
     groups: Sequence[ToolGroup] = (),
 ) -> Tooling:
-    """Put the tools together; `groups` are a host's own, `wake` tells that a thread has work, and `spawn`
-    starts a task that ends with the gateway. Raises ConfigurationError for a bad file of MCP servers.
+    """Put the tools together; `groups` are a host's own, `wake` tells that a thread has work, `access` knows
+    who may be reminded, and `spawn` starts a task that ends with the gateway. Raises ConfigurationError for a
+    bad file of MCP servers.
     """
     root = settings.workspace_path
     workspace = WorkspaceFolder(root, clock)
     skills = SkillFolder(root / "skills", clock)
-    desk = ReminderDesk(store=store, clock=clock, wake=wake)
+    desk = ReminderDesk(store=store, clock=clock, wake=wake, may_hear=access.still_lets)
     approvals = TurnApprovals(store=store, clock=clock, approval_s=settings.tools.approval_s)
     around: Surroundings
     registry: ToolRegistry

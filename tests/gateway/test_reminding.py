@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from gateway.access import AccessRule
 from gateway.reminding import LATE_S, ReminderDesk
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import InboxEntry, Store
@@ -26,6 +27,10 @@ from tests.support.house import open_house
 from tests.support.posting_channel import MemoryPosts
 
 HERE = THREAD.encode()
+
+
+async def anybody(_command: SessionCommand) -> bool:
+    return True
 
 
 class Forgetful(MemoryStore):
@@ -68,7 +73,7 @@ class Room:
         self.store = store or MemoryStore()
         self.clock = clock or ManualClock()
         self.woken: list[str] = []
-        self.desk = ReminderDesk(store=self.store, clock=self.clock, wake=self.woken.append)
+        self.desk = ReminderDesk(store=self.store, clock=self.clock, wake=self.woken.append, may_hear=anybody)
 
     async def remind(self, text: str, in_s: float, *, key: str = "", **of: Any) -> None:
         note = ReminderNote(id=key or f"rem_{text}", due=self.clock.now() + in_s, text=text)
@@ -237,6 +242,28 @@ async def test_a_due_reminder_is_posted_and_one_for_a_channel_that_is_gone_keeps
     assert posts.texts() == ["Reminder: feed the cat"]
     assert posts.texts("room") == ["Reminder: meet"]
     assert {message.reply_handle for message in posts.messages} == {""}
+
+
+async def test_whoever_was_shut_out_since_is_not_reminded(tmp_path: Path) -> None:
+    posts, clock = MemoryPosts(), ManualClock()
+    store = SqliteStore(tmp_path / "parlour.sqlite3", synchronous="NORMAL")
+    room = Room(store, clock)
+    await store.open()
+    for number, (user, place, private) in enumerate(
+        [("eve", "c1", True), ("eve", "room", False), ("bob", "c2", True), ("ann", "c3", True)]
+    ):
+        author = Author(id=user)
+        await room.remind(user, 5 + number, author=author, thread=posts.thread(place), private=private)
+    await store.close()
+    await clock.advance(20)
+    rule = AccessRule.of(mode="pairing", allow=["dm:ann", "dm:eve", "room:room"], deny=["eve"])
+
+    async with open_house(tmp_path, posts=posts, clock=clock, rule=rule) as house:
+        await posts.until(lambda: bool(posts.texts("c3")))
+        assert await house.store.reminders.next_due() is None
+        assert await house.store.pairings.requests(now=clock.now()) == ()
+
+    assert [message.text for message in posts.messages] == ["Reminder: ann"]
 
 
 async def hand_over(room: Room) -> None:

@@ -10,7 +10,7 @@ import pytest
 from gateway.reminding import ReminderDesk
 from gateway.storage.memory import MemoryStore
 from pipeline.domain.clock import ManualClock
-from pipeline.domain.messages import Author
+from pipeline.domain.messages import Author, SessionCommand
 from pipeline.runtime.scope import TurnScope
 from pipeline.tools.arguments import check_arguments
 from pipeline.tools.schedule import MAX_MINUTES, MAX_REMINDERS, MAX_TEXT_CHARS, ScheduleGroup
@@ -21,13 +21,17 @@ NOON = datetime.fromisoformat("2030-05-31T12:00:00+00:00").timestamp()
 BEN = Author(id="ben", name="Ben")
 
 
+async def _anybody(_command: SessionCommand) -> bool:
+    return True
+
+
 class Desk:
     """The group on a real desk, called as the gate would."""
 
     def __init__(self) -> None:
         self.store = MemoryStore()
         self.clock = ManualClock(NOON)
-        desk = ReminderDesk(store=self.store, clock=self.clock, wake=lambda _thread: None)
+        desk = ReminderDesk(store=self.store, clock=self.clock, wake=lambda _thread: None, may_hear=_anybody)
         self.group = ScheduleGroup(desk, self.clock)
 
     async def tool(self, name: str) -> Tool:
