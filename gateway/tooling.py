@@ -65,9 +65,11 @@ class Tooling:
         return self.surroundings.tools.offered((), nobody)
 
     async def close(self) -> None:
-        """Stop the servers of tools."""
+        """Stop the servers of tools, and the cheaper model."""
         if self.gate is not None:
             await self.gate.close()
+        if self.surroundings.cheaper is not None:
+            await self.surroundings.cheaper.close()
 
 
 def build_tooling(

@@ -1,4 +1,4 @@
-"""What the doctor finds about voice, skills, tool servers and models; the rest is the command line's tests."""
+"""What the doctor finds about voice, skills, tool servers, models; the rest is the command line's tests."""
 
 from __future__ import annotations
 
