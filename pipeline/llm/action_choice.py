@@ -8,6 +8,7 @@ nothing to say but one of the labels. The arguments are asked for later, by `act
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +25,8 @@ _TAIL_CHARS = 200
 _DESCRIBED_CHARS = 80
 _FEWEST_OTHERS = 6
 """Examples that need no tool: as many as of tools, and not fewer than these."""
+_ADDRESS = re.compile(r"https?://\S|\w[\w-]*\.[^\W\d_]{2}")
+"""A full address, or a host's name without its scheme. Names of files look like hosts, which does no harm."""
 _MOST = 40
 """Labels; each costs an example, and the prompt has to stay short."""
 
@@ -83,6 +86,16 @@ def label_for(tool_name: str, labels: Iterable[str]) -> str:
         return tool_name
     groups = (example.group for example in EXAMPLES if example.tool == tool_name)
     return next((group for group in groups if group in known), ANSWER)
+
+
+def lacks_address(choice: Choice, said: Iterable[str]) -> bool:
+    """Whether the choice needs the address of a page and nothing that was `said` has one: the model would
+    make one up, and a person would be asked whether it may be read."""
+    if choice.arguments is None:
+        needs = "url" in choice.tool.parameters.get("required", ())
+    else:
+        needs = any("url" in example.arguments for example in EXAMPLES if example.group == choice.label)
+    return needs and not any(_ADDRESS.search(words) for words in said)
 
 
 def latest_user(messages: Sequence[ChatMessage]) -> int:

@@ -22,6 +22,7 @@ from pipeline.llm.action_choice import (
     choices_of,
     choosing_body,
     label_for,
+    lacks_address,
     latest_user,
 )
 from pipeline.llm.action_view import LOADERS, in_plain_words
@@ -75,7 +76,8 @@ async def _call(request: LlmRequest, asked: _Asked) -> ToolCall | None:
     body = choosing_body(choices, words, _chosen_before(earlier, choices), may_answer=may_answer)
     label = await asked.text(body)
     choice = next((one for one in choices if one.label == label), None)
-    if choice is None:
+    before = _said_before(earlier)
+    if choice is None or lacks_address(choice, (words, *(before or ()))):
         return None
     arguments = choice.arguments
     if arguments is None and not choice.tool.parameters.get("properties"):
@@ -83,7 +85,7 @@ async def _call(request: LlmRequest, asked: _Asked) -> ToolCall | None:
     if arguments is not None:
         text = json.dumps(arguments, ensure_ascii=False)
     else:
-        text = await asked.text(arguments_body(choice.tool, words, _said_before(earlier)))
+        text = await asked.text(arguments_body(choice.tool, words, before))
     return ToolCall(id=f"call_{secrets.token_hex(8)}", name=choice.tool.name, arguments=text)
 
 

@@ -1,7 +1,7 @@
 """A conversation with tool calls, as a small model understands it: plain words of user and assistant.
 
-What a tool said becomes part of the user's words before it. The calls themselves are left out: the model
-would write such lines into its answers.
+What a tool said becomes part of the user's words before it, without its marks: the model takes those for
+words of the tool. The calls themselves are left out: the model would write such lines into its answers.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pipeline.domain.chat import ChatMessage
+from pipeline.domain.marking import unmarked
 from pipeline.llm.action_choice import latest_user
 
 LOADERS = ("load_tools", "load_skills")
@@ -34,7 +35,7 @@ def in_plain_words(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
             if name not in LOADERS:
                 limit = _NOW_CHARS if at > newest >= 0 else _EARLIER_CHARS
                 heard = heard or at > newest
-                _tell(plain, _RESULT.format(name=name, text=message.content[:limit]))
+                _tell(plain, _RESULT.format(name=name, text=unmarked(message.content)[:limit]))
         elif message.content or not message.tool_calls:
             plain.append(replace(message, tool_calls=()))
     if heard:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition
+from pipeline.domain.marking import marked
 from pipeline.llm.action_arguments import arguments_body, bounded
 from pipeline.llm.action_choice import choices_of, choosing_body, label_for
 from pipeline.llm.action_examples import EXAMPLES, NO_TOOL
@@ -160,6 +161,19 @@ def test_the_newest_result_is_shown_whole_and_asked_to_be_used() -> None:
     assert len(plain) == 1
     assert "y" * 1_000 in plain[0].content
     assert plain[0].content.endswith("Use this to answer.")
+
+
+def test_a_result_is_shown_without_its_marks() -> None:
+    call = ToolCall(id="b", name="list_files", arguments="{}")
+    result = ChatMessage(role="tool", content=marked("list_files", "tea.txt"), tool_call_id="b")
+    plain = in_plain_words(
+        (
+            ChatMessage(role="user", content="My files?"),
+            ChatMessage(role="assistant", content="", tool_calls=(call,)),
+            result,
+        )
+    )
+    assert "(list_files says: tea.txt)" in plain[0].content
 
 
 def test_a_conversation_without_calls_is_left_as_it_is() -> None:

@@ -142,6 +142,27 @@ async def test_behind_a_tools_result_come_words(server: FakeOpenAiServer) -> Non
     assert "(write_note says: Noted.)" in sent["content"]
 
 
+async def test_no_page_is_read_whose_address_nobody_said(server: FakeOpenAiServer) -> None:
+    page = ToolDefinition(
+        name="fetch_page",
+        description="Read a page.",
+        parameters={"type": "object", "properties": {"url": {"type": "string"}}, "required": ["url"]},
+    )
+    words = ChatMessage(role="user", content="Sum up what we said.")
+    for offered, label in ((LOAD, "web"), (page, "fetch_page")):
+        saying(server, label, "We said hi.")
+        items = await answered(server, (words,), offered)
+        assert items[0] == TextDelta(text="We said hi.")
+
+    said = (
+        ChatMessage(role="user", content="I like example.org"),
+        ChatMessage(role="assistant", content="Ah."),
+    )
+    saying(server, "web")
+    asked, _ = await answered(server, (*said, words), LOAD)
+    assert isinstance(asked, ToolAsked), "the address may have been said just before"
+
+
 async def test_a_choice_that_is_none_of_the_labels_is_answered_in_words(server: FakeOpenAiServer) -> None:
     saying(server, "something else", "Hi.")
     items = await answered(server, (USER,), TIME)
