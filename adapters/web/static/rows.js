@@ -7,6 +7,7 @@
 
 import { copyButton, el, icon } from './dom.js';
 import { showFinished } from './finished.js';
+import { renderInline } from './inline.js';
 import { renderMarkdown } from './markdown.js';
 import { CONFIRM } from './questions.js';
 import { clock, timeOf } from './times.js';
@@ -156,7 +157,7 @@ function errorContent(item, actions, row) {
 
 /** @param {Item} item */
 function sessionContent(item) {
-  return [el('span', { dir: 'auto' }, item.text || 'New conversation')];
+  return [el('span', { dir: 'auto' }, ...renderInline(item.text || 'New conversation'))];
 }
 
 /** @param {Item} item @param {RowActions} actions */

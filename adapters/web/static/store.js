@@ -277,12 +277,24 @@ export class ConversationStore {
     if (item.clientId) this.byClient.set(item.clientId, item);
   }
 
+  /**
+   * Off the record the words of a message are no durable line, but its answer's place is.
+   *
+   * @param {Item} user @returns {number} the line that ended its turn; 0 for none
+   */
+  #outcomeOf({ messageId }) {
+    const ends = messageId ? ['assistant', 'error', 'notice'] : [];
+    return ends.map((role) => this.find(messageId, /** @type {Role} */ (role))?.entryId ?? 0).find((id) => id > 0) ?? 0;
+  }
+
   /** @param {Item} item @returns {[number, number, number]} */
   #sortKey(item) {
     if (item.entryId > 0) return [item.entryId, 0, 0];
     if (item.place > 0) return [item.place, 0, 0];
     const asking = item.approval ? this.find(item.messageId, 'assistant') : undefined;
     if (asking?.entryId) return [asking.entryId, 0, 1];
+    const answered = item.role === 'user' ? this.#outcomeOf(item) : 0;
+    if (answered) return [answered, 0, -1];
     const user = item.role === 'user' ? undefined : this.find(item.messageId, 'user');
     if (!user || !item.messageId) return [Infinity, item.uid, 0];
     const [first, second] = this.#sortKey(user);

@@ -73,6 +73,14 @@ async def test_a_session_off_the_record_is_marked_until_it_ends(page: Page, tmp_
         await expect(badge).to_be_hidden()
         await send(page, "/otr")
         await expect(badge).to_be_visible()
+        await expect(entries(page, "session").locator("code").first).to_have_text("/otr")
+        for count, words in ((2, "one"), (3, "two")):
+            await send(page, words)
+            await expect(entries(page, "assistant")).to_have_count(count)
+        await expect(page.get_by_test_id("stop")).to_be_hidden()
+        rows = page.get_by_test_id("entry")
+        shown = [await rows.nth(at).get_attribute("data-role") for at in range(await rows.count())]
+        assert shown[-4:] == ["user", "assistant"] * 2, "each answer stands below its message"
         await page.reload()
         await ready(page)
         await expect(badge).to_be_visible()
