@@ -145,8 +145,13 @@ class SubAgents:
         if scope.depth > 0:
             raise ToolFailed("a sub-agent cannot start sub-agents")
         orders = _orders(arguments)
-        async with asyncio.TaskGroup() as group:
-            running = [group.create_task(self._one(order, scope)) for order in orders]
+        try:
+            async with asyncio.TaskGroup() as group:
+                running = [group.create_task(self._one(order, scope)) for order in orders]
+        except ExceptionGroup as failed:
+            # The gate tells the errors apart, and lets a broken store through.
+            broken, others = failed.split(StorageError)
+            raise (broken or others or failed).exceptions[0] from None
         reports = [task.result() for task in running]
         share = _REPORT_CHARS // len(orders)
         text = "\n\n".join(
@@ -206,6 +211,7 @@ class SubAgents:
             settings=replace(self._settings, system_prompt=role),
             on_text=_to_nobody,
             summarised=_never,
+            redactor=around.redactor,
         )
         return _report_of(await self._executor.run({}, context))
 

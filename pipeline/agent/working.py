@@ -117,6 +117,8 @@ class Work:
         if self.task.answer:
             text = self.outputs.get(self.task.answer)
             answer = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
+            # Two halves of a secret may have been put together by whoever set the output.
+            answer = self.context.redactor.text(answer)
             await self.context.on_text(answer)
             update["agent"] = {"status": "done", "answer": answer}
         return NodeResult(update=update)
@@ -246,7 +248,8 @@ class Work:
         return fitted_messages(prompt, self.earlier, (*self.shared, *self.said), tools, room)
 
     async def _streamed(self, request: LlmRequest) -> dict[str, Any]:
-        """A whole answer as plain data. What it used is counted."""
+        """A whole answer as plain data, without secrets. What it used is counted."""
+        safe = self.context.redactor.text
         pieces: list[str] = []
         calls: list[dict[str, str]] = []
         finished = LlmFinished(finish_reason="stop")
@@ -256,12 +259,12 @@ class Work:
                     case TextDelta(text=text):
                         pieces.append(text)
                     case ToolAsked(call=call):
-                        calls.append({"name": call.name, "arguments": call.arguments})
+                        calls.append({"name": call.name, "arguments": safe(call.arguments)})
                     case LlmFinished():
                         finished = item
         tokens = finished.prompt_tokens + finished.completion_tokens
         await self.context.budgets.spent(self.context.scope, tokens=tokens, cost=finished.cost)
-        return {"text": "".join(pieces).strip(), "calls": calls, "attempts": finished.attempts}
+        return {"text": safe("".join(pieces)).strip(), "calls": calls, "attempts": finished.attempts}
 
 
 def _result(call: ToolCall, content: str) -> ChatMessage:

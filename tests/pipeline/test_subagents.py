@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable
+from dataclasses import replace
 from typing import Any, Literal
+
+import pytest
 
 from pipeline.domain.chat import ToolCall, ToolDefinition
 from pipeline.domain.clock import ManualClock
+from pipeline.domain.errors import StorageError
 from pipeline.domain.events import (
     ApprovalRequired,
     SubAgentCancelled,
@@ -22,9 +26,10 @@ from pipeline.graph.executor import Executor
 from pipeline.graph.spec import GraphSpec
 from pipeline.llm.client import LlmItem, LlmRequest
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
+from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.bare import NoBudgets, NoSkills
 from pipeline.runtime.context import RunContext
-from pipeline.runtime.ports import ToolResult
+from pipeline.runtime.ports import Allowance, ToolResult
 from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.runtime.surroundings import Surroundings
@@ -301,6 +306,29 @@ async def test_what_they_use_is_counted() -> None:
     shop = Shop()
     await shop.call(agent("a", "one"))
     assert shop.budgets.tokens > 0
+
+
+async def test_what_they_call_and_report_is_without_configured_secrets() -> None:
+    word = "opensesame"
+    told = ScriptedLlm([asks("write", path=f"{word}.txt"), ScriptedAnswer.of(f"It is {word}, written.")])
+    shop = Shop(ByTask(tell=told))
+    shop.around = replace(shop.around, redactor=Redactor(lambda: (word,)))
+    result = await shop.call(agent("a", "tell", "files"))
+    assert shop.written == ["[REDACTED].txt"]
+    assert word not in result.content
+    assert not any(word in str(event) for event in shop.watched.events)
+
+
+async def test_a_broken_store_is_not_taken_for_a_failed_agent() -> None:
+    class Broken(Spent):
+        async def allowance(self, _scope: TurnScope) -> Allowance:
+            raise StorageError("the disk is full")
+
+    shop = Shop()
+    shop.around = replace(shop.around, budgets=Broken())
+    (tool,) = await shop.agents.tools(scope())
+    with pytest.raises(StorageError):
+        await tool.run({"agents": [agent("a", "one"), agent("b", "two")]}, scope(shop.watched))
 
 
 async def test_after_a_crash_in_the_middle_nobody_knows_and_nothing_runs_again() -> None:

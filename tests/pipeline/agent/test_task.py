@@ -19,11 +19,12 @@ from pipeline.graph.executor import Executor
 from pipeline.graph.outcome import RunOutcome
 from pipeline.graph.spec import EdgeSpec, GraphSpec, NodeSpec, OnSuccess
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
+from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.context import RunContext
 from pipeline.runtime.ports import ToolResult
 from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.settings import PipelineSettings
-from tests.support.contexts import context
+from tests.support.contexts import Watched, context
 from tests.support.graph_log import MemoryRunLog
 
 WINDOW = PipelineSettings(context_tokens=32_000, system_prompt="You are Parlour.")
@@ -65,10 +66,7 @@ def looks(*at: int) -> ScriptedAnswer:
 def graph_of(*nodes: tuple[str, NodeSpec[RunContext]], **given: Any) -> GraphSpec[RunContext]:
     """Nodes one after the other."""
     names = [name for name, _ in nodes]
-    edges = tuple(
-        EdgeSpec(source=one, target=other, when=OnSuccess())
-        for one, other in pairwise(names)
-    )
+    edges = tuple(EdgeSpec(source=one, target=other, when=OnSuccess()) for one, other in pairwise(names))
     return GraphSpec(
         name="tasks", entry=names[0], nodes=dict(nodes), edges=edges, channels=TASK_CHANNELS, **given
     )
@@ -100,6 +98,17 @@ async def test_a_node_ends_when_its_outputs_are_set() -> None:
     assert [call.arguments for call in shelf.proposed] == ['{"at": 1}']
     assert [tool.name for tool in llm.requests[0].tools] == ["look", "set_output"]
     assert ("tool", "42 pages") in texts(llm)
+
+
+async def test_what_is_said_called_shown_and_kept_is_without_configured_secrets() -> None:
+    word, log, watched, shelf = "opensesame", MemoryRunLog(), Watched(), Shelf()
+    look = ToolCall(id="c1", name="look", arguments=json.dumps({"at": word}))
+    llm = ScriptedLlm([ScriptedAnswer.calling(look, text=f"I try {word} now."), sets(found=f"It is {word}.")])
+    node = task_node("Find it.", ("found",), groups=("shelf",), answer="found")
+    around = {"tools": shelf, "redactor": Redactor(lambda: (word,)), "on_text": watched.on_text}
+    outcome = await ran(graph_of(("find", node)), llm, log=log, **around)
+    assert watched.text == outcome.state["agent"]["answer"] == "It is [REDACTED]."
+    assert word not in f"{shelf.proposed}{log.records}{outcome.state}"
 
 
 async def test_a_text_that_is_json_stands_for_what_it_says() -> None:
