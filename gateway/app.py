@@ -139,7 +139,8 @@ class Gateway:
         began = clock.monotonic()
         await self._parts.voice.fall_silent()
         self._parts.inbox.close()
-        finished = await self._parts.worker.drain(max(0.0, drain_s - (clock.monotonic() - began)))
+        left_s = max(0.0, drain_s - (clock.monotonic() - began))
+        finished = await self._parts.worker.drain(left_s, self._parts.tooling.approvals.unanswered)
         try:
             async with asyncio.timeout(min(drain_s, _DELIVERY_S)):
                 await self._parts.deliveries.wait_idle()

@@ -36,6 +36,8 @@ class TurnApprovals:
         self._clock = clock
         self._approval_s = approval_s
         self._waiting: dict[str, asyncio.Event] = {}
+        self._threads: dict[str, str] = {}
+        """The thread of each that waits."""
 
     async def ask(
         self,
@@ -51,6 +53,7 @@ class TurnApprovals:
         question = self._question(scope, action_id, action_hash, {"node": tool_name, "summary": summary})
         # Before anybody can see the question: an answer may be quicker than we are.
         heard = self._waiting[question.id] = asyncio.Event()
+        self._threads[question.id] = question.thread
         try:
             known = await self._store.interaction(question.id)
             if known is None:
@@ -74,7 +77,11 @@ class TurnApprovals:
             return _OUTCOMES.get(choice, "refused")
         finally:
             if self._waiting.get(question.id) is heard:
-                del self._waiting[question.id]
+                del self._waiting[question.id], self._threads[question.id]
+
+    def unanswered(self) -> frozenset[str]:
+        """The threads whose turns wait for an answer that is not there."""
+        return frozenset(self._threads[name] for name, heard in self._waiting.items() if not heard.is_set())
 
     def answered(self, interaction_id: str) -> None:
         """An answer is on record: whoever waits for it goes on."""

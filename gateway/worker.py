@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from gateway.coordinator import ProcessingCoordinator
@@ -26,6 +27,8 @@ _log = logging.getLogger(__name__)
 
 LINGER_S = 20.0
 _BACKOFF_S = (0.5, 1.0, 2.0, 5.0)
+_LOOK_S = 0.2
+"""How often a shutdown looks for turns that wait for a person."""
 
 
 @dataclass(slots=True)
@@ -117,16 +120,29 @@ class Worker:
         if live.running_seq < seq and live.began_at <= at:
             live.stop.request()
 
-    async def drain(self, timeout_s: float) -> bool:
-        """Start nothing new and let running turns finish; False when some did not within the time."""
+    async def drain(self, timeout_s: float, unanswered: Callable[[], Collection[str]] = tuple) -> bool:
+        """Start nothing new and let running turns finish; False when some did not within the time.
+
+        Turns of the threads `unanswered` wait for a person whose answer the closed door does not let in:
+        they are cut off, and the next start goes on with them.
+        """
         self._draining = True
         for live in self._threads.values():
             live.work.set()
-        tasks = [live.task for live in self._threads.values() if live.task is not None]
-        if not tasks:
-            return True
-        _, unfinished = await asyncio.wait(tasks, timeout=timeout_s)
-        return not unfinished
+        running = {thread: live.task for thread, live in self._threads.items() if live.task is not None}
+        cut_off: set[str] = set()
+        unfinished: set[asyncio.Task[object]] = set(running.values())
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + timeout_s
+        left = timeout_s
+        while unfinished and left >= 0:
+            for thread in running.keys() & set(unanswered()) - cut_off:
+                running[thread].cancel()
+                cut_off.add(thread)
+            # Another one may begin to wait for a person meanwhile.
+            _, unfinished = await asyncio.wait(unfinished, timeout=min(left, _LOOK_S))
+            left = ends - loop.time()
+        return not unfinished and not cut_off
 
     def _start(self, thread: str) -> None:
         live = _Thread(work=asyncio.Event())

@@ -163,3 +163,15 @@ async def test_a_stop_that_is_delivered_again_takes_back_no_later_question(tmp_p
         assert await posts.take(_press(asked, author="ann")) == "Noted."
         await _answered(posts, "Done.")
     assert _written(tmp_path) == ["hello"]
+
+
+async def test_a_shutdown_does_not_wait_for_a_person_whose_answer_it_could_not_take(tmp_path: Path) -> None:
+    posts = MemoryPosts()
+    async with asyncio.timeout(30), open_house(tmp_path, posts=posts, llm=_writing(), drain_s=3_600):
+        await posts.receive("write it down", native_id="1")
+        await _asked(posts)
+    again = MemoryPosts()
+    async with open_house(tmp_path, posts=again, llm=ScriptedLlm([ScriptedAnswer.of("Done.")])):
+        await again.take(_press(await _asked(again), author="ann"))
+        await _answered(again, "Done.")
+    assert _written(tmp_path) == ["hello"]
