@@ -97,7 +97,7 @@ class Pipeline:
     ) -> None:
         """Answer `message`: events to `sender`, everything durable to `journal`. An answer to a question
         goes on with the run that asked. `room` is entered, for as long as it takes, once the words are
-        known: hearing a voice note needs no room that the model has.
+        known: hearing a voice note needs no room that the model has. Leaving it twice is harmless.
 
         Exactly one terminal event is sent, after the commit it speaks of. StorageError and
         cancellation propagate without one: the turn is not over and will be taken up again.

@@ -66,7 +66,8 @@ class TurnDeadline:
 class Absence:
     """Lets a turn step aside: its deadline stands still, and its room is left to others meanwhile.
 
-    `room` is one that the turn has entered. Absences that overlap, of sub-agents, count once.
+    `room` is one that the turn has entered, and that may be left twice. Absences that overlap, of
+    sub-agents, count once.
     """
 
     def __init__(self, deadline: TurnDeadline, room: AbstractAsyncContextManager[object]) -> None:

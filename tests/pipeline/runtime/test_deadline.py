@@ -69,3 +69,23 @@ async def test_a_turn_that_is_away_leaves_its_room_to_others_until_it_comes_back
                 assert not room.locked()
         assert room.locked()
     assert not room.locked()
+
+
+async def test_a_turn_that_is_stopped_while_it_is_away_does_not_wait_for_room() -> None:
+    room, away = asyncio.Semaphore(1), asyncio.Event()
+    deadline = TurnDeadline(ManualClock(), 10)
+
+    async def turn() -> None:
+        async with deadline:
+            await room.acquire()
+            async with Absence(deadline, room).waiting():
+                away.set()
+                await asyncio.Event().wait()
+
+    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+        task = group.create_task(turn())
+        await away.wait()
+        await room.acquire()
+        task.cancel()
+    assert task.cancelled()
+    assert room.locked()
