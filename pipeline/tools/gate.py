@@ -34,6 +34,8 @@ _log = logging.getLogger(__name__)
 
 RESULT_CHARS = 5_000
 """Of one tool's result; the model is told how much is missing. (seed 0)"""
+_LOOKED_AT = RESULT_CHARS + 8_192
+"""Of one result, for secrets: one that begins where it is shown is whole in it."""
 _SUMMARY_CHARS = 80
 _UNKNOWN = (
     "{name} was begun and cut off by a restart: nobody knows whether it was done. Do not repeat it by "
@@ -244,7 +246,16 @@ class Gate:
             return _ours(_FAILED.format(name=tool.name))
         text = output.text if output.text.strip() else f"{tool.name} returned nothing."
         # Cut and without secrets before it goes on record: a server may return megabytes, and keys.
-        return {"text": _capped(self._redact(text)), "success": output.success, "content": not tool.own_words}
+        return {"text": self._fit(text), "success": output.success, "content": not tool.own_words}
+
+    def _fit(self, text: str) -> str:
+        """`text` without secrets and no longer than is shown. Only so much of it is looked through as can be
+        shown: a megabyte would hold everybody up for seconds."""
+        looked_at = self._redact(text[:_LOOKED_AT])
+        missing = max(0, len(looked_at) - RESULT_CHARS) + max(0, len(text) - _LOOKED_AT)
+        # Lone surrogates can be neither stored nor sent.
+        shown = looked_at[:RESULT_CHARS].encode("utf-8", "replace").decode()
+        return shown if missing == 0 else f"{shown}\n[{missing} more characters are not shown]"
 
 
 async def _once(
@@ -275,13 +286,6 @@ def _refusal(words: str) -> ToolResult:
 
 def _ours(words: str) -> dict[str, Any]:
     return {"text": words, "success": False, "content": False}
-
-
-def _capped(text: str) -> str:
-    missing = len(text) - RESULT_CHARS
-    # Lone surrogates can be neither stored nor sent.
-    text = text[:RESULT_CHARS].encode("utf-8", "replace").decode()
-    return text if missing <= 0 else f"{text}\n[{missing} more characters are not shown]"
 
 
 def _first_line(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from pipeline.domain.chat import ToolCall, ToolDefinition
@@ -67,6 +67,7 @@ def gate(
     protection: Protection | None = None,
     skills: SkillBook | None = None,
     timeout_s: float = 60.0,
+    redact: Callable[[str], str] = str,
 ) -> Gate:
     """A gate before `groups`; without a person everything is allowed."""
     return Gate(
@@ -76,6 +77,7 @@ def gate(
         clock=clock or ManualClock(),
         protection=protection,
         timeout_s=timeout_s,
+        redact=redact,
     )
 
 
