@@ -53,7 +53,7 @@ def shortened(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
     while start > 0 and talk[start].role == "tool":
         start -= 1
     kept = tuple(talk[start:])
-    if not any(message.role == "user" for message in kept):
+    if kept and kept[0].role != "user":
         kept = (*[message for message in talk[:start] if message.role == "user"][-1:], *kept)
     return (*system, *kept)
 
