@@ -272,6 +272,14 @@ async def test_one_that_fails_does_not_stop_the_others() -> None:
     assert [event.name for event in shop.events(SubAgentFailed)] == ["a"]
 
 
+async def test_one_that_repeats_a_call_for_ever_is_stopped_and_heard_no_more() -> None:
+    stubborn = ScriptedLlm([asks("read", path="a.txt")] * 5 + [ScriptedAnswer.of("never asked for")])
+    shop = Shop(ByTask(one=stubborn))
+    result = await shop.call(agent("a", "one", "files"))
+    assert "kept making the same tool call" in result.content
+    assert len(stubborn.requests) == 5
+
+
 async def test_two_of_one_name_are_told_apart() -> None:
     result = await Shop().call(agent("a", "one"), agent("a", "two"))
     assert "## a: completed" in result.content
