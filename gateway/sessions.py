@@ -6,6 +6,7 @@ thread and then kept up to date by the commits, so a turn's cost does not grow w
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 
@@ -123,7 +124,11 @@ async def write_summary(
         record = NewRecord(
             kind="summary", session_id=session.session_id, message_id=message_id, body=body, at=at
         )
-        await store.append(lease, [record])
+        try:
+            await asyncio.shield(store.append(lease, [record]))
+        except asyncio.CancelledError:
+            session.summarise(summary)  # a write that has begun goes on: nobody is to make a second one
+            raise
     session.summarise(summary)
     return True
 

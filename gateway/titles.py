@@ -110,7 +110,12 @@ class Titles:
             body={"text": title},
             at=at,
         )
-        (entry_id,) = await self._store.append(lease, [record])
+        writing = self._store.append(lease, [record])
+        try:
+            (entry_id,) = await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            session.title = title  # a write that has begun goes on: nobody is to make a second one
+            raise
         session.title = title
         shown = TimelineEntry(entry_id=entry_id, message_id=entry.message_id, role="title", text=title, at=at)
         self._on_titled(ThreadKey.decode(entry.thread), shown)

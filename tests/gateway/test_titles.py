@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
-from gateway.sessions import SessionState, load_session, past_turn, session_record
+from gateway.sessions import SessionState, load_session, past_turn, session_record, write_summary
 from gateway.storage.memory import MemoryStore
-from gateway.storage.ports import InboxEntry, Lease, NewEntry
+from gateway.storage.ports import InboxEntry, Lease, NewEntry, NewRecord
 from gateway.titles import MAX_CHARS, Titles, title_of
 from pipeline.domain.clock import ManualClock
+from pipeline.domain.conversation import Summary
 from pipeline.domain.errors import ModelUnavailable
 from pipeline.domain.timeline import TimelineEntry
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
@@ -22,11 +24,26 @@ _LONG = "Donaudampfschifffahrtsgesellschaft"
 KEY = "ghp_" + "a1B2c3D4" * 5
 
 
+class _Slow(MemoryStore):
+    """Writes at once and says so never, once it has `held`."""
+
+    held: asyncio.Event | None = None
+
+    def append(
+        self, lease: Lease, records: Sequence[NewRecord], *, attempt: int | None = None
+    ) -> asyncio.Future[tuple[int, ...]]:
+        written = super().append(lease, records, attempt=attempt)
+        if self.held is None:
+            return written
+        self.held.set()
+        return asyncio.get_running_loop().create_future()
+
+
 class Desk:
     """A store with one thread, and titles for it."""
 
-    def __init__(self, llm: ScriptedLlm) -> None:
-        self.store = MemoryStore()
+    def __init__(self, llm: ScriptedLlm, store: MemoryStore | None = None) -> None:
+        self.store = store or MemoryStore()
         self.shown: list[TimelineEntry] = []
         self.titles = Titles(
             store=self.store,
@@ -121,3 +138,34 @@ def test_a_conversation_off_the_record_has_no_title() -> None:
 )  # fmt: skip
 def test_of_an_answer_only_a_short_line_is_a_title(said: str, title: str) -> None:
     assert title_of(said) == title
+
+
+async def test_a_message_that_comes_while_a_title_is_written_makes_no_second_one() -> None:
+    slow = _Slow()
+    desk = Desk(says("Great Walk"), slow)
+    lease, entry = await desk.open()
+    talk = session(3)
+    slow.held = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        naming = group.create_task(desk.titles.run(lease, talk, entry))
+        await slow.held.wait()
+        naming.cancel()
+    talk.extend(past_turn(4, "question 4", (), "answer 4", 0.0))
+    assert (talk.title, desk.titles.wanted(talk)) == ("Great Walk", False)
+    assert len(await desk.store.read_log(THREAD, kinds=("title",))) == 1
+
+
+async def test_a_message_that_comes_while_a_summary_is_written_makes_no_second_one() -> None:
+    slow = _Slow()
+    desk = Desk(ScriptedLlm.echo(), slow)
+    lease, _entry = await desk.open()
+    talk = session(3)
+    slow.held = asyncio.Event()
+    summary = Summary(text="They talked.", upto=2)
+    async with asyncio.TaskGroup() as group:
+        writing = group.create_task(write_summary(slow, lease, talk, summary, at=0.0))
+        await slow.held.wait()
+        writing.cancel()
+    assert talk.conversation.summary == summary
+    assert not await write_summary(slow, lease, talk, summary, at=0.0)
+    assert len(await slow.read_log(THREAD, kinds=("summary",))) == 1
