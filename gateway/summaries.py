@@ -75,6 +75,9 @@ class Summaries:
             except (ModelError, StorageError) as error:
                 self._cool(session.session_id)
                 _log.warning("a conversation could not be summed up", extra={"reason": str(error)})
+            except Exception:  # noqa: BLE001 - tried again at once, it would never end
+                self._cool(session.session_id)
+                _log.exception("a conversation could not be summed up")
 
     async def _sum_up(self, lease: Lease, session: SessionState, entry: InboxEntry) -> None:
         scope = scope_after(session, entry)

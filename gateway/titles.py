@@ -35,10 +35,8 @@ _MAX_TOKENS = 32
 _SHOWN_CHARS = 400
 """Of each message: what it is about stands at its beginning."""
 _MAX_TRIED = 1_000
-_TASK = (
-    "Name the conversation in at most six words, in its own language. Answer with the name alone: no "
-    "quotation marks, no full stop."
-)
+_TASK = "What is this conversation about? Answer with a title of at most six words, in the conversation's own language."
+"""No word of how the title shall look: the embedded model answers with those words."""
 _LABEL = re.compile(r"^\W*(?:title|name)\s*:\s*", re.IGNORECASE)
 _MARKS = " \t\"'`*_#>.:,;-“”„«»"
 
@@ -83,6 +81,8 @@ class Titles:
                 await self._name(lease, session, entry)
             except (ModelError, StorageError) as error:
                 _log.info("a conversation has no title yet", extra={"reason": str(error)})
+            except Exception:  # noqa: BLE001 - nobody's thread is to stop for a title
+                _log.exception("a conversation has no title yet")
 
     async def _name(self, lease: Lease, session: SessionState, entry: InboxEntry) -> None:
         scope = scope_after(session, entry)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 from gateway.storage.ports import Record
@@ -11,6 +12,7 @@ from gateway.summaries import COOL_DOWN_S, QUIET_S
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import ModelRejected
+from pipeline.llm.client import LlmItem, LlmRequest
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.house import House, open_house
 
@@ -109,6 +111,26 @@ async def test_a_failing_model_loses_nothing_and_is_left_alone_for_a_while(tmp_p
         await clock.advance(COOL_DOWN_S)
         await _say(house, "five")
         assert len(await _quiet(clock, house)) == 1
+
+
+class _Broken(ScriptedLlm):
+    """Answers three messages and then fails in a way that no door knows."""
+
+    def stream(self, request: LlmRequest) -> AsyncGenerator[LlmItem, None]:
+        if len(self.requests) == 3:
+            self.requests.append(request)
+            raise ValueError("a defect")
+        return super().stream(request)
+
+
+async def test_a_defect_in_a_chore_is_not_met_again_and_again(tmp_path: Path) -> None:
+    clock, llm = ManualClock(), _Broken()
+    async with open_house(tmp_path, *SETTINGS, llm=llm, clock=clock) as house:
+        await _say(house, "one", "two", "three")
+        assert await _quiet(clock, house, 60) == []
+        assert len(llm.requests) == 4
+        await _say(house, "four")
+        assert len(llm.requests) == 5
 
 
 async def test_another_chat_is_not_summed_up_with_it(tmp_path: Path) -> None:
