@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeline.agent.assembler import system_prompt
+from pipeline.agent.results import fitted
 from pipeline.domain.chat import ChatMessage, ToolDefinition, estimate_tokens, message_from_plain
 from pipeline.domain.conversation import PastTurn
 from pipeline.graph.decisions import State
@@ -24,7 +25,7 @@ def build_messages(
     context: RunContext, state: State, tools: Sequence[ToolDefinition] = ()
 ) -> tuple[ChatMessage, ...]:
     """The messages of one model call, system message first, with as much of the history as the model's
-    window takes beside them, `tools` and the answer."""
+    window takes beside them, `tools` and the answer; this run's own results are shortened before that."""
     settings = context.settings
     system = _system(context, state, tools)
     said = ChatMessage(role="user", content=clean_text(context.text))
@@ -32,8 +33,10 @@ def build_messages(
     conversation = shown(context.conversation, state)
     # Room for the notice too: whether it is needed is known only when the turns have been fitted.
     before = opening(conversation.summary, left_out=True)
-    used = sum(message.tokens for message in (*before, said, *exchange))
-    room = settings.context_tokens - _fixed(context, system, tools) - used
+    room = settings.context_tokens - _fixed(context, system, tools)
+    room -= sum(message.tokens for message in (*before, said))
+    exchange = fitted(exchange, room)
+    room -= sum(message.tokens for message in exchange)
     kept = _fitting(conversation.turns, min(settings.token_ceiling, room), settings.stale_after_turns)
     before = opening(conversation.summary, left_out=len(kept) < len(conversation.turns))
     return (system, *before, *sent(kept), said, *exchange)

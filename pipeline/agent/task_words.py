@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from pipeline.agent.judging import as_data
+from pipeline.agent.results import fitted
 from pipeline.domain.chat import ChatMessage, ToolDefinition, estimate_tokens
 from pipeline.domain.conversation import PastTurn
 from pipeline.graph.decisions import State
@@ -33,9 +34,6 @@ INTERNAL: Final = frozenset(
 )
 """Keys of the state that are nobody's output."""
 SET_OUTPUT: Final = "set_output"
-_CUT_RESULT = "[A result of {chars} characters that is no longer shown.]"
-_SHORT_CHARS = 200
-"""A result below this is not worth taking out."""
 
 
 def known_values(state: State) -> dict[str, Any]:
@@ -63,7 +61,7 @@ def fitted_messages(
     system = ChatMessage(role="system", content=prompt)
     room -= system.tokens
     room -= sum(estimate_tokens(tool.name + tool.description + str(tool.parameters)) for tool in tools)
-    current = _fitted(said, room)
+    current = fitted(said, room)
     turns = fit_history(earlier, room - sum(message.tokens for message in current))
     return (system, *(message for turn in turns for message in turn.messages), *current)
 
@@ -111,18 +109,3 @@ def _parsed(value: Any) -> Any:
 
 def _no_number(name: str) -> Any:
     raise ValueError(f"{name} is no number")
-
-
-def _fitted(messages: Sequence[ChatMessage], budget: int) -> list[ChatMessage]:
-    """`messages` with the oldest long tool results taken out, until they fit or none is left."""
-    kept = list(messages)
-    over = sum(message.tokens for message in kept) - budget
-    for index, message in enumerate(kept):
-        if over <= 0:
-            break
-        if message.role == "tool" and len(message.content) > _SHORT_CHARS:
-            words = _CUT_RESULT.format(chars=len(message.content))
-            short = ChatMessage(role="tool", content=words, tool_call_id=message.tool_call_id)
-            over -= message.tokens - short.tokens
-            kept[index] = short
-    return kept

@@ -1,0 +1,81 @@
+"""Tool results of this run within the window: old ones give way whole, the newest are cut.
+
+It looks at a run's own messages only; what earlier turns brought is `pipeline.history.stale`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pipeline.domain.chat import ChatMessage, estimate_tokens
+from pipeline.domain.marking import unmarked
+from pipeline.history.summing_up import cut_to_tokens
+
+_GONE = "[A result of {chars} characters that is no longer shown.]"
+_CUT = "\n[{chars} more characters are left out: there is no room for them.]"
+_SHORT_CHARS = 200
+"""A result below this is not worth taking out."""
+_LEAST_TOKENS = 50
+"""What is left of a result that is cut, however little room there is."""
+
+
+def fitted(messages: Sequence[ChatMessage], budget: int) -> list[ChatMessage]:
+    """`messages` in `budget` tokens as far as shorter results make that possible. Those that the model has
+    answered to go first, the oldest of them before the others; then the longest of the newest is cut."""
+    kept = list(messages)
+    over = sum(message.tokens for message in kept) - budget
+    newest = _behind_last_answer(kept)
+    for index in range(newest):
+        if over <= 0:
+            return kept
+        over -= _replace(kept, index, _gone(kept[index]))
+    while over > 0:
+        longest = max(range(newest, len(kept)), key=lambda at: _weight(kept[at]), default=None)
+        if longest is None:
+            break
+        saved = _replace(kept, longest, _cut(kept[longest], over))
+        if saved <= 0:
+            break
+        over -= saved
+    return kept
+
+
+def _behind_last_answer(messages: Sequence[ChatMessage]) -> int:
+    """Where the results begin that the model has not answered to."""
+    first = len(messages)
+    while first > 0 and messages[first - 1].role != "assistant":
+        first -= 1
+    return first
+
+
+def _weight(message: ChatMessage) -> int:
+    return message.tokens if message.role == "tool" else 0
+
+
+def _replace(kept: list[ChatMessage], at: int, message: ChatMessage) -> int:
+    """Put `message` in the place of another; how many tokens that saves."""
+    saved = kept[at].tokens - message.tokens
+    if saved > 0:
+        kept[at] = message
+    return saved
+
+
+def _gone(message: ChatMessage) -> ChatMessage:
+    if message.role != "tool" or len(message.content) <= _SHORT_CHARS:
+        return message
+    return replace(message, content=_GONE.format(chars=len(message.content)))
+
+
+def _cut(message: ChatMessage, over: int) -> ChatMessage:
+    """The result with its end left out, inside of its marks."""
+    if message.role != "tool" or len(message.content) <= _SHORT_CHARS:
+        return message
+    body = unmarked(message.content)
+    begin = message.content.index("\n") + 1 if body != message.content else 0
+    head, tail = message.content[:begin], message.content[begin + len(body) :]
+    note = _CUT.format(chars=len(body))
+    room = estimate_tokens(body) - over - estimate_tokens(note) - 1
+    shorter = cut_to_tokens(body, max(_LEAST_TOKENS, room))
+    note = _CUT.format(chars=len(body) - len(shorter))
+    return replace(message, content=f"{head}{shorter}{note}{tail}")
