@@ -163,10 +163,13 @@ function sessionContent(item) {
 /** @param {Item} item @param {RowActions} actions */
 function approvalContent(item, actions) {
   const { tool, options, choice, open, sent, paused } = /** @type {NonNullable<Item['approval']>} */ (item.approval);
-  const title = el('p', { class: 'title' }, tool === CONFIRM ? 'Did I hear that right?' : paused ? 'I wait for your answer' : `May I use ${tool}?`);
+  const asks = `May I use ${tool}?`;
+  const title = el('p', { class: 'title' }, tool === CONFIRM ? 'Did I hear that right?' : paused ? 'I wait for your answer' : asks);
   // The answer above it has these words already.
   const said = tool === CONFIRM && paused;
-  const reason = item.text && !said && el('p', { dir: 'auto' }, item.text);
+  // The title has the first line of a tool's question already.
+  const words = !paused && item.text.startsWith(asks) ? item.text.slice(asks.length).trim() : item.text;
+  const reason = words && !said && el('p', { class: 'reason', dir: 'auto' }, words);
   const label = paused ? `Answer to: ${item.text || tool}` : `Answer for ${tool}`;
   const buttons = options.map((option) => {
     const button = el('button', { type: 'button', class: 'choice', 'data-choice': option, disabled: sent }, option);

@@ -292,7 +292,8 @@ export class ConversationStore {
     if (item.entryId > 0) return [item.entryId, 0, 0];
     if (item.place > 0) return [item.place, 0, 0];
     const asking = item.approval ? this.find(item.messageId, 'assistant') : undefined;
-    if (asking?.entryId) return [asking.entryId, 0, 1];
+    // What a tool asked was answered before there was an answer; what a paused run asks comes behind it.
+    if (asking?.entryId) return [asking.entryId, 0, item.approval?.paused ? 1 : -0.5];
     const answered = item.role === 'user' ? this.#outcomeOf(item) : 0;
     if (answered) return [answered, 0, -1];
     const user = item.role === 'user' ? undefined : this.find(item.messageId, 'user');

@@ -49,12 +49,16 @@ async def test_a_tool_is_allowed_on_the_page_and_how_it_came_about_survives_a_re
         await _sign_in(page, house, tmp_path)
         await send(page, "note it")
         card = entries(page, "approval")
-        await expect(card).to_contain_text("May I use write_file?")
+        await expect(card.locator(".title")).to_have_text("May I use write_file?")
+        await expect(card.locator(".reason")).to_have_text("path: tea.txt\ntext: green", use_inner_text=True)
         part = entries(page, "assistant").get_by_test_id("work")
         await expect(part).to_have_count(1)
         await card.get_by_role("button", name="Allow").click()
         await expect(entries(page, "assistant")).to_contain_text("It is written down.")
         await expect(card).to_contain_text("Answered: Allow")
+        rows = page.get_by_test_id("entry")
+        roles = [await rows.nth(at).get_attribute("data-role") for at in range(await rows.count())]
+        assert roles == ["user", "approval", "assistant"], "what was asked first stands first"
         await page.reload()
         await ready(page)
         await part.locator("summary").click()
