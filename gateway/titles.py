@@ -35,7 +35,7 @@ _MAX_TOKENS = 32
 _SHOWN_CHARS = 400
 """Of each message: what it is about stands at its beginning."""
 _MAX_TRIED = 1_000
-_TASK = "What is this conversation about? Answer with a title of at most six words, in the conversation's own language."
+_TASK = "What is this conversation about? Answer with a title of at most six words, in its own language."
 """No word of how the title shall look: the embedded model answers with those words."""
 _LABEL = re.compile(r"^\W*(?:title|name)\s*:\s*", re.IGNORECASE)
 _MARKS = " \t\"'`*_#>.:,;-“”„«»"

@@ -44,6 +44,7 @@ EXAMPLES = (
     _of("web", "fetch_page", "What does https://a.com/b say?", url="https://a.com/b"),
     _of("files", "write_file", "Write 'hello' into own/a.txt", path="own/a.txt", text="hello"),
     _of("files", "search_files", "Which file mentions Berlin?", text="Berlin"),
+    _of("files", "list_files", "Which files are there?"),
     _of("notes", "search_notes", "Find the word garden in my notes", text="garden"),
 )  # fmt: skip
 """In the order in which they are shown."""
