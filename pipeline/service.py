@@ -38,6 +38,7 @@ from pipeline.llm.client import LlmClient
 from pipeline.runtime.context import RunContext
 from pipeline.runtime.deadline import Absence, TurnDeadline
 from pipeline.runtime.ports import (
+    Allowance,
     Ears,
     Heard,
     HearingGrown,
@@ -49,6 +50,7 @@ from pipeline.runtime.ports import (
 )
 from pipeline.runtime.questions import question_words
 from pipeline.runtime.safe_log import SafeRunLog
+from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.runtime.stopping import StopSignal
 from pipeline.runtime.surroundings import Surroundings
@@ -160,9 +162,7 @@ class Pipeline:
 
     async def _context(self, turn: Turn, words: UserWords) -> RunContext:
         scope = turn.scope
-        allowance = await self._around.budgets.allowance(scope)
-        if allowance.model == "none":
-            raise TurnFailed("budget", allowance.words, recoverable=False)
+        allowance = await self._allowance(scope)
         cheaper = self._around.cheaper if allowance.model == "cheaper" else None
         return RunContext(
             text=words.text,
@@ -183,6 +183,12 @@ class Pipeline:
             received_at=turn.message.received_at,
             arrivals=turn.journal.arrivals,
         )
+
+    async def _allowance(self, scope: TurnScope) -> Allowance:
+        allowance = await self._around.budgets.allowance(scope)
+        if allowance.model == "none":
+            raise TurnFailed("budget", allowance.words, recoverable=False)
+        return allowance
 
     async def _words(self, turn: Turn) -> UserWords | None:
         """What the run is about: typed, heard now, or on record from an earlier attempt or turn. None where
@@ -206,6 +212,8 @@ class Pipeline:
         return words
 
     async def _heard(self, turn: Turn, message: InboundMessage) -> UserWords | None:
+        # Hearing costs a minute of the machine, and the words could not be answered.
+        await self._allowance(turn.scope)
         heard = turn.overheard or await self._hear(message, turn.on_hearing)
         if await turn.journal.take_as_answer(heard.text):
             return None

@@ -1,0 +1,49 @@
+"""Budgets of a day, from a message to the visible line: refused in words, over restarts, until midnight."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.domain.clock import ManualClock
+from pipeline.domain.events import ErrorEvent
+from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
+from tests.support.house import House, open_house
+from voice.scripted import ScriptedTranscriber
+
+NOON = 1_900_065_600.0
+"""2030-03-18, 12:00 UTC."""
+_HALF_A_DAY_S = 12 * 3600.0
+
+
+async def _code(house: House, text: str, number: int, voice: bytes | None = None) -> str:
+    """Say it; what the message ended with: the error's code, or nothing."""
+    accepted = await house.channel.say(text, native_id=f"n{number}", voice=voice)
+    ended = await house.channel.terminal(accepted.message_id)
+    return ended.code if isinstance(ended, ErrorEvent) else ""
+
+
+def _dear() -> ScriptedLlm:
+    return ScriptedLlm([ScriptedAnswer(chunks=("Dear.",), prompt_tokens=1_000) for _ in range(3)])
+
+
+async def test_a_budget_that_is_used_up_stays_so_over_a_restart_and_not_over_midnight(tmp_path: Path) -> None:
+    clock, llm = ManualClock(NOON), _dear()
+    async with open_house(tmp_path, "budget.person_tokens=900", llm=llm, clock=clock) as house:
+        assert await _code(house, "one", 1) == ""
+        assert await _code(house, "two", 2) == "budget"
+    async with open_house(tmp_path, "budget.person_tokens=900", llm=llm, clock=clock) as house:
+        assert await _code(house, "three", 3) == "budget"
+        (error, *_) = await house.records("error")
+        assert "begins anew at midnight UTC, in 12 hours" in error.body["text"]
+        await clock.advance(_HALF_A_DAY_S)
+        assert await _code(house, "four", 4) == ""
+    assert len(llm.requests) == 2
+
+
+async def test_a_voice_note_that_nobody_could_answer_is_not_heard(tmp_path: Path) -> None:
+    ears = ScriptedTranscriber(["what is it?"])
+    clock = ManualClock(NOON)
+    async with open_house(tmp_path, "budget.tokens=900", llm=_dear(), clock=clock, transcriber=ears) as house:
+        assert await _code(house, "one", 1) == ""
+        assert await _code(house, "", 2, voice=b"opus") == "budget"
+    assert ears.calls == []
