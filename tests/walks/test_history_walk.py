@@ -25,7 +25,7 @@ SETTINGS = (
     "tools.enabled=false",
     "limits.messages_per_minute=0",
 )
-LONG = "please tell me more " * 20
+LONG = ("please tell me more " * 20).strip()
 """About 140 tokens: of these and their answers, four reach 70 % of what is left of the window."""
 
 

@@ -265,7 +265,7 @@ async def test_strangers_in_a_room_are_never_listened_to(tmp_path: Path) -> None
 
 
 async def test_speaking_over_an_answer_stops_it_without_a_line_and_takes_nothing_back(tmp_path: Path) -> None:
-    half = ScriptedAnswer(chunks=("half", " an answer"), gate=asyncio.Event(), gate_at=1)
+    half = ScriptedAnswer(chunks=("half an", " answer"), gate=asyncio.Event(), gate_at=1)
     llm = ScriptedLlm([half, ScriptedAnswer(chunks=("yes",))])
     async with open_house(tmp_path, llm=llm) as house:
         first = await house.channel.say("tell me a story")
