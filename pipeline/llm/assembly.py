@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline.domain.chat import ToolCall
+
+SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -43,12 +46,12 @@ class CallAssembly:
         seen: set[str] = set()
         found: list[ToolCall] = []
         for fragments in self._calls:
-            call_id = fragments.id
+            call_id = whole(fragments.id)
             if not call_id or call_id in seen:
                 call_id = f"call_{secrets.token_hex(12)}"
             seen.add(call_id)
-            name = fragments.name or "unnamed"
-            found.append(ToolCall(id=call_id, name=name, arguments="".join(fragments.arguments)))
+            name = whole(fragments.name) or "unnamed"
+            found.append(ToolCall(id=call_id, name=name, arguments=whole("".join(fragments.arguments))))
         return tuple(found)
 
     def _whose(self, index: int | None, call_id: str, name: str) -> _Fragments:
@@ -66,6 +69,14 @@ class CallAssembly:
         if index is not None:
             self._at_index[index] = fresh
         return fresh
+
+
+def whole(text: str) -> str:
+    """`text` without halves of characters, which nothing takes: put together where both halves are there, as
+    some endpoints cut a character between two events."""
+    if text.isascii() or not SURROGATE.search(text):
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _opens(current: _Fragments, index: int | None, call_id: str, name: str) -> bool:

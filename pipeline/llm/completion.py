@@ -6,15 +6,13 @@ It reads JSON data that is already cut out of the stream and keeps no connection
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.llm.assembly import CallAssembly, fragments_of
+from pipeline.llm.assembly import SURROGATE, CallAssembly, fragments_of, whole
 from pipeline.llm.client import LlmFinished
 from pipeline.llm.prices import Price
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _DONE = b"[DONE]"
 
 
@@ -115,12 +113,12 @@ class Completion:
 
     def _whole(self, text: str) -> str:
         """`text` without halves of characters: some endpoints cut an emoji between two events."""
-        if not self._half and _SURROGATE.search(text) is None:
+        if not self._half and SURROGATE.search(text) is None:
             return text
         text, self._half = self._half + text, ""
         if "\ud800" <= text[-1] <= "\udbff":
             text, self._half = text[:-1], text[-1]
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return whole(text)
 
     def _use(self, usage: Any) -> None:
         if not isinstance(usage, dict):

@@ -32,7 +32,8 @@ class BadArguments(ToolFailed):
 
 def parsed_arguments(text: str) -> dict[str, Any]:
     """The object that a model wrote as JSON; empty text is an empty object. Raises BadArguments, also for
-    NaN, Infinity and keys that stand twice: what is approved must be what is executed."""
+    NaN, Infinity, keys that stand twice and halves of characters, which are shown as something else: what is
+    approved must be what is executed."""
     if not text.strip():
         return {}
     try:
@@ -41,6 +42,10 @@ def parsed_arguments(text: str) -> dict[str, Any]:
         raise BadArguments(f"the arguments are not valid JSON ({error})") from error
     if not isinstance(value, dict):
         raise BadArguments("the arguments must be a JSON object, such as {}")
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise BadArguments("the arguments hold half a character (a lone surrogate)") from None
     return value
 
 

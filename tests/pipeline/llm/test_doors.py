@@ -105,6 +105,14 @@ def test_two_calls_are_told_apart_in_every_dialect(fragments: list[tuple[object,
     assert calls[0].id != calls[1].id != ""
 
 
+def test_halves_of_characters_in_a_call_are_put_together_or_replaced() -> None:
+    assembly = CallAssembly()
+    assembly.add(index=0, call_id="i\ud800", name="t\udc00", arguments='{"a": "\ud83d')
+    assembly.add(index=0, call_id=None, name=None, arguments='\ude00\ud800"}')
+    (call,) = assembly.calls()
+    assert (call.id, call.name, call.arguments) == ("i\ufffd", "t\ufffd", '{"a": "\U0001f600\ufffd"}')
+
+
 KEYS = ["choices", "delta", "content", "tool_calls", "function", "index", "usage", "error"]
 EVENTS = st.recursive(
     st.none() | st.integers() | st.text(),

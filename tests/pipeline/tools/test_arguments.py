@@ -74,3 +74,10 @@ def test_no_text_is_no_arguments() -> None:
 def test_what_is_no_object_is_refused_in_words(text: str) -> None:
     with pytest.raises(BadArguments):
         parsed_arguments(text)
+
+
+@pytest.mark.parametrize("text", ['{"a": "\\ud800"}', '{"a": ["b\\udfff"]}', '{"\\ud800": 1}'])
+def test_half_a_character_is_refused_and_a_whole_one_is_not(text: str) -> None:
+    with pytest.raises(BadArguments, match="half a character"):
+        parsed_arguments(text)
+    assert parsed_arguments('{"a": "\\ud83d\\ude00"}') == {"a": "\U0001f600"}
