@@ -50,7 +50,9 @@ async def test_without_a_summary_the_answer_comes_and_the_prompt_says_what_is_mi
     async with open_house(tmp_path, *SETTINGS, llm=llm) as house:
         await _say(house, *texts)
         assert await house.records("summary", "error") == []
-        assert [record.body["text"] for record in await house.records("user")] == texts
+        assert [record.body["text"] for record in await house.records("user")] == [
+            text.strip() for text in texts
+        ]
     assert len(llm.requests) == 8
     assert llm.requests[-1].messages[1] == ChatMessage(role="system", content=LEFT_OUT)
     asked = _asked(llm)
