@@ -27,17 +27,18 @@ def _dear() -> ScriptedLlm:
 
 
 async def test_a_budget_that_is_used_up_stays_so_over_a_restart_and_not_over_midnight(tmp_path: Path) -> None:
-    clock, llm = ManualClock(NOON), _dear()
-    async with open_house(tmp_path, "budget.person_tokens=900", llm=llm, clock=clock) as house:
+    clock = ManualClock(NOON)
+    async with open_house(tmp_path, "budget.person_tokens=900", llm=_dear(), clock=clock) as house:
         assert await _code(house, "one", 1) == ""
         assert await _code(house, "two", 2) == "budget"
+    llm = _dear()
     async with open_house(tmp_path, "budget.person_tokens=900", llm=llm, clock=clock) as house:
         assert await _code(house, "three", 3) == "budget"
         (error, *_) = await house.records("error")
         assert "begins anew at midnight UTC, in 12 hours" in error.body["text"]
         await clock.advance(_HALF_A_DAY_S)
         assert await _code(house, "four", 4) == ""
-    assert len(llm.requests) == 2
+    assert len(llm.requests) == 1
 
 
 async def test_a_voice_note_that_nobody_could_answer_is_not_heard(tmp_path: Path) -> None:
