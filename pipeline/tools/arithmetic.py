@@ -15,6 +15,8 @@ _LONGEST = 200
 _MOST_BITS = 10_000
 """Of a whole number on the way: larger ones are nobody's question and take for ever."""
 _DIGITS = 12
+_MOST_PLACES = 1_000
+"""To which is rounded: a number's power of ten is worked out for that, and nothing could interrupt it."""
 _SPELLED = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-"})  # noqa: RUF001 - as people type
 
 Number = Fraction | float
@@ -31,7 +33,7 @@ _FUNCTIONS: dict[str, Callable[..., Number]] = {
     "abs": abs,
     "min": min,
     "max": max,
-    "round": lambda value, digits=0: Fraction(round(Fraction(value), int(digits))),
+    "round": lambda value, digits=0: _rounded(value, digits),
     "sqrt": math.sqrt,
 }
 _CONSTANTS: dict[str, Number] = {"pi": math.pi, "e": math.e}
@@ -88,6 +90,12 @@ def _power(base: Number, exponent: Number) -> Number:
     if bits * abs(exponent.numerator) > _MOST_BITS:
         raise ToolFailed("the number would be too large")
     return base**exponent.numerator
+
+
+def _rounded(value: Number, places: Number) -> Number:
+    if abs(places) > _MOST_PLACES:
+        raise ToolFailed(f"numbers are rounded to at most {_MOST_PLACES} places")
+    return Fraction(round(Fraction(value), int(places)))
 
 
 def _bounded(value: Number) -> Number:
