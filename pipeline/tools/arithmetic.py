@@ -93,7 +93,7 @@ def _power(base: Number, exponent: Number) -> Number:
 
 
 def _rounded(value: Number, places: Number) -> Number:
-    if abs(places) > _MOST_PLACES:
+    if not -_MOST_PLACES <= places <= _MOST_PLACES:
         raise ToolFailed(f"numbers are rounded to at most {_MOST_PLACES} places")
     return Fraction(round(Fraction(value), int(places)))
 
