@@ -13,7 +13,7 @@ from tests.walks.page.probes import NAMELESS, POOR_CONTRAST
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
-THOUGHTS = [
+THOUGHTS: list[dict[str, Any]] = [
     {"stage": "reasoning", "summary": "I look into the notes first."},
     {
         "stage": "tool_call",
