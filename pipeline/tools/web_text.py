@@ -57,6 +57,8 @@ _BLANKS = re.compile(r"[ \t\r\f\v\u00a0]+")
 _GAPS = re.compile(r"\n\s*\n+")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _DECLARED = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]{1,40})", re.IGNORECASE)
+_NAMES_ALONE = frozenset({"punycode", "idna"})
+"""Codecs of host names: a page of 2 MB would keep them busy for minutes."""
 _HTML = ("text/html", "application/xhtml+xml")
 
 
@@ -102,7 +104,7 @@ def _decoded(page: WebPage) -> str:
     named = "utf-8-sig" if page.body.startswith(codecs.BOM_UTF8) else page.charset
     for name in (named, declared.group(1).decode("ascii") if declared else "", "utf-8"):
         try:
-            if name:
+            if name and codecs.lookup(name).name not in _NAMES_ALONE:
                 return page.body.decode(name, "replace")
         except (LookupError, ValueError):
             continue

@@ -61,6 +61,7 @@ def test_a_page_is_its_title_its_words_and_where_its_links_lead() -> None:
         ('<meta charset="utf-8">Größe'.encode(), ""),
         ("<meta http-equiv=x content='text/html; charset=latin-1'>Größe".encode("latin-1"), ""),
         ("Größe".encode(), "no-such-charset"),
+        ("Größe".encode(), "punycode"),
         ("Größe".encode(), "zlib_codec"),
         ("Größe".encode(), "rot13"),
         ("Größe".encode(), "idna"),
