@@ -88,8 +88,8 @@ class Screen:
             self._streamed += text
 
     def answer(self, message_id: str, text: str) -> None:
-        """Print the final answer, or only its line end when all of it was streamed."""
-        if self._streaming == message_id and self._streamed == text:
+        """Print the final answer, or only its line end when all of it was streamed, but for blank space."""
+        if self._streaming == message_id and self._streamed.split() == text.split():
             self._streaming = None
             self._write("\n")
             return

@@ -50,6 +50,16 @@ async def test_the_final_text_is_printed_when_the_stream_was_another() -> None:
     assert terminal.text == "draft\nfinal\n"
 
 
+async def test_the_final_text_is_not_printed_again_for_its_blank_lines() -> None:
+    async def turn(bot: Bot, item: Inbound) -> None:
+        await bot.stream(item.message_id, "one\n\n\ntwo")
+        await bot.finish(item.message_id, "one\n\ntwo")
+
+    terminal = Terminal("hi")
+    await Bot(terminal, turn).chat()
+    assert terminal.text == "one\n\n\ntwo\n"
+
+
 async def test_a_piece_after_a_gap_waits_for_the_final_text() -> None:
     async def turn(bot: Bot, item: Inbound) -> None:
         await bot.stream(item.message_id, "one ")
