@@ -12,7 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from pipeline.domain.clock import Clock
-from pipeline.domain.events import LlmToken, PipelineEvent, TranscriptReady, is_terminal
+from pipeline.domain.events import ActionCompleted, LlmToken, PipelineEvent, TranscriptReady, is_terminal
 from pipeline.domain.ports import EventSender
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180)
@@ -54,6 +54,7 @@ class Telemetry:
         self._duplicates = self._counter("parlour_duplicates_total", "Redelivered inbound items", "channel")
         self._refused = self._counter("parlour_refused_total", "Inbound items not let in", "channel")
         self._outcomes = self._counter("parlour_turns_total", "Finished turns", "outcome")
+        self._actions = self._counter("parlour_tool_calls_total", "Calls of tools by outcome", "outcome")
         self._deliveries = self._counter("parlour_deliveries_total", "Outbox rows by result", "result")
         self._receive_to_ack = self._histogram(
             "parlour_receive_to_ack_seconds", "From reception to the durable inbox row"
@@ -121,8 +122,8 @@ class Telemetry:
         self.registry.register(_Channels(read))
 
     def watch(self, sender: EventSender, received_at: float) -> EventSender:
-        """`sender`, with the stages of one turn measured on the way."""
-        return _StageSender(sender, self._stages, self._clock, received_at)
+        """`sender`, with the stages of one turn measured and its tool calls counted on the way."""
+        return _StageSender(sender, self._stages, self._actions, self._clock, received_at)
 
     def exposition(self) -> bytes:
         """The metrics in Prometheus' text format."""
@@ -165,11 +166,14 @@ class _Channels(Collector):
 
 
 class _StageSender:
-    """Measures first token, first visible and final as the events of one turn pass."""
+    """Measures first token, first visible and final as the events of one turn pass, and counts actions."""
 
-    def __init__(self, sender: EventSender, stages: _Stages, clock: Clock, received_at: float) -> None:
+    def __init__(
+        self, sender: EventSender, stages: _Stages, actions: Counter, clock: Clock, received_at: float
+    ) -> None:
         self._sender = sender
         self._stages = stages
+        self._actions = actions
         self._clock = clock
         self._received_at = received_at
         self._started = clock.monotonic()
@@ -178,6 +182,8 @@ class _StageSender:
 
     async def send_event(self, event: PipelineEvent) -> None:
         await self._sender.send_event(event)
+        if isinstance(event, ActionCompleted):
+            self._actions.labels("done" if event.success else "failed").inc()
         if isinstance(event, LlmToken) and not self._token_seen:
             self._token_seen = True
             self._stages.first_token.observe(self._clock.monotonic() - self._started)

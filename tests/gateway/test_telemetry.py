@@ -8,6 +8,7 @@ from gateway.channels import ChannelStatus
 from gateway.telemetry import Telemetry
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.events import (
+    ActionCompleted,
     LlmToken,
     NodeStarted,
     PipelineEvent,
@@ -77,6 +78,17 @@ async def test_a_transcript_is_the_first_thing_that_a_speaker_sees() -> None:
     assert samples["parlour_transcription_seconds_sum"] == 4
     assert samples["parlour_first_visible_seconds_sum"] == 4
     assert samples["parlour_first_token_seconds_count"] == 0
+
+
+async def test_calls_of_tools_are_counted_by_their_outcome() -> None:
+    telemetry = Telemetry(ManualClock())
+    sender = telemetry.watch(_Nowhere(), received_at=0.0)
+    for success in (True, False, True):
+        done = ActionCompleted(session_id="s", message_id="m", tool_name="t", success=success, summary="")
+        await sender.send_event(done)
+    samples = _samples(telemetry)
+    assert samples["parlour_tool_calls_total/done"] == 2
+    assert samples["parlour_tool_calls_total/failed"] == 1
 
 
 async def test_open_microphones_are_counted_at_the_scrape() -> None:
