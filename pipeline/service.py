@@ -179,6 +179,7 @@ class Pipeline:
             redactor=self._around.redactor,
             settings=self._settings,
             on_text=turn.stream_text,
+            on_earlier=turn.stream_earlier,
             summarised=turn.journal.record_summary,
             received_at=turn.message.received_at,
             arrivals=turn.journal.arrivals,

@@ -97,6 +97,11 @@ class Turn:
         self.streamed_chars += len(text)
         await self.send(LlmToken(**self.ids, text=text, offset=offset))
 
+    async def stream_earlier(self, text: str) -> None:
+        """Show what an earlier process has shown of this answer, unless this one has shown something."""
+        if not self.streamed:
+            await self.stream_text(text)
+
     async def on_graph_event(self, event: graph_events.GraphEvent) -> None:
         """Show the steps of the graph that came through."""
         match event:

@@ -70,6 +70,8 @@ async def agent(state: State, context: RunContext) -> NodeResult:
         retries=retries,
     )
     earlier = state.get("agent", {}).get("answer", "")
+    if earlier:
+        await context.on_earlier(earlier)
     try:
         said = await _ask(request, context, earlier)
     except EmptyAnswer:

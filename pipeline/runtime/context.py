@@ -15,6 +15,10 @@ from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.settings import PipelineSettings
 
 
+async def _shown_already(_text: str) -> None:
+    """Nobody watches from the middle."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
     """One run's surroundings. Never stored: a resumed run builds it again."""
@@ -38,6 +42,9 @@ class RunContext:
     """Streams a piece of the answer to whoever watches."""
     summarised: Callable[[Summary], Awaitable[bool]]
     """Makes a summary of the conversation's beginning durable; False where it came too late."""
+    on_earlier: Callable[[str], Awaitable[None]] = _shown_already
+    """Told of the answer so far before it grows: a process that goes on with another one's run shows it
+    first, so that what is streamed is the whole answer."""
     redactor: Redactor = field(default_factory=Redactor)
     """Between the model and everything that its words reach."""
     received_at: float = 0.0

@@ -11,9 +11,10 @@ from adapters.channel import Failure
 from gateway.posting import REPEAT_LABEL
 from gateway.storage.ports import NewRecord, TurnCommit
 from gateway.storage.sqlite import SqliteStore
+from pipeline.domain.chat import ToolCall
 from pipeline.domain.clock import SystemClock
 from pipeline.domain.errors import FenceLost, StorageError
-from pipeline.domain.events import ErrorEvent
+from pipeline.domain.events import ErrorEvent, LlmToken
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.channel import MemoryChannel, types_of
 from tests.support.house import THREAD, House, open_house
@@ -101,6 +102,20 @@ async def test_restarts_in_the_middle_of_an_answer_are_not_the_messages_fault(tm
             await house.channel.until(lambda seen=llm: seen.requests)
     async with open_house(tmp_path) as house:
         assert (await house.channel.reply(patient)).text == "You said: be patient"
+
+
+async def test_the_beginning_of_an_answer_is_shown_again_before_the_rest(tmp_path: Path) -> None:
+    load = ToolCall(id="l", name="load_tools", arguments='{"groups": ["files"]}')
+    llm = ScriptedLlm([ScriptedAnswer.calling(load, text="One moment."), _never()])
+    async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+        asked = await house.channel.say("what is there?")
+        await house.channel.until(lambda: len(llm.requests) == 2)
+    llm = ScriptedLlm([ScriptedAnswer.of("There is nothing.")])
+    async with open_house(tmp_path, llm=llm) as house:
+        reply = await house.channel.reply(asked.message_id)
+        events = house.channel.events_of(asked.message_id)
+        assert "".join(event.text for event in events if isinstance(event, LlmToken)) == reply.text
+        assert reply.text == "One moment.\n\nThere is nothing."
 
 
 async def test_what_was_left_leaves_before_what_is_new(tmp_path: Path) -> None:
