@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pipeline.domain.chat import ToolDefinition
@@ -134,6 +134,10 @@ class _Files:
 
     def _path(self, given: str, owner: str, *, writes: bool = False) -> Path:
         """Where a path leads; one without own/ or shared/ is an own one, or else a shared one."""
+        parts = PurePosixPath(given.replace("\\", "/")).parts
+        if writes and any(part.startswith(".") and part != ".." for part in parts):
+            # They are neither listed nor counted: there could be any number of them.
+            raise Refused(f"{given}: names that begin with a dot cannot be used")
         which, _, rest = given.removeprefix("./").partition("/")
         if which not in (_OWN, _SHARED):
             own = inside(self._folder(_OWN, owner), given)

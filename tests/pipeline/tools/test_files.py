@@ -58,6 +58,13 @@ async def test_one_persons_files_are_nobody_elses(tmp_path: Path) -> None:
         await _do(tmp_path, "read_file", EVE, path=f"own/../../{theirs}/files/secret.txt")
 
 
+@pytest.mark.parametrize("path", [".hidden", "own/.hidden.txt", "own/.cache/x.txt", "own\\.hidden", "./.x"])
+async def test_files_that_would_not_be_listed_and_counted_are_not_written(tmp_path: Path, path: str) -> None:
+    with pytest.raises(Refused, match="begin with a dot"):
+        await _do(tmp_path, "write_file", path=path, text="x")
+    assert await _do(tmp_path, "write_file", path="own/./a.b", text="x")
+
+
 async def test_shared_files_are_read_and_never_written(tmp_path: Path) -> None:
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "menu.txt").write_text("soup")
