@@ -27,6 +27,10 @@ LOOP = "loop"
 THOUGHTS = "thoughts"
 """The state's key for the steps of reasoning that are stored with the answer."""
 MAX_THOUGHT_CHARS = 2_000
+_NAME_CHARS = 64
+"""Of a tool: what every provider takes."""
+_ARGUMENT_CHARS = 400_000
+"""Twice the longest file that a tool writes. What is cut is no JSON any more, and the model is told so."""
 _ID_CHARS = 32
 """Of an id that is told apart: OpenAI takes 40 characters."""
 
@@ -149,7 +153,7 @@ def _following(found: Declared, said: _Said, loop: State, context: RunContext) -
 def _told_apart(calls: Sequence[ToolCall], messages: Sequence[ChatMessage]) -> list[ToolCall]:
     """The calls under ids that are nobody else's. Some models count anew in each answer, and some providers
     refuse a conversation in which an id stands twice. One that is new stays: it may mean something there."""
-    taken = {call.id for message in messages for call in message.tool_calls}
+    taken = {call.id for message in messages for call in message.tool_calls} if calls else set()
     found: list[ToolCall] = []
     for call in calls:
         number, own = 2, call.id
@@ -182,8 +186,7 @@ async def _ask(request: LlmRequest, context: RunContext, earlier: str) -> _Said:
                         await show(safe.feed(visible.feed(text)))
                     case ToolAsked(call=call):
                         # What is on record, and reaches a tool, is without secrets as well.
-                        arguments = context.redactor.text(call.arguments)
-                        said.calls.append(replace(call, arguments=arguments))
+                        said.calls.append(_safe(call, context))
                     case LlmFinished():
                         said.finished = item
     except EmptyAnswer as empty:
@@ -198,6 +201,12 @@ async def _ask(request: LlmRequest, context: RunContext, earlier: str) -> _Said:
     await show(safe.feed(visible.finish()) + safe.finish())
     await _count(said.finished, context)
     return said
+
+
+def _safe(call: ToolCall, context: RunContext) -> ToolCall:
+    """The call without secrets, and without what no tool would take: a broken model may write megabytes."""
+    arguments = context.redactor.text(call.arguments[:_ARGUMENT_CHARS])
+    return replace(call, name=call.name[:_NAME_CHARS], arguments=arguments)
 
 
 def _estimated(request: LlmRequest, said: _Said) -> LlmFinished:

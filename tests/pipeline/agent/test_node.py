@@ -109,6 +109,14 @@ async def test_a_call_under_an_id_that_was_used_before_gets_one_of_its_own() -> 
     assert [call["id"] for call in update["exchange"][0]["tool_calls"]] == ["call_0_2", "fresh"]
 
 
+async def test_a_call_of_megabytes_is_cut_before_it_is_looked_through_and_kept() -> None:
+    huge = ToolCall(id="c", name="n" * 100_000, arguments='{"text": "' + "word " * 300_000 + '"}')
+    update = (await agent({}, answering(ScriptedAnswer.calling(huge)))).update
+    (call,) = update["exchange"][0]["tool_calls"]
+    assert call["name"] == "n" * 64
+    assert len(call["arguments"]) == 400_000
+
+
 async def test_an_answer_that_is_stopped_or_breaks_off_is_counted_all_the_same() -> None:
     budgets = CountedBudgets()
     broken = ScriptedAnswer(chunks=("Half an",), error=ModelUnavailable("gone"))
