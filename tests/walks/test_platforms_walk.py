@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from pipeline.domain.chat import ChatMessage
-from pipeline.llm.scripted import ScriptedLlm
-from tests.support.platforms.platform import FakePlatform, Place
+from pipeline.domain.chat import ChatMessage, ToolCall
+from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
+from tests.support.platforms.platform import FakePlatform, Place, Shown
 from tests.support.town import town
 from voice.scripted import ScriptedTranscriber
 
@@ -92,6 +93,42 @@ async def test_a_command_is_answered_on_each_platform(tmp_path: Path, command: s
         for platform, chat in place.private():
             await platform.until(lambda: any(words in text for text in platform.bot_texts(chat)))  # noqa: B023 - as above
             assert "You said" not in "".join(platform.bot_texts(chat)), "the model was asked about a command"
+
+
+async def test_a_tool_is_seen_at_work_and_is_allowed_by_a_press_on_each_platform(tmp_path: Path) -> None:
+    llm = ScriptedLlm()
+    async with town(tmp_path, llm=llm) as place:
+        for platform, chat in place.private():
+            ann = platform.person("ann")
+            llm.script += (
+                _calling("load_tools", groups=["files"]),
+                _calling("write_file", path=f"{platform.name}.txt", text="hello"),
+                ScriptedAnswer.of(f"Written on {platform.name}."),
+            )
+            await platform.say(chat, ann, "write it down")
+            await platform.until(lambda: _asked(platform, chat) is not None)  # noqa: B023 - used before the next turn
+            await platform.until(lambda: any("Using" in str(call.payload) for call in platform.calls))  # noqa: B023 - as above
+            asked = _asked(platform, chat)
+            assert asked is not None
+            assert "hello" in asked.text
+            await platform.press(chat, ann, asked.native_id, "Allow")
+            words = f"Written on {platform.name}."
+            await platform.until(lambda: words in platform.bot_texts(chat))  # noqa: B023 - as above
+            assert not any("Using" in text for text in platform.bot_texts(chat))
+    assert _written(tmp_path) == {"telegram.txt", "slack.txt", "discord.txt"}
+
+
+def _written(folder: Path) -> set[str]:
+    return {path.name for path in folder.glob("data/workspace/people/*/files/*.txt")}
+
+
+def _calling(name: str, **arguments: object) -> ScriptedAnswer:
+    return ScriptedAnswer.calling(ToolCall(id=name, name=name, arguments=json.dumps(arguments)))
+
+
+def _asked(platform: FakePlatform, chat: Place) -> Shown | None:
+    """The bot's message with the question's buttons."""
+    return next((one for one in platform.visible(chat) if "Allow" in one.buttons), None)
 
 
 def _replies(platform: FakePlatform, chat: str) -> list[str]:
