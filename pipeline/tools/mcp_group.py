@@ -29,6 +29,8 @@ _DEEPEST = 20
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _HASHED = re.compile(r".*_[0-9a-f]{8}")
+_NOT_AT_THE_TOP = frozenset({"oneOf", "anyOf", "allOf", "enum", "not"})
+"""For one tool with these OpenAI refuses the whole request. The server checks its arguments itself."""
 _ANY_OBJECT: Mapping[str, Any] = {"type": "object", "properties": {}}
 
 
@@ -54,7 +56,7 @@ class McpGroup:
             name=tool_name(self._server_name, listed.name),
             description=_plain(listed.description)
             or f"The tool {_plain(listed.name)} of {self._server_name}.",
-            parameters=_schema(listed.schema),
+            parameters=schema_for_models(listed.schema),
         )
         return Tool(
             definition=definition,
@@ -125,11 +127,13 @@ def _plain(text: str) -> str:
     return text[: MAX_DESCRIPTION_CHARS - 1] + "…"
 
 
-def _schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The tool's parameters with bounded words; anything goes where the server's schema is unusable."""
+def schema_for_models(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The tool's parameters with bounded words, as providers take them; anything goes where the server's
+    schema is unusable."""
     plain = _plain_schema(schema, 0)
     if not isinstance(plain, dict) or plain.get("type") != "object":
         return _ANY_OBJECT
+    plain = {key: value for key, value in plain.items() if key not in _NOT_AT_THE_TOP}
     try:
         usable = len(json.dumps(plain, allow_nan=False)) <= MAX_SCHEMA_CHARS
     except (TypeError, ValueError):
@@ -141,7 +145,9 @@ def _plain_schema(value: Any, depth: int) -> Any:
     if depth > _DEEPEST:
         return {}
     if isinstance(value, Mapping):
-        return {_plain(str(key)): _plain_schema(inner, depth + 1) for key, inner in value.items()}
+        plain = {_plain(str(key)): _plain_schema(inner, depth + 1) for key, inner in value.items()}
+        # OpenAI refuses a list that does not say of what.
+        return {**plain, "items": {}} if plain.get("type") == "array" and "items" not in plain else plain
     if isinstance(value, list | tuple):
         return [_plain_schema(inner, depth + 1) for inner in value]
     return _plain(value) if isinstance(value, str) else value

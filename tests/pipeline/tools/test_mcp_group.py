@@ -19,7 +19,7 @@ from gateway.tasks import Supervisor
 from pipeline.domain.clock import Clock, ManualClock, SystemClock
 from pipeline.domain.errors import ConfigurationError
 from pipeline.tools.mcp_config import McpServerConfig
-from pipeline.tools.mcp_group import MAX_RESULT_CHARS, McpGroup, mcp_groups, tool_name
+from pipeline.tools.mcp_group import MAX_RESULT_CHARS, McpGroup, mcp_groups, schema_for_models, tool_name
 from pipeline.tools.tool import Tool, ToolFailed, ToolOutput
 from tests.architecture.house import ROOT
 from tests.support.contexts import scope
@@ -110,6 +110,15 @@ async def test_a_real_servers_tools_are_listed_and_called() -> None:
         assert (await weather.call("chatter")).text == "said"
         big = await weather.call("big", megabytes=10)
         assert big.text == "x" * MAX_RESULT_CHARS + "\n[Cut: the result has 10000000 characters.]"
+
+
+def test_a_schema_for_which_a_provider_would_refuse_the_whole_request_is_put_right() -> None:
+    places = {"type": "array"}
+    given = {"type": "object", "properties": {"places": places, "type": {"type": "string"}}, "anyOf": [{}]}
+    assert schema_for_models(given) == {
+        "type": "object",
+        "properties": {"places": {"type": "array", "items": {}}, "type": {"type": "string"}},
+    }
 
 
 async def test_a_server_sees_no_secret_but_those_that_it_is_given() -> None:
