@@ -228,10 +228,11 @@ class Delivery:
         age = max(0.0, self._clock.now() - row.created_at)
         thread = ThreadKey.decode(row.thread)
         channel = self._channels.get((thread.channel, thread.account))
-        if age > MAX_AGE_S and isinstance(channel, PostingChannel):
-            # Nobody waits for it any more; out of the blue it would do harm. It is in the log.
+        forget = bool(row.body.get("off_record", False))
+        if age > MAX_AGE_S and (isinstance(channel, PostingChannel) or (channel is None and forget)):
+            # Nobody waits for it any more; out of the blue it would do harm. It is in the log. Off the record
+            # it is not kept for a channel that may never come back.
             _log.error("reply given up", extra={"row": row.id, "reason": "it is older than a day"})
-            forget = bool(row.body.get("off_record", False))
             await self._store.mark_failed(
                 row.id, "older than a day when the gateway came back", forget=forget
             )

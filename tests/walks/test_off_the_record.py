@@ -7,9 +7,12 @@ from pathlib import Path
 
 from adapters.channel import Failure
 from gateway.turns import OTR_OFF_TEXT, OTR_ON_TEXT
+from pipeline.domain.clock import ManualClock
+from pipeline.domain.messages import Author, SessionCommand
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.channel import MemoryChannel
 from tests.support.house import House, open_house
+from tests.support.posting_channel import MemoryPosts, refusal
 from voice.scripted import ScriptedTranscriber
 
 SECRET = "zebrafish"
@@ -131,6 +134,30 @@ async def test_a_reply_that_is_given_up_is_forgotten_too(tmp_path: Path) -> None
         accepted = await channel.say(SECRET, native_id="n1")
         await channel.terminal(accepted.message_id)
         await _all_sent(house)
+        await nothing_left(tmp_path)
+
+
+async def test_a_reply_for_a_channel_that_is_gone_is_forgotten_after_a_day(tmp_path: Path) -> None:
+    posts, clock = MemoryPosts(previews=False), ManualClock()
+    async with open_house(tmp_path, posts=posts, llm=echo(1), clock=clock, drain_s=0.1) as house:
+        command = SessionCommand(
+            message_id="m_otr",
+            native_id="otr",
+            thread=posts.thread(),
+            author=Author(id="ann"),
+            received_at=clock.now(),
+            name="otr",
+        )
+        await posts.bring(command)
+        await posts.until(lambda: bool(posts.texts()))
+        await _all_sent(house)
+        posts.failures.append(refusal("rate_limit", retry_after_s=3_600))
+        await posts.receive(SECRET, native_id="n1")
+        await posts.until(lambda: not posts.failures)
+        assert len(await house.store.outbox_open()) == 1
+    await clock.advance(25 * 3_600)
+    async with open_house(tmp_path, clock=clock) as house:
+        assert await house.store.outbox_open() == ()
         await nothing_left(tmp_path)
 
 
