@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from itertools import takewhile
 from typing import Any
 
 from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition
@@ -14,8 +15,14 @@ _MAX_NAME_CHARS = 64
 
 
 def messages_to_wire(messages: Iterable[ChatMessage]) -> list[dict[str, Any]]:
-    """`messages` as JSON data, with their tool calls and results."""
-    return [_message(message) for message in messages]
+    """`messages` as JSON data, with their tool calls and results. What stands before anybody has spoken is
+    one system message: the templates of many open models refuse a second one."""
+    whole = tuple(messages)
+    before = tuple(takewhile(lambda message: message.role == "system", whole))
+    if len(before) > 1:
+        text = "\n\n".join(message.content for message in before)
+        whole = (ChatMessage(role="system", content=text), *whole[len(before) :])
+    return [_message(message) for message in whole]
 
 
 def tools_to_wire(tools: Iterable[ToolDefinition]) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.domain.chat import ChatMessage, ToolCall
+from pipeline.domain.chat import ChatMessage, Role, ToolCall
 from pipeline.domain.errors import ConfigurationError, ModelError, ModelRejected, ModelUnavailable
 from pipeline.llm.assembly import CallAssembly
 from pipeline.llm.client import LlmFinished
@@ -103,6 +103,21 @@ def test_two_calls_are_told_apart_in_every_dialect(fragments: list[tuple[object,
     assert [(call.name, call.arguments) for call in calls] == [("one", "{}"), ("two", "[]")]
     assert calls[0].id
     assert calls[0].id != calls[1].id != ""
+
+
+def test_instructions_and_a_summary_are_one_system_message_for_the_provider() -> None:
+    said: list[tuple[Role, str]] = [
+        ("system", "Be brief."),
+        ("system", "[Summary]"),
+        ("user", "Hi"),
+        ("system", "later"),
+    ]
+    wire = messages_to_wire([ChatMessage(role=role, content=content) for role, content in said])
+    assert [(message["role"], message["content"]) for message in wire] == [
+        ("system", "Be brief.\n\n[Summary]"),
+        ("user", "Hi"),
+        ("system", "later"),
+    ]
 
 
 def test_halves_of_characters_in_a_call_are_put_together_or_replaced() -> None:
