@@ -35,6 +35,7 @@
  * @property {number} stable so many of a provisional row's first characters (UTF-16 units) will stay
  * @property {HTMLElement | null} player a finished answer's sound, once it was read aloud
  * @property {boolean} reading its sound is being made
+ * @property {boolean} unkept the gateway has forgotten its words: it was off the record
  * @property {number} place where a row without `entryId` stands; 0 is at the end
  * @property {Approval | null} approval
  *
@@ -82,6 +83,7 @@ export function newItem(fields) {
     stable: 0,
     player: null,
     reading: false,
+    unkept: false,
     place: 0,
     approval: null,
     ...fields,

@@ -85,7 +85,7 @@ function updateAnswer(row, item, actions) {
     row.setAttribute('aria-busy', 'true');
     foot.replaceChildren(...(item.text || item.activity ? [] : [dots()]));
   } else {
-    const listen = item.entryId > 0 && !item.player && listenButton(item, actions);
+    const listen = item.entryId > 0 && !item.unkept && !item.player && listenButton(item, actions);
     foot.replaceChildren(...[timeOf(item.at), copyButton('Copy answer', () => item.text), listen].filter((one) => one !== false));
     showPlayer(foot, item.player);
   }

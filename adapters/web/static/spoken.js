@@ -85,7 +85,7 @@ export class Spoken {
   #answered({ message_id: messageId, entry_id: entryId }) {
     const item = this.store.find(messageId, 'assistant');
     const wanted = this.talk.on && !this.talk.hearing && !this.talk.held && !this.aloud.hidden && this.#readsAloud();
-    if (wanted && item && entryId > 0) this.reader.listen(item);
+    if (wanted && item && entryId > 0 && !item.unkept) this.reader.listen(item);
   }
 
   #readsAloud() {

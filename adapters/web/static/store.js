@@ -224,7 +224,7 @@ export class ConversationStore {
       const item = this.find(messageId, 'assistant') ?? newItem({ role: 'assistant', messageId });
       const at = item.entryId ? item.at : Date.now() / 1000;
       const steps = stepsOf(thoughts).length > 0 ? stepsOf(thoughts) : settled(item.steps);
-      this.update(item, { text, html, at, steps, entryId: entryId || item.entryId, streaming: false, activity: '' });
+      this.update(item, { text, html, at, steps, entryId: entryId || item.entryId, unkept: this.label.offRecord, streaming: false, activity: '' });
     }
     this.#finish(messageId, text ? 'assistant' : 'notice');
   }
@@ -277,14 +277,10 @@ export class ConversationStore {
     if (item.clientId) this.byClient.set(item.clientId, item);
   }
 
-  /**
-   * Off the record the words of a message are no durable line, but its answer's place is.
-   *
-   * @param {Item} user @returns {number} the line that ended its turn; 0 for none
-   */
+  /** Where a turn ended: off the record its answer has a place, its message none. @param {Item} user @returns {number} */
   #outcomeOf({ messageId }) {
-    const ends = messageId ? ['assistant', 'error', 'notice'] : [];
-    return ends.map((role) => this.find(messageId, /** @type {Role} */ (role))?.entryId ?? 0).find((id) => id > 0) ?? 0;
+    const ends = messageId ? /** @type {Role[]} */ (['assistant', 'error', 'notice']) : [];
+    return Math.max(0, ...ends.map((role) => this.find(messageId, role)?.entryId ?? 0));
   }
 
   /** @param {Item} item @returns {[number, number, number]} */
@@ -294,8 +290,7 @@ export class ConversationStore {
     const asking = item.approval ? this.find(item.messageId, 'assistant') : undefined;
     // What a tool asked was answered before there was an answer; what a paused run asks comes behind it.
     if (asking?.entryId) return [asking.entryId, 0, item.approval?.paused ? 1 : -0.5];
-    const answered = item.role === 'user' ? this.#outcomeOf(item) : 0;
-    if (answered) return [answered, 0, -1];
+    if (item.role === 'user' && this.#outcomeOf(item)) return [this.#outcomeOf(item), 0, -1];
     const user = item.role === 'user' ? undefined : this.find(item.messageId, 'user');
     if (!user || !item.messageId) return [Infinity, item.uid, 0];
     const [first, second] = this.#sortKey(user);

@@ -50,6 +50,19 @@ async def test_listen_asks_for_the_sound_and_plays_it_below_the_answer(
     await room.wait_for_function("audio => audio.paused", arg=await player.element_handle())
 
 
+async def test_what_the_gateway_does_not_keep_it_is_not_asked_to_read(
+    room: Page, gateway: FakeGateway
+) -> None:
+    await answered(room, gateway)
+    await gateway.send(gateway.write("session", "Off the record", chat=gateway.chat, code="otr"))
+    row = await answered(room, gateway, "Forgotten.")
+    await expect(row.get_by_role("button", name="Copy answer")).to_be_visible()
+    await expect(row.get_by_role("button", name="Listen to the answer")).to_have_count(0)
+    await gateway.send(gateway.write("session", "On the record", chat=gateway.chat))
+    row = await answered(room, gateway, "Kept.")
+    await expect(row.get_by_role("button", name="Listen to the answer")).to_be_visible()
+
+
 async def test_in_a_conversation_answers_are_read_by_themselves_and_a_voice_silences_them(
     room: Page, gateway: FakeGateway
 ) -> None:
