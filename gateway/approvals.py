@@ -89,7 +89,7 @@ class TurnApprovals:
         if heard is not None:
             heard.set()
 
-    async def withdraw(self, thread: str, *, but: Collection[str] = ()) -> None:
+    async def withdraw(self, thread: str, but: Collection[str] = ()) -> None:
         """Answer every open question of `thread` with no, but those about the messages `but`: the turn that
         asked was stopped, and a late press must not seem to have done something."""
         now = self._clock.now()

@@ -159,6 +159,7 @@ def _worker(
             redactor=base.redactor,
         ),
         titles=_titles(base, tooling),
+        withdraw=tooling.approvals.withdraw,
     )
 
 

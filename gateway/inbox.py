@@ -61,7 +61,7 @@ class WaitingTurns(Protocol):
         """The answer to the question is on record."""
         ...
 
-    async def withdraw(self, thread: str, *, but: Collection[str] = ()) -> None:
+    async def withdraw(self, thread: str, but: Collection[str] = ()) -> None:
         """The turns that ask in `thread` were stopped, but for those of the messages `but`: nobody can allow
         them anything any more."""
         ...
@@ -267,4 +267,4 @@ class Inbox:
         if self._waiting is not None:
             # A stop that is delivered again finds turns that came after it.
             later = [entry.message_id for entry in await self._store.open_entries(thread) if entry.seq > seq]
-            await self._waiting.withdraw(thread, but=later)
+            await self._waiting.withdraw(thread, later)

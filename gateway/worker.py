@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 
 from gateway.coordinator import ProcessingCoordinator
@@ -56,7 +56,8 @@ class _Thread:
 
 
 class Worker:
-    """Runs every thread's turns in order, different threads side by side."""
+    """Runs every thread's turns in order, different threads side by side. `withdraw` takes back what stopped
+    turns of a thread have asked, but for those of some messages."""
 
     def __init__(
         self,
@@ -68,6 +69,7 @@ class Worker:
         supervisor: Supervisor,
         summaries: Summaries | None = None,
         titles: Titles | None = None,
+        withdraw: Callable[[str, Collection[str]], Awaitable[None]] | None = None,
         linger_s: float = LINGER_S,
     ) -> None:
         self._store = store
@@ -76,6 +78,7 @@ class Worker:
         self._clock = clock
         self._supervisor = supervisor
         self._chores = tuple(chore for chore in (titles, summaries) if chore is not None)
+        self._withdraw = withdraw or _nothing_is_asked
         self._linger_s = linger_s
         self._threads: dict[str, _Thread] = {}
         self._draining = False
@@ -89,6 +92,8 @@ class Worker:
             if stops:
                 await self._store.cancel_open(thread, up_to_seq=max(stops) - 1)
                 self._turns.note_stop(max(stops), sum(e.seq < max(stops) for e in entries))
+                later = [entry.message_id for entry in entries if entry.seq > max(stops)]
+                await self._withdraw(thread, later)
             total += len(entries)
             self.wake(thread)
         return total
@@ -241,6 +246,10 @@ class Worker:
                 self._forget(thread, live)
                 return False
         return True
+
+
+async def _nothing_is_asked(_thread: str, _but: Collection[str]) -> None:
+    """No turn asks a person anything."""
 
 
 def _stops_all(entry: InboxEntry) -> bool:

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from gateway.storage.sqlite import SqliteStore
+from gateway.wire import new_entry
 from pipeline.domain.chat import ToolCall
 from pipeline.domain.messages import Author, SessionCommand
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
@@ -175,3 +177,17 @@ async def test_a_shutdown_does_not_wait_for_a_person_whose_answer_it_could_not_t
         await again.take(_press(await _asked(again), author="ann"))
         await _answered(again, "Done.")
     assert _written(tmp_path) == ["hello"]
+
+
+async def test_a_stop_that_a_crash_left_takes_the_question_back(tmp_path: Path) -> None:
+    posts, store = MemoryPosts(), SqliteStore(tmp_path / "parlour.sqlite3", synchronous="NORMAL")
+    async with open_house(tmp_path, posts=posts, llm=_writing()):
+        await posts.receive("write it down", native_id="1")
+        asked = await _asked(posts)
+    await store.open()
+    await store.accept(new_entry(_stop(posts, "2")))
+    await store.close()
+    async with open_house(tmp_path, posts=posts):
+        await _answered(posts, "Stopped 1 message.")
+        assert await posts.take(_press(asked, author="ann")) == "This question is no longer open."
+    assert _written(tmp_path) == []
