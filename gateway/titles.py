@@ -37,7 +37,8 @@ _SHOWN_CHARS = 400
 _MAX_TRIED = 1_000
 _TASK = "What is this conversation about? Answer with a title of at most six words, in its own language."
 """No word of how the title shall look: the embedded model answers with those words."""
-_LABEL = re.compile(r"^\W*(?:title|name)\s*:\s*", re.IGNORECASE)
+_LABEL = re.compile(r"^\W*(?:(?:title|name)\s*:|(?:this|the) conversation is about\b)\s*", re.IGNORECASE)
+"""What small models put before a title."""
 _MARKS = " \t\"'`*_#>.:,;-“”„«»"
 
 

@@ -128,6 +128,7 @@ def test_a_conversation_off_the_record_has_no_title() -> None:
     ("said", "title"),
     [
         ("**Weather in Bern**\nand more", "Weather in Bern"),
+        ("This conversation is about baking bread.", "baking bread"),
         ("\n\n  \n", ""),
         ('"..."', ""),
         ("one two three four five six seven", "one two three four five six"),
