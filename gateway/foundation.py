@@ -25,6 +25,7 @@ from gateway.tasks import Supervisor
 from gateway.telemetry import Telemetry
 from gateway.timeline import StoreTimeline
 from gateway.voice import build_speaker
+from gateway.work_lines import Verbosity
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.graph.spec import GraphSpec
 from pipeline.llm.client import LlmClient
@@ -111,7 +112,7 @@ def lay_foundation(settings: Settings, secrets: Secrets, extras: Extras, data: D
     speaker = extras.speaker or build_speaker(settings)
     reader = None if speaker is None else AnswerReader(speaker)
     live = LiveReplies(
-        store=store, lanes=lanes, clock=clock, supervisor=tasks.background, show_work=settings.agent.show_work
+        store=store, lanes=lanes, clock=clock, supervisor=tasks.background, show_work=_show_work(settings)
     )
     return Foundation(
         settings=settings,
@@ -144,6 +145,17 @@ def lay_foundation(settings: Settings, secrets: Secrets, extras: Extras, data: D
         llm=extras.llm or build_llm(settings, clock),
         redactor=Redactor(secrets.known_values, clock=clock),
     )
+
+
+def _show_work(settings: Settings) -> Callable[[str], Verbosity]:
+    """How much of the work a channel shows: as it is set there, else as for all."""
+    own = settings.channels.posting()
+
+    def wanted(channel: str) -> Verbosity:
+        chosen = own[channel].show_work if channel in own else None
+        return chosen or settings.agent.show_work
+
+    return wanted
 
 
 def _channels(

@@ -74,8 +74,9 @@ class LiveReplies:
         lanes: Lanes,
         clock: Clock,
         supervisor: Supervisor,
-        show_work: Verbosity = "normal",
+        show_work: Callable[[str], Verbosity] = lambda _channel: "normal",
     ) -> None:
+        """`show_work` says how much of it a channel shows, by the channel's name."""
         self._store = store
         self._lanes = lanes
         self._clock = clock
@@ -91,7 +92,7 @@ class LiveReplies:
             # Asked for each time: a lane that is kept here could be forgotten meanwhile, and a second one
             # for the chat would run beside it.
             lane = partial(self._lanes.lane, adapter, thread, private=origin.private)
-            work = WorkLines(self._show_work)
+            work = WorkLines(self._show_work(adapter.name))
             live = LiveReply(adapter, thread, origin, lane, self._store, self._clock, self._supervisor, work)
             self._live[key] = live
             while len(self._live) > MOST_LIVE:

@@ -120,6 +120,11 @@ class PostingSettings(Section):
     previews: bool = setting(
         default=True, description="Whether the answer is shown while it is written; else only when finished."
     )
+    show_work: Literal["quiet", "normal", "detailed"] | None = setting(
+        None,
+        "How much of the work is shown on this channel; when absent: agent.show_work.",
+        example="quiet",
+    )
 
     @property
     def credential(self) -> SecretRef | None:

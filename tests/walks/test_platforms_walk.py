@@ -137,3 +137,25 @@ def _replies(platform: FakePlatform, chat: str) -> list[str]:
     topics = {str(call.payload.get("thread_ts")) for call in platform.calls if call.payload.get("thread_ts")}
     places += [Place(chat=chat, private=False, topic=topic) for topic in topics]
     return [text for place in places for text in platform.bot_texts(place)]
+
+
+async def test_a_channel_that_is_set_to_be_quiet_shows_no_work_while_the_others_do(tmp_path: Path) -> None:
+    llm = ScriptedLlm()
+    async with town(tmp_path, 'channels.slack.show_work="quiet"', llm=llm) as place:
+        for platform, chat in place.private():
+            ann = platform.person("ann")
+            llm.script += (
+                _calling("load_tools", groups=["files"]),
+                _calling("write_file", path=f"{platform.name}.txt", text="hello"),
+                ScriptedAnswer.of(f"Not written on {platform.name}."),
+            )
+            await platform.say(chat, ann, "write it down")
+            await platform.until(lambda: _asked(platform, chat) is not None)  # noqa: B023 - used before the next turn
+            if platform is not place.slack:
+                await platform.until(lambda: any("Using" in str(call.payload) for call in platform.calls))  # noqa: B023 - as above
+            asked = _asked(platform, chat)
+            assert asked is not None
+            await platform.press(chat, ann, asked.native_id, "Deny")
+            words = f"Not written on {platform.name}."
+            await platform.until(lambda: words in platform.bot_texts(chat))  # noqa: B023 - as above
+        assert not any("Using" in str(call.payload) for call in place.slack.calls)
