@@ -140,7 +140,6 @@ def _report(turns: _Turns, doors: Mapping[str, float]) -> Report:
             "cpu_ms_per_turn": round(turns.cpu_ms, 2),
             "direct_cpu_ms_per_1000_tokens": round(doors["direct"], 1),
             "litellm_cpu_ms_per_1000_tokens": round(doors["litellm"], 1),
-            "litellm_door_cpu_ms_per_1000_tokens": round(doors["litellm_door"], 1),
             "history_1000_over_10": round(ratio, 2),
         },
     )
