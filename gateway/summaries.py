@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 
 from gateway.sessions import SessionState, write_summary
 from gateway.storage.ports import InboxEntry, Lease, Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ModelError, StorageError
-from pipeline.domain.events import PipelineEvent
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author
 from pipeline.history.background import sum_up
+from pipeline.history.cooling import Cooling
 from pipeline.history.summing_up import Said
 from pipeline.llm.client import LlmClient
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.ports import Budgets
-from pipeline.runtime.scope import TurnScope
+from pipeline.runtime.scope import TurnScope, nobody_watches
 
 _log = logging.getLogger(__name__)
 
@@ -30,7 +29,6 @@ QUIET_S = 2.0
 """Of nothing to do before one begins: who writes in bursts is not disturbed."""
 COOL_DOWN_S = 600.0
 """Between two tries for a session whose model gave no answer."""
-_MAX_COOLING = 1_000
 
 
 class Summaries:
@@ -57,13 +55,13 @@ class Summaries:
         self._above = above
         self._timeout_s = timeout_s
         self._one = asyncio.Semaphore(1)
-        self._cooling: OrderedDict[str, float] = OrderedDict()
+        self._cooling = Cooling(COOL_DOWN_S)
 
     def wanted(self, session: SessionState) -> bool:
         """Whether there is something to sum up now."""
         if session.mode == "otr" or session.conversation.size <= self._above:
             return False
-        return self._clock.monotonic() >= self._cooling.get(session.session_id, 0.0)
+        return self._cooling.is_over(session.session_id, self._clock)
 
     async def run(self, lease: Lease, session: SessionState, entry: InboxEntry) -> None:
         """Sum up the session's beginning after the turn of `entry`, and write it down under `lease`. Whatever
@@ -73,17 +71,17 @@ class Summaries:
             try:
                 await self._sum_up(lease, session, entry)
             except (ModelError, StorageError) as error:
-                self._cool(session.session_id)
+                self._cooling.begin(session.session_id, self._clock)
                 _log.warning("a conversation could not be summed up", extra={"reason": str(error)})
             except Exception:  # noqa: BLE001 - tried again at once, it would never end
-                self._cool(session.session_id)
+                self._cooling.begin(session.session_id, self._clock)
                 _log.exception("a conversation could not be summed up")
 
     async def _sum_up(self, lease: Lease, session: SessionState, entry: InboxEntry) -> None:
         scope = scope_after(session, entry)
         allowance = await self._budgets.allowance(scope)
         if allowance.model == "none":
-            self._cool(session.session_id)
+            self._cooling.begin(session.session_id, self._clock)
             return
 
         async def spent(said: Said) -> None:
@@ -102,12 +100,6 @@ class Summaries:
         if summary is not None:
             await write_summary(self._store, lease, session, summary, at=self._clock.now())
 
-    def _cool(self, session_id: str) -> None:
-        self._cooling[session_id] = self._clock.monotonic() + COOL_DOWN_S
-        self._cooling.move_to_end(session_id)
-        while len(self._cooling) > _MAX_COOLING:
-            self._cooling.popitem(last=False)
-
 
 def scope_after(session: SessionState, entry: InboxEntry) -> TurnScope:
     """For what is done behind the turn of `entry`: its author's budget pays."""
@@ -116,11 +108,7 @@ def scope_after(session: SessionState, entry: InboxEntry) -> TurnScope:
         message_id=entry.message_id,
         thread=ThreadKey.decode(entry.thread),
         author=Author(id=str(entry.body.get("author", ""))),
-        send=_nobody_watches,
+        send=nobody_watches,
         private=bool(entry.body.get("private", True)),
         mode=session.mode,
     )
-
-
-async def _nobody_watches(_event: PipelineEvent) -> None:
-    """No turn is shown."""

@@ -15,14 +15,13 @@ from gateway.reminding import ReminderDesk
 from gateway.storage.ports import Store
 from pipeline.domain.chat import ToolDefinition
 from pipeline.domain.clock import Clock
-from pipeline.domain.events import PipelineEvent
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author
 from pipeline.llm.client import LlmClient
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.bare import NoTools
 from pipeline.runtime.ports import Budgets
-from pipeline.runtime.scope import TurnScope
+from pipeline.runtime.scope import TurnScope, nobody_watches
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.runtime.surroundings import Surroundings
 from pipeline.subagents import SubAgents
@@ -60,7 +59,7 @@ class Tooling:
             message_id="",
             thread=ThreadKey(channel="none", account="none", chat="none"),
             author=Author(id=""),
-            send=_nobody_watches,
+            send=nobody_watches,
         )
         return self.surroundings.tools.offered((), nobody)
 
@@ -166,7 +165,3 @@ def _servers(settings: Settings, secrets: Secrets, clock: Clock, spawn: Spawn) -
         idle_s=settings.tools.mcp_idle_s,
         timeout_s=settings.tools.timeout_s,
     )
-
-
-async def _nobody_watches(_event: PipelineEvent) -> None:
-    """There is no turn."""

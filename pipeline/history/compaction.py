@@ -8,7 +8,6 @@ what does not fit and says so, and the next try waits a while.
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +15,7 @@ from pipeline.domain.chat import estimate_tokens
 from pipeline.domain.conversation import Conversation, PastTurn, Summary
 from pipeline.domain.errors import ModelError
 from pipeline.graph.decisions import Next, NodeResult, State
+from pipeline.history.cooling import Cooling
 from pipeline.history.facts import keep_facts
 from pipeline.history.stale import as_sent
 from pipeline.history.summing_up import MAX_SUMMARY_TOKENS, ask, usable
@@ -28,7 +28,6 @@ _log = logging.getLogger(__name__)
 
 COOL_DOWN_S = 300.0
 """Between two tries to sum up a session whose model failed to."""
-_MAX_COOLING = 1_000
 _LEAST_BUDGET = 8
 """One part in so many of the window is history, however long everything else is."""
 _PART_OF_TURN = 0.3
@@ -68,7 +67,7 @@ class Compaction:
 
     def __init__(self, fixed_tokens: FixedTokens) -> None:
         self._fixed_tokens = fixed_tokens
-        self._cooling: OrderedDict[str, float] = OrderedDict()
+        self._cooling = Cooling(COOL_DOWN_S)
 
     async def __call__(self, state: State, context: RunContext) -> NodeResult:
         """Sum up the beginning of the conversation if it is time to. Updates `history` then."""
@@ -76,26 +75,16 @@ class Compaction:
         newest = estimate_tokens(context.text)
         levels = levels_of(context, self._fixed_tokens(context, state))
         old = beginning(conversation, newest, levels, context.settings.stale_after_turns)
-        if not old or self._cools(context):
+        if not old or not self._cooling.is_over(context.scope.session_id, context.clock):
             return NodeResult()
         try:
             summary = await _summed_up(conversation.summary, old, levels, context)
         except ModelError as error:
-            self._cool(context)
+            self._cooling.begin(context.scope.session_id, context.clock)
             _log.warning("the conversation could not be summed up", extra={"reason": str(error)})
             return NodeResult()
         await context.summarised(summary)
         return NodeResult(update={HISTORY: {"text": summary.text, "upto": summary.upto}}, decision=Next())
-
-    def _cools(self, context: RunContext) -> bool:
-        until = self._cooling.get(context.scope.session_id, 0.0)
-        return context.clock.monotonic() < until
-
-    def _cool(self, context: RunContext) -> None:
-        self._cooling[context.scope.session_id] = context.clock.monotonic() + COOL_DOWN_S
-        self._cooling.move_to_end(context.scope.session_id)
-        while len(self._cooling) > _MAX_COOLING:
-            self._cooling.popitem(last=False)
 
 
 def may_be_time(tokens: int, settings: PipelineSettings) -> bool:

@@ -41,3 +41,7 @@ class TurnScope:
         if self.private:
             return f"{place.channel}:{place.account}:user:{self.author.id}"
         return f"{place.channel}:{place.account}:room:{place.chat}"
+
+
+async def nobody_watches(_event: PipelineEvent) -> None:
+    """The `send` of work that is no turn, and shows nothing."""
