@@ -12,9 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from pipeline.agent.acting import act
-from pipeline.agent.node import LOOP, THOUGHTS, after_agent, agent
-from pipeline.agent.prompt import EXCHANGE, LOADED
+from pipeline.agent.loop_graph import LOOP_CHANNELS, loop_edges, loop_nodes
 from pipeline.domain.chat import ToolDefinition
 from pipeline.domain.clock import Clock
 from pipeline.domain.conversation import Conversation, Summary
@@ -33,8 +31,7 @@ from pipeline.domain.events import (
 )
 from pipeline.graph.executor import Executor
 from pipeline.graph.outcome import RunOutcome
-from pipeline.graph.reducers import append
-from pipeline.graph.spec import END, EdgeSpec, GraphSpec, NodeSpec, OnSuccess, Route
+from pipeline.graph.spec import GraphSpec
 from pipeline.llm.client import LlmClient
 from pipeline.runtime.bare import NoFacts, NoSkills
 from pipeline.runtime.context import RunContext
@@ -251,17 +248,7 @@ class _Reporter:
 def _graph() -> GraphSpec[RunContext]:
     """The conversation's agent loop, without what surrounds it."""
     return GraphSpec(
-        name="sub_agent",
-        entry="agent",
-        channels={EXCHANGE: append, THOUGHTS: append},
-        nodes={
-            "agent": NodeSpec(run=agent, writes=("agent", EXCHANGE, LOOP, THOUGHTS), event_loop=True),
-            "act": NodeSpec(run=act, writes=(EXCHANGE, LOADED, LOOP, THOUGHTS), event_loop=True),
-        },
-        edges=(
-            EdgeSpec(source="agent", when=Route(choose=after_agent, targets=(END, "act", "agent"))),
-            EdgeSpec(source="act", target="agent", when=OnSuccess()),
-        ),
+        name="sub_agent", entry="agent", channels=LOOP_CHANNELS, nodes=loop_nodes(), edges=loop_edges()
     )
 
 

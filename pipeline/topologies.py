@@ -11,11 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pipeline.agent.acting import act
-from pipeline.agent.node import LOOP, THOUGHTS, after_agent, agent
-from pipeline.agent.prompt import EXCHANGE, LOADED, fixed_tokens
-from pipeline.graph.reducers import append
-from pipeline.graph.spec import END, EdgeSpec, GraphSpec, NodeSpec, OnSuccess, Route
+from pipeline.agent.loop_graph import LOOP_CHANNELS, loop_edges, loop_nodes
+from pipeline.agent.prompt import fixed_tokens
+from pipeline.graph.spec import EdgeSpec, GraphSpec, NodeSpec, OnSuccess, Route
 from pipeline.history.compaction import Compaction
 from pipeline.history.view import HISTORY
 from pipeline.intake.confirming import after_intake, set_aside
@@ -34,31 +32,20 @@ def conversation_graph() -> GraphSpec[RunContext]:
     return GraphSpec(
         name="conversation",
         entry="intake",
-        channels={EXCHANGE: append, THOUGHTS: append},
+        channels=LOOP_CHANNELS,
         nodes={
             "intake": NodeSpec(run=intake, reads=(), writes=("intake",)),
             "set_aside": NodeSpec(run=set_aside, reads=("answers",), writes=("agent",)),
-            # The client of the model retries by itself.
             "declined": NodeSpec(run=declined, reads=("intake",), writes=("agent",)),
             "compact": NodeSpec(run=Compaction(fixed_tokens), writes=(HISTORY,), nullable=(HISTORY,)),
-            "agent": NodeSpec(
-                run=agent,
-                writes=("agent", EXCHANGE, LOOP, THOUGHTS),
-                event_loop=True,
-            ),
-            "act": NodeSpec(
-                run=act,
-                writes=(EXCHANGE, LOADED, LOOP, THOUGHTS),
-                event_loop=True,
-            ),
+            **loop_nodes(),
         },
         edges=(
             EdgeSpec(
                 source="intake",
                 when=Route(choose=after_intake, targets=("agent", "compact", "declined", "set_aside")),
             ),
-            EdgeSpec(source="agent", when=Route(choose=after_agent, targets=(END, "act", "agent"))),
+            *loop_edges(),
             EdgeSpec(source="compact", target="agent", when=OnSuccess()),
-            EdgeSpec(source="act", target="agent", when=OnSuccess()),
         ),
     )
