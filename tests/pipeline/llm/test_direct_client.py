@@ -21,17 +21,6 @@ SECRET = "sk-not-a-real-key-0123456789"
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[FakeOpenAiServer]:
-    async with FakeOpenAiServer() as running:
-        yield running
-
-
-@pytest.fixture
-def clock() -> ImpatientClock:
-    return ImpatientClock()
-
-
-@pytest.fixture
 async def client(server: FakeOpenAiServer, clock: ImpatientClock) -> AsyncIterator[DirectClient]:
     made = DirectClient(model="fake", api_base=server.api_base, api_key=SECRET, clock=clock)
     yield made

@@ -18,17 +18,6 @@ SECRET = "sk-not-a-real-key-0123456789"
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[FakeOpenAiServer]:
-    async with FakeOpenAiServer() as running:
-        yield running
-
-
-@pytest.fixture
-def clock() -> ImpatientClock:
-    return ImpatientClock()
-
-
-@pytest.fixture
 async def client(server: FakeOpenAiServer, clock: ImpatientClock) -> AsyncIterator[LitellmClient]:
     made = LitellmClient(model="openai/fake", api_base=server.api_base, api_key=SECRET, clock=clock)
     yield made
