@@ -18,7 +18,7 @@ from gateway.foundation import Extras, Foundation, lay_foundation
 from gateway.hearing import ChannelEars
 from gateway.inbox import Inbox
 from gateway.live_speech import SpeechDesk
-from gateway.mind import build_cheaper, pipeline_settings
+from gateway.mind import build_cheaper
 from gateway.posting import Posting
 from gateway.quota import Quota
 from gateway.server import Server
@@ -117,7 +117,7 @@ def _tooling(base: Foundation, wake: Callable[[str], None], access: AccessPolicy
         cheaper=build_cheaper(settings, base.clock),
         budgets=DailyBudgets(usage=base.store.usage, clock=base.clock, settings=settings.budget),
         redactor=base.redactor,
-        limits=pipeline_settings(settings),
+        limits=base.limits,
         wake=wake,
         access=access,
         spawn=base.tasks.background.spawn,
@@ -131,7 +131,7 @@ def _pipeline(base: Foundation, tooling: Tooling, ears: ChannelEars) -> Pipeline
         graph=base.extras.graph or conversation_graph(),
         llm=base.llm,
         ears=ears,
-        settings=pipeline_settings(base.settings),
+        settings=base.limits,
         clock=base.clock,
         surroundings=tooling.surroundings,
     )
@@ -140,7 +140,6 @@ def _pipeline(base: Foundation, tooling: Tooling, ears: ChannelEars) -> Pipeline
 def _worker(
     base: Foundation, coordinator: ProcessingCoordinator, turns: TurnRunner, tooling: Tooling
 ) -> Worker:
-    limits = pipeline_settings(base.settings)
     around = tooling.surroundings
     return Worker(
         store=base.store,
@@ -154,8 +153,8 @@ def _worker(
             cheaper=around.cheaper,
             budgets=around.budgets,
             clock=base.clock,
-            above=limits.summarise_above,
-            timeout_s=limits.llm_timeout_s,
+            above=base.limits.summarise_above,
+            timeout_s=base.limits.llm_timeout_s,
             redactor=base.redactor,
         ),
         titles=_titles(base, tooling),

@@ -13,7 +13,7 @@ from gateway.data_dir import DataDir
 from gateway.failpoints import Failpoints
 from gateway.lanes import Lanes
 from gateway.live import LiveReplies
-from gateway.mind import build_llm
+from gateway.mind import build_llm, pipeline_settings
 from gateway.page import Page, make_page, token_check
 from gateway.posting_channels import BuiltChannel, posting_channels
 from gateway.server import Addresses
@@ -31,6 +31,7 @@ from pipeline.graph.spec import GraphSpec
 from pipeline.llm.client import LlmClient
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.context import RunContext
+from pipeline.runtime.settings import PipelineSettings
 from pipeline.tools.tool import ToolGroup
 from voice.speaker import Speaker
 from voice.transcriber import Transcriber
@@ -94,6 +95,7 @@ class Foundation:
     reader: AnswerReader | None
     replies: VoiceReplies
     llm: LlmClient
+    limits: PipelineSettings
     redactor: Redactor
 
 
@@ -143,6 +145,7 @@ def lay_foundation(settings: Settings, secrets: Secrets, extras: Extras, data: D
             failpoints=failpoints,
         ),
         llm=extras.llm or build_llm(settings, clock),
+        limits=pipeline_settings(settings),
         redactor=Redactor(secrets.known_values, clock=clock),
     )
 

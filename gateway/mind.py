@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Literal
 
 from gateway.config import Settings
-from gateway.voice import SCRIPTED
 from pipeline.domain.chat import ChatMessage, ToolDefinition
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ModelError
@@ -109,4 +108,4 @@ def _completion(settings: Settings) -> Literal["declared", "implicit"]:
 
 def _is_small(settings: Settings) -> bool:
     """Whether the model is the embedded one, or none at all."""
-    return settings.llm.model == "local" or settings.llm.model.startswith(SCRIPTED)
+    return door_of(settings.llm.model, settings.llm.api_base).kind in ("local", "scripted")
