@@ -16,12 +16,6 @@ from tests.support.llm_faults import CALLS_AT_MOST, FAULTS, Fault
 from tests.support.openai_server import FakeOpenAiServer
 
 
-@pytest.fixture
-async def server() -> AsyncIterator[FakeOpenAiServer]:
-    async with FakeOpenAiServer() as running:
-        yield running
-
-
 @pytest.fixture(params=["direct", "litellm"])
 async def client(request: pytest.FixtureRequest, server: FakeOpenAiServer) -> AsyncIterator[LlmClient]:
     made = door(request.param, server)
