@@ -29,7 +29,8 @@ GOOD_LIFE_S = 60.0
 """A run that lasted this long was well: the next failure is the first again."""
 OPERATOR_S = 300.0
 TOKEN_IN_USE_S = 10.0
-ENDING_S = 10.0
+ENDING_S = 5.0
+"""Behind the time that turns are given to finish, within the 30 seconds of common service managers."""
 _WORDS_CHARS = 300
 
 ChannelState = Literal["starting", "up", "down", "ended"]
@@ -139,8 +140,11 @@ class ChannelSupervisor:
         async with asyncio.TaskGroup() as group:
             run = group.create_task(_outcome(self._adapter, on_inbound), name=f"run of {self._adapter.name}")
             watch = group.create_task(self._watch(run, interrupted))
-            await asyncio.wait((run,))
-            watch.cancel()
+            try:
+                await asyncio.wait((run,))
+            finally:
+                watch.cancel()
+                await self._ended_run(run, "the gateway stops")
         if interrupted.why:
             return _Interrupted(interrupted.why)
         # An SDK may let a cancellation out that nobody asked for.
@@ -150,6 +154,10 @@ class ChannelSupervisor:
         """End the run when it hears nothing any more or has lost its lease, and wait until it has ended."""
         await self._until_interrupted(interrupted)
         self._down = f"{interrupted.why}; it is being started again"
+        await self._ended_run(run, interrupted.why)
+
+    async def _ended_run(self, run: asyncio.Task[Exception | None], why: str) -> None:
+        """Return when it has ended. It is cancelled again and again: an SDK may swallow a cancellation."""
         while not run.done():
             run.cancel()
             try:
@@ -157,10 +165,8 @@ class ChannelSupervisor:
                     await asyncio.wait((run,))
             except TimeoutError:
                 # A second run beside it would take its messages, or be refused: there is none.
-                self._down = (
-                    f"{interrupted.why}; its last run does not end, and no new one starts before that"
-                )
-                _log.error("channel does not end", extra={**self._names(), "reason": interrupted.why})
+                self._down = f"{why}; its last run does not end, and no new one starts before that"
+                _log.error("channel does not end", extra={**self._names(), "reason": why})
 
     async def _until_interrupted(self, interrupted: _Interruption) -> None:
         limit = self._adapter.capabilities.silence_limit_s

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from adapters.discord.payload import mapping
@@ -81,21 +81,18 @@ class GatewayClient:
         point_at(api_base=self._settings.api_base, gateway_url=self._settings.gateway_url)
         client = _Client(self, self._clock)
         self._client = client
-        try:
-            await client.start(self._settings.token())
-        except discord.LoginFailure:
-            raise ConfigurationError(_WRONG_CREDENTIAL) from None
-        except discord.PrivilegedIntentsRequired:
-            raise ConfigurationError(_INTENT_REFUSED) from None
-        except discord.ConnectionClosed as error:
-            raise _closed(error) from None
-        except discord.HTTPException as error:
-            raise ConnectionError(f"Discord answered {error.status} to the login") from None
-        finally:
-            self._client, self.connected = None, False
-            self._logged_in.clear()
-            await self._close(client)
-        raise ConnectionError("the connection to Discord ended")
+        async with asyncio.TaskGroup() as group:
+            connection = group.create_task(_outcome(client.start(self._settings.token())))
+            try:
+                await asyncio.wait((connection,))
+            finally:
+                # Both: on Python 3.11 the wait_for in which discord.py connects swallows a cancellation that
+                # comes as the connection stands; a closed client ends all the same.
+                connection.cancel()
+                self._client, self.connected = None, False
+                self._logged_in.clear()
+                await self._close(client)
+        raise _meaning(connection.result()) from None
 
     def logged_in(self) -> None:
         """Calls can be made from now on."""
@@ -165,9 +162,34 @@ class _Client(discord.Client):
         _log.exception("discord: a frame could not be taken in (%s)", event_method)
 
 
-def _closed(error: discord.ConnectionClosed) -> Exception:
-    if error.code == _BAD_TOKEN:
+async def _outcome(connection: Coroutine[Any, Any, None]) -> Exception | None:
+    try:
+        await connection
+    except Exception as error:  # noqa: BLE001 - told in our words by `_meaning`
+        return error
+    return None
+
+
+def _meaning(error: Exception | None) -> Exception:
+    """The end of a connection in our words: who mends it, an operator or the next attempt."""
+    match error:
+        case None:
+            return ConnectionError("the connection to Discord ended")
+        case discord.LoginFailure():
+            return ConfigurationError(_WRONG_CREDENTIAL)
+        case discord.PrivilegedIntentsRequired():
+            return ConfigurationError(_INTENT_REFUSED)
+        case discord.ConnectionClosed(code=code):
+            return _closed(code)
+        case discord.HTTPException(status=status):
+            return ConnectionError(f"Discord answered {status} to the login")
+        case _:
+            return error
+
+
+def _closed(code: int) -> Exception:
+    if code == _BAD_TOKEN:
         return ConfigurationError(_WRONG_CREDENTIAL)
-    if error.code in _BAD_INTENTS:
+    if code in _BAD_INTENTS:
         return ConfigurationError(_INTENT_REFUSED)
-    return ConnectionError(f"Discord closed the connection with {error.code}")
+    return ConnectionError(f"Discord closed the connection with {code}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
@@ -16,7 +16,7 @@ from adapters.channel import (
     Failure,
     OnInbound,
 )
-from gateway.channels import BACKOFF_S, ChannelStatus, ChannelSupervisor, any_alive, channel_lines
+from gateway.channels import BACKOFF_S, ENDING_S, ChannelStatus, ChannelSupervisor, any_alive, channel_lines
 from gateway.token_lease import TokenInUse
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import ConfigurationError, MediaUnavailable
@@ -324,6 +324,24 @@ async def test_cancelling_the_supervisor_leaves_no_task_behind() -> None:
     async with _supervised(channel):
         assert len(asyncio.all_tasks() - before) == 3
     assert asyncio.all_tasks() == before
+
+
+async def test_a_run_that_swallowed_its_cancellation_is_cancelled_again_when_the_gateway_stops() -> None:
+    async def swallows_one(_channel: _Scripted) -> None:
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        await asyncio.Event().wait()
+
+    channel = _Scripted(ManualClock(), swallows_one)
+    supervisor = ChannelSupervisor(channel, clock=channel.clock)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(supervisor.run(_accept))
+        await channel.clock.advance(0)
+        task.cancel()
+        await channel.clock.advance(ENDING_S - 1)
+        assert (task.done(), channel.running) == (False, 1)
+        await channel.clock.advance(1)
+        assert (task.done(), channel.running) == (True, 0)
 
 
 def test_lines_are_one_per_channel_whatever_the_words_hold() -> None:

@@ -323,3 +323,23 @@ async def test_a_cancelled_adapter_leaves_no_task_no_thread_and_no_socket(
     await fake.until(lambda: asyncio.all_tasks() <= before)
     await fake.until(lambda: not [one for one in threading.enumerate() if "keep-alive" in one.name])
     assert bot.inbox.items == []
+
+
+async def test_a_cancellation_as_the_connection_stands_ends_the_run(fake: FakeDiscord, bot: Bot) -> None:
+    # discord.py connects inside asyncio.wait_for, which on Python 3.11 swallows a cancellation that comes
+    # when its work has just been done. Later Pythons have no such work of its own task to wait for.
+    async with asyncio.TaskGroup() as tasks:
+        run = tasks.create_task(bot.adapter.run(bot.inbox))
+        while not fake.gateway.identifies and not (connecting := _connecting()):
+            await asyncio.sleep(0)
+        if connecting:
+            connecting[0].add_done_callback(lambda _: run.cancel())
+        else:
+            run.cancel()
+        await fake.until(run.done)
+    assert run.cancelled()
+    assert bot.adapter.health().state == "down"
+
+
+def _connecting() -> list[asyncio.Task[object]]:
+    return [task for task in asyncio.all_tasks() if "DiscordWebSocket.from_client" in repr(task.get_coro())]
