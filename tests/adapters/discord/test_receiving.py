@@ -330,7 +330,7 @@ async def test_a_cancellation_as_the_connection_stands_ends_the_run(fake: FakeDi
     # when its work has just been done. Later Pythons have no such work of its own task to wait for.
     async with asyncio.TaskGroup() as tasks:
         run = tasks.create_task(bot.adapter.run(bot.inbox))
-        while not fake.gateway.identifies and not (connecting := _connecting()):
+        while not fake.gateway.identifies and not (connecting := _connecting()):  # noqa: ASYNC110 - no event tells that a task has begun
             await asyncio.sleep(0)
         if connecting:
             connecting[0].add_done_callback(lambda _: run.cancel())
