@@ -69,6 +69,9 @@ class ChannelCapabilities:
     rates: RateLimits = RateLimits()
     guarantee: str = ""
     """The delivery guarantee in words, as `parlour doctor` prints it."""
+    copies: str = ""
+    """Where the words of a chat stay besides the gateway, as a sentence to the person in it who wants them
+    kept nowhere; empty where nobody else has them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -229,6 +229,7 @@ def _turns(base: Foundation, pipeline: Pipeline, delivery: Delivery) -> TurnRunn
             on_reply=delivery.enqueue,
             discard_media=base.page.discard_media,
             can_speak=base.replies.possible,
+            copies=base.broadcaster.copies,
         ),
         clock=base.clock,
         telemetry=base.telemetry,

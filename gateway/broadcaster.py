@@ -33,6 +33,11 @@ class EventBroadcaster:
         may follow."""
         return ThreadKey.decode(thread) in self._answering
 
+    def copies(self, thread: ThreadKey) -> str:
+        """What the channel of `thread` says of its own copies; empty for one that is not running."""
+        adapter = self._channels.get((thread.channel, thread.account))
+        return "" if adapter is None else adapter.capabilities.copies
+
     def sender_for(self, thread: ThreadKey, entry: InboxEntry) -> EventSender:
         """The sender of the turn of `entry` in `thread`. A thread whose channel is not running still works:
         its answer waits in the outbox."""

@@ -45,10 +45,10 @@ VOICE_ON_TEXT = (
 VOICE_OFF_TEXT = "Voice replies are off."
 NO_VOICE_TEXT = "I cannot send voice messages here."
 OTR_ON_TEXT = (
-    "New conversation, off the record: what we say from now on is not kept here. It is gone when "
-    "this page is loaded again or the gateway restarts, but the app you write in may keep its own copy. "
-    "`/otr` or `/new` ends it."
+    "New conversation, off the record: I keep nothing of what we say from now on, and forget it when the "
+    "gateway restarts. `/otr` or `/new` ends it."
 )
+"""The channel's own words about its copies follow."""
 OTR_OFF_TEXT = "New conversation, on the record again"
 _REMINDER = "Reminder: {text}"
 _HEARD_AT_ONCE = 64
@@ -70,6 +70,8 @@ class TurnHooks:
     """Called when a message with media is finished and its bytes are no longer needed."""
     can_speak: Callable[[ThreadKey], bool]
     """Whether answers can be read aloud in a chat."""
+    copies: Callable[[ThreadKey], str]
+    """Where the words of a chat stay besides, as its channel says it to the person."""
 
 
 class TurnRunner:
@@ -235,7 +237,8 @@ class TurnRunner:
             case "otr" if journal.mode == "otr":
                 await journal.commit_new_session(OTR_OFF_TEXT)
             case "otr":
-                await journal.commit_new_session(OTR_ON_TEXT, mode="otr")
+                words = f"{OTR_ON_TEXT} {self._hooks.copies(command.thread)}".strip()
+                await journal.commit_new_session(words, mode="otr")
             case _:
                 assert_never(command.name)
 

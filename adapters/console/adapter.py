@@ -101,6 +101,7 @@ class ConsoleAdapter:
             voice_in=True,
             guarantee="at least once: an answer is printed once, and again after a crash between "
             "printing it and recording that",
+            copies="This terminal shows it until you clear it.",
         )
 
     @property

@@ -99,6 +99,7 @@ class DiscordAdapter:
             silence_limit_s=_SILENCE_S,
             rates=self._settings.rates or DEFAULT_RATES,
             guarantee=GUARANTEE,
+            copies="Discord keeps its own copy of this chat, and I cannot take that back.",
         )
 
     def health(self) -> ChannelHealth:

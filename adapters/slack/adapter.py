@@ -98,6 +98,7 @@ class SlackAdapter:
             silence_limit_s=_SILENT_SOCKET_S if self._settings.mode == "socket" else 0.0,
             rates=self._settings.rates or RATES,
             guarantee=GUARANTEE,
+            copies="Slack keeps its own copy of this chat, for as long as your workspace says.",
         )
 
     def routes(self) -> list[web.RouteDef]:

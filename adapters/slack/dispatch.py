@@ -36,12 +36,14 @@ _AFTER = "parlour_after"
 _COMMAND_WORDS = {
     "stop": "Stopping.",
     "new": "A new session begins.",
+    "otr": "Whether this is kept changes.",
     "voice": "Voice replies change.",
     "help": "Here is what I can do.",
 }
 USAGE = (
-    "Write `stop`, `new`, `voice` or `help` after the command, in our direct chat. In a channel every thread "
-    "is a conversation of its own: mention me in it with /stop, /new, /voice or /help, or press Stop."
+    "Write `stop`, `new`, `otr`, `voice` or `help` after the command, in our direct chat. In a channel every "
+    "thread is a conversation of its own: mention me in it with /stop, /new, /otr, /voice or /help, or press "
+    "Stop."
 )
 
 

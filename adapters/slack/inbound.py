@@ -103,7 +103,7 @@ def parse_press(payload: Mapping[str, Any], bot: Bot, account: str) -> Inbound |
 
 
 def parse_slash(payload: Mapping[str, Any], bot: Bot, account: str, *, now: float) -> SessionCommand | None:
-    """The app's slash command with stop, new or help, in a direct chat. Slack does not say in which thread
+    """The app's slash command with a command's name, in a direct chat. Slack does not say in which thread
     of a channel a command was typed, so there it cannot mean a conversation."""
     chat, user = ident(payload.get("channel_id")), ident(payload.get("user_id"))
     native_id = trigger(payload.get("trigger_id"))

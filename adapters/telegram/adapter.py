@@ -90,6 +90,7 @@ class TelegramAdapter:
             silence_limit_s=_SILENCE_S,
             rates=self._settings.rates or DEFAULT_RATES,
             guarantee=_GUARANTEES[self._settings.replies],
+            copies="Telegram keeps its own copy of this chat: what has to go, delete there as well.",
         )
 
     def routes(self) -> Iterable[web.RouteDef]:

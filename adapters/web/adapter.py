@@ -105,6 +105,7 @@ class WebAdapter:
             idempotent_send=True,
             guarantee="each answer is shown once: it is durable before it is sent, "
             "and a page that connects again reads it from the log",
+            copies="This page shows it until you load it again.",
         )
 
     def routes(self) -> list[web.RouteDef]:

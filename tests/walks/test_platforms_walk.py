@@ -95,6 +95,17 @@ async def test_a_command_is_answered_on_each_platform(tmp_path: Path, command: s
             assert "You said" not in "".join(platform.bot_texts(chat)), "the model was asked about a command"
 
 
+async def test_off_the_record_each_platform_is_said_to_keep_its_own_copy(tmp_path: Path) -> None:
+    async with town(tmp_path) as place:
+        for platform, chat in place.private():
+            await platform.say(chat, platform.person("ann"), "/otr")
+        for platform, chat in place.private():
+            await platform.until(lambda: any("off the record" in text for text in platform.bot_texts(chat)))  # noqa: B023 - as above
+            (notice,) = platform.bot_texts(chat)
+            assert f"{platform.name.capitalize()} keeps its own copy of this chat" in notice
+            assert "page" not in notice
+
+
 async def test_a_tool_is_seen_at_work_and_is_allowed_by_a_press_on_each_platform(tmp_path: Path) -> None:
     llm = ScriptedLlm()
     async with town(tmp_path, llm=llm) as place:

@@ -9,7 +9,13 @@ import pytest
 
 from adapters.channel import Acceptance, Outgoing
 from pipeline.domain.errors import StorageError
-from pipeline.domain.messages import ApprovalReply, InboundMessage, SessionCommand, button_handle
+from pipeline.domain.messages import (
+    COMMAND_NAMES,
+    ApprovalReply,
+    InboundMessage,
+    SessionCommand,
+    button_handle,
+)
 from tests.adapters.slack.harness import Running, ask, running, thread_of
 from tests.support.platforms.slack import FakeSlack
 from tests.support.platforms.slack_state import APP, TEAM
@@ -145,6 +151,15 @@ async def test_the_slash_command_is_answered_to_its_sender(live: Running) -> Non
     assert "direct chat" in await live.slack.command(place, ann, "dance")
     assert "mention me" in await live.slack.command(live.slack.room("general", ann), ann, "stop")
     assert live.inbox.calls == 1
+
+
+@pytest.mark.parametrize("name", COMMAND_NAMES)
+async def test_each_command_can_follow_the_slash_command(live: Running, name: str) -> None:
+    ann = live.slack.person("ann")
+    answer = await live.slack.command(live.slack.private_chat(ann), ann, name)
+    assert answer
+    assert "after the command" not in answer
+    assert [item.name for item in live.inbox.items if isinstance(item, SessionCommand)] == [name]
 
 
 @pytest.mark.parametrize("text", ["/stop", " /stop ", "/STOP"])

@@ -78,6 +78,7 @@ async def test_a_session_off_the_record_is_marked_until_it_ends(page: Page, tmp_
         await send(page, "/otr")
         await expect(badge).to_be_visible()
         await expect(entries(page, "session").locator("code").first).to_have_text("/otr")
+        await expect(entries(page, "session")).to_contain_text("This page shows it until you load it again.")
         for count, words in ((2, "one"), (3, "two")):
             await send(page, words)
             await expect(entries(page, "assistant")).to_have_count(count)
