@@ -122,6 +122,9 @@ class Conversation:
                 self._screen.token(event.message_id, event.text, event.offset)
             case TranscriptReady():
                 self._screen.line(f'heard: "{event.text}"')
+            case ApprovalRequired(paused=True):
+                # The turn's reply has the words; they are in hand when it comes.
+                self._questions[event.interaction_id] = event
             case ApprovalRequired():
                 self._add(event)
             case ApprovalResolved():
@@ -131,6 +134,9 @@ class Conversation:
                 self._settle(event.message_id)
                 self._paused.update(self._asked_by(event.message_id))
                 self._finish(event.message_id, "assistant", event.content)
+                question = self.question()
+                if question is not None and question.message_id == event.message_id:
+                    self._screen.line(_how_to_answer(question))
             case ErrorEvent():
                 self._settle(event.message_id)
                 self._finish(event.message_id, "error", event.message)
@@ -163,11 +169,8 @@ class Conversation:
             self._show_question(following)
 
     def _show_question(self, question: ApprovalRequired) -> None:
-        choices = " or ".join(question.options)
-        limit = f" within {question.timeout_s:.0f} seconds" if question.timeout_s else ""
-        self._screen.line(
-            f"{question.tool_name} needs your approval: {question.reasoning}\nType {choices}{limit}."
-        )
+        asks = f"{question.tool_name} needs your approval: {question.reasoning}"
+        self._screen.line(f"{asks}\n{_how_to_answer(question)}")
 
     def _finish(self, message_id: str, role: EntryRole, text: str) -> None:
         if (message_id, role) in self._printed:
@@ -187,3 +190,9 @@ class Conversation:
     async def _change(self) -> None:
         self._changed.clear()
         await self._changed.wait()
+
+
+def _how_to_answer(question: ApprovalRequired) -> str:
+    choices = " or ".join(question.options)
+    limit = f" within {question.timeout_s:.0f} seconds" if question.timeout_s else ""
+    return f"Type {choices}{limit}."

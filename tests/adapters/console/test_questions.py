@@ -46,6 +46,7 @@ async def test_a_question_is_answered_by_typing_one_of_its_choices() -> None:
 
 
 def _asked(message_id: str, interaction_id: str = "int_1", words: str = "Send 100?") -> ApprovalRequired:
+    """A paused run's question."""
     return ApprovalRequired(
         session_id="s",
         message_id=message_id,
@@ -54,6 +55,7 @@ def _asked(message_id: str, interaction_id: str = "int_1", words: str = "Send 10
         reasoning=words,
         options=("Approve", "Deny"),
         timeout_s=0.0,
+        paused=True,
     )
 
 
@@ -77,8 +79,7 @@ async def test_a_paused_run_is_answered_after_its_turn_and_other_messages_in_bet
     bot = Bot(terminal, turn)
     await bot.chat()
     assert terminal.text == (
-        "ask needs your approval: Send 100?\nType Approve or Deny.\n"
-        "Send 100? (Approve / Deny)\nyou said why approve?\n"
+        "Send 100? (Approve / Deny)\nType Approve or Deny.\nyou said why approve?\n"
         "approval: Approve\nthen Approve\nyou said approve\n"
     )
     assert [type(item) for item in bot.inbox.items] == [
