@@ -122,21 +122,15 @@ class Conversation:
                 self._screen.token(event.message_id, event.text, event.offset)
             case TranscriptReady():
                 self._screen.line(f'heard: "{event.text}"')
-            case ApprovalRequired(paused=True):
-                # The turn's reply has the words; they are in hand when it comes.
-                self._questions[event.interaction_id] = event
             case ApprovalRequired():
-                self._add(event)
+                # The words of a paused run stand in its turn's reply, which comes next.
+                self._add(event, said=event.paused)
             case ApprovalResolved():
                 self._screen.line(f"approval: {event.choice}")
                 self._drop(event.interaction_id)
             case ResponseComplete():
                 self._settle(event.message_id)
-                self._paused.update(self._asked_by(event.message_id))
-                self._finish(event.message_id, "assistant", event.content)
-                question = self.question()
-                if question is not None and question.message_id == event.message_id:
-                    self._screen.line(_how_to_answer(question))
+                self._complete(event)
             case ErrorEvent():
                 self._settle(event.message_id)
                 self._finish(event.message_id, "error", event.message)
@@ -147,6 +141,13 @@ class Conversation:
                 if step:
                     self._screen.aside(step)
 
+    def _complete(self, event: ResponseComplete) -> None:
+        self._paused.update(self._asked_by(event.message_id))
+        self._finish(event.message_id, "assistant", event.content)
+        question = self.question()
+        if question is not None and question.message_id == event.message_id:
+            self._screen.line(_how_to_answer(question))
+
     def _settle(self, message_id: str) -> None:
         if message_id in self._undelivered:
             self._undelivered[message_id] = False
@@ -154,10 +155,10 @@ class Conversation:
     def _asked_by(self, message_id: str) -> tuple[str, ...]:
         return tuple(key for key, question in self._questions.items() if question.message_id == message_id)
 
-    def _add(self, question: ApprovalRequired) -> None:
+    def _add(self, question: ApprovalRequired, *, said: bool = False) -> None:
         # One at a time is on the screen: a typed word must not be able to mean another question.
         self._questions[question.interaction_id] = question
-        if self.question() is question:
+        if self.question() is question and not said:
             self._show_question(question)
 
     def _drop(self, interaction_id: str) -> None:
