@@ -17,7 +17,7 @@ from pipeline.domain.ports import EventSender
 from pipeline.domain.timeline import EntryRole
 from tests.adapters.fakes import MemoryInbox
 
-_PATIENCE_S = 20.0
+_PATIENCE_S = 60.0
 
 
 class WatchedInbox(MemoryInbox):

@@ -42,7 +42,7 @@ from tests.support.posting_platform import MemoryPlatform
 PlatformT = TypeVar("PlatformT", bound=FakePlatform)
 Factory = Callable[[Path], AbstractAsyncContextManager[Stand]]
 WEBHOOK_SECRET = "a-secret-of-the-webhook-" * 2
-_START_S = 20.0
+_START_S = 60.0
 NONSENSE: tuple[Any, ...] = (None, [], 7, "", {}, {"id": None}, {"id": {}, "chat": [], "from": 1})
 
 

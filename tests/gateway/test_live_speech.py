@@ -139,7 +139,7 @@ async def test_a_crash_between_the_message_and_its_buffer_brings_no_second_messa
         async with open_room(SENTENCE, store=door.store, inbox=dying, clock=clock, crashes=True) as room:
             microphone = await room.desk.open(thread, Author(id="1"), on_event=room.events.append)
             await room.hear(microphone, 1.0, 1.0)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await dying.dead.wait()
         async with open_room(store=door.store, inbox=door.inbox, clock=clock):
             await clock.advance(5.0)
@@ -283,6 +283,6 @@ async def _queued(store: SqliteStore, thread: ThreadKey) -> list[str]:
 
 async def _kept(store: SqliteStore) -> None:
     """Wait until speech is on the disk."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not await store.voices.buffers():
             pass

@@ -270,7 +270,7 @@ async def hand_over(room: Room) -> None:
     """Let the desk work until its book is empty."""
     async with asyncio.TaskGroup() as tasks:
         task = tasks.create_task(room.desk.run())
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while await room.store.reminders.next_due() is not None:
                 await room.clock.advance(0)
         task.cancel()

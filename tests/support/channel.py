@@ -30,6 +30,9 @@ from pipeline.domain.messages import (
 )
 from pipeline.domain.ports import EventSender
 
+_PATIENCE_S = 60.0
+"""A safety net, for a machine that is busy with other things."""
+
 
 class SendFailed(Exception):
     """A scripted failure of `send`, carrying its own classification."""
@@ -142,7 +145,7 @@ class MemoryChannel:
     async def until(self, holds: object) -> None:
         """Wait until the predicate `holds()` is true; checked whenever something arrives."""
         assert callable(holds)
-        async with asyncio.timeout(20), self._changed:
+        async with asyncio.timeout(_PATIENCE_S), self._changed:
             await self._changed.wait_for(holds)
 
     async def _notify(self) -> None:

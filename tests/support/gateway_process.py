@@ -6,6 +6,7 @@ It knows the command line and the health check, not the channels: talking is `we
 from __future__ import annotations
 
 import os
+import random
 import re
 import signal
 import socket
@@ -30,8 +31,10 @@ SCRIPTED = ('llm.model="scripted:echo"', 'voice.transcriber="scripted:hello"')
 KILLED = -signal.SIGKILL
 
 _PAGE = re.compile(r"^ +page +(http://\S+)$", re.MULTILINE)
+_PORTS = (20_000, 32_768)
+"""Below those that Linux hands out: a connection of another test may take any of these in between."""
 _POLL_S = 0.005
-_START_S = 30.0
+_START_S = 60.0
 _EXIT_S = 60.0
 _SHOWN_CHARS = 4_000
 _CLOCK = SystemClock()
@@ -47,11 +50,12 @@ def slow_echo(delay_s: float) -> tuple[str, ...]:
 
 
 def free_port() -> int:
-    """A port that nobody listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port that nobody listens on at this moment, and that the system gives to nobody by itself."""
+    while True:
+        port = random.SystemRandom().randrange(*_PORTS)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 async def up(gateway: GatewayProcess, channel: str) -> None:

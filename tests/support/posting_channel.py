@@ -36,6 +36,8 @@ from pipeline.domain.messages import ApprovalReply, Author, Inbound, InboundMess
 CHARS = 40
 """Characters of one message: small, so that tests meet the limit."""
 MAX_PARTS = 5
+_PATIENCE_S = 60.0
+"""A safety net, for a machine that is busy with other things."""
 
 
 class Refused(Exception):
@@ -166,7 +168,7 @@ class MemoryPosts:
 
     async def until(self, holds: Callable[[], bool]) -> None:
         """Wait until `holds()`; checked whenever something is shown."""
-        async with asyncio.timeout(20), self.changed:
+        async with asyncio.timeout(_PATIENCE_S), self.changed:
             await self.changed.wait_for(holds)
 
     # -- the port -----------------------------------------------------------------------------

@@ -93,7 +93,7 @@ class MemoryPlatform:
     def bot_texts(self, place: Place) -> list[str]:
         return [shown.text for shown in self.visible(place) if not shown.author]
 
-    async def until(self, holds: Callable[[], bool], *, timeout_s: float = 20.0) -> None:
+    async def until(self, holds: Callable[[], bool], *, timeout_s: float = 60.0) -> None:
         await self.posts.until(holds)
 
     def unacknowledged(self) -> int:

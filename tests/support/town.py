@@ -65,7 +65,7 @@ async def town(
         house = await stack.enter_async_context(
             open_house(tmp_path / "data", *settings, llm=llm, transcriber=ears, speaker=speaker)
         )
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             # Discord tells a bot nothing of what was said before it ever came.
             while not all(status.up for status in house.gateway.channel_statuses()):
                 await SystemClock().sleep(0.01)

@@ -57,7 +57,7 @@ class Bot:
 
     async def chat(self) -> None:
         """Run the adapter to its own end."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await self.adapter.run(self._accept)
 
     async def _accept(self, item: Inbound) -> Acceptance:

@@ -178,7 +178,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
         writer.write(f"POST {url.path} HTTP/1.1\r\nHost: x\r\n{lines}\r\nxx".encode())
         await writer.drain()
         status = b""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not status:
                 await clock.advance(1.0)
                 try:
@@ -229,7 +229,7 @@ async def test_many_large_bodies_at_once_do_not_keep_small_ones_out(
         writers.append(writer)
     large = event_body(live, "x" * 100_000)
     statuses = set()
-    async with asyncio.timeout(4):
+    async with asyncio.timeout(30):
         while 413 not in statuses:
             statuses.add(
                 await send(live, session, large, {**JSON, **signed(large, live.slack.signing_secret)})

@@ -99,7 +99,7 @@ async def turning(
     clock: ManualClock, fake: FakeTelegram, holds: Callable[[], bool], *, step_s: float = 1.0
 ) -> None:
     """Turn the clock whenever nothing happens on the platform, until `holds()`."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not holds():
             await clock.advance(step_s)
             with contextlib.suppress(TimeoutError):

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import random
-import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +23,7 @@ from pipeline.domain.errors import ConfigurationError, StorageError
 from pipeline.domain.messages import Inbound
 from tests.adapters.telegram.harness import Inbox, turning
 from tests.adapters.telegram.payloads import message, press
+from tests.support.gateway_process import free_port
 from tests.support.platforms.telegram import FakeTelegram
 
 SECRET = "s3cret-" * 5
@@ -50,7 +50,7 @@ class Hooked:
 
 @contextlib.asynccontextmanager
 async def hooked(*, receiving: bool = True) -> AsyncIterator[Hooked]:
-    port = _free_port()
+    port = free_port()
     url = f"http://127.0.0.1:{port}{PATH}"
     secrets, clock = [SECRET], ManualClock()
     async with FakeTelegram(lenient=True) as fake, aiohttp.ClientSession() as session:
@@ -249,9 +249,3 @@ async def raw(hook: Hooked, request: str) -> bytes:
         return await reader.readline()
     finally:
         writer.close()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

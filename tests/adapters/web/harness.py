@@ -21,7 +21,7 @@ from tests.adapters.fakes import MemoryInbox, MemoryTimeline
 
 TOKEN = "correct-horse"
 CHAT = "c_" + "0123456789abcdef" * 2
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 Frame = dict[str, Any]
 
 

@@ -97,7 +97,7 @@ class Served:
         return len(self.server.requests)
 
     async def stopped(self) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await self.server.disconnected.wait()
 
 
@@ -185,7 +185,7 @@ async def test_cancelling_the_consumer_stops_the_model(subject: Subject, before:
     heard: list[LlmItem] = []
     async with asyncio.TaskGroup() as group:
         task = group.create_task(collect(subject.client, ask(), heard))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not (subject.asked() and len(heard) == len(before)):  # noqa: ASYNC110  # real sockets
                 await asyncio.sleep(0)
         task.cancel()
@@ -274,8 +274,8 @@ async def test_the_deadline_covers_the_waits_between_attempts(kind: Kind) -> Non
         client = door(kind, server)
         await client.warm_up()
         server.script.extend([Behaviour(status=500), Behaviour(hang_before=True)])
-        with pytest.raises(ModelTimeout, match="within 1 seconds"):
-            await answer_of(client, ask(timeout_s=1))
+        with pytest.raises(ModelTimeout, match="within 3 seconds"):
+            await answer_of(client, ask(timeout_s=3))
         assert len(server.requests) == 2
         await client.close()
 

@@ -221,7 +221,7 @@ async def test_a_provider_that_goes_on_and_on_is_cut_at_our_own_limit(
     text, finished = await answer_of(client, ask(max_tokens=10))
     assert finished.finish_reason == "length"
     assert 1_000 < len(text) < 200_000
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await server.disconnected.wait()
 
 
@@ -246,7 +246,7 @@ async def test_an_answer_that_is_whole_does_not_fail_for_its_token_counts(
 ) -> None:
     """The endpoint says how the answer ended and then neither closes nor goes on."""
     server.script.append(Behaviour(raw=event({"content": "whole"}) + STOP, hang_after=0))
-    text, finished = await answer_of(client, ask(timeout_s=0.3))
+    text, finished = await answer_of(client, ask(timeout_s=2))
     assert (text, finished.finish_reason) == ("whole", "stop")
 
 
@@ -255,10 +255,10 @@ async def test_silence_in_the_middle_ends_at_the_deadline(
 ) -> None:
     server.script.append(Behaviour(hang_after=2))
     heard: list[LlmItem] = []
-    with pytest.raises(ModelTimeout, match=r"within 0\.4 seconds"):
-        await collect(client, ask(timeout_s=0.4), heard)
+    with pytest.raises(ModelTimeout, match="within 2 seconds"):
+        await collect(client, ask(timeout_s=2), heard)
     assert "".join(item.text for item in heard if isinstance(item, TextDelta)) == "Hello from"
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await server.disconnected.wait()
 
 

@@ -168,9 +168,9 @@ async def test_silence_before_the_first_word_ends_at_the_deadline(
 ) -> None:
     await client.warm_up()
     server.script.append(hang)
-    with pytest.raises(ModelTimeout, match=r"within 0\.4 seconds"):
-        await answer_of(client, ask(timeout_s=0.4))
-    async with asyncio.timeout(5):
+    with pytest.raises(ModelTimeout, match="within 2 seconds"):
+        await answer_of(client, ask(timeout_s=2))
+    async with asyncio.timeout(60):
         await server.disconnected.wait()
 
 
@@ -181,9 +181,9 @@ async def test_silence_in_the_middle_ends_at_the_deadline(
     server.script.append(Behaviour(hang_after=2))
     heard: list[LlmItem] = []
     with pytest.raises(ModelTimeout):
-        await collect(client, ask(timeout_s=0.5), heard)
+        await collect(client, ask(timeout_s=2), heard)
     assert heard == [TextDelta(text="Hello"), TextDelta(text=" from")]
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await server.disconnected.wait()
 
 
@@ -215,7 +215,7 @@ async def test_closing_the_stream_makes_the_provider_stop(
     stream = client.stream(ask())
     assert await anext(stream) == TextDelta(text="Hello")
     await stream.aclose()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await server.disconnected.wait()
 
 
@@ -230,7 +230,7 @@ async def test_cancelling_the_consumer_makes_the_provider_stop(
         await server.arrived.wait()
         task.cancel()
     assert task.cancelled()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await server.disconnected.wait()
 
 

@@ -213,7 +213,7 @@ class FakeDiscord:
         """What the bot's messages say, oldest first."""
         return [shown.text for shown in self.visible(place) if shown.author == ""]
 
-    async def until(self, holds: Callable[[], bool], *, timeout_s: float = 20.0) -> None:
+    async def until(self, holds: Callable[[], bool], *, timeout_s: float = 60.0) -> None:
         """Wait until `holds()`."""
         try:
             async with asyncio.timeout(timeout_s):

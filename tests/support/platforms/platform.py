@@ -174,7 +174,7 @@ class FakePlatform(Protocol):
         """The texts of the bot's messages, oldest first."""
         ...
 
-    async def until(self, holds: Callable[[], bool], *, timeout_s: float = 20.0) -> None:
+    async def until(self, holds: Callable[[], bool], *, timeout_s: float = 60.0) -> None:
         """Wait until `holds()`; checked whenever anything happens on the platform. Raises TimeoutError with
         the last calls in its words."""
         ...

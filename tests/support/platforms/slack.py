@@ -201,7 +201,7 @@ class FakeSlack:
     def bot_texts(self, place: Place) -> list[str]:
         return [posted.read() for posted in self.workspace.of(place.chat, place.topic) if posted.ours]
 
-    async def until(self, holds: Callable[[], bool], *, timeout_s: float = 20.0) -> None:
+    async def until(self, holds: Callable[[], bool], *, timeout_s: float = 60.0) -> None:
         try:
             async with asyncio.timeout(timeout_s):
                 while not holds():

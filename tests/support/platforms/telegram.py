@@ -186,7 +186,7 @@ class FakeTelegram:
             if not shown.author and not shown.native_id.startswith(DRAFT)
         ]
 
-    async def until(self, holds: Callable[[], bool], *, timeout_s: float = 20.0) -> None:
+    async def until(self, holds: Callable[[], bool], *, timeout_s: float = 60.0) -> None:
         try:
             async with self._clock.timeout(timeout_s):
                 while not holds():
