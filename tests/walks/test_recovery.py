@@ -12,7 +12,7 @@ from gateway.posting import REPEAT_LABEL
 from gateway.storage.ports import NewRecord, TurnCommit
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.chat import ToolCall
-from pipeline.domain.clock import SystemClock
+from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import FenceLost, StorageError
 from pipeline.domain.events import ErrorEvent, LlmToken
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
@@ -119,16 +119,18 @@ async def test_the_beginning_of_an_answer_is_shown_again_before_the_rest(tmp_pat
 
 
 async def test_what_was_left_leaves_before_what_is_new(tmp_path: Path) -> None:
-    channel = MemoryChannel()
-    channel.failures.append(Failure(kind="rate_limit", message="slow down", retry_after_s=0.2))
+    channel, clock = MemoryChannel(), ManualClock()
+    channel.failures.append(Failure(kind="rate_limit", message="slow down", retry_after_s=5.0))
     llm = ScriptedLlm([ScriptedAnswer.of("older"), _never()])
-    async with open_house(tmp_path, llm=llm, channel=channel, drain_s=0) as house:
+    async with open_house(tmp_path, llm=llm, channel=channel, clock=clock, drain_s=0) as house:
         first = await house.channel.say("first")
         await house.channel.terminal(first.message_id)
         await house.channel.say("second")
         await house.channel.until(lambda: len(llm.requests) == 2)
-    async with open_house(tmp_path) as house:
+    async with open_house(tmp_path, clock=clock) as house:
         third = await house.channel.say("third")
+        await house.channel.terminal(third.message_id)
+        await clock.advance(5.0)
         await house.channel.reply(third.message_id)
         assert [reply.text for reply in house.channel.sent] == [
             "older",
@@ -176,17 +178,25 @@ async def test_a_commit_with_a_stale_fence_leaves_no_trace(tmp_path: Path) -> No
 
 
 async def test_a_reply_that_could_not_be_sent_is_delivered_after_the_restart(tmp_path: Path) -> None:
-    channel = MemoryChannel()
-    channel.failures.append(Failure(kind="rate_limit", message="slow down", retry_after_s=1.0))
-    async with open_house(tmp_path, channel=channel, drain_s=0.1) as house:
+    channel, clock = MemoryChannel(), ManualClock()
+    channel.failures.append(Failure(kind="rate_limit", message="slow down", retry_after_s=60.0))
+    async with open_house(tmp_path, channel=channel, clock=clock, drain_s=0.1) as house:
         accepted = await house.channel.say("hi")
-        await house.channel.terminal(accepted.message_id)
-        assert channel.sent == []
-        (row,) = await house.store.outbox_open()
-    async with open_house(tmp_path) as house:
+        await _put_off(house)
+    assert channel.sent == []
+    async with open_house(tmp_path, clock=clock) as house:
+        await clock.advance(59)
+        assert house.channel.sent == [], "the platform's word counts for the next process too"
+        await clock.advance(1)
         assert (await house.channel.reply(accepted.message_id)).text == "You said: hi"
-        assert SystemClock().now() >= row.not_before, "the platform's word counts for the next process too"
         assert house.llm.requests == []
+
+
+async def _put_off(house: House) -> None:
+    """Return when the refusal of the one reply is on record."""
+    async with asyncio.timeout(60):
+        while not any(row.not_before for row in await house.store.outbox_open()):  # noqa: ASYNC110 - no event
+            await asyncio.sleep(0.01)
 
 
 async def test_a_send_whose_outcome_is_unknown_is_repeated_with_a_label_where_it_may_show_twice(

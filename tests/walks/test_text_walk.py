@@ -11,6 +11,7 @@ import pytest
 from gateway.storage.ports import Committed, Lease, TurnCommit
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.chat import ChatMessage
+from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import ModelRejected, ModelUnavailable
 from pipeline.domain.events import ErrorEvent, LlmToken, PipelineEvent, ResponseComplete, is_terminal
 from pipeline.domain.ids import ThreadKey
@@ -177,8 +178,11 @@ async def test_an_answer_cut_at_its_limit_says_so(tmp_path: Path) -> None:
 
 async def test_a_turn_that_takes_too_long_ends_with_words(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer(chunks=("never",), gate=asyncio.Event())])
-    async with open_house(tmp_path, "turn.timeout_s=1", llm=llm) as house:
+    clock = ManualClock()
+    async with open_house(tmp_path, "turn.timeout_s=1", llm=llm, clock=clock) as house:
         accepted = await house.channel.say("hi")
+        await house.channel.until(lambda: llm.requests)
+        await clock.advance(1)
         event = await house.channel.terminal(accepted.message_id)
         assert isinstance(event, ErrorEvent)
         assert event.code == "timeout"
