@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
+from pipeline.domain.clock import Clock
 from pipeline.domain.events import (
     ApprovalRequired,
     ApprovalResolved,
@@ -117,14 +118,15 @@ class LiveAnswer:
     text: str
     """What the reader of all `llm_token` events has so far; may be empty."""
     approvals: tuple[ApprovalRequired, ...] = ()
-    """Questions of this turn that nobody has answered yet, oldest first."""
+    """Questions of this turn that nobody has answered yet, oldest first, with the time that is left."""
 
 
 @dataclass(slots=True)
 class _Partial:
     pieces: list[str] = field(default_factory=list)
     chars: int = 0
-    approvals: dict[str, ApprovalRequired] = field(default_factory=dict)
+    approvals: dict[str, tuple[ApprovalRequired, float]] = field(default_factory=dict)
+    """Each with when it was asked, by the monotonic clock."""
 
 
 class LiveAnswers:
@@ -134,7 +136,8 @@ class LiveAnswers:
     `max_chars` of each. What is cut off reaches the reader with the terminal event.
     """
 
-    def __init__(self, *, max_answers: int = 1000, max_chars: int = 200_000) -> None:
+    def __init__(self, clock: Clock, *, max_answers: int = 1000, max_chars: int = 200_000) -> None:
+        self._clock = clock
         self._max_answers = max_answers
         self._max_chars = max_chars
         self._partials: OrderedDict[tuple[ThreadKey, str], _Partial] = OrderedDict()
@@ -149,7 +152,7 @@ class LiveAnswers:
         elif isinstance(event, TurnStarted):
             self._partial(key)
         elif isinstance(event, ApprovalRequired):
-            self._partial(key).approvals[event.interaction_id] = event
+            self._partial(key).approvals[event.interaction_id] = (event, self._clock.monotonic())
         elif isinstance(event, ApprovalResolved) and key in self._partials:
             self._partials[key].approvals.pop(event.interaction_id, None)
 
@@ -159,11 +162,22 @@ class LiveAnswers:
             LiveAnswer(
                 message_id=message_id,
                 text="".join(partial.pieces),
-                approvals=tuple(partial.approvals.values()),
+                approvals=self._open(partial),
             )
             for (owner, message_id), partial in self._partials.items()
             if owner == thread
         )
+
+    def _open(self, partial: _Partial) -> tuple[ApprovalRequired, ...]:
+        now = self._clock.monotonic()
+        questions = []
+        for question, asked_at in partial.approvals.values():
+            left = question.timeout_s - (now - asked_at)
+            if not question.timeout_s:
+                questions.append(question)
+            elif left > 0:  # 0 would be for ever; one whose time is over is about to be resolved
+                questions.append(replace(question, timeout_s=left))
+        return tuple(questions)
 
     def _partial(self, key: tuple[ThreadKey, str]) -> _Partial:
         partial = self._partials.get(key)

@@ -58,7 +58,7 @@ class WebAdapter:
         self._pages = PageFiles(settings.static_dir)
         self._media = MediaInbox(settings.media_dir)
         rendered = RenderedAnswers()
-        self._hub = Hub(max_per_chat=settings.max_sockets_per_chat, rendered=rendered)
+        self._hub = Hub(max_per_chat=settings.max_sockets_per_chat, rendered=rendered, clock=clock)
         self._clock = clock
         self._open_sockets = 0
         self._greeting: dict[int, web.Request] = {}

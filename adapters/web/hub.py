@@ -15,6 +15,7 @@ from adapters.web import outgoing
 from adapters.web.inbound import thread_of
 from adapters.web.protocol import Problem
 from adapters.web.rendered import RenderedAnswers
+from pipeline.domain.clock import Clock
 from pipeline.domain.events import ApprovalRequired, ErrorEvent, LlmToken, PipelineEvent, ResponseComplete
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.timeline import EntryRole, TimelineEntry
@@ -124,11 +125,11 @@ class Session:
 class Hub:
     """The open sessions by chat, and the answers in progress."""
 
-    def __init__(self, *, max_per_chat: int, rendered: RenderedAnswers) -> None:
+    def __init__(self, *, max_per_chat: int, rendered: RenderedAnswers, clock: Clock) -> None:
         self._max_per_chat = max_per_chat
         self._rendered = rendered
         self._sessions: dict[str, set[Session]] = {}
-        self._answers = LiveAnswers()
+        self._answers = LiveAnswers(clock)
 
     def join(self, chat: str) -> Session | None:
         """A new session that gets the chat's frames from now on; None when the chat has too many."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.identity import derived_message_id
 from adapters.streaming import LiveAnswers, LossyEventQueue
+from pipeline.domain.clock import ManualClock
 from pipeline.domain.events import ApprovalRequired, ApprovalResolved, ErrorEvent, LlmToken, TurnStarted
 from pipeline.domain.ids import ThreadKey
 
@@ -104,7 +106,7 @@ def test_order_holds_and_nothing_that_must_stay_is_lost(steps: list[str], soft: 
 
 
 def test_live_answers_add_up_per_thread_and_message_and_end_with_the_outcome() -> None:
-    answers = LiveAnswers()
+    answers = LiveAnswers(ManualClock())
     answers.observe(THREAD, TurnStarted(session_id="s", message_id="m_0"))
     answers.observe(THREAD, _token("ab", 0))
     answers.observe(OTHER, _token("zz", 0))
@@ -121,14 +123,14 @@ def test_live_answers_add_up_per_thread_and_message_and_end_with_the_outcome() -
 
 
 def test_an_answer_that_starts_again_replaces_what_was_there() -> None:
-    answers = LiveAnswers()
+    answers = LiveAnswers(ManualClock())
     for event in (_token("abcdef", 0), _token("AB", 0), _token("C", 2), _token("lost", 9)):
         answers.observe(THREAD, event)
     assert answers.answers(THREAD)[0].text == "ABC"
 
 
 def test_live_answers_are_bounded_in_number_and_length() -> None:
-    answers = LiveAnswers(max_answers=2, max_chars=5)
+    answers = LiveAnswers(ManualClock(), max_answers=2, max_chars=5)
     for number in range(3):
         answers.observe(THREAD, _token("abc", 0, f"m_{number}"))
         answers.observe(THREAD, _token("defg", 3, f"m_{number}"))
@@ -140,7 +142,7 @@ def test_live_answers_are_bounded_in_number_and_length() -> None:
 
 
 def test_an_open_question_is_kept_until_it_is_resolved() -> None:
-    answers = LiveAnswers()
+    answers = LiveAnswers(ManualClock())
     question = ApprovalRequired(
         session_id="s",
         message_id="m_1",
@@ -155,6 +157,27 @@ def test_an_open_question_is_kept_until_it_is_resolved() -> None:
     resolved = ApprovalResolved(session_id="s", message_id="m_1", interaction_id="i", choice="allow")
     answers.observe(THREAD, resolved)
     assert answers.answers(THREAD)[0].approvals == ()
+
+
+async def test_a_question_that_is_shown_again_says_what_is_left_of_its_time() -> None:
+    clock = ManualClock()
+    answers = LiveAnswers(clock)
+    question = ApprovalRequired(
+        session_id="s",
+        message_id="m_1",
+        interaction_id="i",
+        tool_name="t",
+        reasoning="r",
+        options=("allow",),
+        timeout_s=300.0,
+    )
+    answers.observe(THREAD, question)
+    answers.observe(THREAD, replace(question, interaction_id="for_ever", timeout_s=0.0))
+    await clock.advance(120)
+    clock.step_wall(-10_000)
+    assert [one.timeout_s for one in answers.answers(THREAD)[0].approvals] == [180.0, 0.0]
+    await clock.advance(181)
+    assert [one.interaction_id for one in answers.answers(THREAD)[0].approvals] == ["for_ever"]
 
 
 def test_message_ids_are_stable_and_depend_on_every_part() -> None:

@@ -47,6 +47,7 @@
  * @property {boolean} open it can be answered
  * @property {boolean} sent an answer is on its way
  * @property {boolean} paused a paused run asks: its turn is over, and the answer begins another
+ * @property {number} until Unix seconds by this browser's clock when nobody can answer any more; 0 for never
  */
 
 let made = 0;

@@ -21,6 +21,8 @@ export class Questions {
     this.named = new Set();
     /** @type {Map<string, Item>} those whose answers this connection has sent, by the frame's key */
     this.sent = new Map();
+    /** @type {Map<string, number>} the timers of those that end by themselves */
+    this.timers = new Map();
   }
 
   /** A connection opens: the gateway names what is open. */
@@ -42,11 +44,16 @@ export class Questions {
     const known = this.#find(interaction);
     if (known?.approval?.choice) return;
     const paused = !this.store.active.has(messageId);
-    const approval = { interaction, tool, options, choice: '', open: true, sent: false, paused };
+    // What is left is told as a length: the two clocks need not agree.
+    const until = seconds > 0 ? Date.now() / 1000 + seconds : 0;
+    const approval = { interaction, tool, options, choice: '', open: true, sent: false, paused, until };
     const at = this.store.find(messageId, 'assistant')?.at ?? Date.now() / 1000;
     const item = known ?? this.store.add({ role: 'approval', messageId, text: reasoning, at, approval });
     if (known) this.store.update(known, { approval });
-    if (seconds > 0 && seconds < LONGEST_TIMER_S) setTimeout(() => this.#close(item), seconds * 1000);
+    clearTimeout(this.timers.get(interaction));
+    if (seconds > 0 && seconds < LONGEST_TIMER_S) {
+      this.timers.set(interaction, setTimeout(() => this.#close(item), seconds * 1000));
+    }
   }
 
   /** @param {Record<string, any>} event `approval_resolved` */

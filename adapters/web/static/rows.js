@@ -10,7 +10,7 @@ import { showFinished } from './finished.js';
 import { renderInline } from './inline.js';
 import { renderMarkdown } from './markdown.js';
 import { CONFIRM } from './questions.js';
-import { clock, timeOf } from './times.js';
+import { clock, timeOf, untilWords } from './times.js';
 import { showWork } from './work.js';
 
 /**
@@ -162,7 +162,7 @@ function sessionContent(item) {
 
 /** @param {Item} item @param {RowActions} actions */
 function approvalContent(item, actions) {
-  const { tool, options, choice, open, sent, paused } = /** @type {NonNullable<Item['approval']>} */ (item.approval);
+  const { tool, options, choice, open, sent, paused, until } = /** @type {NonNullable<Item['approval']>} */ (item.approval);
   const asks = `May I use ${tool}?`;
   const title = el('p', { class: 'title' }, tool === CONFIRM ? 'Did I hear that right?' : paused ? 'I wait for your answer' : asks);
   // The answer above it has these words already.
@@ -178,7 +178,8 @@ function approvalContent(item, actions) {
   });
   const ended = el('p', { class: 'meta' }, choice ? `Answered: ${choice}` : 'No longer open');
   const foot = open ? el('div', { class: 'choices', role: 'group', 'aria-label': label }, ...buttons) : ended;
-  return [icon('shield'), el('div', { class: 'body' }, title, reason, foot)];
+  const limit = open && until > 0 && el('p', { class: 'meta' }, untilWords(until));
+  return [icon('shield'), el('div', { class: 'body' }, title, reason, foot, limit)];
 }
 
 function dots() {

@@ -25,6 +25,13 @@ export function timeOf(at) {
   return el('time', { datetime: date.toISOString(), title: date.toLocaleString() }, short);
 }
 
+/** @param {number} at Unix seconds, in the future @returns {string} */
+export function untilWords(at) {
+  const date = new Date(at * 1000);
+  const time = date.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' });
+  return dayWords(at) === 'Today' ? `Open until ${time}` : `Open until ${dayWords(at)}, ${time}`;
+}
+
 /** @param {number} at Unix seconds @returns {string} the day, as a person names it */
 export function dayWords(at) {
   const date = new Date(at * 1000);

@@ -94,6 +94,7 @@ async def test_an_answer_in_progress_is_given_to_a_newcomer_with_its_open_questi
             timeout_s=60.0,
         )
         await sender.send_event(question)
+        await harness.clock.advance(20)
         page, frames = await browser.open()
         await sender.send_event(token("m_1", "wer", 7))
         live = await page.ping()
@@ -102,6 +103,7 @@ async def test_an_answer_in_progress_is_given_to_a_newcomer_with_its_open_questi
     assert [frame["type"] for frame in frames] == ["welcome", "snapshot", "event", "ready"]
     assert frames[1]["text"] == "The ans"
     assert frames[2]["event"]["interaction_id"] == "int_1"
+    assert frames[2]["event"]["timeout_s"] == 40.0, "what is left, and not what there was"
     assert [frame["event"]["offset"] for frame in live] == [7]
     assert [frame["type"] for frame in later] == ["welcome", "ready"]
 

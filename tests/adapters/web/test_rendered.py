@@ -9,6 +9,7 @@ import pytest
 
 from adapters.web.hub import Hub
 from adapters.web.rendered import RenderedAnswers
+from pipeline.domain.clock import ManualClock
 from pipeline.domain.events import LlmToken
 from pipeline.domain.timeline import EntryRole
 from tests.adapters.web.harness import CHAT, WebHarness, serving
@@ -78,7 +79,7 @@ def test_the_memory_is_bounded_and_forgets_what_was_read_longest_ago() -> None:
 
 async def test_the_readers_of_a_chat_share_one_rendering_of_its_event_and_its_line() -> None:
     renderer = CountingRenderer()
-    hub = Hub(max_per_chat=10, rendered=RenderedAnswers(renderer))
+    hub = Hub(max_per_chat=10, rendered=RenderedAnswers(renderer), clock=ManualClock())
     readers = [hub.join(CHAT) for _ in range(3)]
     hub.event(THREAD, complete("m_1", "once", 1))
     hub.entry(THREAD, line(1, "m_1", "assistant", "once"))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from playwright.async_api import Page, expect
 
 from pipeline.domain.chat import ToolCall
+from pipeline.domain.clock import ManualClock
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.browser_fixture import Watch
 from tests.support.gateway_process import free_port
@@ -66,6 +68,33 @@ async def test_a_tool_is_allowed_on_the_page_and_how_it_came_about_survives_a_re
         await expect(part.locator("li").last).to_have_attribute("data-state", "done")
     assert _written(tmp_path) == ["green"]
     assert [words for words in watch.complaints if "WebSocket connection" not in words] == []
+
+
+async def test_a_page_that_comes_back_shows_what_is_left_of_a_questions_time(
+    page: Page, tmp_path: Path
+) -> None:
+    llm = ScriptedLlm(
+        [
+            _calls("load_tools", groups=["files"]),
+            _calls("write_file", path="tea.txt", text="green"),
+            ScriptedAnswer.of("Nothing is written."),
+        ]
+    )
+    clock = ManualClock()
+    # Years apart from the gateway's.
+    await page.clock.set_fixed_time(datetime(2031, 5, 3, 12, 0, tzinfo=UTC))
+    async with open_house(tmp_path, *_web(), llm=llm, clock=clock) as house:
+        await _sign_in(page, house, tmp_path)
+        await send(page, "note it")
+        card = entries(page, "approval")
+        await expect(card).to_contain_text("Open until 12:05")
+        await clock.advance(120)
+        await page.reload()
+        await ready(page)
+        await expect(card).to_contain_text("Open until 12:03")
+        await card.get_by_role("button", name="Deny").click()
+        await expect(card).to_contain_text("Answered: Deny")
+        await expect(card).not_to_contain_text("Open until")
 
 
 async def test_a_session_off_the_record_is_marked_until_it_ends(page: Page, tmp_path: Path) -> None:
