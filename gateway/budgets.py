@@ -68,7 +68,7 @@ class DailyBudgets:
         return Allowance()
 
     async def spent(self, scope: TurnScope, *, tokens: int, cost: float) -> None:
-        """Count a call: an answer's, a summary's, a title's, a sub-agent's. Raises StorageError."""
+        """Count a call: an answer's, decision's, summary's, title's or sub-agent's. Raises StorageError."""
         if not self._bounded or (tokens <= 0 and cost <= 0):
             return
         scopes = [limit.scope for limit in self._limits(scope)]

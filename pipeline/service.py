@@ -82,7 +82,7 @@ class Pipeline:
         clock: Clock,
         surroundings: Surroundings | None = None,
     ) -> None:
-        self._executor = Executor(graph, clock=clock, decider=LlmDecider(llm, settings), phase=between_tasks)
+        self._executor = Executor(graph, clock=clock, decider=LlmDecider(), phase=between_tasks)
         self._llm = llm
         self._ears = ears
         self._settings = settings

@@ -6,16 +6,18 @@ marked data, and the answer counts only if it names one of the offered targets.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any
 
-from pipeline.domain.chat import ChatMessage
-from pipeline.domain.errors import ModelUnavailable
+from pipeline.domain.chat import ChatMessage, estimate_tokens
+from pipeline.domain.errors import ModelError, ModelUnavailable, StorageError
 from pipeline.graph.ports import Choice, Question
-from pipeline.llm.client import LlmClient, LlmRequest, TextDelta
-from pipeline.runtime.settings import PipelineSettings
+from pipeline.llm.client import LlmFinished, LlmRequest, TextDelta
+from pipeline.llm.failures import EmptyAnswer
+from pipeline.runtime.context import RunContext
 
 MAX_OUTPUT_CHARS = 4_000
 """How much of a node's output the model is shown."""
@@ -32,16 +34,13 @@ _INSTRUCTIONS = (
 
 
 class LlmDecider:
-    """Asks the model once for each question."""
+    """Asks the run's model once for each question. What that takes is the turn's, like every call."""
 
-    def __init__(self, llm: LlmClient, settings: PipelineSettings) -> None:
-        self._llm = llm
-        self._settings = settings
-
-    async def decide(self, question: Question) -> Choice:
+    async def decide(self, question: Question, context: RunContext) -> Choice:
         """The model's choice among the candidates.
 
-        Raises the model's errors, and ModelUnavailable for an answer that names none of them.
+        Raises the model's errors, ModelUnavailable for an answer that names none of them, and StorageError
+        where the call cannot be counted.
         """
         request = LlmRequest(
             messages=(
@@ -50,25 +49,55 @@ class LlmDecider:
             ),
             max_tokens=_MAX_ANSWER_TOKENS,
             temperature=0.0,
-            timeout_s=self._settings.llm_timeout_s,
+            timeout_s=context.settings.llm_timeout_s,
         )
-        answer = _first_object(await self._answer(request))
+        answer = _first_object(await _answer(request, context))
         target, reasoning = answer.get("target"), answer.get("reasoning", "")
         if not isinstance(target, str) or target.strip() not in _targets(question):
             raise ModelUnavailable("The model named none of the next steps it was offered.")
         return Choice(target=target.strip(), reasoning=str(reasoning)[:_MAX_REASONING_CHARS])
 
-    async def _answer(self, request: LlmRequest) -> str:
-        pieces: list[str] = []
-        length = 0
-        async with aclosing(self._llm.stream(request)) as stream:
+
+async def _answer(request: LlmRequest, context: RunContext) -> str:
+    """The model's words, counted also where they are cut off."""
+    pieces: list[str] = []
+    length = 0
+    finished: LlmFinished | None = None
+    try:
+        async with aclosing(context.llm.stream(request)) as stream:
             async for item in stream:
-                if isinstance(item, TextDelta):
-                    pieces.append(item.text)
-                    length += len(item.text)
+                match item:
+                    case TextDelta(text=text):
+                        pieces.append(text)
+                        length += len(text)
+                    case LlmFinished():
+                        finished = item
                 if length > _MAX_ANSWER_CHARS:
                     break
-        return "".join(pieces)
+    except EmptyAnswer as empty:
+        await _count(empty.finished, context)
+        raise
+    except (ModelError, asyncio.CancelledError):
+        if pieces:
+            with suppress(StorageError):
+                await _count(_estimated(request, pieces), context)
+        raise
+    await _count(finished or _estimated(request, pieces), context)
+    return "".join(pieces)
+
+
+async def _count(finished: LlmFinished, context: RunContext) -> None:
+    tokens = finished.prompt_tokens + finished.completion_tokens
+    await context.budgets.spent(context.scope, tokens=tokens, cost=finished.cost)
+
+
+def _estimated(request: LlmRequest, pieces: list[str]) -> LlmFinished:
+    """What an answer took that nobody counted to its end."""
+    return LlmFinished(
+        finish_reason="cut",
+        prompt_tokens=sum(message.tokens for message in request.messages),
+        completion_tokens=estimate_tokens("".join(pieces)),
+    )
 
 
 def _asked(question: Question) -> str:

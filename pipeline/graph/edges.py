@@ -119,6 +119,8 @@ class Asking:
     """How questions to the decider are asked."""
 
     decider: Decider | None
+    context: Any
+    """What the nodes are given."""
     clock: Clock
     seconds: float
 
@@ -172,7 +174,7 @@ async def _decided(
     question = Question(goal=goal, node=node, output=MappingProxyType(output), candidates=candidates)
     try:
         async with asking.clock.timeout(asking.seconds):
-            choice = await asking.decider.decide(question)
+            choice = await asking.decider.decide(question, asking.context)
             target = choice.target.strip()
     except (Exception, asyncio.CancelledError) as error:
         if isinstance(error, asyncio.CancelledError) and asked_to_stop():

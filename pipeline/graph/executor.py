@@ -144,7 +144,9 @@ class Executor(Generic[ContextT, StateT]):
             context=context,
             limits=limits,
             clock=self._clock,
-            asking=Asking(decider=self._decider, clock=self._clock, seconds=limits.decide_seconds),
+            asking=Asking(
+                decider=self._decider, context=context, clock=self._clock, seconds=limits.decide_seconds
+            ),
             chance=self._chance,
             phase=self._phase,
             recorder=recorder,

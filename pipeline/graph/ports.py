@@ -61,7 +61,9 @@ class Choice:
 class Decider(Protocol):
     """Answers one question with one call to a model. Whatever it raises means: take the fallback."""
 
-    async def decide(self, question: Question) -> Choice: ...
+    async def decide(self, question: Question, context: Any) -> Choice:
+        """`context` is what the run's nodes are given."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -174,7 +174,7 @@ class ScriptedDecider:
 
     asked: int = field(default=0)
 
-    async def decide(self, question: Question) -> Choice:
+    async def decide(self, question: Question, _context: Any) -> Choice:
         self.asked += 1
         number = digest({"node": question.node, "output": dict(question.output)})
         if number % 5 == 0:

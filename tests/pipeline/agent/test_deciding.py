@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pipeline.agent.deciding import MAX_OUTPUT_CHARS, LlmDecider
 from pipeline.domain.clock import ManualClock
-from pipeline.domain.errors import ModelTimeout, ModelUnavailable
+from pipeline.domain.errors import ModelError, ModelTimeout, ModelUnavailable, StorageError
 from pipeline.graph.decisions import Next, NodeResult, State
 from pipeline.graph.executor import Executor
 from pipeline.graph.ports import Candidate, Choice, Question
 from pipeline.graph.spec import EdgeSpec, Goal, GraphSpec, Limits, LlmDecide
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
-from pipeline.runtime.settings import PipelineSettings
+from pipeline.runtime.bare import NoBudgets
+from pipeline.runtime.context import RunContext
+from pipeline.runtime.scope import TurnScope
+from tests.support.contexts import context
 
 _WAYS = (
     Candidate(target="refund", description="the customer wants money back"),
@@ -29,7 +33,7 @@ def _question(**output: Any) -> Question:
 
 async def _decided(answer: str, **output: Any) -> tuple[Choice, ScriptedLlm]:
     llm = ScriptedLlm([ScriptedAnswer.of(answer)])
-    return await LlmDecider(llm, PipelineSettings()).decide(_question(**output)), llm
+    return await LlmDecider().decide(_question(**output), context(llm=llm)), llm
 
 
 @pytest.mark.parametrize(
@@ -92,7 +96,7 @@ async def test_a_long_output_is_cut() -> None:
 async def test_a_model_that_never_stops_is_cut_off() -> None:
     llm = ScriptedLlm([ScriptedAnswer(chunks=("blah " * 100,) * 1_000)])
     with pytest.raises(ModelUnavailable):
-        await LlmDecider(llm, PipelineSettings()).decide(_question())
+        await LlmDecider().decide(_question(), context(llm=llm))
     assert llm.cancelled == 1
 
 
@@ -102,7 +106,7 @@ async def test_a_model_that_is_too_slow_times_out() -> None:
         [ScriptedAnswer(chunks=("a", "b"), delay_s=0.0, error=ModelTimeout("too slow"))], clock=clock
     )
     with pytest.raises(ModelTimeout):
-        await LlmDecider(llm, PipelineSettings()).decide(_question())
+        await LlmDecider().decide(_question(), context(llm=llm))
 
 
 @pytest.mark.parametrize(
@@ -117,10 +121,10 @@ async def test_a_model_that_is_too_slow_times_out() -> None:
 async def test_in_a_graph_an_unusable_answer_takes_the_declared_fallback(
     answer: ScriptedAnswer, end: str
 ) -> None:
-    async def node(_state: State, _context: None) -> NodeResult:
+    async def node(_state: State, _context: RunContext) -> NodeResult:
         return NodeResult(decision=Next())
 
-    graph: GraphSpec[None] = GraphSpec(
+    graph: GraphSpec[RunContext] = GraphSpec(
         name="g",
         entry="triage",
         nodes={"triage": node, "refund": node, "explain": node},
@@ -130,6 +134,56 @@ async def test_in_a_graph_an_unusable_answer_takes_the_declared_fallback(
         ),
         limits=Limits(decide_seconds=5),
     )
-    decider = LlmDecider(ScriptedLlm([answer]), PipelineSettings())
-    outcome = await Executor(graph, decider=decider).run({}, None)
+    outcome = await Executor(graph, decider=LlmDecider()).run({}, context(llm=ScriptedLlm([answer])))
     assert outcome.path == ("triage", end)
+
+
+class Spent(NoBudgets):
+    """Counts what is spent, or cannot."""
+
+    def __init__(self, *, broken: bool = False) -> None:
+        self.calls: list[tuple[str, int, float]] = []
+        self._broken = broken
+
+    async def spent(self, scope: TurnScope, *, tokens: int, cost: float) -> None:
+        if self._broken:
+            raise StorageError("the disk is full")
+        self.calls.append((scope.message_id, tokens, cost))
+
+
+async def test_what_a_decision_takes_is_the_turns_also_where_nobody_can_use_it() -> None:
+    said = '{"target": "nobody"}'
+    llm = ScriptedLlm([replace(ScriptedAnswer.of(said), prompt_tokens=40, cost=0.25)])
+    budgets = Spent()
+    with pytest.raises(ModelUnavailable):
+        await LlmDecider().decide(_question(), context(llm=llm, budgets=budgets))
+    assert budgets.calls == [("msg-1", 40 + len(said.split()), 0.25)]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        ScriptedAnswer(chunks=("blah " * 100,) * 1_000),
+        ScriptedAnswer(chunks=("blah " * 100,), error=ModelTimeout("too slow")),
+    ],
+    ids=["too long", "cut off"],
+)
+async def test_what_of_a_decision_was_cut_off_is_counted_by_estimate(answer: ScriptedAnswer) -> None:
+    budgets = Spent()
+    with pytest.raises(ModelError):
+        await LlmDecider().decide(_question(), context(llm=ScriptedLlm([answer]), budgets=budgets))
+    ((_, tokens, _),) = budgets.calls
+    assert tokens > 125
+
+
+async def test_a_decision_that_said_nothing_is_counted_as_the_model_says() -> None:
+    llm, budgets = ScriptedLlm([ScriptedAnswer(prompt_tokens=40)]), Spent()
+    with pytest.raises(ModelUnavailable):
+        await LlmDecider().decide(_question(), context(llm=llm, budgets=budgets))
+    assert budgets.calls == [("msg-1", 40, 0.0)]
+
+
+async def test_a_decision_that_cannot_be_counted_is_none() -> None:
+    llm = ScriptedLlm([ScriptedAnswer.of('{"target": "refund"}')])
+    with pytest.raises(StorageError):
+        await LlmDecider().decide(_question(), context(llm=llm, budgets=Spent(broken=True)))

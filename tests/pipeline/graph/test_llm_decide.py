@@ -31,7 +31,7 @@ class Decides:
         self.questions: list[Question] = []
         self._answer = answer
 
-    async def decide(self, question: Question) -> Choice:
+    async def decide(self, question: Question, _context: None) -> Choice:
         self.questions.append(question)
         answer = self._answer()
         if isinstance(answer, Awaitable):

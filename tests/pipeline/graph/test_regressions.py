@@ -100,7 +100,7 @@ async def _check_gone(nodes: Mapping[str, NodeSpec[None, State]], **more: EdgeSp
     begun, failed = asyncio.Event(), asyncio.Event()
 
     class Decider:
-        async def decide(self, question: Question) -> Choice:
+        async def decide(self, question: Question, _context: None) -> Choice:
             begun.set()
             await failed.wait()
             return Choice(target="join")
@@ -217,7 +217,7 @@ async def test_whoever_is_asked_for_the_way_cannot_write_into_the_state() -> Non
         return choose(state) == "b"
 
     class Decider:
-        async def decide(self, question: Question) -> Choice:
+        async def decide(self, question: Question, _context: None) -> Choice:
             return Choice(target=choose(question.output))
 
     ways = (
