@@ -37,6 +37,9 @@ KEY_NAMES = (
 )
 """What stands before a value that is secret, as the end of a name."""
 
+OPENERS = (*KEY_NAMES, "authorization")
+"""Words behind which a sign, and then a secret, may come; and behind `bearer` comes a secret."""
+
 _NAME = "|".join(re.escape(name).replace("_", "_?") for name in sorted(KEY_NAMES, key=len, reverse=True))
 
 
@@ -47,6 +50,9 @@ class Shape:
     name: str
     begins: str
     """A regular expression that matches at most a few hundred characters, or one run of `tail`."""
+    mark: str
+    """A cheaper one, of which every match of `begins` has a match within it. Each alternative starts with a
+    plain character, which is what makes the search fast."""
     tail: str = ""
     """The class of characters with which it goes on; empty where it is bounded."""
 
@@ -54,55 +60,82 @@ class Shape:
 # Beginnings are documented by who issues them; lengths are lower bounds, so that a longer key is caught too.
 _SHAPES = (
     # https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html#identifiers-unique-ids
-    Shape(name="aws", begins=r"(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{16,}", tail="[A-Z0-9]"),
+    Shape(
+        name="aws", begins=r"(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{16,}", mark="AKIA|ASIA", tail="[A-Z0-9]"
+    ),
     # https://github.blog/engineering/behind-githubs-new-authentication-token-formats/
     Shape(
         name="github",
         begins=r"(?<![A-Za-z0-9_])(?:gh[pousr]_|github_pat_)[A-Za-z0-9_]{20,}",
+        mark="ghp_|gho_|ghu_|ghs_|ghr_|github_pat_",
         tail="[A-Za-z0-9_]",
     ),
-    Shape(name="gitlab", begins=r"(?<![A-Za-z0-9_-])glpat-[A-Za-z0-9_.-]{16,}", tail="[A-Za-z0-9_.-]"),
-    Shape(name="npm", begins=r"(?<![A-Za-z0-9_])(?:npm|hf)_[A-Za-z0-9]{30,}", tail="[A-Za-z0-9]"),
+    Shape(
+        name="gitlab",
+        begins=r"(?<![A-Za-z0-9_-])glpat-[A-Za-z0-9_.-]{16,}",
+        mark="glpat-",
+        tail="[A-Za-z0-9_.-]",
+    ),
+    Shape(
+        name="npm",
+        begins=r"(?<![A-Za-z0-9_])(?:npm|hf)_[A-Za-z0-9]{30,}",
+        mark="npm_|hf_",
+        tail="[A-Za-z0-9]",
+    ),
     # https://docs.stripe.com/keys
     Shape(
         name="stripe",
         begins=r"(?<![A-Za-z0-9_])(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{10,}",
+        mark="sk_live_|sk_test_|rk_live_|rk_test_",
         tail="[A-Za-z0-9]",
     ),
     # A digit or a capital within: `sk-` also begins names of styles.
     Shape(
         name="model_key",
         begins=r"(?<![A-Za-z0-9_-])sk-(?=[a-z_-]{0,64}[A-Z0-9])[A-Za-z0-9_-]{16,}",
+        mark="sk-",
         tail="[A-Za-z0-9_-]",
     ),
-    Shape(name="google", begins=r"(?<![A-Za-z0-9_-])AIza[A-Za-z0-9_-]{30,}", tail="[A-Za-z0-9_-]"),
+    Shape(
+        name="google", begins=r"(?<![A-Za-z0-9_-])AIza[A-Za-z0-9_-]{30,}", mark="AIza", tail="[A-Za-z0-9_-]"
+    ),
     # https://docs.slack.dev/authentication/tokens/
-    Shape(name="slack", begins=r"(?<![A-Za-z0-9])(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10,}", tail="[A-Za-z0-9-]"),
+    Shape(
+        name="slack",
+        begins=r"(?<![A-Za-z0-9])(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10,}",
+        mark=r"xox[a-z]-|xapp-",
+        tail="[A-Za-z0-9-]",
+    ),
     # A capital within: a time and a UUID have none.
     Shape(
         name="telegram",
         begins=r"(?<![0-9])[0-9]{6,12}:(?=[a-z0-9_-]{0,34}[A-Z])[A-Za-z0-9_-]{30,}",
+        mark=r":(?<=[0-9]{6}:)[A-Za-z0-9_-]{30}",
         tail="[A-Za-z0-9_-]",
     ),
     Shape(
         name="discord",
         begins=r"(?<![A-Za-z0-9_-])[MNO][A-Za-z0-9_-]{22,28}\.[A-Za-z0-9_-]{5,7}\.[A-Za-z0-9_-]{27,}",
+        mark=r"\.[A-Za-z0-9_-]{5,7}\.[A-Za-z0-9_-]{27}",
         tail="[A-Za-z0-9_-]",
     ),
     # RFC 7519; `eyJ` is `{"` in base64.
     Shape(
         name="jwt",
         begins=r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,1000}\.[A-Za-z0-9_-]{10}[A-Za-z0-9_.-]*",
+        mark=r"eyJ[A-Za-z0-9_-]{10}",
         tail="[A-Za-z0-9_.-]",
     ),
     # Any URL with a password: of a database, or of basic authentication.
     Shape(
         name="url",
         begins=r"://[^\s/?#:\"'<>]{0,128}:(?P<password>(?!\[REDACTED\]@)[^\s/\"'<>]{1,512})@(?=[^\s@])",
+        mark=r"://[^\s/?#:\"'<>]{0,128}:[^\s/\"'<>]{1,512}@",
     ),
     Shape(
         name="assigned",
         begins=rf"(?i:{_NAME})\\?[\"'`]?(?:=|:=?|=>)\\?[\"'`]?(?P<value>{VALUE_CLASS}{{{MIN_VALUE_CHARS},}}={{0,2}})",
+        mark="",  # its names: see `may_hold_secret`
         tail=VALUE_CLASS,
     ),
 )
@@ -111,9 +144,23 @@ MIN_CHARS = 7
 """The shortest word in which there can be a secret: a URL with a password."""
 TAILS = {shape.name: re.compile(f"{shape.tail}*") for shape in _SHAPES if shape.tail}
 
+# Some letters are others to a search that knows no case, and not to `str.lower`.
+_MARKS = re.compile("|".join(shape.mark for shape in _SHAPES if shape.mark) + "|\u0130|\u0131|\u017f")
+_NAMES = re.compile(
+    "|".join(
+        re.escape(name)
+        for name in dict.fromkeys((*OPENERS, *(one.replace("_", "") for one in OPENERS), "bearer"))
+    )
+)
+
 _WITHIN = {"url": "password", "assigned": "value"}
 """Patterns of which only a part is secret."""
 _REFERENCE = re.compile(r"env:|file:")
+
+
+def may_hold_secret(text: str) -> bool:
+    """Whether something in `text` may be a secret, or announce one; False is certain, and cheap to find."""
+    return _MARKS.search(text) is not None or _NAMES.search(text.lower()) is not None
 
 
 def secret_within(match: re.Match[str]) -> tuple[int, int, str] | None:

@@ -9,7 +9,8 @@ import re
 
 from pipeline.redaction.known import MARK
 
-_OPENING = "-----BEGIN"
+OPENING = "-----BEGIN"
+"""Where it is not, there is no key."""
 _HEADER = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,2}PRIVATE KEY(?: BLOCK)?-----")
 _HEADER_BEGUN = re.compile(r"-----BEGIN[A-Z0-9 ]{0,50}-{0,4}")
 _GAP = re.compile(r"(?:\s|\\[rn])*")
@@ -36,6 +37,8 @@ class KeyStream:
 
     def feed(self, text: str) -> str:
         """What can be shown now."""
+        if not self._inside and not self._held and "-" not in text:
+            return text  # a key begins with a dash
         return self._go(self._held + text, final=False)
 
     def finish(self) -> str:
@@ -109,11 +112,11 @@ class KeyStream:
 
 def _begun(text: str, at: int) -> int:
     """Where an opening mark may have begun that is not complete; else the end."""
-    last = text.rfind(_OPENING, at)
+    last = text.rfind(OPENING, at)
     if last >= 0 and _HEADER_BEGUN.fullmatch(text, last):
         return last
-    for chars in range(min(len(_OPENING) - 1, len(text) - at), 0, -1):
-        if _OPENING.startswith(text[-chars:]):
+    for chars in range(min(len(OPENING) - 1, len(text) - at), 0, -1):
+        if OPENING.startswith(text[-chars:]):
             return len(text) - chars
     return len(text)
 

@@ -14,7 +14,8 @@ from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.domain.events import LlmToken, PipelineEvent, Thought
 from pipeline.redaction.known import KnownSecrets, KnownStream
-from pipeline.redaction.private_keys import KeyStream
+from pipeline.redaction.patterns import may_hold_secret
+from pipeline.redaction.private_keys import OPENING, KeyStream
 from pipeline.redaction.words import WordStream
 
 EventT = TypeVar("EventT", bound=PipelineEvent)
@@ -25,6 +26,9 @@ _TEXTS = frozenset(
     {"text", "summary", "reasoning", "reason", "task", "status", "result", "content", "message"}
 )
 """Fields of events that hold words; ids, names and options stay what they are."""
+_THOUGHTS = "thoughts"
+_texts: dict[type[PipelineEvent], tuple[str, ...]] = {}
+"""The fields of each kind of event that hold words, as far as they have been asked for."""
 
 
 class StreamingRedactor:
@@ -57,7 +61,10 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """`text` without configured secrets and without what looks like one."""
-        stream = self.stream()
+        known = self._current()
+        if not (may_hold_secret(text) or OPENING in text or known.is_in(text)):
+            return text
+        stream = StreamingRedactor(known)
         return stream.feed(text) + stream.finish()
 
     def configured(self, text: str) -> str:
@@ -73,12 +80,12 @@ class Redactor:
         if isinstance(event, LlmToken):
             return event
         changed: dict[str, Any] = {}
-        for one in fields(event):
-            value = getattr(event, one.name)
-            if one.name == "thoughts":
-                changed[one.name] = tuple(map(self.thought, value))
-            elif one.name in _TEXTS and (safe := self.text(value)) != value:
-                changed[one.name] = safe
+        for name in _texts_of(event):
+            value = getattr(event, name)
+            if name == _THOUGHTS:
+                changed |= {name: tuple(map(self.thought, value))} if value else {}
+            elif (safe := self.text(value)) != value:
+                changed[name] = safe
         return replace(event, **changed) if changed else event
 
     def thought(self, thought: Thought) -> Thought:
@@ -109,3 +116,11 @@ class Redactor:
             if seen != self._seen:
                 self._seen, self._known = seen, KnownSecrets(seen)
         return self._known
+
+
+def _texts_of(event: PipelineEvent) -> tuple[str, ...]:
+    found = _texts.get(type(event))
+    if found is None:
+        found = tuple(one.name for one in fields(event) if one.name in _TEXTS or one.name == _THOUGHTS)
+        _texts[type(event)] = found
+    return found

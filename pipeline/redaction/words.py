@@ -11,12 +11,13 @@ import re
 from pipeline.redaction.known import MARK
 from pipeline.redaction.patterns import (
     FOUND,
-    KEY_NAMES,
     MIN_CHARS,
     MIN_VALUE_CHARS,
+    OPENERS,
     TAILS,
     VALUE_CLASS,
     is_value,
+    may_hold_secret,
     secret_within,
 )
 
@@ -32,7 +33,9 @@ _QUOTES = "\"'`\\"
 _SIGNS = (":=", "=>", "=", ":")
 _SCHEMES = frozenset({"basic", "bearer", "bot", "token"})
 """Of an `Authorization` header: the value comes behind them."""
-_OPENERS = (*KEY_NAMES, "authorization")
+_ANNOUNCING = (*OPENERS, *_SCHEMES)
+_LAST = frozenset("".join((*_SIGNS, _QUOTES, *(word[-1] + word[-1].upper() for word in _ANNOUNCING))))
+"""What a word ends with behind which a secret may come."""
 _VALUE = re.compile(
     rf"[=:>]{{0,2}}[{re.escape(_QUOTES)}]*(?P<value>{VALUE_CLASS}{{{MIN_VALUE_CHARS},}}={{0,2}})"
 )
@@ -82,7 +85,10 @@ class WordStream:
         if not self._word and not self._before:
             return
         word = self._word
-        self._scan(word, out, whole=True)
+        if self._before or self._expects or self._going_on is not None or _is_looked_through(word):
+            self._scan(word, out, whole=True)
+        else:
+            out.append(word)
         self._expects = self._next(word)
         self._word, self._before, self._going_on = "", "", None
 
@@ -93,16 +99,20 @@ class WordStream:
 
     def _next(self, word: str) -> str:
         """What may come behind the word."""
+        if word[-1:] not in _LAST:
+            return ""
         name = word[-32:].rstrip(_QUOTES).lower()
-        sign = next((sign for sign in _SIGNS if name.endswith(sign)), "")
-        name = name.removesuffix(sign).rstrip(_QUOTES)
+        sign = ""
+        if name.endswith(_SIGNS):
+            sign = next(sign for sign in _SIGNS if name.endswith(sign))
+            name = name.removesuffix(sign).rstrip(_QUOTES)
         if not name:
             return "value" if sign and self._expects == "sign" else ""
         if name in _SCHEMES and self._expects == "value":
             return "value"
         if name.endswith("bearer"):
             return "value"
-        if name.endswith(_OPENERS):
+        if name.endswith(OPENERS):
             return "value" if sign else "sign"
         return ""
 
@@ -117,7 +127,7 @@ class WordStream:
             at = self._value(text, out)
         if self._going_on is not None:
             at = self._rest_of_secret(text, at)
-        if len(text) >= MIN_CHARS and (len(text) > _PLAIN_CHARS or not text.isalpha()):
+        if _is_looked_through(text) and may_hold_secret(text):
             at = self._without_secrets(text, at, limit, out, whole=whole)
         end = max(at, min(limit, len(text)))
         out.append(text[at:end])
@@ -156,3 +166,8 @@ class WordStream:
         if found.end() == len(word):
             self._going_on = _VALUE_TAIL
         return found.end()
+
+
+def _is_looked_through(word: str) -> bool:
+    """Whether it is long enough for a secret, and no plain word."""
+    return len(word) >= MIN_CHARS and (len(word) > _PLAIN_CHARS or not word.isalpha())
