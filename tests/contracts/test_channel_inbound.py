@@ -100,11 +100,15 @@ async def test_two_questions_are_told_apart(stand: Stand) -> None:
     await stand.press(first, "allow")
     second = await ask(stand, item, "int_2")
     await stand.press(second, "allow")
-    answers = [one.interaction_id for one in stand.inbox.offers if isinstance(one, ApprovalReply)]
+
+    def pressed() -> list[str]:
+        return [one.interaction_id for one in stand.inbox.offers if isinstance(one, ApprovalReply)]
+
+    await stand.inbox.until(lambda: len(pressed()) == 2)
     expected = ["int_1", "int_2"]
     if isinstance(stand.adapter, PostingChannel):
         expected = [button_handle(one) for one in expected]
-    assert answers == expected
+    assert pressed() == expected
 
 
 async def test_a_press_on_an_answered_question_is_told_so_in_words(stand: Stand) -> None:

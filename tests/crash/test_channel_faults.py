@@ -13,7 +13,7 @@ from tests.support.platforms.discord import FakeDiscord
 from tests.support.platforms.slack import FakeSlack
 from tests.support.platforms.telegram import FakeTelegram
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(600)]
 
 
 async def test_two_hundred_messages_on_each_channel_outlive_ten_kills(

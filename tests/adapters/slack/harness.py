@@ -71,7 +71,7 @@ class Running:
         self.inbox = inbox
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        await self.slack.until(holds, timeout_s=10)
+        await self.slack.until(holds, timeout_s=60)
 
     async def heard_all(self) -> None:
         """Everything that Slack has to say was acknowledged."""

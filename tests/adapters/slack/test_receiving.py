@@ -47,7 +47,7 @@ async def test_nothing_is_acknowledged_before_the_gateway_has_it(live: Running) 
 
 
 async def test_what_the_gateway_could_not_keep_is_delivered_again(live: Running) -> None:
-    live.slack.delivery.ack_deadline_s = 0.2
+    live.slack.delivery.ack_deadline_s = 1.0
     live.inbox.failures = [StorageError("disk full"), StorageError("disk full")]
     ann = live.slack.person("ann")
     await live.slack.say(live.slack.private_chat(ann), ann, "hello")
