@@ -245,14 +245,18 @@ class TurnRunner:
     async def _toggle_voice(self, command: SessionCommand) -> str:
         """Turn the author's voice replies on or off; what to say. Turning off works everywhere.
 
-        Written before it is said: after a crash between the two, the words are still those of the habit.
+        Written before it is said, with the command's id: one that is done again after a crash between the two
+        changes nothing, and says what it did.
         """
         thread = command.thread
         speaker = speaker_of(thread, command.author.id)
-        wanted = not (await self._store.voices.habits(speaker)).voice_replies
-        if wanted and not self._hooks.can_speak(thread):
+        habits = await self._store.voices.habits(speaker)
+        done = habits.voice_command == command.message_id
+        wanted = habits.voice_replies if done else not habits.voice_replies
+        if wanted and not done and not self._hooks.can_speak(thread):
             return NO_VOICE_TEXT
-        await self._store.voices.want_voice_replies(speaker, wanted=wanted)
+        if not done:
+            await self._store.voices.want_voice_replies(speaker, wanted=wanted, command=command.message_id)
         return VOICE_ON_TEXT if wanted else VOICE_OFF_TEXT
 
     async def _set_aside(

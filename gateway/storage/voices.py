@@ -28,6 +28,8 @@ class SpeakerHabits:
     """What they spoke last; empty until they spoke."""
     voice_replies: bool = False
     """Whether they want answers read aloud."""
+    voice_command: str = ""
+    """The message id of the command that last changed that."""
 
 
 class VoiceBook(Protocol):
@@ -51,7 +53,9 @@ class VoiceBook(Protocol):
 
     async def remember_language(self, speaker: SpeakerKey, language: str) -> None: ...
 
-    async def want_voice_replies(self, speaker: SpeakerKey, *, wanted: bool) -> None: ...
+    async def want_voice_replies(self, speaker: SpeakerKey, *, wanted: bool, command: str) -> None:
+        """Remember what the command with that message id asked for, and that it was this one."""
+        ...
 
     async def transcript(self, key: str, *, newer_than: float) -> Mapping[str, Any] | None:
         """What was kept under `key` after that time; None where there is nothing."""

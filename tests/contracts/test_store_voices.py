@@ -82,12 +82,14 @@ async def test_whoever_is_unknown_has_the_habits_of_everybody(store: Store) -> N
 
 async def test_one_habit_does_not_change_the_other(store: Store) -> None:
     await store.voices.remember_language(ANN, "de")
-    await store.voices.want_voice_replies(ANN, wanted=True)
-    assert await store.voices.habits(ANN) == SpeakerHabits(language="de", voice_replies=True)
+    await store.voices.want_voice_replies(ANN, wanted=True, command="m_1")
+    on = SpeakerHabits(language="de", voice_replies=True, voice_command="m_1")
+    assert await store.voices.habits(ANN) == on
     await store.voices.remember_language(ANN, "fr")
-    assert await store.voices.habits(ANN) == SpeakerHabits(language="fr", voice_replies=True)
-    await store.voices.want_voice_replies(ANN, wanted=False)
-    assert await store.voices.habits(ANN) == SpeakerHabits(language="fr", voice_replies=False)
+    assert await store.voices.habits(ANN) == replace(on, language="fr")
+    await store.voices.want_voice_replies(ANN, wanted=False, command="m_2")
+    off = SpeakerHabits(language="fr", voice_replies=False, voice_command="m_2")
+    assert await store.voices.habits(ANN) == off
 
 
 @pytest.mark.parametrize(
@@ -95,7 +97,7 @@ async def test_one_habit_does_not_change_the_other(store: Store) -> None:
 )
 async def test_habits_are_one_persons_on_one_account(store: Store, other: SpeakerKey) -> None:
     await store.voices.remember_language(ANN, "de")
-    await store.voices.want_voice_replies(ANN, wanted=True)
+    await store.voices.want_voice_replies(ANN, wanted=True, command="m_1")
     assert await store.voices.habits(other) == SpeakerHabits()
 
 

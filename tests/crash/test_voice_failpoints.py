@@ -49,6 +49,28 @@ async def test_death_at_a_label_never_gives_a_second_voice_message(
         assert len(_voices(platform, chat)) == voices + 1
 
 
+@pytest.mark.parametrize("label", ["turn-commit-before", "turn-commit-after"])
+async def test_death_while_voice_replies_are_turned_on_leaves_them_on_and_says_so(
+    tmp_path: Path, label: Label
+) -> None:
+    async with FakeTelegram() as platform:
+        overrides = platform.overrides(tmp_path)
+        data = tmp_path / "data"
+        ann = platform.person("ann")
+        chat = platform.private_chat(ann)
+        child = await _start(data, label, overrides)
+        await platform.say(chat, ann, "/voice")
+        async with asyncio.timeout(60):
+            assert await child.wait() == _CRASHED
+
+        async with open_house(data, *overrides, speaker=ScriptedSpeaker()):
+            await platform.say(chat, ann, "three")
+            await platform.until(lambda: len(_voices(platform, chat)) == 1, timeout_s=40)
+        said = [text for text in platform.bot_texts(chat) if "Voice replies" in text]
+        assert len(said) == 1
+        assert "replies are on" in said[0]
+
+
 async def _start(data: Path, label: str, overrides: tuple[str, ...]) -> asyncio.subprocess.Process:
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "tests.support.speaking_child", str(data), label, *overrides, stdout=PIPE

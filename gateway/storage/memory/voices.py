@@ -39,8 +39,10 @@ class MemoryVoices:
     async def remember_language(self, speaker: SpeakerKey, language: str) -> None:
         self._habits[speaker] = replace(await self.habits(speaker), language=storable_text(language))
 
-    async def want_voice_replies(self, speaker: SpeakerKey, *, wanted: bool) -> None:
-        self._habits[speaker] = replace(await self.habits(speaker), voice_replies=wanted)
+    async def want_voice_replies(self, speaker: SpeakerKey, *, wanted: bool, command: str) -> None:
+        self._habits[speaker] = replace(
+            await self.habits(speaker), voice_replies=wanted, voice_command=storable_text(command)
+        )
 
     async def transcript(self, key: str, *, newer_than: float) -> Mapping[str, Any] | None:
         self._require_open()

@@ -173,7 +173,12 @@ _STEP_5 = (
     ) STRICT, WITHOUT ROWID""",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_STEP_1, _STEP_2, _STEP_3, _STEP_4, _STEP_5)
+_STEP_6 = (
+    # The command that last changed voice_replies: done again after a crash it changes nothing.
+    "ALTER TABLE speakers ADD COLUMN voice_command TEXT NOT NULL DEFAULT ''",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_STEP_1, _STEP_2, _STEP_3, _STEP_4, _STEP_5, _STEP_6)
 """Step n brings a file from schema version n - 1 to n."""
 
 

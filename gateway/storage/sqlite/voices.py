@@ -13,13 +13,16 @@ from gateway.storage.voices import SpeakerHabits, SpeakerKey
 _KEEP_BUFFER = "INSERT OR REPLACE INTO speech_buffers (key, body, at) VALUES (?, ?, ?)"
 _DROP_BUFFER = "DELETE FROM speech_buffers WHERE key = ?"
 _BUFFERS = "SELECT key, body FROM speech_buffers ORDER BY at, key"
-_HABITS = "SELECT language, voice_replies FROM speakers WHERE channel = ? AND account = ? AND user = ?"
+_HABITS = """
+    SELECT language, voice_replies, voice_command FROM speakers
+    WHERE channel = ? AND account = ? AND user = ?"""
 _LANGUAGE = """
     INSERT INTO speakers (channel, account, user, language) VALUES (?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET language = excluded.language"""
 _VOICE_REPLIES = """
-    INSERT INTO speakers (channel, account, user, voice_replies) VALUES (?, ?, ?, ?)
-    ON CONFLICT DO UPDATE SET voice_replies = excluded.voice_replies"""
+    INSERT INTO speakers (channel, account, user, voice_replies, voice_command) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT DO UPDATE
+        SET voice_replies = excluded.voice_replies, voice_command = excluded.voice_command"""
 _TRANSCRIPT = "SELECT body FROM transcripts WHERE key = ? AND at > ?"
 _KEEP_TRANSCRIPT = "INSERT OR REPLACE INTO transcripts (key, body, at) VALUES (?, ?, ?)"
 _FORGET_TRANSCRIPTS = """
@@ -49,13 +52,15 @@ class SqliteVoices:
     async def habits(self, speaker: SpeakerKey) -> SpeakerHabits:
         values = _values(speaker)
         row = await self._reader().submit(lambda db: db.execute(_HABITS, values).fetchone())
-        return SpeakerHabits() if row is None else SpeakerHabits(language=row[0], voice_replies=bool(row[1]))
+        if row is None:
+            return SpeakerHabits()
+        return SpeakerHabits(language=row[0], voice_replies=bool(row[1]), voice_command=row[2])
 
     async def remember_language(self, speaker: SpeakerKey, language: str) -> None:
         await self._write(_LANGUAGE, (*_values(speaker), storable_text(language)))
 
-    async def want_voice_replies(self, speaker: SpeakerKey, *, wanted: bool) -> None:
-        await self._write(_VOICE_REPLIES, (*_values(speaker), int(wanted)))
+    async def want_voice_replies(self, speaker: SpeakerKey, *, wanted: bool, command: str) -> None:
+        await self._write(_VOICE_REPLIES, (*_values(speaker), int(wanted), storable_text(command)))
 
     async def transcript(self, key: str, *, newer_than: float) -> Mapping[str, Any] | None:
         row = await self._reader().submit(lambda db: db.execute(_TRANSCRIPT, (key, newer_than)).fetchone())
