@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,9 +33,12 @@ _MOST_CHARS = 16_000
 _MOST_BYTES = 1_000_000
 _LOOK_AGAIN_S = 1.0
 _MOST_CACHED = 512
+_MOST_PEOPLE = 128
 _CUT = "\n[The rest of this text is left out: it is too long.]"
 _MEMORY = "MEMORY.md"
-_USER = "USER.md"
+_OPERATORS = ("IDENTITY.md", "SOUL.md", "AGENTS.md")
+_BOTH = ("USER.md", _MEMORY)
+"""The operator's, and each person's own besides."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -43,6 +46,15 @@ class _Cached:
     looked_at: float
     stamp: tuple[int, int]
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shown:
+    """What one person's turns are shown, until one of its files is looked at again."""
+
+    looked_at: float
+    """When the file was that was looked at longest ago."""
+    texts: WorkspaceTexts
 
 
 class WorkspaceFolder:
@@ -53,18 +65,19 @@ class WorkspaceFolder:
         self._root = root
         self._clock = clock
         self._cache: OrderedDict[Path, _Cached] = OrderedDict()
+        self._shown: OrderedDict[str, _Shown] = OrderedDict()
         self._writing = asyncio.Lock()
 
     def texts(self, scope: TurnScope) -> WorkspaceTexts:
         """See `Workspace.texts`."""
-        own = person_folder(self._root, scope.owner)
-        return WorkspaceTexts(
-            identity=self._text(self._root / "IDENTITY.md"),
-            soul=self._text(self._root / "SOUL.md"),
-            agents=self._text(self._root / "AGENTS.md"),
-            user=self._both(_USER, own),
-            memory=self._both(_MEMORY, own),
-        )
+        owner, now = scope.owner, self._clock.monotonic()
+        shown = self._shown.get(owner)
+        if shown is None or now - shown.looked_at >= _LOOK_AGAIN_S:
+            shown = self._shown[owner] = self._looked_up(person_folder(self._root, owner))
+            self._shown.move_to_end(owner)
+            while len(self._shown) > _MOST_PEOPLE:
+                self._shown.popitem(last=False)
+        return shown.texts
 
     async def remember(self, scope: TurnScope, facts: Sequence[str]) -> None:
         """See `FactBook.remember`."""
@@ -73,26 +86,41 @@ class WorkspaceFolder:
         async with self._writing:
             await asyncio.to_thread(_add_facts, path, facts, self._clock.now())
         self._cache.pop(path, None)
+        self._shown.pop(scope.owner, None)
 
-    def _both(self, name: str, own: Path) -> str:
-        texts = (self._text(self._root / name), self._text(own / name))
-        return "\n\n".join(text for text in texts if text)
+    def _looked_up(self, own: Path) -> _Shown:
+        identity, soul, agents = (self._looked_at(self._root / name) for name in _OPERATORS)
+        user, memory = ((self._looked_at(self._root / name), self._looked_at(own / name)) for name in _BOTH)
+        return _Shown(
+            looked_at=min(file.looked_at for file in (identity, soul, agents, *user, *memory)),
+            texts=WorkspaceTexts(
+                identity=identity.text,
+                soul=soul.text,
+                agents=agents.text,
+                user=_joined(user),
+                memory=_joined(memory),
+            ),
+        )
 
-    def _text(self, path: Path) -> str:
+    def _looked_at(self, path: Path) -> _Cached:
         """The file's text, read again when it has changed; empty where there is none that can be read."""
         now = self._clock.monotonic()
         cached = self._cache.get(path)
         if cached is not None and now - cached.looked_at < _LOOK_AGAIN_S:
-            return cached.text
+            return cached
         stamp = _stamp(path)
         if cached is not None and cached.stamp == stamp:
             cached.looked_at = now
-            return cached.text
+            return cached
         text = _read(path) if stamp != (0, 0) else ""
-        self._cache[path] = _Cached(looked_at=now, stamp=stamp, text=text)
+        found = self._cache[path] = _Cached(looked_at=now, stamp=stamp, text=text)
         while len(self._cache) > _MOST_CACHED:
             self._cache.popitem(last=False)
-        return text
+        return found
+
+
+def _joined(files: Iterable[_Cached]) -> str:
+    return "\n\n".join(file.text for file in files if file.text)
 
 
 def _stamp(path: Path) -> tuple[int, int]:

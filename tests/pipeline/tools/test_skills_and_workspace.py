@@ -95,6 +95,19 @@ async def test_the_texts_are_the_bots_and_the_persons_own_and_follow_changes(tmp
     assert folder.texts(scope()).soul == ""
 
 
+async def test_a_change_is_seen_within_a_second_whoever_else_is_shown_the_texts(tmp_path: Path) -> None:
+    clock = ManualClock()
+    folder = WorkspaceFolder(tmp_path, clock)
+    assert folder.texts(scope()).soul == ""
+    await clock.advance(0.6)
+    assert folder.texts(EVE).soul == ""
+    (tmp_path / "SOUL.md").write_text("be kind")
+    await clock.advance(0.4)
+    assert folder.texts(scope()).soul == "be kind"
+    # Looked at a second ago, for somebody else.
+    assert folder.texts(EVE).soul == "be kind"
+
+
 def test_a_text_that_is_too_long_is_cut_and_one_that_is_no_text_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "SOUL.md").write_text("x" * 20_000)
     (tmp_path / "USER.md").write_bytes(b"\0\1")
