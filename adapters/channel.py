@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from typing_extensions import TypeIs
+
 from pipeline.domain.events import ApprovalRequired
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.live import LiveEvent
@@ -369,3 +371,9 @@ class VoicePostingChannel(Protocol):
 
 
 Channel = ShowingChannel | PostingChannel
+
+
+def shows(channel: Channel) -> TypeIs[ShowingChannel]:
+    """Whether it keeps its own screen. `isinstance` says the same, but looks for all that the protocol has:
+    too much for every message."""
+    return hasattr(channel, "sender_for")

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from adapters.channel import Channel, ShowingChannel
+from adapters.channel import Channel, shows
 from gateway.live import LiveReplies, Origin
 from gateway.storage.ports import InboxEntry
 from pipeline.domain.events import LlmToken, PipelineEvent, TurnStarted, is_terminal
@@ -47,7 +47,7 @@ class EventBroadcaster:
         adapter = self._channels.get((thread.channel, thread.account))
         if adapter is None:
             return _Nobody()
-        if isinstance(adapter, ShowingChannel):
+        if shows(adapter):
             return adapter.sender_for(thread)
         origin = Origin(
             message_id=entry.message_id,

@@ -22,6 +22,7 @@ from adapters.channel import (
     Receipt,
     ShowingChannel,
     Timeline,
+    shows,
 )
 from gateway.failpoints import Failpoints
 from gateway.lanes import Lane, Lanes, one_call, understood
@@ -125,7 +126,7 @@ class Delivery:
 
     async def _attempt(self, adapter: Channel, lane: Lane, job: _Job) -> Failure | None:
         try:
-            if isinstance(adapter, ShowingChannel):
+            if shows(adapter):
                 receipt = await self._show(adapter, job)
             else:
                 receipt = await self._post(adapter, lane, job)
@@ -142,7 +143,7 @@ class Delivery:
         await until_recorded(sent, self._clock)
         self._failpoints.reach("receipt-after")
         self._telemetry.delivered("sent")
-        if self._voice is not None and isinstance(adapter, PostingChannel):
+        if self._voice is not None and not shows(adapter):
             self._voice.follow(adapter, lane, job.reply)
         return None
 

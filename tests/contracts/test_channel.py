@@ -14,7 +14,7 @@ from typing import get_args
 
 import pytest
 
-from adapters.channel import FailureKind, PostingChannel, ShowingChannel
+from adapters.channel import FailureKind, PostingChannel, ShowingChannel, shows
 from pipeline.domain import errors
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import MediaRef
@@ -36,6 +36,7 @@ async def test_the_capabilities_are_stated_in_words_and_numbers(stand: Stand) ->
     assert capabilities.text_limit > 0
     assert len(capabilities.guarantee) > 20
     assert isinstance(stand.adapter, PostingChannel) != isinstance(stand.adapter, ShowingChannel)
+    assert shows(stand.adapter) == isinstance(stand.adapter, ShowingChannel)
     if isinstance(stand.adapter, PostingChannel):
         # A placeholder becomes the answer by an edit.
         assert capabilities.edit or capabilities.resolution != "placeholder"
