@@ -215,6 +215,8 @@ async def _reading_aloud(settings: Settings, clock: Clock) -> Finding:
     voices = voices_in(settings.voices_path)
     started = clock.monotonic()
     try:
+        # Loading the voice has a minute of its own, which the few words have not.
+        await speaker.warm_up()
         await speaker.speak("1, 2, 3.", language=next(iter(voices), "en"))
     except VoiceError as error:
         return Finding(name=name, good=False, words=str(error))

@@ -18,7 +18,7 @@ SCRIPTED = ("--set", 'llm.model="scripted:echo"', "--set", 'voice.transcriber="s
 
 
 def parlour(
-    folder: Path, *arguments: str, typed: str = "", limit_s: float = 120
+    folder: Path, *arguments: str, typed: str = "", limit_s: float = 270
 ) -> subprocess.CompletedProcess[str]:
     """Run one command in `folder`."""
     return subprocess.run(

@@ -19,7 +19,11 @@ SENTENCE = "The parcel arrives tomorrow between nine and eleven."
 
 @pytest.fixture(params=["scripted", pytest.param("piper", marks=pytest.mark.models)])
 async def speaker(request: pytest.FixtureRequest) -> AsyncIterator[Speaker]:
-    made: Speaker = ScriptedSpeaker() if request.param == "scripted" else PiperSpeaker(voices_dir())
+    made: Speaker = (
+        ScriptedSpeaker()
+        if request.param == "scripted"
+        else PiperSpeaker(voices_dir(), deadline_floor_s=120.0)
+    )
     yield made
     await made.close()
 

@@ -163,7 +163,7 @@ async def test_the_log_is_checkpointed_when_nobody_writes(tmp_path: Path) -> Non
     await store._writer.start()
     await store._reader.start()
     wal = tmp_path / "store.db-wal"
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         generation = read_wal(wal)
         number = 0
         while (

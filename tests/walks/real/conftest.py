@@ -37,7 +37,12 @@ async def browser(microphone: Path) -> AsyncIterator[Browser]:
 async def gateway(tmp_path: Path) -> AsyncIterator[GatewayProcess]:
     """A gateway with the real local model and the real Whisper."""
     models = require_models()
-    overrides = (f"models.dir={json.dumps(str(models))}", "llm.max_tokens=60")
+    overrides = (
+        f"models.dir={json.dumps(str(models))}",
+        "llm.max_tokens=60",
+        "llm.timeout_s=200",
+        "turn.timeout_s=300",
+    )
     async with GatewayProcess(tmp_path, overrides=overrides, port=free_port()) as process:
         await process.start()
         yield process
