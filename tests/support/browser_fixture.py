@@ -23,6 +23,7 @@ from playwright.async_api import (
     Page,
     Request,
     async_playwright,
+    expect,
 )
 
 from tests.support.browser import find_chromium, why_no_chromium
@@ -39,6 +40,11 @@ FLAGS = (
     "--use-fake-device-for-media-stream",
     "--autoplay-policy=no-user-gesture-required",
 )
+
+PATIENCE_MS = 30_000
+"""How long a page may take to show what is expected of it; only a failure lasts as long. Playwright's own
+5 s are not enough for a browser that draws by software on a busy machine."""
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @dataclass(kw_only=True)

@@ -39,6 +39,23 @@ def entries(page: Page, role: str) -> Locator:
     return page.locator(f'[data-testid="entry"][data-role="{role}"]')
 
 
+async def copied(page: Page, button: Locator) -> str:
+    """Presses a button that copies; what is on the clipboard then."""
+    node = await button.element_handle()
+    # It says so for a moment only, which a busy machine may sleep through.
+    await node.evaluate(
+        """node => {
+          node.said = '';
+          new MutationObserver(() => { node.said += node.textContent; })
+            .observe(node, { childList: true, characterData: true, subtree: true });
+        }"""
+    )
+    await button.click()
+    await page.wait_for_function("node => node.said.includes('Copied')", arg=node)
+    words: str = await page.evaluate("navigator.clipboard.readText()")
+    return words
+
+
 async def focus_by_tab(page: Page, target: Locator) -> None:
     """Presses Tab until `target` has the focus."""
     for _ in range(40):

@@ -173,7 +173,7 @@ class FakeGateway:
     async def wait(self, condition: Callable[[], Any], what: str) -> Any:
         """Gives the condition's value as soon as it is true."""
         try:
-            async with asyncio.timeout(10), self._changed:
+            async with asyncio.timeout(60), self._changed:
                 await self._changed.wait_for(condition)
         except TimeoutError:
             raise AssertionError(f"the page did not get to: {what}; frames: {self.frames}") from None

@@ -9,7 +9,7 @@ from playwright.async_api import BrowserContext, Page, expect
 
 from adapters.formatting.html import render_html
 from tests.support.browser_fixture import Watch
-from tests.walks.page.acts import ask, entries, ready
+from tests.walks.page.acts import ask, copied, entries, ready
 from tests.walks.page.fake_gateway import FakeGateway
 from tests.walks.page.hostile import HOSTILE
 from tests.walks.page.probes import DANGERS
@@ -125,14 +125,9 @@ async def test_code_of_a_finished_answer_is_copied_as_it_was_written(
     code = 'if a < b && c:\n    print("<b>")\n\n\tlast  '
     prose = await answered(room, gateway, f"See:\n\n```python\n{code}\n```\n")
     await expect(prose.locator(".language")).to_have_text("python")
-    await prose.get_by_role("button", name="Copy code").click()
-    await expect(prose.get_by_role("button", name="Copy code")).to_have_text("Copied")
-    assert await room.evaluate("navigator.clipboard.readText()") == code
-    await entries(room, "assistant").last.get_by_role("button", name="Copy answer").click()
-    await expect(entries(room, "assistant").last.get_by_role("button", name="Copy answer")).to_have_text(
-        "Copied"
-    )
-    assert await room.evaluate("navigator.clipboard.readText()") == f"See:\n\n```python\n{code}\n```\n"
+    assert await copied(room, prose.get_by_role("button", name="Copy code")) == code
+    answer = entries(room, "assistant").last.get_by_role("button", name="Copy answer")
+    assert await copied(room, answer) == f"See:\n\n```python\n{code}\n```\n"
 
 
 async def test_html_that_a_faulty_renderer_would_let_through_cannot_act(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.walks.page.acts import ask, entries, focus_by_tab, send
+from tests.walks.page.acts import ask, copied, entries, focus_by_tab, send
 from tests.walks.page.fake_gateway import FakeGateway
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -238,10 +238,7 @@ async def test_a_suggestion_starts_the_conversation(room: Page, gateway: FakeGat
 async def test_an_answer_can_be_copied(room: Page, gateway: FakeGateway) -> None:
     await room.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await gateway.answer(await ask(room, gateway, "code"), "Run:\n\n```sh\nls -l\n```")
-    code = room.get_by_role("button", name="Copy code")
     await expect(room.locator(".language")).to_have_text("sh")
-    await code.click()
-    await expect(code).to_have_text("Copied")
-    assert await room.evaluate("navigator.clipboard.readText()") == "ls -l"
-    await room.get_by_role("button", name="Copy answer").click()
-    assert await room.evaluate("navigator.clipboard.readText()") == "Run:\n\n```sh\nls -l\n```"
+    assert await copied(room, room.get_by_role("button", name="Copy code")) == "ls -l"
+    answer = room.get_by_role("button", name="Copy answer")
+    assert await copied(room, answer) == "Run:\n\n```sh\nls -l\n```"
