@@ -22,6 +22,7 @@ DENY: Final = "Deny"
 EXPIRED: Final = "expired"
 """What a question whose time ran out is resolved with; nobody can choose it."""
 
+_LEAST_S = 1.0
 _OUTCOMES: dict[str, Literal["allowed", "expired"]] = {ALLOW: "allowed", EXPIRED: "expired"}
 
 
@@ -126,7 +127,8 @@ class TurnApprovals:
                 tool_name=tool_name,
                 reasoning=reasoning,
                 options=question.options,
-                timeout_s=max(0.0, question.expires_at - self._clock.now()),
+                # One whose time ran out meanwhile is shown too, with what became of it; 0 is for ever.
+                timeout_s=max(_LEAST_S, question.expires_at - self._clock.now()),
                 paused=False,
             )
         )

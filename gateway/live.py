@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from adapters.channel import Failure, LiveView, Outgoing, Part, PostingChannel
+from adapters.channel import LiveView, Outgoing, PostingChannel
 from adapters.formatting.fences import closed_code
-from adapters.formatting.visible import visible
+from gateway.asking import MOST_ATTEMPTS, Questions, may_try_again
 from gateway.lanes import Lane, Lanes, one_call, understood
 from gateway.storage.ports import ShownPart, Store
 from gateway.tasks import Supervisor
@@ -24,6 +24,7 @@ from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.events import (
     ApprovalRequired,
+    ApprovalResolved,
     LlmToken,
     PipelineEvent,
     TranscriptPartial,
@@ -33,7 +34,6 @@ from pipeline.domain.events import (
     is_terminal,
 )
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import button_handle
 
 _log = logging.getLogger(__name__)
 
@@ -45,9 +45,6 @@ _GROWTH_CHARS = 2_000
 """By this much text the time between two previews grows by one interval: longer texts change less."""
 _SLOWEST_INTERVALS = 5
 _MOST_FAILURES = 3
-_MOST_ATTEMPTS = 3
-"""At what a preview is not: closing it, and a question."""
-_AGAIN_S = 1.0
 _TYPING_AFTER_S = 0.4
 _TYPING_CALL_S = 5.0
 _LONGEST_TYPING_S = 300.0
@@ -127,6 +124,15 @@ class LiveReply:
         self._store = store
         self._clock = clock
         self._supervisor = supervisor
+        self._questions = Questions(
+            adapter,
+            thread,
+            origin.message_id,
+            reply_handle=origin.reply_handle,
+            lane=lane,
+            store=store,
+            clock=clock,
+        )
         self._work = work
         self._work_shown = ""
         self._work_not_before = 0.0
@@ -144,6 +150,7 @@ class LiveReply:
         """Take note of one event; returns at once."""
         if is_terminal(event):
             self.end()
+            self._questions.end()
         if self._work.note(event):
             self._offer()
         match event:
@@ -162,7 +169,9 @@ class LiveReply:
                 self._text = self._text[:offset] + text
                 self._offer()
             case ApprovalRequired(paused=False):
-                self._lane.submit(lambda: self._ask(event))
+                self._questions.ask(event)
+            case ApprovalResolved(interaction_id=interaction_id, choice=choice):
+                self._questions.settle(interaction_id, choice)
             case _:
                 return
 
@@ -190,13 +199,13 @@ class LiveReply:
         view, self._view = self._view, None
         if view is None:
             return ""
-        for _ in range(_MOST_ATTEMPTS):
+        for _ in range(MOST_ATTEMPTS):
             try:
                 await one_call(view.close(), self._clock)
             except Exception as error:  # noqa: BLE001 - the final answer is an edit, or a message of its own
                 failure = understood(self._adapter, error)
                 _log.info("a preview did not end cleanly", extra={"reason": failure.message})
-                if not await self._may_try_again(failure):
+                if not await may_try_again(failure, self._lane, self._clock):
                     break
             else:
                 break
@@ -306,41 +315,6 @@ class LiveReply:
             # Known here all the same; only a crash now would leave it behind as an unfinished message.
             _log.exception("a preview is not on record")
 
-    async def _ask(self, question: ApprovalRequired) -> None:
-        """Post a question of a turn that waits; in the lane."""
-        outgoing = Outgoing(text=_question_words(question), questions=(question,))
-        for index, part in enumerate(self._adapter.render(outgoing)):
-            if not await self._posted(part, f"{button_handle(question.interaction_id)}:{index}"):
-                # Nobody may answer what nobody saw whole: it times out, and that means no.
-                return
-
-    async def _posted(self, part: Part, key: str) -> bool:
-        """Whether a part of a question is on the screen, after a few attempts."""
-        handle = self._origin.reply_handle
-        for _ in range(_MOST_ATTEMPTS):
-            await self._lane.allowance.acquire()
-            try:
-                post = self._adapter.post(self._thread, part, key=key, reply_handle=handle)
-                await one_call(post, self._clock)
-            except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
-                failure = understood(self._adapter, error)
-                _log.error("a question could not be asked", extra={"reason": failure.message})
-                if not await self._may_try_again(failure):
-                    return False
-            else:
-                return True
-        return False
-
-    async def _may_try_again(self, failure: Failure) -> bool:
-        """Whether another attempt makes sense, once it does."""
-        if failure.kind == "rate_limit":
-            await self._clock.sleep(self._lane.allowance.obey(failure, default_s=_BLOCKED_S))
-            return True
-        if failure.kind == "transient":
-            await self._clock.sleep(failure.retry_after_s or _AGAIN_S)
-            return True
-        return False
-
     async def _keep_typing(self) -> None:
         ttl = self._adapter.capabilities.typing_s
         # An answer that is there at once needs no sign that it is being written.
@@ -356,20 +330,3 @@ class LiveReply:
                 pause = max(pause, failure.retry_after_s or 0.0)
                 _log.debug("typing was not shown", extra={"reason": failure.message})
             await self._clock.sleep(pause)
-
-
-def _question_words(question: ApprovalRequired) -> str:
-    """The whole of what is asked, with nothing hidden in it, and the answers for whoever has no buttons."""
-    reasoning = visible(question.reasoning)
-    options = " / ".join(visible(option) for option in question.options)
-    return f"{visible(question.tool_name)} asks:\n\n{_fenced(reasoning)}\n\n({options})"
-
-
-def _fenced(text: str) -> str:
-    longest = max((len(run) for run in _backtick_runs(text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}\n{text}\n{fence}"
-
-
-def _backtick_runs(text: str) -> list[str]:
-    return [run for run in "".join(char if char == "`" else " " for char in text).split() if run]

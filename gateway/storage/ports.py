@@ -131,7 +131,7 @@ class ShownPart:
     """A message on the platform that shows, or will show, a part of a reply."""
 
     part: int
-    """Its place in the reply, from 0."""
+    """Its place in the reply, from 0; far behind all of these for a question that its turn asks."""
     native_id: str
     """Empty for a preview that was about to be posted: it may be there or not."""
     final: bool

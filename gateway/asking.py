@@ -1,0 +1,226 @@
+"""The questions of a turn at work on a posting channel: each posted once, and edited when it is settled.
+
+Which messages show a question is kept with what is shown of the turn's reply, and goes with it: a turn that
+is taken up again keeps the question that stands. What an answer is worth is the inbox's.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+
+from adapters.channel import Failure, Outgoing, Part, PostingChannel
+from adapters.formatting.visible import visible
+from gateway.approvals import EXPIRED
+from gateway.lanes import Lane, one_call, understood
+from gateway.storage.ports import ShownPart, Store
+from pipeline.domain.clock import Clock
+from pipeline.domain.errors import StorageError
+from pipeline.domain.events import ApprovalRequired
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import button_handle
+
+_log = logging.getLogger(__name__)
+
+MOST_ATTEMPTS = 3
+_BLOCKED_S = 5.0
+_AGAIN_S = 1.0
+_SETTLE_S = 2.0
+"""How long a post of a process that died may still be under way before it is looked for."""
+_MOST_PARTS = 256
+_NOT_ANSWERED = "No longer open."
+_TOO_LATE = "Nobody answered in time; nothing was done."
+
+
+class Questions:
+    """The questions of one turn. `lane` finds the chat's lane, `message_id` is what the turn answers."""
+
+    def __init__(
+        self,
+        adapter: PostingChannel,
+        thread: ThreadKey,
+        message_id: str,
+        *,
+        reply_handle: str,
+        lane: Callable[[], Lane],
+        store: Store,
+        clock: Clock,
+    ) -> None:
+        self._adapter = adapter
+        self._thread = thread
+        self._message_id = message_id
+        self._reply_handle = reply_handle
+        self._lane = lane
+        self._store = store
+        self._clock = clock
+        self._open: dict[str, ApprovalRequired] = {}
+
+    def ask(self, question: ApprovalRequired) -> None:
+        """Have the question on the screen; returns at once."""
+        self._open[question.interaction_id] = question
+        self._lane().submit(partial(self._ask, question))
+
+    def settle(self, interaction_id: str, choice: str) -> None:
+        """The question was answered, or its time is over: its message says so; returns at once."""
+        outcome = _TOO_LATE if choice == EXPIRED else f"Answered: {visible(choice)}"
+        self._end(interaction_id, outcome)
+
+    def end(self) -> None:
+        """The turn is over: nobody can answer any more what it asked; returns at once."""
+        for interaction_id in tuple(self._open):
+            self._end(interaction_id, _NOT_ANSWERED)
+
+    def _end(self, interaction_id: str, outcome: str) -> None:
+        question = self._open.pop(interaction_id, None)
+        # One that was answered before this process asked it lost its buttons to the press.
+        if question is not None:
+            self._lane().submit(partial(self._close, question, outcome))
+
+    async def _ask(self, question: ApprovalRequired) -> None:
+        if question.interaction_id not in self._open:
+            return
+        shown = await self._shown()
+        for index, part in enumerate(self._asked(question)):
+            place = _place(question.interaction_id, index)
+            key = f"{button_handle(question.interaction_id)}:{index}"
+            if not await self._on_screen(part, place, key, shown.get(place)):
+                # Nobody may answer what nobody saw whole: it times out, and that means no.
+                return
+
+    async def _on_screen(self, part: Part, place: int, key: str, known: ShownPart | None) -> bool:
+        """Whether a part of a question is on the screen, after a few attempts."""
+        if known is not None and known.native_id and await self._stands(known, part):
+            return True
+        for _ in range(MOST_ATTEMPTS):
+            await self._lane().allowance.acquire()
+            try:
+                native_id = await self._found(part, key, known) or await self._post(part, place, key)
+            except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
+                failure = understood(self._adapter, error)
+                _log.error("a question could not be asked", extra={"reason": failure.message})
+                if not await may_try_again(failure, self._lane(), self._clock):
+                    return False
+            else:
+                await self._note(place, native_id)
+                return True
+        return False
+
+    async def _stands(self, known: ShownPart, part: Part) -> bool:
+        """Whether the message that an earlier attempt posted is still there, and shows the part."""
+        if part.file is not None or not self._adapter.capabilities.edit:
+            return True
+        await self._lane().allowance.acquire()
+        try:
+            await one_call(self._adapter.edit(self._thread, known.native_id, part), self._clock)
+        except Exception as error:  # noqa: BLE001 - as above
+            return understood(self._adapter, error).kind != "not_found"
+        return True
+
+    async def _found(self, part: Part, key: str, known: ShownPart | None) -> str:
+        """The message of a post whose process died before it could say which it is, where the channel can
+        tell; empty for none."""
+        if known is None or known.native_id:
+            return ""
+        await self._clock.sleep(_SETTLE_S)
+        find = self._adapter.find(self._thread, part, key=key, since=known.at)
+        found = await one_call(find, self._clock)
+        return "" if found is None else found.native_id
+
+    async def _post(self, part: Part, place: int, key: str) -> str:
+        await self._note(place, "")
+        post = self._adapter.post(self._thread, part, key=key, reply_handle=self._reply_handle)
+        return (await one_call(post, self._clock)).native_id
+
+    async def _close(self, question: ApprovalRequired, outcome: str) -> None:
+        """Say in the message with the buttons what became of it. Tried once: buttons that stay do nothing."""
+        standing = await self._standing(question.interaction_id)
+        if not standing or not self._adapter.capabilities.edit:
+            return
+        asked = self._asked(question)
+        parts = self._adapter.render(Outgoing(text=_words(question, outcome)))
+        if not len(parts) == len(asked) == len(standing):
+            # It would be cut elsewhere: what stands above the buttons stays.
+            parts = (*asked[: len(standing) - 1], self._adapter.render(Outgoing(text=outcome))[0])
+        for native_id, before, part in zip(standing, asked, parts, strict=False):
+            if part != before and not await self._edited(native_id, part):
+                return
+
+    async def _edited(self, native_id: str, part: Part) -> bool:
+        await self._lane().allowance.acquire()
+        try:
+            await one_call(self._adapter.edit(self._thread, native_id, part), self._clock)
+        except Exception as error:  # noqa: BLE001 - as above
+            failure = understood(self._adapter, error)
+            if failure.kind == "rate_limit":
+                self._lane().allowance.obey(failure, default_s=_BLOCKED_S)
+            _log.info("a question was not edited", extra={"reason": failure.message})
+            return False
+        return True
+
+    def _asked(self, question: ApprovalRequired) -> tuple[Part, ...]:
+        outgoing = Outgoing(text=_words(question, _choices(question)), questions=(question,))
+        return self._adapter.render(outgoing)[:_MOST_PARTS]
+
+    async def _standing(self, interaction_id: str) -> list[str]:
+        shown = await self._shown()
+        standing: list[str] = []
+        for index in count():
+            known = shown.get(_place(interaction_id, index))
+            if known is None or not known.native_id:
+                return standing
+            standing.append(known.native_id)
+        return standing
+
+    async def _shown(self) -> dict[int, ShownPart]:
+        try:
+            return {one.part: one for one in await self._store.shown(self._message_id)}
+        except StorageError:
+            _log.exception("what stands of a question is not known")
+            return {}
+
+    async def _note(self, place: int, native_id: str) -> None:
+        noted = ShownPart(part=place, native_id=native_id, final=bool(native_id), at=self._clock.now())
+        try:
+            await self._store.note_shown(self._message_id, noted)
+        except StorageError:
+            # Only a crash now would show the question a second time.
+            _log.exception("a question is not on record")
+
+
+async def may_try_again(failure: Failure, lane: Lane, clock: Clock) -> bool:
+    """Whether another attempt makes sense, once it does."""
+    if failure.kind == "rate_limit":
+        await clock.sleep(lane.allowance.obey(failure, default_s=_BLOCKED_S))
+        return True
+    if failure.kind == "transient":
+        await clock.sleep(failure.retry_after_s or _AGAIN_S)
+        return True
+    return False
+
+
+def _place(interaction_id: str, index: int) -> int:
+    """Where a part of a question is kept among the parts of the reply: far behind all of those."""
+    return (int(button_handle(interaction_id)[:12], 16) + 1) * _MOST_PARTS + index
+
+
+def _words(question: ApprovalRequired, ending: str) -> str:
+    """The whole of what is asked, with nothing hidden in it."""
+    reasoning = visible(question.reasoning)
+    return f"{visible(question.tool_name)} asks:\n\n{_fenced(reasoning)}\n\n{ending}"
+
+
+def _choices(question: ApprovalRequired) -> str:
+    """The answers, for whoever has no buttons."""
+    return f"({' / '.join(visible(option) for option in question.options)})"
+
+
+def _fenced(text: str) -> str:
+    longest = max((len(run) for run in _backtick_runs(text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{text}\n{fence}"
+
+
+def _backtick_runs(text: str) -> list[str]:
+    return [run for run in "".join(char if char == "`" else " " for char in text).split() if run]

@@ -1,0 +1,144 @@
+"""Questions of a turn at work on a posting channel: one message each, over restarts, and its ending."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from adapters.channel import Part, Receipt, Resolution
+from gateway.live import Origin
+from pipeline.domain.events import ApprovalRequired, ApprovalResolved, ErrorEvent
+from pipeline.domain.ids import ThreadKey
+from tests.gateway.desk import Desk, desk, restarted
+from tests.support.posting_channel import MemoryPosts, refusal
+
+QUESTION = ApprovalRequired(
+    session_id="s",
+    message_id="m1",
+    interaction_id="int_1",
+    tool_name="shell",
+    reasoning="rm x",
+    options=("Allow", "Deny"),
+    timeout_s=60.0,
+)
+
+
+async def _ask(out: Desk, question: ApprovalRequired = QUESTION) -> None:
+    sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
+    await sender.send_event(question)
+    await out.clock.advance(10)
+
+
+async def _resolve(out: Desk, choice: str) -> None:
+    sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
+    resolved = ApprovalResolved(session_id="s", message_id="m1", interaction_id="int_1", choice=choice)
+    await sender.send_event(resolved)
+    await out.clock.advance(10)
+
+
+def _buttons(out: Desk) -> list[tuple[str, ...]]:
+    return [message.buttons for message in out.channel.messages]
+
+
+@pytest.mark.parametrize(
+    ("choice", "ending"),
+    [("Allow", "Answered: Allow"), ("expired", "Nobody answered in time; nothing was done.")],
+)
+async def test_the_message_that_asked_says_what_became_of_it_and_loses_its_buttons(
+    choice: str, ending: str
+) -> None:
+    async with desk(MemoryPosts(resolution="nonce")) as out:
+        await _ask(out)
+        before = len(out.channel.messages)
+        await _resolve(out, choice)
+        assert len(out.channel.messages) == before
+        assert "".join(out.channel.texts()).endswith(ending)
+        assert set(_buttons(out)) == {()}
+
+
+async def test_a_turn_that_ends_without_an_answer_closes_its_question() -> None:
+    async with desk(MemoryPosts(resolution="nonce")) as out:
+        await _ask(out)
+        sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
+        stopped = ErrorEvent(session_id="s", message_id="m1", code="stopped", message="x", recoverable=True)
+        await sender.send_event(stopped)
+        await out.clock.advance(10)
+        assert "".join(out.channel.texts()).endswith("No longer open.")
+        assert set(_buttons(out)) == {()}
+
+
+async def test_the_next_process_keeps_the_question_that_stands_and_ends_it() -> None:
+    async with desk() as out:
+        await _ask(out, replace(QUESTION, reasoning="a long command " * 6))
+        shown = out.channel.texts()
+        assert len(shown) > 1
+        out.row_id = 0
+        later = await restarted(out)
+        await _ask(later, replace(QUESTION, reasoning="a long command " * 6, timeout_s=20.0))
+        assert later.channel.texts() == shown
+        assert later.channel.messages[-1].buttons == QUESTION.options
+        await _resolve(later, "Deny")
+        assert "Answered: Deny" in "".join(later.channel.texts())
+        assert set(_buttons(later)) == {()}
+        await later.supervisor.close()
+
+
+async def test_a_question_that_somebody_deleted_is_asked_anew() -> None:
+    async with desk() as out:
+        await _ask(out)
+        out.channel.messages.clear()
+        out.row_id = 0
+        later = await restarted(out)
+        await _ask(later)
+        assert later.channel.messages[-1].buttons == QUESTION.options
+        await later.supervisor.close()
+
+
+class Dying(MemoryPosts):
+    """The process that posts dies before it hears which message it is."""
+
+    dies = True
+    looks = True
+
+    async def post(self, thread: ThreadKey, part: Part, *, key: str, reply_handle: str = "") -> Receipt:
+        receipt = await super().post(thread, part, key=key, reply_handle=reply_handle)
+        if self.dies:
+            await asyncio.Event().wait()
+        return receipt
+
+    async def find(self, thread: ThreadKey, part: Part, *, key: str, since: float) -> Receipt | None:
+        return await super().find(thread, part, key=key, since=since) if self.looks else None
+
+
+@pytest.mark.parametrize(
+    ("resolution", "looks", "messages"), [("lookup", True, 1), ("nonce", True, 1), ("placeholder", False, 2)]
+)
+async def test_a_post_that_died_is_looked_for_and_where_nobody_can_look_it_is_asked_once_more(
+    resolution: Resolution, looks: bool, messages: int
+) -> None:
+    channel = Dying(resolution=resolution)
+    channel.looks = looks
+    question = replace(QUESTION, tool_name="ls", reasoning="x", options=("A", "B"))
+    async with desk(channel) as out:
+        await _ask(out, question)
+        channel.dies = False
+        out.row_id = 0
+        later = await restarted(out)
+        await _ask(later, question)
+        assert _buttons(later) == [("A", "B")] * messages
+        assert len({message.data for message in channel.messages}) == 1, "an answer to one is one to both"
+        await later.supervisor.close()
+
+
+async def test_an_answer_that_is_quicker_than_the_platform_leaves_no_question() -> None:
+    async with desk() as out:
+        sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
+        out.channel.failures.append(refusal("rate_limit", retry_after_s=5.0))
+        await sender.send_event(QUESTION)
+        await sender.send_event(replace(QUESTION, interaction_id="int_2"))
+        resolved = ApprovalResolved(session_id="s", message_id="m1", interaction_id="int_2", choice="Allow")
+        await sender.send_event(resolved)
+        await out.clock.advance(30)
+        assert len([one for one in out.channel.messages if one.buttons]) == 1
