@@ -151,6 +151,7 @@ class Pipeline:
         # Not the engine's own deadline: reading history and records counts as well.
         deadline = TurnDeadline(self._clock, self._settings.turn_timeout_s)
         turn.waiting = Absence(deadline, room).waiting
+        turn.delegating = deadline.standing_still
         try:
             async with deadline:
                 return _answer_of(await self._walk(turn, await self._context(turn, words)))

@@ -46,7 +46,8 @@ MAX_AGENTS: Final = 10
 MAX_ROUNDS: Final = 20
 """Of one sub-agent (seed 4)."""
 MAX_SECONDS: Final = 900.0
-"""Of one sub-agent (seed 4)."""
+"""Of one sub-agent, what a person takes to allow its tools included (seed 4). The turn's own limit stands
+still meanwhile."""
 PROGRESS_S: Final = 3.0
 """Between two reports of one sub-agent at least."""
 _MAX_NAME_CHARS = 40
@@ -143,8 +144,10 @@ class SubAgents:
             raise ToolFailed("a sub-agent cannot start sub-agents")
         orders = _orders(arguments)
         try:
-            async with asyncio.TaskGroup() as group:
-                running = [group.create_task(self._one(order, scope)) for order in orders]
+            # The parent's limit is shorter than theirs, and would end them without a word of their reports.
+            with scope.delegating():
+                async with asyncio.TaskGroup() as group:
+                    running = [group.create_task(self._one(order, scope)) for order in orders]
         except ExceptionGroup as failed:
             # The gate tells the errors apart, and lets a broken store through.
             broken, others = failed.split(StorageError)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TypedDict
 
@@ -54,6 +54,7 @@ class Turn:
     overheard: Heard | None = None
     """A note that had to be heard to know whom it is for."""
     waiting: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    delegating: Callable[[], AbstractContextManager[None]] = nullcontext
     streamed: list[str] = field(default_factory=list)
     streamed_chars: int = 0
 
@@ -69,6 +70,7 @@ class Turn:
             mode=self.journal.mode,
             send=self.send,
             waiting=self.waiting,
+            delegating=self.delegating,
         )
 
     @property

@@ -146,7 +146,8 @@ class TurnSettings(Section):
     timeout_s: float = setting(
         180.0,
         "Seconds until a turn without an answer ends with an error. Hearing a voice note may take as long "
-        "without a sign of progress; waiting for its turn does not count.",
+        "without a sign of progress; waiting for its turn or for a person does not count, nor do "
+        "sub-agents, who have 15 minutes.",
         ge=1,
         le=7_200,
     )

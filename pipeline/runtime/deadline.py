@@ -1,4 +1,5 @@
-"""A turn's time and place, neither of which it uses up while it waits for a person."""
+"""A turn's time and place, neither of which it uses up while it waits for a person; nor its time while
+sub-agents work, who have a limit of their own."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from pipeline.domain.events import PipelineEvent
@@ -32,6 +32,8 @@ class TurnScope:
     waiting: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     """Entered while a person is waited for: the turn's own clock stands still meanwhile, and its room is
     free for others."""
+    delegating: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Entered while sub-agents work: the turn's own clock stands still, for theirs has a limit of its own."""
 
     @property
     def owner(self) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from examples.report_bot import report_graph
 from pipeline.domain.chat import ToolCall
+from pipeline.domain.clock import ManualClock
 from pipeline.domain.events import (
     ActionCompleted,
     ErrorEvent,
@@ -17,6 +19,7 @@ from pipeline.domain.events import (
     SubAgentSpawned,
 )
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
+from pipeline.subagents import MAX_SECONDS
 from tests.support.house import House, open_house
 
 
@@ -113,3 +116,50 @@ async def test_stop_ends_the_sub_agents_with_the_turn(tmp_path: Path) -> None:
         cancelled = [event.name for event in house.channel.events if isinstance(event, SubAgentCancelled)]
         assert cancelled == ["slow"]
         assert llm.cancelled == 1
+
+
+async def _patiently(clock: ManualClock, holds: Callable[[], bool]) -> None:
+    """Turn the clock on, little by little, until it holds."""
+    for _ in range(2_000):
+        if holds():
+            return
+        await clock.advance(0.1)
+        await asyncio.sleep(0.01)
+    raise AssertionError("it never came to that")
+
+
+def _helped(ready: asyncio.Event) -> ScriptedLlm:
+    """A conversation with one sub-agent, which says something when it is `ready`."""
+    return llm_of(
+        calls("load_tools", groups=["agents"]),
+        calls("run_agents", agents=[{"name": "slow", "task": "Wait."}]),
+        ScriptedAnswer(chunks=("Found it.",), gate=ready),
+        "Done.",
+    )
+
+
+async def test_sub_agents_do_not_use_up_the_turns_time(tmp_path: Path) -> None:
+    clock, ready = ManualClock(), asyncio.Event()
+    settings = ("turn.timeout_s=30", "llm.timeout_s=3600")
+    llm = _helped(ready)
+    async with open_house(tmp_path, *settings, llm=llm, clock=clock) as house:
+        accepted = await house.channel.say("Ask a helper.")
+        await house.channel.until(lambda: len(llm.requests) == 3)
+        await clock.advance(MAX_SECONDS - 60)
+        ready.set()
+        await _patiently(clock, lambda: bool(house.channel.sent))
+        assert (await house.channel.reply(accepted.message_id)).text.endswith("Done.")
+    assert "Found it." in llm.requests[-1].messages[-1].content
+
+
+async def test_a_sub_agent_that_takes_too_long_leaves_its_turn_time_to_say_so(tmp_path: Path) -> None:
+    clock = ManualClock()
+    settings = ("turn.timeout_s=30", "llm.timeout_s=3600")
+    llm = _helped(asyncio.Event())
+    async with open_house(tmp_path, *settings, llm=llm, clock=clock) as house:
+        accepted = await house.channel.say("Ask a helper.")
+        await house.channel.until(lambda: len(llm.requests) == 3)
+        await clock.advance(MAX_SECONDS + 1)
+        await _patiently(clock, lambda: bool(house.channel.sent))
+        assert (await house.channel.reply(accepted.message_id)).text.endswith("Done.")
+    assert "longer than 15 minutes" in llm.requests[-1].messages[-1].content
