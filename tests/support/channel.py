@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterable
+from contextlib import suppress
 
 from adapters.channel import (
     Acceptance,
@@ -32,6 +33,7 @@ from pipeline.domain.ports import EventSender
 
 _PATIENCE_S = 60.0
 """A safety net, for a machine that is busy with other things."""
+_LOOK_S = 0.05
 
 
 class SendFailed(Exception):
@@ -143,10 +145,14 @@ class MemoryChannel:
         return next(reply for reply in self.sent if reply.message_id == message_id)
 
     async def until(self, holds: object) -> None:
-        """Wait until the predicate `holds()` is true; checked whenever something arrives."""
+        """Wait until the predicate `holds()` is true; checked whenever something arrives, and now and then,
+        because it may be about something else."""
         assert callable(holds)
         async with asyncio.timeout(_PATIENCE_S), self._changed:
-            await self._changed.wait_for(holds)
+            while not holds():
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_LOOK_S):
+                        await self._changed.wait()
 
     async def _notify(self) -> None:
         async with self._changed:

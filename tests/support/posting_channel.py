@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +39,7 @@ CHARS = 40
 MAX_PARTS = 5
 _PATIENCE_S = 60.0
 """A safety net, for a machine that is busy with other things."""
+_LOOK_S = 0.05
 
 
 class Refused(Exception):
@@ -167,9 +169,13 @@ class MemoryPosts:
         return acceptance.reason or "Noted."
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        """Wait until `holds()`; checked whenever something is shown."""
+        """Wait until `holds()`; checked whenever something is shown, and now and then, because it may be
+        about something else."""
         async with asyncio.timeout(_PATIENCE_S), self.changed:
-            await self.changed.wait_for(holds)
+            while not holds():
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_LOOK_S):
+                        await self.changed.wait()
 
     # -- the port -----------------------------------------------------------------------------
     async def run(self, on_inbound: OnInbound) -> None:
