@@ -18,7 +18,7 @@ from pipeline.history.compaction import Compaction
 from pipeline.history.view import HISTORY
 from pipeline.intake.confirming import after_intake, set_aside
 from pipeline.intake.declining import declined
-from pipeline.intake.node import intake
+from pipeline.intake.node import intake_node
 from pipeline.runtime.context import RunContext
 
 
@@ -34,7 +34,7 @@ def conversation_graph() -> GraphSpec[RunContext]:
         entry="intake",
         channels=LOOP_CHANNELS,
         nodes={
-            "intake": NodeSpec(run=intake, reads=(), writes=("intake",)),
+            "intake": NodeSpec(run=intake_node(fixed_tokens), reads=(), writes=("intake",)),
             "set_aside": NodeSpec(run=set_aside, reads=("answers",), writes=("agent",)),
             "declined": NodeSpec(run=declined, reads=("intake",), writes=("agent",)),
             "compact": NodeSpec(run=Compaction(fixed_tokens), writes=(HISTORY,), nullable=(HISTORY,)),

@@ -71,10 +71,7 @@ class Compaction:
 
     async def __call__(self, state: State, context: RunContext) -> NodeResult:
         """Sum up the beginning of the conversation if it is time to. Updates `history` then."""
-        conversation = shown(context.conversation, state)
-        newest = estimate_tokens(context.text)
-        levels = levels_of(context, self._fixed_tokens(context, state))
-        old = beginning(conversation, newest, levels, context.settings.stale_after_turns)
+        conversation, levels, old = _due(context, state, self._fixed_tokens(context, state))
         if not old or not self._cooling.is_over(context.scope.session_id, context.clock):
             return NodeResult()
         try:
@@ -92,6 +89,11 @@ def may_be_time(tokens: int, settings: PipelineSettings) -> bool:
     prompt is; False is certain."""
     least = min(settings.token_ceiling, settings.context_tokens // _LEAST_BUDGET)
     return tokens >= least * settings.compact_at
+
+
+def is_time(context: RunContext, state: State, fixed_tokens: int) -> bool:
+    """Whether there is a beginning to sum up, of a prompt that takes `fixed_tokens` without any history."""
+    return bool(_due(context, state, fixed_tokens)[2])
 
 
 def levels_of(context: RunContext, fixed_tokens: int) -> Levels:
@@ -134,6 +136,16 @@ def beginning(
         if sum(as_sent(turns, index, stale_after).tokens for index in range(first)) <= levels.summary:
             return ()
     return turns[:first]
+
+
+def _due(
+    context: RunContext, state: State, fixed_tokens: int
+) -> tuple[Conversation, Levels, tuple[PastTurn, ...]]:
+    """The conversation as the run sees it, its levels, and the turns that it is time to sum up."""
+    conversation = shown(context.conversation, state)
+    levels = levels_of(context, fixed_tokens)
+    newest = estimate_tokens(context.text)
+    return conversation, levels, beginning(conversation, newest, levels, context.settings.stale_after_turns)
 
 
 def _reaches(turns: Sequence[PastTurn], tokens: float, stale_after: int) -> bool:

@@ -6,9 +6,12 @@ what does not fit is `pipeline.history`'s.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from typing import Any
+
 from pipeline.domain.chat import estimate_tokens
 from pipeline.graph.decisions import Next, NodeResult, State
-from pipeline.history.compaction import may_be_time
+from pipeline.history.compaction import FixedTokens, is_time, may_be_time
 from pipeline.intake.budget import fit_history
 from pipeline.intake.cleaning import clean_text
 from pipeline.intake.confirming import question
@@ -20,13 +23,23 @@ from pipeline.intake.spam import looks_like_spam
 from pipeline.runtime.context import RunContext
 
 
-async def intake(_state: State, context: RunContext) -> NodeResult:
+def intake_node(fixed_tokens: FixedTokens) -> Callable[[State, RunContext], Awaitable[NodeResult]]:
+    """The node. `fixed_tokens` counts what of a prompt is no history: it is asked only of conversations for
+    which it may be time to sum up their beginning."""
+
+    async def intake(_state: State, context: RunContext) -> NodeResult:
+        return _judged(context, fixed_tokens)
+
+    return intake
+
+
+def _judged(context: RunContext, fixed_tokens: FixedTokens) -> NodeResult:
     """Clean and judge the newest message, and count what of the history fits under the ceiling beside it.
 
     Updates `intake`. Of the message: `sanitized`, `rate_limited`, `rate_limit_reason`, `spam_detected`,
     `injection_detected` and `refused`, which is empty or the flag for which it is not answered. Of the
     history: `turns_kept`, `messages_evicted`, `tokens_before` and `tokens_after` (summary and newest message
-    included), `long` (it may be time to sum up its beginning), `summary_service_triggered` (there are more
+    included), `long` (it is time to sum up its beginning), `summary_service_triggered` (there are more
     messages than are kept unsummarised). `relevance_scored` and `eviction_summarized` are false: the newest
     turns are kept whatever they are about, and what is left out is not summed up here.
 
@@ -36,7 +49,7 @@ async def intake(_state: State, context: RunContext) -> NodeResult:
     reason = too_fast(context.received_at, context.arrivals)
     spam = looks_like_spam(own_words(text))
     refused = refusal(context.settings, too_fast=reason is not None, spam=spam)
-    diagnostics = {
+    diagnostics: dict[str, Any] = {
         "sanitized": text != context.text,
         "rate_limited": reason is not None,
         "rate_limit_reason": reason,
@@ -46,6 +59,10 @@ async def intake(_state: State, context: RunContext) -> NodeResult:
         "refused": refused,
         **_fitted(context, text),
     }
+    if may_be_time(diagnostics["tokens_before"], context.settings):
+        # All that a run knows by now: nothing is loaded or summed up yet.
+        state = {"intake": diagnostics}
+        diagnostics["long"] = is_time(context, state, fixed_tokens(context, state))
     # Nobody is asked what they meant by a message that is not answered, nor where a question would be kept.
     asks = None if refused or context.scope.mode == "otr" else question(context)
     return NodeResult(update={"intake": diagnostics}, decision=asks or Next())
@@ -67,7 +84,7 @@ def _fitted(context: RunContext, text: str) -> dict[str, int | bool]:
         "messages_evicted": sum(len(turn.messages) for turn in evicted),
         "tokens_before": before,
         "tokens_after": after,
-        "long": may_be_time(before, settings),
+        "long": False,  # known only when the rest of the prompt is
         "relevance_scored": False,
         "eviction_summarized": False,
         "summary_service_triggered": conversation.size + 1 > settings.summarise_above,

@@ -8,10 +8,12 @@ from pipeline.domain.messages import Speech
 from pipeline.graph.decisions import Next, Pause
 from pipeline.graph.spec import END
 from pipeline.intake.confirming import after_intake, set_aside
-from pipeline.intake.node import intake
+from pipeline.intake.node import intake_node
 from pipeline.runtime.context import RunContext
 from pipeline.runtime.settings import PipelineSettings
 from tests.support.contexts import context as any_context
+
+intake = intake_node(lambda _context, _state: 0)
 
 
 def context(text: str, speech: Speech | None, *, confirm_below: float = 0.5) -> RunContext:

@@ -9,14 +9,17 @@ import pytest
 from pipeline.domain.chat import ChatMessage, ToolCall, estimate_tokens
 from pipeline.domain.conversation import Conversation, PastTurn, Summary
 from pipeline.domain.messages import Speech
-from pipeline.graph.decisions import Next, Pause
-from pipeline.intake.node import intake
+from pipeline.graph.decisions import Next, Pause, State
+from pipeline.history.compaction import Compaction
+from pipeline.intake.node import intake_node
 from pipeline.llm.scripted import ScriptedLlm
+from pipeline.runtime.context import RunContext
 from pipeline.runtime.settings import PipelineSettings
 from tests.support.contexts import context, talk
 
 NOW = 1_700_000_000.0
 LARGE = PipelineSettings(context_tokens=1_000_000)
+intake = intake_node(lambda _context, _state: 0)
 REFUSING = PipelineSettings(spam="refuse", too_fast="refuse")
 
 
@@ -199,6 +202,37 @@ async def test_what_is_counted_as_evicted_is_what_is_missing(window: int) -> Non
     assert found["messages_evicted"] > 0
     assert 2 * found["turns_kept"] + found["messages_evicted"] == 20
     assert found["tokens_after"] <= window < found["tokens_before"]
+
+
+@pytest.mark.parametrize(("turns", "fixed", "long"), [(12, 200, False), (15, 200, True), (12, 500, True)])
+async def test_a_conversation_is_long_exactly_when_its_beginning_is_summed_up(
+    turns: int, fixed: int, long: bool
+) -> None:
+    states: list[State] = []
+
+    def fixed_tokens(_context: RunContext, state: State) -> int:
+        states.append(state)
+        return fixed
+
+    llm = ScriptedLlm.echo()
+    settings = PipelineSettings(context_tokens=1_200, max_answer_tokens=100)
+    conversation = Conversation(turns=tuple(_turn(number, 50) for number in range(1, turns + 1)))
+    around = context("hello", conversation=conversation, settings=settings, llm=llm)
+    found = (await intake_node(fixed_tokens)({}, around)).update
+    assert found["intake"]["long"] is long
+    made = await Compaction(fixed_tokens)(found, around)
+    assert (bool(made.update), len(llm.requests)) == (long, long)
+    # What the prompt says of the message counts as well.
+    assert all("injection_detected" in state["intake"] for state in states)
+
+
+async def test_what_the_rest_of_a_prompt_takes_is_not_asked_of_a_short_conversation() -> None:
+    def fixed_tokens(_context: RunContext, _state: State) -> int:
+        raise AssertionError("a short conversation never begins to be summed up")
+
+    settings = PipelineSettings(context_tokens=4_096)
+    around = context("hello", conversation=Conversation(turns=(_turn(1, 300),)), settings=settings)
+    assert (await intake_node(fixed_tokens)({}, around)).update["intake"]["long"] is False
 
 
 async def test_the_model_is_never_asked() -> None:
