@@ -16,7 +16,7 @@ from typing import Any, Self
 import aiohttp
 
 Frame = dict[str, Any]
-_PATIENCE_S = 60.0
+_PATIENCE_S = 120.0
 
 
 class Disconnected(Exception):
@@ -185,7 +185,7 @@ class WebChat:
         await self.wait_for(lambda frame: frame["type"] == "pong")
 
     async def receive(self) -> Frame:
-        """The next frame. Raises Disconnected; TimeoutError when nothing comes for a minute."""
+        """The next frame. Raises Disconnected; TimeoutError when nothing comes for two minutes."""
         socket = self._open_socket()
         async with asyncio.timeout(_PATIENCE_S):
             message = await socket.receive()

@@ -69,6 +69,7 @@ async def test_none_of_300_secrets_is_seen_or_kept(tmp_path: Path, lines: io.Str
             accepted = await house.channel.say(f"question {number}")
             reply = await house.channel.reply(accepted.message_id)
             assert reply.text.count(MARK) >= TOGETHER
+            await house.channel.terminal(accepted.message_id)
             events = house.channel.events_of(accepted.message_id)
             streamed = "".join(event.text for event in events if isinstance(event, LlmToken))
             complete = next(event for event in events if isinstance(event, ResponseComplete))

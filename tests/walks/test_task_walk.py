@@ -92,7 +92,7 @@ async def test_sub_agents_report_to_the_conversation(tmp_path: Path) -> None:
         completed = {
             event.name: event.result for event in house.channel.events if isinstance(event, SubAgentCompleted)
         }
-    assert spawned == ["sums", "words"]
+    assert sorted(spawned) == ["sums", "words"]
     assert completed == {"sums": "You said: What is 6 * 7?", "words": "You said: Say hello."}
     assert "You said: Ask two helpers." in answer
     result = llm.requests[-1].messages[-1].content

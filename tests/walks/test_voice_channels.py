@@ -24,7 +24,7 @@ from voice.settings import VoiceSettings
 from voice.wer import normalised_words, word_error_rate
 from voice.worker import WhisperTranscriber
 
-pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(900)]
 
 SPOKEN = ("lv_0890", "jfk")
 DEAF = "I could not hear any words"
@@ -77,7 +77,7 @@ def _rate(heard: dict[str, str]) -> float:
 async def _answered(platform: FakePlatform, chat: Place, number: int) -> str:
     """The bot's text number `number` in a chat, once it is the whole one."""
     await platform.until(
-        lambda: len(texts := platform.bot_texts(chat)) == number and _is_whole(texts[-1]), timeout_s=60
+        lambda: len(texts := platform.bot_texts(chat)) == number and _is_whole(texts[-1]), timeout_s=200
     )
     return platform.bot_texts(chat)[-1]
 

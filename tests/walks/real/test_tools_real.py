@@ -86,7 +86,7 @@ async def _asked(chat: WebChat, client_id: str, text: str) -> list[dict[str, Any
     while True:
         try:
             frame = await chat.receive()
-        except TimeoutError:  # a minute without a frame: a busy machine reads prompts slowly
+        except TimeoutError:  # no frame for long: a busy machine reads prompts slowly
             assert SystemClock().monotonic() < deadline
             continue
         event = frame.get("event", {})
