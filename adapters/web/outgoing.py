@@ -131,10 +131,14 @@ def _finite(value: Any) -> Any:
 
 
 def _text(fields: Mapping[str, Any]) -> str:
-    text = json.dumps(fields, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = _COMPACT.encode(fields)
     try:
         text.encode()
     except UnicodeEncodeError:
         # A lone surrogate from a model cannot travel as UTF-8, but can as a JSON escape.
-        return json.dumps(fields, allow_nan=False, separators=(",", ":"))
+        return _ASCII.encode(fields)
     return text
+
+
+_COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+_ASCII = json.JSONEncoder(allow_nan=False, separators=(",", ":"))

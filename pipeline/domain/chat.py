@@ -61,7 +61,7 @@ def estimate_tokens(text: str) -> int:
     """Three ASCII characters a token, and one token for any other character: small models'
     vocabularies are poor outside English, and a prompt that overflows the window is refused whole."""
     chars = len(text)
-    ascii_chars = chars if text.isascii() else sum(map(str.isascii, text))
+    ascii_chars = chars if text.isascii() else len(text.encode("ascii", "ignore"))
     return -(-ascii_chars // 3) + chars - ascii_chars
 
 

@@ -254,20 +254,32 @@ PipelineEvent = (
 )
 
 
+_TERMINAL = (ResponseComplete, ErrorEvent)
+_names: dict[type[PipelineEvent], tuple[str, ...]] = {}
+"""The fields of each kind of event, as far as they have been asked for."""
+
+
 def is_terminal(event: PipelineEvent) -> bool:
     """Whether `event` ends its message."""
-    return isinstance(event, ResponseComplete | ErrorEvent)
+    return isinstance(event, _TERMINAL)
 
 
 def event_to_wire(event: PipelineEvent) -> dict[str, Any]:
     """Plain JSON data: the event's fields beside its `type`."""
     wire: dict[str, Any] = {"type": event.type}
-    for one in fields(event):
-        value = getattr(event, one.name)
-        if one.name == "thoughts":
+    for name in _names_of(event):
+        value = getattr(event, name)
+        if name == "thoughts":
             value = [thought_to_plain(thought) for thought in value]
-        wire[one.name] = list(value) if isinstance(value, tuple) else value
+        wire[name] = list(value) if isinstance(value, tuple) else value
     return wire
+
+
+def _names_of(event: PipelineEvent) -> tuple[str, ...]:
+    names = _names.get(type(event))
+    if names is None:
+        names = _names[type(event)] = tuple(one.name for one in fields(event))
+    return names
 
 
 def thought_from_plain(plain: Mapping[str, Any]) -> Thought:

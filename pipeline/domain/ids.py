@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pipeline.domain.errors import InvalidInput
 
@@ -44,17 +45,10 @@ class ThreadKey:
             parts.append(self.topic)
         return _SEPARATOR.join(_escape(part) for part in parts)
 
-    @classmethod
-    def decode(cls, text: str) -> ThreadKey:
+    @staticmethod
+    def decode(text: str) -> ThreadKey:
         """Parse `encode`'s text. Raises InvalidInput on anything `encode` could not have written."""
-        parts = [_unescape(part) for part in text.split(_SEPARATOR)]
-        if len(parts) not in (3, 4):
-            raise InvalidInput("thread key: expected channel:account:chat or channel:account:chat:topic")
-        topic = parts[3] if len(parts) == 4 else None
-        key = cls(channel=parts[0], account=parts[1], chat=parts[2], topic=topic)
-        if key.encode() != text:
-            raise InvalidInput("thread key: not in canonical form")
-        return key
+        return _decoded(text)
 
     def __str__(self) -> str:
         return self.encode()
@@ -63,6 +57,19 @@ class ThreadKey:
 def new_id(prefix: str) -> str:
     """A fresh id such as `ses_3f9c…`: 80 random bits, safe in URLs, logs and file names."""
     return f"{prefix}_{secrets.token_hex(10)}"
+
+
+@lru_cache(maxsize=1024)
+def _decoded(text: str) -> ThreadKey:
+    """See `ThreadKey.decode`. Kept, because a turn asks several times."""
+    parts = [_unescape(part) for part in text.split(_SEPARATOR)]
+    if len(parts) not in (3, 4):
+        raise InvalidInput("thread key: expected channel:account:chat or channel:account:chat:topic")
+    topic = parts[3] if len(parts) == 4 else None
+    key = ThreadKey(channel=parts[0], account=parts[1], chat=parts[2], topic=topic)
+    if key.encode() != text:
+        raise InvalidInput("thread key: not in canonical form")
+    return key
 
 
 def _escape(part: str) -> str:
