@@ -12,6 +12,10 @@ from typing import Literal, get_args
 Label = Literal[
     "inbox-commit-before",
     "inbox-commit-after",
+    "effect-begun-before",
+    "effect-begun-after",
+    "effect-done-before",
+    "effect-done-after",
     "turn-commit-before",
     "turn-commit-after",
     "place-before",

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from gateway.failpoints import Failpoints, Label
 from gateway.run_rows import RIDING, to_riding, to_row, to_rows
 from gateway.storage.ports import Lease, NewRecord, Store
+
+_EFFECT_LABELS: Mapping[str, tuple[Label, Label]] = {
+    "began": ("effect-begun-before", "effect-begun-after"),
+    "done": ("effect-done-before", "effect-done-after"),
+}
+"""Before and after the record is durable. Between the inner two the effect is being done."""
 
 
 class StoreRunLog:
@@ -17,10 +25,17 @@ class StoreRunLog:
     meanwhile. The last records wait for the commit that the outcome leads to.
     """
 
-    def __init__(self, store: Store, lease: Lease, row: Callable[[Mapping[str, Any]], NewRecord]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        lease: Lease,
+        row: Callable[[Mapping[str, Any]], NewRecord],
+        failpoints: Failpoints | None = None,
+    ) -> None:
         self._store = store
         self._lease = lease
         self._row = row
+        self._failpoints = failpoints or Failpoints()
         self._records: list[Mapping[str, Any]] = []
         """Of this turn of the loop."""
         self._writes: list[asyncio.Future[tuple[int, ...]]] = []
@@ -31,6 +46,8 @@ class StoreRunLog:
 
     def append(self, record: Mapping[str, Any]) -> None:
         self._note_run(record)
+        if labels := _labels(record):
+            self._failpoints.reach(labels[0])
         if not self._records:
             asyncio.get_running_loop().call_soon(self._hand_over)
         self._records.append(record)
@@ -72,10 +89,18 @@ class StoreRunLog:
         if self._records:
             self._drop_written()
             records, self._records = self._records, []
-            self._writes.append(self._store.append(self._lease, [self._row(to_rows(records))]))
+            write = self._store.append(self._lease, [self._row(to_rows(records))])
+            self._writes.append(write)
+            for record in records:
+                if labels := _labels(record):
+                    write.add_done_callback(partial(self._reach_written, labels[1]))
 
     def _drop_written(self) -> None:
         self._writes = [write for write in self._writes if not _written(write)]
+
+    def _reach_written(self, label: Label, write: asyncio.Future[tuple[int, ...]]) -> None:
+        if _written(write):
+            self._failpoints.reach(label)
 
     def _note_run(self, record: Mapping[str, Any]) -> None:
         if "head" in record:
@@ -91,6 +116,11 @@ class UnwrittenRunLog(StoreRunLog):
     async def finish(self, records: Sequence[Mapping[str, Any]]) -> None:
         for record in records:
             self._note_run(record)
+
+
+def _labels(record: Mapping[str, Any]) -> tuple[Label, Label] | None:
+    """Those around the record's becoming durable; None for most."""
+    return _EFFECT_LABELS.get(record["state"]) if record.get("do") == "effect" else None
 
 
 def _written(write: asyncio.Future[tuple[int, ...]]) -> bool:

@@ -69,7 +69,7 @@ class StoreJournal:
         self._off_record = session.mode == "otr" and not self._goes_on
         """Nothing that is said may be kept. What goes on with a run from before is still on the record."""
         log = UnwrittenRunLog if self._off_record else StoreRunLog
-        self._log = log(store, lease, self._step_row)
+        self._log = log(store, lease, self._step_row, failpoints)
         author = str(entry.body.get("author", ""))
         self._arrivals = session.arrivals(author)
         session.note_arrival(author, entry.received_at)

@@ -53,12 +53,15 @@ _PLACES: dict[Label, Place] = {
 }
 
 
-_POSTING_ONLY = {"place-before", "place-after", "voice-before", "voice-after"}
-"""See test_channel_failpoints.py and test_voice_failpoints.py."""
+_ELSEWHERE = {
+    *("place-before", "place-after", "voice-before", "voice-after"),
+    *("effect-begun-before", "effect-begun-after", "effect-done-before", "effect-done-after"),
+}
+"""See test_channel_failpoints.py, test_voice_failpoints.py and test_tool_failpoints.py."""
 
 
 def test_every_label_has_its_place() -> None:
-    assert set(_PLACES) | _POSTING_ONLY == set(LABELS)
+    assert set(_PLACES) | _ELSEWHERE == set(LABELS)
 
 
 @pytest.mark.parametrize("label", _PLACES)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -75,6 +75,8 @@ class FakeOpenAiServer:
     """Taken from the left, one per request."""
     default: Behaviour = field(default_factory=Behaviour)
     """For the requests after the script: a normal answer unless something else is said."""
+    brain: Callable[[Mapping[str, Any]], Behaviour] | None = None
+    """Decides, in place of `default`, by what the request's body says."""
     requests: list[Received] = field(default_factory=list)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
     """Set whenever a request arrives; a test clears it."""
@@ -108,12 +110,15 @@ class FakeOpenAiServer:
         self.requests.append(Received(body=body, authorization=request.headers.get("Authorization", "")))
         self.arrived.set()
         self.connections.add(request.transport)
-        behaviour = self.script.popleft() if self.script else self.default
+        behaviour = self.script.popleft() if self.script else self._usual(body)
         try:
             return await self._answer(request, behaviour)
         except (asyncio.CancelledError, ConnectionResetError):
             self.disconnected.set()
             raise
+
+    def _usual(self, body: Mapping[str, Any]) -> Behaviour:
+        return self.default if self.brain is None else self.brain(body)
 
     async def _answer(self, request: web.Request, behaviour: Behaviour) -> web.StreamResponse:
         if behaviour.hang_before:

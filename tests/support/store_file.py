@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from gateway.run_rows import runs_of
+from gateway.storage.ports import Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +56,26 @@ def stored_messages(path: Path) -> dict[str, StoredMessage]:
         )
         for message_id, outcome, attempts in entries
     }
+
+
+def open_runs(path: Path) -> list[str]:
+    """The runs on record that have not come to their end, and the inbox entries that nobody finished."""
+    query = "SELECT id, thread, kind, session_id, message_id, body, at FROM log ORDER BY id"
+    threads: dict[str, list[Record]] = {}
+    for row_id, thread, kind, session_id, message_id, body, at in _rows(path, query):
+        record = Record(
+            id=row_id,
+            thread=str(thread),
+            kind=kind,
+            session_id=session_id,
+            message_id=message_id,
+            body=json.loads(body),
+            at=at,
+        )
+        threads.setdefault(record.thread, []).append(record)
+    runs = [run for records in threads.values() for run in runs_of(records).items()]
+    left = [run_id for run_id, steps in runs if steps[-1] is None or steps[-1]["do"] != "end"]
+    return left + [name for (name,) in _rows(path, "SELECT message_id FROM inbox WHERE outcome IS NULL")]
 
 
 def _rows(path: Path, query: str) -> list[tuple[Any, ...]]:

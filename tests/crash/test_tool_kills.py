@@ -1,0 +1,46 @@
+"""kill -9 at random moments while tools work: nothing is done or asked twice, left open or told wrongly."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.tool_run import ToolPlan, run_tool_kills
+
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(400)]
+
+
+async def test_ten_kills_have_no_tool_work_twice_and_nobody_asked_twice(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    plan = ToolPlan(seed=7)
+    found = await run_tool_kills(tmp_path, plan)
+    line = json.dumps(found.figures())
+    record_property("tool kill run", line)
+
+    assert found.verdict.broken == {}, f"seed {plan.seed}: {line}"
+    assert found.verdict.accepted >= plan.messages, "the chats hardly talked: the run proves nothing"
+    assert found.turns_begun_again >= plan.kills / 2, "the kills missed the turns: the run proves nothing"
+    assert set(found.told.values()) <= {"done", "unknown"}, found.told
+    assert {name for name, times in found.executed.items() if times > 1} == set(), line
+    for name, kind in found.kinds.items():
+        if kind == "sum":
+            assert found.told[name] == "done", name
+        elif found.told[name] == "done":
+            assert found.executed[name] == 1, name
+
+    # One question for each, answered once.
+    assert sorted(found.questions) == sorted((message_id, "Allow") for message_id in found.asked)
+    assert found.asked_twice == 0
+
+    assert found.open == []
+    assert found.exit_code == 0
+    assert found.integrity == "ok"
+    assert len(found.stored) == found.verdict.accepted
+    for message_id, message in found.stored.items():
+        assert message.outcome == "answered", message_id
+        assert (message.user_records, message.assistant_records) == (1, 1), message_id
+        assert [state for state, _ in message.outbox] == ["sent"], message_id
