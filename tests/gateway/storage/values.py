@@ -31,10 +31,10 @@ def writer_held_back(store: SqliteStore) -> Iterator[None]:
 
     def wait(_: sqlite3.Connection) -> None:
         entered.set()
-        release.wait(10)
+        release.wait(60)
 
     submit(store, wait)
-    assert entered.wait(10)
+    assert entered.wait(60)
     try:
         yield
     finally:

@@ -32,7 +32,7 @@ async def furnish(room: Page, gateway: FakeGateway) -> None:
     await ready(room)
     message = await ask(room, gateway, "may you?")
     await gateway.begin(message)
-    question = {"interaction_id": "i", "tool_name": "search", "reasoning": "Why", "timeout_s": 9.0}
+    question = {"interaction_id": "i", "tool_name": "search", "reasoning": "Why", "timeout_s": 600.0}
     await gateway.event("approval_required", message, options=["Allow", "Deny"], **question)
     await gateway.say(message, "Words")
     await expect(entries(room, "approval")).to_be_visible()

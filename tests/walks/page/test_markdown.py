@@ -156,7 +156,13 @@ async def test_hostile_words_from_tools_and_the_gateway_are_inert(room: Page, ga
     await gateway.begin(message)
     await gateway.event("action_started", message, tool_name=bad, summary=bad)
     await expect(room.locator(".activity")).to_have_text(bad)
-    question = {"interaction_id": "i", "tool_name": bad, "reasoning": bad, "options": [bad], "timeout_s": 1.0}
+    question = {
+        "interaction_id": "i",
+        "tool_name": bad,
+        "reasoning": bad,
+        "options": [bad],
+        "timeout_s": 600.0,
+    }
     await gateway.event("approval_required", message, **question)
     await expect(entries(room, "approval").get_by_role("button")).to_have_text(bad)
     await gateway.event("transcript_ready", message, text=bad, language="en", confidence=1.0)

@@ -73,7 +73,7 @@ async def test_the_microphone_reaches_the_port_and_what_it_hears_reaches_the_pag
     harness.adapter.entry_recorded(thread_of(CHAT), spoken)
     await expect(entries(page, "user").get_by_test_id("transcript")).to_have_text("What is a tide?")
     await expect(entries(page, "user")).to_have_count(1)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await stream.enough.wait()
     await page.get_by_test_id("talk").click()
     await expect(page.get_by_test_id("talk-bar")).to_be_hidden()

@@ -245,7 +245,7 @@ async def test_a_lost_connection_is_picked_up_again(room: Page, gateway: FakeGat
     gateway.cut()
     await expect(words(room)).to_have_text("Reconnecting…")
     gateway.down = False
-    await expect(words(room)).to_have_text("Listening", timeout=20_000)
+    await expect(words(room)).to_have_text("Listening")
     await expect(entries(room, "user")).to_have_count(0)
     assert len(gateway.of("live_start")) == 2
 
