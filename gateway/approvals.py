@@ -12,15 +12,13 @@ from collections.abc import Collection
 from typing import Final, Literal
 
 from gateway.storage.ports import Interaction, Store
-from gateway.wire import TOOL
+from gateway.wire import EXPIRED, TOOL
 from pipeline.domain.clock import Clock
 from pipeline.domain.events import ApprovalRequired, ApprovalResolved
 from pipeline.runtime.scope import TurnScope
 
 ALLOW: Final = "Allow"
 DENY: Final = "Deny"
-EXPIRED: Final = "expired"
-"""What a question whose time ran out is resolved with; nobody can choose it."""
 
 _LEAST_S = 1.0
 _OUTCOMES: dict[str, Literal["allowed", "expired"]] = {ALLOW: "allowed", EXPIRED: "expired"}

@@ -13,9 +13,9 @@ from itertools import count
 
 from adapters.channel import Failure, Outgoing, Part, PostingChannel
 from adapters.formatting.visible import visible
-from gateway.approvals import EXPIRED
 from gateway.lanes import Lane, one_call, understood
 from gateway.storage.ports import ShownPart, Store
+from gateway.wire import EXPIRED
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.events import ApprovalRequired
