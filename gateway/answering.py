@@ -1,4 +1,5 @@
-"""What an answer is about: a button's short name, or typed or spoken words that equal a choice.
+"""What short words are about: a button's short name, typed or spoken words that equal a choice, or a command
+that there is not.
 
 It looks only among the open questions of the chat that the answer came from. Whether an answer counts is
 the store's question, asked with what is found here.
@@ -6,6 +7,7 @@ the store's question, asked with what is found here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
@@ -16,6 +18,8 @@ from pipeline.domain.messages import ApprovalReply, InboundMessage, button_handl
 _LONGEST_ANSWER = 200
 """Characters; what is longer is a message."""
 _SPOKEN_ENDS = " .!?,;:…。！？"  # noqa: RUF001 - the full stops of other scripts are meant
+
+_LIKE_A_COMMAND = re.compile(r"(/[a-z][a-z0-9_]{0,31})(?:@[a-z0-9_]+)?", re.ASCII | re.IGNORECASE)
 
 
 def pressed(
@@ -76,3 +80,12 @@ def may_answer(message: InboundMessage) -> bool:
     if message.voice is not None or message.attachments or message.forwarded or message.edited:
         return False
     return len(message.text) <= _LONGEST_ANSWER
+
+
+def unknown_command(message: InboundMessage) -> str:
+    """The word when the whole message is one that looks like a command, in a private chat; empty otherwise.
+    Those that there are never come as messages, and what has a path or a question in it is no command."""
+    if not message.private or message.speech is not None or not may_answer(message):
+        return ""
+    word = _LIKE_A_COMMAND.fullmatch(message.text.strip())
+    return "" if word is None else word[1]

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from gateway.storage.ports import InboxEntry, NewEntry
 from gateway.storage.sqlite import SqliteStore
-from pipeline.domain.events import ErrorEvent, LlmToken
+from pipeline.domain.events import ErrorEvent, LlmToken, ResponseComplete
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.house import open_house
+from tests.support.posting_channel import MemoryPosts
 
 
 def _stuck(*chunks: str, gate: asyncio.Event) -> ScriptedAnswer:
@@ -120,6 +123,32 @@ async def test_help_is_answered_once_without_the_model(tmp_path: Path) -> None:
         assert "/stop" in reply.text
         assert house.llm.requests == []
         assert len(house.channel.sent) == 1
+
+
+@pytest.mark.parametrize("text", ["/foo", " /Start_Over@parlour_bot\n"])
+async def test_a_command_that_there_is_not_gets_one_line_and_not_the_model(tmp_path: Path, text: str) -> None:
+    async with open_house(tmp_path) as house:
+        accepted = await house.channel.say(text)
+        reply = await house.channel.reply(accepted.message_id)
+        assert reply.text.startswith("There is no command `/")
+        assert "`/help`" in reply.text
+        assert isinstance(await house.channel.terminal(accepted.message_id), ResponseComplete)
+        assert house.llm.requests == []
+        assert [record.body["text"] for record in await house.records("user")] == [text.strip()]
+
+
+@pytest.mark.parametrize("text", ["/etc/hosts is what?", "/etc/hosts", "/foo bar", "/ foo", "what is /foo"])
+async def test_what_only_begins_like_a_command_is_a_message(tmp_path: Path, text: str) -> None:
+    async with open_house(tmp_path) as house:
+        accepted = await house.channel.say(text)
+        assert (await house.channel.reply(accepted.message_id)).text == f"You said: {text}"
+
+
+async def test_in_a_room_a_word_with_a_slash_is_a_message(tmp_path: Path) -> None:
+    posts = MemoryPosts()
+    async with open_house(tmp_path, posts=posts):
+        await posts.receive("/foo", native_id="1", private=False)
+        await posts.until(lambda: "You said: /foo" in posts.texts())
 
 
 class _SlowToHand(SqliteStore):
