@@ -89,7 +89,7 @@ class Titles:
         scope = scope_after(session, entry)
         if (await self._budgets.allowance(scope)).model == "none":
             return
-        material = self._redactor.text(_material(session))
+        material = _material(session, self._redactor)
         said = await ask(
             self._llm,
             _TASK,
@@ -139,10 +139,10 @@ def title_of(words: str) -> str:
     return " ".join(kept)[:MAX_CHARS].strip(_MARKS)
 
 
-def _material(session: SessionState) -> str:
+def _material(session: SessionState, redactor: Redactor) -> str:
     """The first questions and their answers, each by its beginning."""
     shown = []
     for turn in session.conversation.turns[: MIN_MESSAGES // 2]:
-        shown.append(f"User: {turn.messages[0].content[:_SHOWN_CHARS]}")
-        shown.append(f"Assistant: {turn.messages[-1].content[:_SHOWN_CHARS]}")
+        shown.append(f"User: {redactor.excerpt(turn.messages[0].content, _SHOWN_CHARS).text}")
+        shown.append(f"Assistant: {redactor.excerpt(turn.messages[-1].content, _SHOWN_CHARS).text}")
     return "\n\n".join(shown)

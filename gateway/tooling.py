@@ -105,13 +105,13 @@ def build_tooling(
         )
         registry = ToolRegistry(
             [
-                files_group(root),
-                WebGroup(GuardedWeb(clock), clock),
-                notes_group(root),
+                files_group(root, redactor),
+                WebGroup(GuardedWeb(clock), clock, redactor),
+                notes_group(root, redactor),
                 ScheduleGroup(desk, clock),
                 system_group(clock, version=__version__),
                 agents,
-                *_servers(settings, secrets, clock, spawn),
+                *_servers(settings, secrets, clock, spawn, redactor),
                 *groups,
             ],
             enabled=(*settings.tools.groups, *(group.name for group in groups)),
@@ -123,7 +123,7 @@ def build_tooling(
             clock=clock,
             protection=Protection(root, blocked=(settings.data.dir,)),
             timeout_s=settings.tools.timeout_s,
-            redact=redactor.text,
+            redactor=redactor,
         )
     around = Surroundings(
         tools=gate or NoTools(),
@@ -144,7 +144,9 @@ def reference_reader(path: Path) -> Callable[[str], str]:
     return lambda reference: SecretRef.parse(reference, context).resolve()
 
 
-def _servers(settings: Settings, secrets: Secrets, clock: Clock, spawn: Spawn) -> Sequence[ToolGroup]:
+def _servers(
+    settings: Settings, secrets: Secrets, clock: Clock, spawn: Spawn, redactor: Redactor
+) -> Sequence[ToolGroup]:
     """The configured MCP servers, none of them started."""
     path = settings.tools.mcp_file
     if path is None:
@@ -164,4 +166,5 @@ def _servers(settings: Settings, secrets: Secrets, clock: Clock, spawn: Spawn) -
         spawn=spawn,
         idle_s=settings.tools.mcp_idle_s,
         timeout_s=settings.tools.timeout_s,
+        redactor=redactor,
     )

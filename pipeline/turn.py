@@ -82,7 +82,8 @@ class Turn:
 
     async def record(self, words: UserWords) -> None:
         """Put the user's words on record: theirs, cleaned, but for the secrets of whoever runs the bot."""
-        text = self.redactor.configured(clean_text(words.text))
+        # Before it is cleaned too, which cuts what is too long: a half of a secret is found by nobody.
+        text = self.redactor.configured(clean_text(self.redactor.configured(words.text)))
         await self.journal.record_user(replace(words, text=text))
 
     async def on_hearing(self, progress: HearingQueued | HearingGrown) -> None:

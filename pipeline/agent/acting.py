@@ -40,7 +40,7 @@ async def act(state: State, context: RunContext) -> NodeResult:
         _add(skills, result.skills)
         answer = ChatMessage(role="tool", content=result.content, tool_call_id=call.id)
         results.append(message_to_plain(answer))
-        thoughts.append(_thought(call, result))
+        thoughts.append(_thought(call, result, context))
     loop = state[LOOP]
     cost = 1 + any(call.name in META_TOOLS for call in asked.tool_calls)
     return NodeResult(
@@ -63,8 +63,8 @@ async def _done(call: ToolCall, state: State, groups: list[str], context: RunCon
     return await context.tools.propose(call, tuple(groups), context.scope)
 
 
-def _thought(call: ToolCall, result: ToolResult) -> dict[str, Any]:
-    outcome = " ".join((result.summary or result.content).split())[:_THOUGHT_CHARS]
+def _thought(call: ToolCall, result: ToolResult, context: RunContext) -> dict[str, Any]:
+    outcome = context.redactor.line(result.summary or result.content, _THOUGHT_CHARS)
     return {
         "stage": "tool_call",
         "summary": f"{call.name} -> {outcome}",

@@ -205,7 +205,7 @@ async def _ask(request: LlmRequest, context: RunContext, earlier: str) -> _Said:
 
 def _safe(call: ToolCall, context: RunContext) -> ToolCall:
     """The call without secrets, and without what no tool would take: a broken model may write megabytes."""
-    arguments = context.redactor.text(call.arguments[:_ARGUMENT_CHARS])
+    arguments = context.redactor.excerpt(call.arguments, _ARGUMENT_CHARS).text
     return replace(call, name=call.name[:_NAME_CHARS], arguments=arguments)
 
 

@@ -1,13 +1,14 @@
 """What everybody else uses: secrets out of texts, streams, events and chat messages.
 
 Configured secrets first, then private keys, then patterns. A stream gives exactly what the whole text would
-give, however it is cut.
+give, however it is cut. Whoever shows only the beginning of a text has it cut here: cut before, a secret on
+the cut would be half a secret, which nobody finds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 from pipeline.domain.chat import ChatMessage
@@ -22,6 +23,12 @@ EventT = TypeVar("EventT", bound=PipelineEvent)
 
 _LOOKED_UP_EVERY_S = 1.0
 """Secrets may be files, which are not read for every line."""
+_PIECE_CHARS = 4_096
+"""Of a text of which only the beginning is shown: so much is looked at more than has to be."""
+_LINE_LOOKED_AT = 4
+"""Times as many characters as one line shows: line breaks and indents do not count there."""
+_SWALLOWED_CHARS = 65_536
+"""Looked at beyond what is shown, where secrets stood: a server may return megabytes of them."""
 _TEXTS = frozenset(
     {"text", "summary", "reasoning", "reason", "task", "status", "result", "content", "message"}
 )
@@ -29,6 +36,15 @@ _TEXTS = frozenset(
 _THOUGHTS = "thoughts"
 _texts: dict[type[PipelineEvent], tuple[str, ...]] = {}
 """The fields of each kind of event that hold words, as far as they have been asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """The beginning of a text, without secrets."""
+
+    text: str
+    whole: bool
+    """Nothing was left out."""
 
 
 class StreamingRedactor:
@@ -66,6 +82,37 @@ class Redactor:
             return text
         stream = StreamingRedactor(known)
         return stream.feed(text) + stream.finish()
+
+    def excerpt(self, text: str, chars: int, *, goes_on: bool = False) -> Excerpt:
+        """The first `chars` characters of what `text` gives; fewer where nearly all of it is secret.
+
+        `goes_on` says that `text` is itself cut: a word, or the beginning of a secret, at its end is left out
+        then. Costs what is shown costs, however long the text is.
+        """
+        if len(text) <= _PIECE_CHARS and not goes_on:
+            safe = self.text(text)
+            return Excerpt(safe[:chars], len(safe) <= chars)
+        stream, shown, room = self.stream(), list[str](), chars
+        until = min(len(text), chars + _SWALLOWED_CHARS)
+        for at in range(0, until, _PIECE_CHARS):
+            piece = stream.feed(text[at : min(at + _PIECE_CHARS, until)])
+            shown.append(piece)
+            room -= len(piece)
+            if room < 0:
+                break
+        else:
+            if until == len(text) and not goes_on:
+                shown.append(stream.finish())
+                room -= len(shown[-1])
+                return Excerpt("".join(shown)[:chars], room >= 0)
+        return Excerpt("".join(shown)[:chars], whole=False)
+
+    def line(self, text: str, chars: int) -> str:
+        """The beginning of `text` as one line of at most `chars` characters, with `…` where it is cut."""
+        begun = self.excerpt(text, _LINE_LOOKED_AT * chars)
+        # Again: broken over two lines, a secret of several words is found only now.
+        found = self.excerpt(" ".join(begun.text.split()), chars, goes_on=not begun.whole)
+        return found.text if found.whole else found.text[: chars - 1] + "…"
 
     def configured(self, text: str) -> str:
         """`text` without configured secrets: for a person's own words, which are theirs otherwise."""

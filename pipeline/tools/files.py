@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pipeline.domain.chat import ToolDefinition
+from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.scope import TurnScope
 from pipeline.tools.confine import inside, person_folder, read_text, text_files, write_private
 from pipeline.tools.registry import FixedGroup
@@ -30,9 +31,9 @@ _HIT_CHARS = 160
 _PATH = {"type": "string", "minLength": 1, "maxLength": 300, "description": "such as own/list.txt"}
 
 
-def files_group(root: Path) -> FixedGroup:
+def files_group(root: Path, redactor: Redactor | None = None) -> FixedGroup:
     """The group over a workspace: `root/files` is shared, `root/people/<owner>/files` the owner's own."""
-    files = _Files(root)
+    files = _Files(root, redactor or Redactor())
     text = {"type": "string", "maxLength": _MOST_WRITTEN, "description": "all that the file will hold"}
     return FixedGroup(
         name="files",
@@ -82,8 +83,9 @@ def _tool(
 class _Files:
     """The work itself, in a thread; `owner` is the turn's."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, redactor: Redactor) -> None:
         self._root = root
+        self._redactor = redactor
 
     def list(self, _arguments: Mapping[str, Any], owner: str) -> str:
         lines = [name for name, _path in self._all(owner, most=_MOST_LISTED)]
@@ -104,7 +106,8 @@ class _Files:
         for name, path in self._all(owner, most=_MOST_FILES):
             for number, line in _lines(path):
                 if sought in line.casefold():
-                    hits.append(f"{name}:{number}: {line.strip()[:_HIT_CHARS]}")
+                    shown = self._redactor.excerpt(line.strip(), _HIT_CHARS).text
+                    hits.append(f"{name}:{number}: {shown}")
                     if len(hits) == _MOST_HITS:
                         return "\n".join([*hits, "There may be more."])
         return "\n".join(hits) or f"No file has “{arguments['text']}” in it."

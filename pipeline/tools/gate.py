@@ -11,6 +11,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pipeline.domain.chat import ToolCall, ToolDefinition
@@ -20,6 +21,7 @@ from pipeline.domain.events import ActionCompleted, ActionStarted, OtrBlocked, S
 from pipeline.domain.marking import marked
 from pipeline.graph.plain import thaw
 from pipeline.graph.step import EffectUnknown, current_step
+from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.ports import Approvals, SkillBook, ToolResult
 from pipeline.runtime.scope import TurnScope
 from pipeline.tools.action import Action, action_for, asked_words
@@ -28,15 +30,15 @@ from pipeline.tools.loading import LOAD_SKILLS, LOAD_TOOLS, Loading
 from pipeline.tools.policy import OTR_WORDS, Policy, Verdict, allowed_off_the_record
 from pipeline.tools.protection import Protection
 from pipeline.tools.registry import ToolRegistry
-from pipeline.tools.tool import Refused, Tool, ToolFailed
+from pipeline.tools.tool import Refused, Tool, ToolFailed, ToolOutput
 
 _log = logging.getLogger(__name__)
 
 RESULT_CHARS = 5_000
 """Of one tool's result; the model is told how much is missing. (seed 0)"""
-_LOOKED_AT = RESULT_CHARS + 8_192
-"""Of one result, for secrets: one that begins where it is shown is whole in it."""
 _SUMMARY_CHARS = 80
+_LOADED_CHARS = 200
+"""Of the line about what was loaded: it names groups."""
 _UNKNOWN = (
     "{name} was begun and cut off by a restart: nobody knows whether it was done. Do not repeat it by "
     "yourself; tell the user, and look whether it was done if you can."
@@ -67,9 +69,9 @@ class Gate:
         clock: Clock,
         protection: Protection | None = None,
         timeout_s: float = 60.0,
-        redact: Callable[[str], str] = str,
+        redactor: Redactor | None = None,
     ) -> None:
-        self._redact = redact
+        self._redactor = redactor or Redactor()
         self._registry = registry
         self._approvals = approvals
         self._clock = clock
@@ -90,7 +92,9 @@ class Gate:
     async def propose(self, call: ToolCall, groups: Sequence[str], scope: TurnScope) -> ToolResult:
         """See `ToolGate.propose`."""
         if scope.depth == 0 and call.name in (LOAD_TOOLS, LOAD_SKILLS):
-            return await self._loading.load(call, scope)
+            loaded = await self._loading.load(call, scope)
+            summary = self._redactor.line(loaded.summary, _LOADED_CHARS)
+            return replace(loaded, content=self._safe(loaded.content), summary=summary)
         try:
             arguments = parsed_arguments(call.arguments)
         except BadArguments as failure:
@@ -103,7 +107,7 @@ class Gate:
         except (ToolFailed, ValueError) as failure:
             return await self._not_begun(call.name, str(failure), scope)
         await scope.send(
-            ActionStarted(**_ids(scope), tool_name=tool.name, summary=action.summary[:_SUMMARY_CHARS])
+            ActionStarted(**_ids(scope), tool_name=tool.name, summary=self._line(action.summary))
         )
         result = await self._judged(action, call, scope)
         await self._completed(tool.name, result, scope)
@@ -146,7 +150,7 @@ class Gate:
         return f"{call.name} was not done: {failure}. Expected an object: {{{shape}}}"
 
     async def _not_begun(self, name: str, words: str, scope: TurnScope) -> ToolResult:
-        result = ToolResult(content=words, success=False, summary=_first_line(words))
+        result = self._refusal(words)
         await self._completed(name, result, scope)
         return result
 
@@ -161,17 +165,17 @@ class Gate:
         if scope.mode == "otr" and not allowed_off_the_record(tool):
             words = OTR_WORDS.format(name=tool.name)
             await scope.send(OtrBlocked(**_ids(scope), reason=words))
-            return _refusal(words)
+            return self._refusal(words)
         verdict = self._policy.judge(tool, scope)
         await self._tell(verdict, tool, scope)
         if verdict.decision == "BLOCK":
-            return _refusal(f"{tool.name} was not done: {verdict.reasoning}")
+            return self._refusal(f"{tool.name} was not done: {verdict.reasoning}")
         if verdict.decision == "ESCALATE":
             answer = await self._reviewed(action, call, scope)
             if answer != "allowed":
-                return _refusal(_NOT_APPROVED[answer].format(name=tool.name))
+                return self._refusal(_NOT_APPROVED[answer].format(name=tool.name))
         if not action.unchanged:
-            return _refusal(_CHANGED.format(name=tool.name))
+            return self._refusal(_CHANGED.format(name=tool.name))
         return await self._done(action, call, scope)
 
     async def _tell(self, verdict: Verdict, tool: Tool, scope: TurnScope) -> None:
@@ -218,10 +222,10 @@ class Gate:
             else:
                 kept = await _once(f"execute:{call.id}", run, scope, repeatable=False)
         except EffectUnknown:
-            return _refusal(_UNKNOWN.format(name=tool.name))
+            return self._refusal(_UNKNOWN.format(name=tool.name))
         text = kept["text"]
         content = marked(tool.name, text) if kept["content"] else text
-        return ToolResult(content=content, success=kept["success"], summary=_first_line(text))
+        return ToolResult(content=content, success=kept["success"], summary=self._line(text))
 
     async def _executed(self, action: Action, scope: TurnScope) -> dict[str, Any]:
         """What came of it, as plain data; `content` says whether the text is the tool's and not ours."""
@@ -232,7 +236,7 @@ class Gate:
             async with deadline:
                 output = await tool.run(thaw(action.payload), scope)
         except ToolFailed as failure:
-            return _ours(str(failure))
+            return _ours(self._safe(str(failure)))
         except TimeoutError:
             if not deadline.expired():
                 _log.exception("a tool failed", extra={"tool": tool.name})
@@ -244,18 +248,31 @@ class Gate:
         except Exception:  # noqa: BLE001 - a tool may raise anything, and the conversation goes on
             _log.exception("a tool failed", extra={"tool": tool.name})
             return _ours(_FAILED.format(name=tool.name))
-        text = output.text if output.text.strip() else f"{tool.name} returned nothing."
+        if not output.text.strip():
+            output = replace(output, text=f"{tool.name} returned nothing.")
         # Cut and without secrets before it goes on record: a server may return megabytes, and keys.
-        return {"text": self._fit(text), "success": output.success, "content": not tool.own_words}
+        return {"text": self._fit(output), "success": output.success, "content": not tool.own_words}
 
-    def _fit(self, text: str) -> str:
-        """`text` without secrets and no longer than is shown. Only so much of it is looked through as can be
-        shown: a megabyte would hold everybody up for seconds."""
-        looked_at = self._redact(text[:_LOOKED_AT])
-        missing = max(0, len(looked_at) - RESULT_CHARS) + max(0, len(text) - _LOOKED_AT)
+    def _safe(self, words: str) -> str:
+        """Words about a call, a server's own among them, as they may be shown."""
+        return self._fit(ToolOutput(text=words))
+
+    def _fit(self, output: ToolOutput) -> str:
+        """The text without secrets and no longer than is shown, with a note of how much is missing."""
+        found = self._redactor.excerpt(output.text, RESULT_CHARS, goes_on=output.left_out > 0)
         # Lone surrogates can be neither stored nor sent.
-        shown = looked_at[:RESULT_CHARS].encode("utf-8", "replace").decode()
-        return shown if missing == 0 else f"{shown}\n[{missing} more characters are not shown]"
+        shown = found.text.encode("utf-8", "replace").decode()
+        if found.whole:
+            return shown
+        missing = max(1, len(output.text) + output.left_out - len(found.text))
+        return f"{shown}\n[{missing} more characters are not shown]"
+
+    def _refusal(self, words: str) -> ToolResult:
+        safe = self._safe(words)
+        return ToolResult(content=safe, success=False, summary=self._line(safe))
+
+    def _line(self, text: str) -> str:
+        return self._redactor.line(text, _SUMMARY_CHARS)
 
 
 async def _once(
@@ -280,14 +297,5 @@ def _ids(scope: TurnScope) -> dict[str, str]:
     return {"session_id": scope.session_id, "message_id": scope.message_id}
 
 
-def _refusal(words: str) -> ToolResult:
-    return ToolResult(content=words, success=False, summary=_first_line(words))
-
-
 def _ours(words: str) -> dict[str, Any]:
     return {"text": words, "success": False, "content": False}
-
-
-def _first_line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _SUMMARY_CHARS else line[: _SUMMARY_CHARS - 1] + "…"

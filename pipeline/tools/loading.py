@@ -124,7 +124,7 @@ def _result(
     return ToolResult(
         content="\n".join(lines),
         success=bool(groups or skills),
-        summary="; ".join(lines)[:200],
+        summary="; ".join(lines),
         groups=groups,
         skills=skills,
     )

@@ -13,6 +13,8 @@ import signal
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Mapping, Sequence
 
+from pipeline.redaction.redactor import Redactor
+
 _log = logging.getLogger(__name__)
 
 MAX_LINE_BYTES = 32 << 20
@@ -22,6 +24,7 @@ _STOP_S = 1.0
 _LAST_WORDS_S = 0.5
 _SHOWN_LINES = 100
 _SHOWN_CHARS = 500
+_VERY_LONG = b"(a very long line)"
 
 
 class McpChild:
@@ -84,11 +87,16 @@ class McpChild:
             self._process.stdin.write(data)
             await self._process.stdin.drain()
 
-    async def errors(self) -> None:
-        """Log what it says on stderr, up to a bound, and read on so that it is never stuck."""
-        shown = 0
+    async def errors(self, redactor: Redactor) -> None:
+        """Log what it says on stderr, without secrets and up to a bound, and read on so that it is never
+        stuck."""
+        shown, torn = 0, False
         while piece := await self._error_piece():
-            words = piece.decode("utf-8", "replace").strip()[:_SHOWN_CHARS]
+            # What follows a piece of a line is the rest of it, and may begin in the middle of a secret.
+            torn, rest = piece is _VERY_LONG, torn
+            if rest:
+                continue
+            words = redactor.line(piece.decode("utf-8", "replace"), _SHOWN_CHARS)
             if not words:
                 continue
             self._last_words = words
@@ -130,4 +138,4 @@ class McpChild:
             return await self._process.stderr.readline()
         except ValueError:
             # A line without an end: what is in the buffer was dropped, and it goes on.
-            return b"(a very long line)"
+            return _VERY_LONG

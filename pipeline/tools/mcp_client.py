@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
+from pipeline.redaction.redactor import Redactor
 from pipeline.tools.mcp_child import McpChild
 from pipeline.tools.mcp_config import McpServerConfig, Resolve
 
@@ -105,18 +106,19 @@ class McpConnection:
 
 @asynccontextmanager
 async def connected(
-    config: McpServerConfig, environ: Mapping[str, str], resolve: Resolve
+    config: McpServerConfig, environ: Mapping[str, str], resolve: Resolve, redactor: Redactor
 ) -> AsyncIterator[McpConnection]:
     """Connect to a server, starting its program where it is one; on leaving, both are gone.
 
     Raises McpGone, ConfigurationError for a reference that resolves to nothing, OSError and ValueError for a
     program that cannot be started; each may be wrapped in an ExceptionGroup.
-    To be entered and left by one task; the connection may be used by any.
+    To be entered and left by one task; the connection may be used by any. What the program says on
+    stderr goes through `redactor`.
     """
     if config.command:
         env = config.environment(environ, resolve)
         async with _program(config, env) as child, asyncio.TaskGroup() as tasks:
-            reading = tasks.create_task(child.errors())
+            reading = tasks.create_task(child.errors(redactor))
             over = asyncio.Event()
             async with _opened(_Pipes(child, over), lambda: child.last_words) as client:
                 yield McpConnection(client, over, lambda: child.last_words)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from pipeline.domain.chat import ToolDefinition
 from pipeline.domain.clock import Clock
+from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.scope import TurnScope
 from pipeline.tools.mcp_client import ListedTool, connected
 from pipeline.tools.mcp_config import McpServerConfig, Resolve
@@ -21,10 +22,11 @@ from pipeline.tools.mcp_server import McpServer, Spawn
 from pipeline.tools.tool import Tool, ToolOutput, described
 
 MAX_DESCRIPTION_CHARS = 1_024
-MAX_RESULT_CHARS = 4_800
-"""With the words about the cut below what the gate lets through."""
+MAX_RESULT_CHARS = 100_000
+"""Handed on to the gate, which shows far less of it: what is behind them is only counted."""
 MAX_SCHEMA_CHARS = 20_000
 _MAX_NAME_CHARS = 64
+_DESCRIBED_CHARS = 80
 _DEEPEST = 20
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
@@ -37,11 +39,12 @@ _ANY_OBJECT: Mapping[str, Any] = {"type": "object", "properties": {}}
 class McpGroup:
     """Implements ToolGroup for one server."""
 
-    def __init__(self, server_name: str, server: McpServer) -> None:
+    def __init__(self, server_name: str, server: McpServer, redactor: Redactor | None = None) -> None:
         self.name = f"mcp:{server_name}"
         self.description = f"tools of the MCP server {server_name}"
         self._server_name = server_name
         self._server = server
+        self._redactor = redactor or Redactor()
 
     async def tools(self, _scope: TurnScope) -> tuple[Tool, ...]:
         """The server's tools, listed anew; starts it. Raises ToolFailed."""
@@ -53,10 +56,10 @@ class McpGroup:
 
     def _tool(self, listed: ListedTool) -> Tool:
         definition = ToolDefinition(
-            name=tool_name(self._server_name, listed.name),
-            description=_plain(listed.description)
-            or f"The tool {_plain(listed.name)} of {self._server_name}.",
-            parameters=schema_for_models(listed.schema),
+            name=tool_name(self._server_name, listed.name, self._redactor.text),
+            description=self._plain(listed.description)
+            or f"The tool {self._plain(listed.name)} of {self._server_name}.",
+            parameters=schema_for_models(listed.schema, self._plain),
         )
         return Tool(
             definition=definition,
@@ -70,13 +73,20 @@ class McpGroup:
     async def _run(self, tool: str, arguments: Mapping[str, Any], _scope: TurnScope) -> ToolOutput:
         answer = await self._server.call(tool, arguments)
         text = answer.text.strip() or "(The tool says nothing.)"
-        if len(text) > MAX_RESULT_CHARS:
-            text = f"{text[:MAX_RESULT_CHARS]}\n[Cut: the result has {len(text)} characters.]"
-        return ToolOutput(text=_CONTROLS.sub("", text), success=not answer.failed)
+        # Without what cannot be seen, before secrets are looked for: it may stand in the middle of one.
+        shown = _CONTROLS.sub("", text[:MAX_RESULT_CHARS])
+        left_out = max(0, len(text) - MAX_RESULT_CHARS)
+        return ToolOutput(text=shown, success=not answer.failed, left_out=left_out)
 
     def _describe(self, tool: str, arguments: Mapping[str, Any]) -> str:
         """By its whole name: a person sees whose tool it is."""
-        return f"{self.name}:{_plain(tool)[:80]} {described(arguments)}".strip()
+        name = self._redactor.line(_CONTROLS.sub("", tool[:MAX_RESULT_CHARS]), _DESCRIBED_CHARS)
+        return f"{self.name}:{name} {described(arguments)}".strip()
+
+    def _plain(self, text: str) -> str:
+        """A server's words without what cannot be seen and without secrets, at a bounded length."""
+        found = self._redactor.excerpt(_CONTROLS.sub("", text).strip(), MAX_DESCRIPTION_CHARS)
+        return found.text if found.whole else found.text[: MAX_DESCRIPTION_CHARS - 1] + "…"
 
 
 def mcp_groups(
@@ -88,49 +98,46 @@ def mcp_groups(
     spawn: Spawn,
     idle_s: float,
     timeout_s: float,
+    redactor: Redactor | None = None,
 ) -> tuple[McpGroup, ...]:
     """A group for each server; none of them is started yet."""
+    redactor = redactor or Redactor()
     return tuple(
         McpGroup(
             config.name,
             McpServer(
                 config.name,
-                partial(connected, config, environ, resolve),
+                partial(connected, config, environ, resolve, redactor),
                 clock=clock,
                 spawn=spawn,
                 idle_s=idle_s,
                 timeout_s=timeout_s,
+                redactor=redactor,
             ),
+            redactor,
         )
         for config in servers
     )
 
 
-def tool_name(server: str, tool: str) -> str:
+def tool_name(server: str, tool: str, safe: Callable[[str], str] = str) -> str:
     """`mcp__server__tool`, in letters, digits, `_` and `-`, at most 64 of them, and another for each tool.
 
     A name that had to be changed ends in a checksum of the original, and so does one that only looks so.
+    `safe` takes secrets out of it.
     """
     prefix = f"mcp__{server}__"
-    plain = _UNSAFE.sub("_", tool)
+    plain = _UNSAFE.sub("_", safe(tool))
     if plain == tool and tool and len(prefix + tool) <= _MAX_NAME_CHARS and not _HASHED.fullmatch(tool):
         return prefix + tool
     checksum = hashlib.sha256(tool.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"{prefix}{plain[: _MAX_NAME_CHARS - len(prefix) - 9]}_{checksum}"
 
 
-def _plain(text: str) -> str:
-    """A server's words without what cannot be seen, at a bounded length."""
-    text = _CONTROLS.sub("", text).strip()
-    if len(text) <= MAX_DESCRIPTION_CHARS:
-        return text
-    return text[: MAX_DESCRIPTION_CHARS - 1] + "…"
-
-
-def schema_for_models(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The tool's parameters with bounded words, as providers take them; anything goes where the server's
-    schema is unusable."""
-    plain = _plain_schema(schema, 0)
+def schema_for_models(schema: Mapping[str, Any], plain_words: Callable[[str], str]) -> Mapping[str, Any]:
+    """The tool's parameters, each of their words through `plain_words`, as providers take them; anything goes
+    where the server's schema is unusable."""
+    plain = _plain_schema(schema, plain_words, 0)
     if not isinstance(plain, dict) or plain.get("type") != "object":
         return _ANY_OBJECT
     plain = {key: value for key, value in plain.items() if key not in _NOT_AT_THE_TOP}
@@ -141,13 +148,13 @@ def schema_for_models(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"properties": {}, **plain} if usable else _ANY_OBJECT
 
 
-def _plain_schema(value: Any, depth: int) -> Any:
+def _plain_schema(value: Any, words: Callable[[str], str], depth: int) -> Any:
     if depth > _DEEPEST:
         return {}
     if isinstance(value, Mapping):
-        plain = {_plain(str(key)): _plain_schema(inner, depth + 1) for key, inner in value.items()}
+        plain = {words(str(key)): _plain_schema(inner, words, depth + 1) for key, inner in value.items()}
         # OpenAI refuses a list that does not say of what.
         return {**plain, "items": {}} if plain.get("type") == "array" and "items" not in plain else plain
     if isinstance(value, list | tuple):
-        return [_plain_schema(inner, depth + 1) for inner in value]
-    return _plain(value) if isinstance(value, str) else value
+        return [_plain_schema(inner, words, depth + 1) for inner in value]
+    return words(value) if isinstance(value, str) else value

@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
+from pipeline.redaction.redactor import Redactor
 from pipeline.tools.mcp_client import ListedTool, McpAnswer, McpConnection, McpGone, McpRefused
 from pipeline.tools.tool import ToolFailed
 
@@ -24,6 +25,8 @@ START_S = 30.0
 LIST_S = 20.0
 """With the start within the minute that loading a group is commonly given."""
 _WINDING_UP_S = 5.0
+_FAILURE_CHARS = 600
+"""More than a server's last words have."""
 MAX_STARTS = 5
 STARTS_WITHIN_S = 60.0
 """(seed 4: crash budget, 5 in 60 s)"""
@@ -55,7 +58,15 @@ class McpServer:
     """One configured server. Every failure is a ToolFailed in words, and the next call starts it anew."""
 
     def __init__(
-        self, name: str, connect: Connect, *, clock: Clock, spawn: Spawn, idle_s: float, timeout_s: float
+        self,
+        name: str,
+        connect: Connect,
+        *,
+        clock: Clock,
+        spawn: Spawn,
+        idle_s: float,
+        timeout_s: float,
+        redactor: Redactor | None = None,
     ) -> None:
         self._name = name
         self._connect = connect
@@ -63,6 +74,7 @@ class McpServer:
         self._spawn = spawn
         self._idle_s = idle_s
         self._timeout_s = timeout_s
+        self._redactor = redactor or Redactor()
         self._life: _Life | None = None
         self._starting = asyncio.Lock()
         self._starts: deque[float] = deque(maxlen=MAX_STARTS)
@@ -114,11 +126,11 @@ class McpServer:
         except McpGone as error:
             await self._end(life)
             raise ToolFailed(
-                f"the connection to the MCP server {self._name} is over ({error}); nobody knows whether it "
-                "did it. It is started anew when it is used again"
+                f"the connection to the MCP server {self._name} is over ({self._short(error)}); nobody knows "
+                "whether it did it. It is started anew when it is used again"
             ) from None
         except McpRefused as error:
-            raise ToolFailed(f"the MCP server {self._name} refuses: {_short(error)}") from None
+            raise ToolFailed(f"the MCP server {self._name} refuses: {self._short(error)}") from None
         finally:
             life.calls -= 1
             life.used_at = self._clock.monotonic()
@@ -160,7 +172,7 @@ class McpServer:
                 life.settled.set()
                 await self._until_unused(life, connection)
         except (ConfigurationError, McpGone, McpRefused, OSError, ValueError, ExceptionGroup) as error:
-            life.failure = _short(error)
+            life.failure = self._short(error)
             _log.warning("an MCP server failed", extra={"server": self._name, "reason": life.failure})
         finally:
             life.failure = life.failure or "it was stopped"
@@ -187,6 +199,14 @@ class McpServer:
         if self._life is life:
             self._life = None
 
+    def _short(self, error: BaseException) -> str:
+        """What went wrong, in one line, which may be the server's own."""
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        if isinstance(error, FileNotFoundError):
+            return f"there is no {error.filename}"
+        return self._redactor.line(str(error) or type(error).__name__, _FAILURE_CHARS)
+
     async def _end(self, life: _Life) -> None:
         """Stop a life and wait until nothing of it is left."""
         self._forget(life)
@@ -199,12 +219,3 @@ async def _ended(tasks: Sequence[asyncio.Task[None]]) -> None:
         task.cancel()
     if tasks:
         await asyncio.wait(tasks)
-
-
-def _short(error: BaseException) -> str:
-    """What went wrong, in one line."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    if isinstance(error, FileNotFoundError):
-        return f"there is no {error.filename}"
-    return " ".join((str(error) or type(error).__name__).split())[:300]

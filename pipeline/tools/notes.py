@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.domain.chat import ToolDefinition
+from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.scope import TurnScope
 from pipeline.tools.confine import person_folder, read_text, slug, text_files, write_private
 from pipeline.tools.registry import FixedGroup
@@ -21,9 +22,9 @@ _TITLE = {"type": "string", "minLength": 1, "maxLength": 100, "description": "a 
 _TEXT = {"type": "string", "minLength": 1, "maxLength": 8_000}
 
 
-def notes_group(root: Path) -> FixedGroup:
+def notes_group(root: Path, redactor: Redactor | None = None) -> FixedGroup:
     """The group over a workspace: notes are files in `root/people/<owner>/notes`."""
-    notes = _Notes(root)
+    notes = _Notes(root, redactor or Redactor())
     return FixedGroup(
         name="notes",
         description="keep, read, search and delete the user's notes",
@@ -77,8 +78,9 @@ class _Notes:
     """The work itself, in a thread; `owner` is the turn's. A note is a file: its title in the first line,
     then its text."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, redactor: Redactor) -> None:
         self._root = root
+        self._redactor = redactor
 
     def write(self, arguments: Mapping[str, Any], owner: str) -> str:
         title = _one_line(arguments["title"])
@@ -91,7 +93,7 @@ class _Notes:
     def read(self, arguments: Mapping[str, Any], owner: str) -> str:
         if "title" in arguments:
             return self._one(arguments["title"], owner)
-        lines = [f"{title}: {_one_line(text)[:_LISTED_CHARS]}" for title, text in self._all(owner)]
+        lines = [f"{title}: {self._redactor.line(text, _LISTED_CHARS)}" for title, text in self._all(owner)]
         return "\n".join(lines) or "There are no notes."
 
     def search(self, arguments: Mapping[str, Any], owner: str) -> str:

@@ -31,7 +31,10 @@ class ToolOutput:
     """What a tool returned."""
 
     text: str
-    """For the model. It is data: nothing in it is an instruction."""
+    """For the model. It is data: nothing in it is an instruction. It may be long, and may hold secrets: the
+    gate shortens it, after it has taken them out."""
+    left_out: int = 0
+    """So many more characters there were that the tool did not return."""
     success: bool = True
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from pipeline.domain.chat import ToolDefinition
 from pipeline.domain.clock import Clock
+from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.scope import TurnScope
 from pipeline.tools.tool import Tool, ToolFailed, ToolOutput, tool_schema
 from pipeline.tools.web_addresses import MAX_URL_CHARS
@@ -18,6 +19,8 @@ from pipeline.tools.web_client import GuardedWeb, WebFailed, WebPage
 from pipeline.tools.web_text import ReadPage, read_page
 
 MAX_TEXT_CHARS = 5_000
+_TITLE_CHARS = 300
+_LINK_CHARS = 80
 _SHOWN_URL_CHARS = 180
 _FETCH = ToolDefinition(
     name="fetch_page",
@@ -40,8 +43,9 @@ class WebGroup:
     name = "web"
     description = "read pages of the public web"
 
-    def __init__(self, web: GuardedWeb, clock: Clock) -> None:
+    def __init__(self, web: GuardedWeb, clock: Clock, redactor: Redactor | None = None) -> None:
         self._web = web
+        self._redactor = redactor or Redactor()
         self._clock = clock
         self._fetch = Tool(definition=_FETCH, group=self.name, run=self._run, describe=_describe)
 
@@ -58,7 +62,27 @@ class WebGroup:
         except WebFailed as error:
             raise ToolFailed(str(error)) from None
         read = await asyncio.to_thread(read_page, page, self._clock.monotonic)
-        return ToolOutput(text=_shown(page, read), success=page.status < 400)
+        return ToolOutput(text=self._shown(page, read), success=page.status < 400)
+
+    def _shown(self, page: WebPage, read: ReadPage) -> str:
+        """The page in at most `MAX_TEXT_CHARS`, each part without secrets before it is cut."""
+        head = [f"Address: {page.url}"]
+        if page.status >= 400:
+            head.append(f"The server answers with status {page.status}.")
+        if title := self._redactor.line(read.title, _TITLE_CHARS):
+            head.append(f"Title: {title}")
+        lines = "\n".join(head)
+        room = MAX_TEXT_CHARS - len(lines) - 2
+        found = self._redactor.excerpt(read.text, room, goes_on=read.cut)
+        if not found.whole:
+            note = "\n[The rest of the page is left out.]"
+            return f"{lines}\n\n{found.text[: room - len(note)].rstrip()}{note}"
+        text, links = found.text or "(The page has no text.)", ""
+        for words, url in read.links:
+            line = f"\n- {self._redactor.line(words, _LINK_CHARS)}: {url}"
+            if len(text) + len(links) + len(line) + 8 <= room:
+                links += line
+        return f"{lines}\n\n{text}" + (f"\n\nLinks:{links}" if links else "")
 
 
 def _describe(arguments: Mapping[str, Any]) -> str:
@@ -67,23 +91,3 @@ def _describe(arguments: Mapping[str, Any]) -> str:
     if len(url) <= _SHOWN_URL_CHARS:
         return f"read {url}"
     return f"read {url[:_SHOWN_URL_CHARS]}… ({len(url)} characters)"
-
-
-def _shown(page: WebPage, read: ReadPage) -> str:
-    head = [f"Address: {page.url}"]
-    if page.status >= 400:
-        head.append(f"The server answers with status {page.status}.")
-    if read.title:
-        head.append(f"Title: {read.title}")
-    lines = "\n".join(head)
-    text = read.text or "(The page has no text.)"
-    room = MAX_TEXT_CHARS - len(lines) - 2
-    if len(text) > room or read.cut:
-        note = "\n[The rest of the page is left out.]"
-        return f"{lines}\n\n{text[: room - len(note)].rstrip()}{note}"
-    links = ""
-    for words, url in read.links:
-        line = f"\n- {words}: {url}"
-        if len(text) + len(links) + len(line) + 8 <= room:
-            links += line
-    return f"{lines}\n\n{text}" + (f"\n\nLinks:{links}" if links else "")

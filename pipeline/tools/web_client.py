@@ -24,6 +24,7 @@ MAX_BODY_BYTES = 2_000_000
 """Unpacked."""
 _CHUNK_BYTES = 1 << 16
 _DEADLINE_S = 20.0
+_NAMED_CHARS = 80
 _MOVED = frozenset({301, 302, 303, 307, 308})
 _TEXTS = ("text/", "application/json", "application/xml", "application/xhtml+xml")
 _HEADERS = {
@@ -172,7 +173,7 @@ async def _system_resolve(host: str) -> Sequence[str]:
 async def _page(target: Target, response: aiohttp.ClientResponse) -> WebPage:
     media_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     if not (media_type.startswith(_TEXTS) or media_type.endswith(("+json", "+xml"))):
-        raise WebFailed(f"There is no text at this address, but {media_type[:80] or 'something unnamed'}.")
+        raise WebFailed(f"There is no text at this address, but {_named(media_type) or 'something unnamed'}.")
     body, cut = await _body(response)
     return WebPage(
         url=target.url,
@@ -182,6 +183,11 @@ async def _page(target: Target, response: aiohttp.ClientResponse) -> WebPage:
         body=body,
         cut=cut,
     )
+
+
+def _named(value: str) -> str:
+    """A header's value as it may be shown: whole or not at all. Half of it could be half a secret."""
+    return value if len(value) <= _NAMED_CHARS else ""
 
 
 def _charset(content_type: str) -> str:
@@ -196,7 +202,9 @@ async def _body(response: aiohttp.ClientResponse) -> tuple[bytes, bool]:
     """The body unpacked, and whether it was cut: what is not read cannot fill the memory."""
     packing = response.headers.get("Content-Encoding", "identity").strip().lower()
     if packing not in ("", "identity", *_WINDOW):
-        raise WebFailed(f"The server packs the page as {packing[:40]}, which is not understood here.")
+        raise WebFailed(
+            f"The server packs the page as {_named(packing) or 'it likes'}, which is not understood here."
+        )
     unpack = zlib.decompressobj(_WINDOW[packing]) if packing in _WINDOW else None
     body = bytearray()
     async for chunk in response.content.iter_chunked(_CHUNK_BYTES):

@@ -67,6 +67,7 @@ class ReadPage:
     """A page's words."""
 
     title: str = ""
+    """As long as it is."""
     text: str = ""
     links: list[tuple[str, str]] = field(default_factory=list)
     """Words and address of the first links to other pages."""
@@ -91,9 +92,10 @@ def read_page(page: WebPage, monotonic: Callable[[], float]) -> ReadPage:
     else:
         reader.close()
     return ReadPage(
-        title=" ".join(_CONTROLS.sub("", "".join(reader.title)).split())[:300],
+        # Of one that was cut there is no whole word, and perhaps half a secret.
+        title="" if cut and reader.in_title else " ".join(_CONTROLS.sub("", "".join(reader.title)).split()),
         text=_tidy("".join(reader.words)),
-        links=[(" ".join(words.split())[:80], url) for words, url in reader.links],
+        links=[(" ".join(words.split()), url) for words, url in reader.links],
         cut=cut,
     )
 
@@ -127,11 +129,11 @@ class _Reader(HTMLParser):
         self.links: list[tuple[str, str]] = []
         self._base = base
         self._silent: list[str] = []
-        self._in_title = False
+        self.in_title = False
         self._link: tuple[str, list[str]] | None = None
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._in_title = tag == "title" and not self.title
+        self.in_title = tag == "title" and not self.title
         if tag == "body":
             # Many a head is never closed.
             self._silent = [name for name in self._silent if name != "head"]
@@ -151,7 +153,7 @@ class _Reader(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         if tag == "title":
-            self._in_title = False
+            self.in_title = False
         if tag in self._silent:
             while self._silent.pop() != tag:
                 pass
@@ -161,7 +163,7 @@ class _Reader(HTMLParser):
             self._end_link()
 
     def handle_data(self, data: str) -> None:
-        if self._in_title:
+        if self.in_title:
             self.title.append(data)
         elif not self._silent:
             self.words.append(data)

@@ -43,6 +43,21 @@ def environment() -> dict[str, str]:
 
 
 @server.tool()
+def blurt() -> str:
+    """The key that it was given, in two places of a long text."""
+    key = os.environ["KEY"]  # noqa: TID251 - a program of its own
+    return "word " * 957 + key + " " + "word " * 38 + key + " word" * 30_000
+
+
+@server.tool()
+def complain(before: int) -> str:
+    """The same as its last words."""
+    words = "w" * before + os.environ["KEY"] + " word" * 100  # noqa: TID251 - as above
+    os.write(2, words.encode() + b"\n")
+    os._exit(3)
+
+
+@server.tool()
 def pid() -> str:
     """The process, and a child of it that would outlive it."""
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], stdin=subprocess.DEVNULL)
@@ -127,14 +142,16 @@ def over_http() -> Iterator[str]:
 
 
 class Said(logging.Handler):
-    """Notices in the log that a server has said `hanging`."""
+    """Notices in the log what servers say, and when one has said `hanging`."""
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
         self.hanging = asyncio.Event()
+        self.lines: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        if getattr(record, "line", "") == "hanging":
+        self.lines.append(getattr(record, "line", ""))
+        if self.lines[-1] == "hanging":
             self.hanging.set()
 
 

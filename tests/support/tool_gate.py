@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from pipeline.domain.chat import ToolCall, ToolDefinition
@@ -11,6 +11,7 @@ from pipeline.domain.clock import Clock, ManualClock
 from pipeline.graph.decisions import NodeResult, State
 from pipeline.graph.executor import Executor
 from pipeline.graph.spec import END, EdgeSpec, GraphSpec, NodeSpec
+from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.bare import NoSkills
 from pipeline.runtime.ports import SkillBook, ToolResult
 from pipeline.runtime.scope import TurnScope
@@ -67,7 +68,7 @@ def gate(
     protection: Protection | None = None,
     skills: SkillBook | None = None,
     timeout_s: float = 60.0,
-    redact: Callable[[str], str] = str,
+    redactor: Redactor | None = None,
 ) -> Gate:
     """A gate before `groups`; without a person everything is allowed."""
     return Gate(
@@ -77,7 +78,7 @@ def gate(
         clock=clock or ManualClock(),
         protection=protection,
         timeout_s=timeout_s,
-        redact=redact,
+        redactor=redactor,
     )
 
 

@@ -30,11 +30,11 @@ def asking(tool: str, **arguments: Any) -> ScriptedAnswer:
 
 @asynccontextmanager
 async def with_server(
-    folder: Path, answers: Sequence[ScriptedAnswer], clock: Clock | None = None
+    folder: Path, answers: Sequence[ScriptedAnswer], clock: Clock | None = None, **given: Any
 ) -> AsyncIterator[House]:
     """A gateway whose mcp.json names the weather's server."""
     file = folder / "mcp.json"
-    file.write_text(json.dumps({"mcpServers": {"weather": entry(cwd=str(ROOT))}}), encoding="utf-8")
+    file.write_text(json.dumps({"mcpServers": {"weather": entry(cwd=str(ROOT), **given)}}), encoding="utf-8")
     llm = ScriptedLlm(list(answers))
     async with open_house(folder / "data", f'tools.mcp_file="{file}"', llm=llm, clock=clock) as house:
         yield house
@@ -98,7 +98,7 @@ async def test_a_crash_and_ten_megabytes_are_words_and_the_conversation_goes_on(
         stored = [record.body["text"] for record in await house.records("assistant")]
 
     assert "the connection to the MCP server weather is over (it ended: out of cheese)" in crashed
-    assert "[Cut: the result has 10000000 characters.]" in big
+    assert "[9995000 more characters are not shown]" in big
     assert len(big) < 6_000
     assert "It rains in Bonn." in again
     assert stored == ["It broke.", "That is long.", "Rain."]
@@ -121,3 +121,22 @@ async def test_a_server_that_hangs_is_words_and_the_conversation_goes_on(tmp_pat
 
     assert "the MCP server weather did not answer within 60 seconds and was stopped" in hung
     assert "It rains in Bonn." in again
+
+
+async def test_a_key_on_a_cut_of_a_servers_words_is_nowhere_halved(tmp_path: Path) -> None:
+    key = "Zq7-horse-battery-staple"
+    (tmp_path / "key.txt").write_text(key, encoding="utf-8")
+    (tmp_path / "key.txt").chmod(0o600)
+    answers = [LOAD, asking("blurt"), ScriptedAnswer.of("That was long.")]
+    answers += [LOAD, asking("complain", before=490), ScriptedAnswer.of("It complains.")]
+    with listening() as server:
+        async with with_server(tmp_path, answers, env={"KEY": "file:key.txt"}) as house:
+            told = [await turn(house, "tell me all", 1), await turn(house, "and again", 2)]
+            kept = repr([(record.kind, dict(record.body)) for record in await house.store.read_log(THREAD)])
+        events = repr(house.channel.events)
+
+    assert told[0].count("Zq7-[REDACTED]") == 1
+    assert "wwwZq7-[REDA…" in told[1]
+    for seen in (*told, kept, events, *server.lines):
+        assert key[:6] not in seen
+    assert sum("wwww" in line for line in server.lines) == 1

@@ -11,6 +11,8 @@ import pytest
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.events import ActionCompleted, OtrBlocked, PipelineEvent, ShieldVerdict
+from pipeline.redaction.known import KnownSecrets
+from pipeline.redaction.redactor import Redactor, StreamingRedactor
 from pipeline.runtime.ports import SkillSummary
 from pipeline.runtime.scope import TurnScope
 from pipeline.tools.gate import RESULT_CHARS
@@ -290,12 +292,17 @@ async def test_a_long_result_is_cut_and_says_how_much_is_missing() -> None:
 async def test_of_a_huge_result_no_more_is_looked_through_than_can_be_shown() -> None:
     looked_at: list[str] = []
 
-    def redact(text: str) -> str:
-        looked_at.append(text)
-        return text.replace("opensesame", "[REDACTED]")
+    class Watching(StreamingRedactor):
+        def feed(self, chunk: str) -> str:
+            looked_at.append(chunk)
+            return super().feed(chunk)
+
+    class Watched(Redactor):
+        def stream(self) -> StreamingRedactor:
+            return Watching(KnownSecrets(["opensesame"]))
 
     text = "x" * (RESULT_CHARS - 5) + "opensesame" + "y" * 1_000_000
-    one = gate(group(tool("look", Ran(text), reads_only=True, own_words=True)), redact=redact)
+    one = gate(group(tool("look", Ran(text), reads_only=True, own_words=True)), redactor=Watched())
     (result,) = await propose(one, call("look", {"text": "x"}), scope=scope())
     assert len("".join(looked_at)) < 20_000
     assert result.content == f"{'x' * (RESULT_CHARS - 5)}[REDA\n[1000005 more characters are not shown]"

@@ -1,0 +1,96 @@
+"""The beginning of a text: cut behind its secrets, never through one, and at the price of what is shown."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.redaction.known import KnownSecrets
+from pipeline.redaction.redactor import Redactor, StreamingRedactor
+from tests.pipeline.redaction.secrets_made import Made, made_secrets
+
+CONFIGURED = ("Zq7-horse-battery-staple", "two words and 9 more", "k3ys/with+signs==", "Ünïcode-sécret-99")
+KNOWN = Redactor(lambda: CONFIGURED)
+CUT = 120
+LEAST = 6
+"""A beginning of so many characters is more than an owner needs to tell which secret it was."""
+SWALLOWED = 65_536
+
+
+def _filler(chars: int) -> str:
+    """So many characters of words, with a space at the end."""
+    return "".join("a word and "[-1 - at % 11] for at in range(chars))[::-1]
+
+
+@pytest.mark.parametrize("secret", CONFIGURED)
+def test_no_half_of_a_configured_secret_is_left_at_any_cut(secret: str) -> None:
+    for before in range(CUT - len(secret) - 2, CUT + 3):
+        text = _filler(before) + secret + " and more" * 100
+        found = KNOWN.excerpt(text, CUT)
+        assert found.text == KNOWN.text(text)[:CUT]
+        assert secret[:LEAST] not in found.text
+        assert secret[:LEAST] not in KNOWN.line(text, CUT)
+        # The same where somebody else has cut the text, at every place of the secret.
+        torn = KNOWN.excerpt(text[:CUT], CUT, goes_on=True)
+        assert secret[:LEAST] not in torn.text
+        assert not torn.whole
+
+
+@pytest.mark.parametrize("made", made_secrets(13, seed=3), ids=lambda made: made.kind)
+def test_no_half_of_what_looks_like_a_secret_is_left_at_any_cut(made: Made) -> None:
+    for before in range(CUT - len(made.text) - 2, CUT + 3):
+        text = _filler(max(0, before)) + made.text + "\nand more" * 30
+        assert KNOWN.excerpt(text, CUT).text == KNOWN.text(text)[:CUT]
+
+
+@pytest.mark.parametrize("secret", CONFIGURED)
+def test_a_secret_on_the_outer_edge_is_not_halved_where_others_bring_it_into_sight(secret: str) -> None:
+    material = "-----BEGIN PRIVATE KEY-----\n" + "A" * (CUT + SWALLOWED)
+    for inside in range(len(secret) + 1):
+        text = material[: CUT + SWALLOWED - inside - 1] + "\n" + secret + " and more" * 1_000
+        found = KNOWN.excerpt(text, CUT)
+        assert KNOWN.text(text).startswith(found.text)
+        assert secret[:LEAST] not in found.text
+        assert not found.whole
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.sampled_from([*CONFIGURED, "password = ", "hunter2hunter", "-----BEGIN", " ", "\n", "a"])),
+    st.integers(0, 80),
+)
+def test_an_excerpt_is_the_beginning_of_the_redacted_text(parts: list[str], chars: int) -> None:
+    text = "".join(parts)
+    whole, found = KNOWN.text(text), KNOWN.excerpt(text, chars)
+    assert found.text == whole[:chars]
+    assert found.whole == (len(whole) <= chars)
+
+
+def test_a_line_is_one_line_and_says_where_it_is_cut() -> None:
+    assert KNOWN.line(" one\n two\t three ", 13) == "one two three"
+    assert KNOWN.line("one\n two three", 12) == "one two thr…"
+    assert "two words" not in KNOWN.line("so: two\n  words and\n\t9 more; and that is it", 80)
+
+
+def test_ten_megabytes_cost_what_is_shown_of_them() -> None:
+    fed = 0
+
+    class Counting(StreamingRedactor):
+        def feed(self, chunk: str) -> str:
+            nonlocal fed
+            fed += len(chunk)
+            return super().feed(chunk)
+
+    class Watched(Redactor):
+        def stream(self) -> StreamingRedactor:
+            return Counting(KnownSecrets(CONFIGURED))
+
+    chosen = random.Random(1)
+    words = " ".join(chosen.choice(("tree", "house", "x" * 300)) for _ in range(200_000))
+    for text in (words[:10_000_000], "x" * 10_000_000, "-----BEGIN PRIVATE KEY-----\n" + "A" * 10_000_000):
+        fed = 0
+        Watched().excerpt(text, 5_000)
+        assert fed <= 5_000 + SWALLOWED
