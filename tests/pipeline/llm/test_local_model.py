@@ -41,6 +41,9 @@ async def test_a_question_that_arrives_while_the_model_loads_is_answered(model: 
 async def test_a_cancelled_answer_stops_at_once_and_frees_the_model(model: LocalModel) -> None:
     loop = asyncio.get_running_loop()
     await model.warm_up()
+    started = loop.time()
+    await answer_of(model, ask("What is the capital of Spain?"))
+    alone = loop.time() - started
     long_answers = [model.stream(ask("Count from 1 to 500.", max_tokens=2000)) for _ in range(2)]
     for stream in long_answers:
         assert isinstance(await anext(stream), TextDelta)
@@ -50,7 +53,8 @@ async def test_a_cancelled_answer_stops_at_once_and_frees_the_model(model: Local
     started = loop.time()
     text, _ = await answer_of(model, ask("What is the capital of Italy?"))
     assert "Rome" in text
-    assert loop.time() - started < 15, "both slots still generate what nobody waits for"
+    # Two thousand tokens are far more than ten short answers, however slow the machine is.
+    assert loop.time() - started < 15 + 10 * alone, "both slots still generate what nobody waits for"
 
 
 @pytest.mark.models
