@@ -146,9 +146,10 @@ async def test_what_only_begins_like_a_command_is_a_message(tmp_path: Path, text
 
 async def test_in_a_room_a_word_with_a_slash_is_a_message(tmp_path: Path) -> None:
     posts = MemoryPosts()
-    async with open_house(tmp_path, posts=posts):
+    async with open_house(tmp_path, posts=posts) as house:
         await posts.receive("/foo", native_id="1", private=False)
         await posts.until(lambda: "You said: /foo" in posts.texts())
+        assert len(house.llm.requests) == 1
 
 
 class _SlowToHand(SqliteStore):
