@@ -28,7 +28,7 @@ MOST_ATTEMPTS = 3
 _BLOCKED_S = 5.0
 _AGAIN_S = 1.0
 _SETTLE_S = 2.0
-"""How long a post of a process that died may still be under way before it is looked for."""
+"""How long a post that nobody heard of again may still be under way before it is looked for."""
 _MOST_PARTS = 256
 _NOT_ANSWERED = "No longer open."
 _TOO_LATE = "Nobody answered in time; nothing was done."
@@ -56,6 +56,9 @@ class Questions:
         self._store = store
         self._clock = clock
         self._open: dict[str, ApprovalRequired] = {}
+        self._shown: dict[int, ShownPart] = {}
+        """What is on the screen, by place. On record it goes with the reply, which may be sent first."""
+        self._read = False
 
     def ask(self, question: ApprovalRequired) -> None:
         """Have the question on the screen; returns at once."""
@@ -79,20 +82,24 @@ class Questions:
             self._lane().submit(partial(self._close, question, outcome))
 
     async def _ask(self, question: ApprovalRequired) -> None:
+        # Also for one that is settled by now: an earlier process may have asked it.
+        await self._read_shown()
         if question.interaction_id not in self._open:
             return
-        shown = await self._shown()
         for index, part in enumerate(self._asked(question)):
             place = _place(question.interaction_id, index)
             key = f"{button_handle(question.interaction_id)}:{index}"
-            if not await self._on_screen(part, place, key, shown.get(place)):
+            if not await self._on_screen(part, place, key):
                 # Nobody may answer what nobody saw whole: it times out, and that means no.
                 return
 
-    async def _on_screen(self, part: Part, place: int, key: str, known: ShownPart | None) -> bool:
+    async def _on_screen(self, part: Part, place: int, key: str) -> bool:
         """Whether a part of a question is on the screen, after a few attempts."""
-        if known is not None and known.native_id and await self._stands(known, part):
-            return True
+        known = self._shown.get(place)
+        if known is not None and known.native_id:
+            if await self._stands(known.native_id, part):
+                return True
+            known = None
         for _ in range(MOST_ATTEMPTS):
             await self._lane().allowance.acquire()
             try:
@@ -100,6 +107,8 @@ class Questions:
             except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
                 failure = understood(self._adapter, error)
                 _log.error("a question could not be asked", extra={"reason": failure.message})
+                if failure.maybe_delivered:
+                    known = known or self._shown.get(place)
                 if not await may_try_again(failure, self._lane(), self._clock):
                     return False
             else:
@@ -107,24 +116,19 @@ class Questions:
                 return True
         return False
 
-    async def _stands(self, known: ShownPart, part: Part) -> bool:
+    async def _stands(self, native_id: str, part: Part) -> bool:
         """Whether the message that an earlier attempt posted is still there, and shows the part."""
         if part.file is not None or not self._adapter.capabilities.edit:
             return True
-        await self._lane().allowance.acquire()
-        try:
-            await one_call(self._adapter.edit(self._thread, known.native_id, part), self._clock)
-        except Exception as error:  # noqa: BLE001 - as above
-            return understood(self._adapter, error).kind != "not_found"
-        return True
+        failure = await self._edited(native_id, part)
+        return failure is None or failure.kind != "not_found"
 
-    async def _found(self, part: Part, key: str, known: ShownPart | None) -> str:
-        """The message of a post whose process died before it could say which it is, where the channel can
-        tell; empty for none."""
-        if known is None or known.native_id:
+    async def _found(self, part: Part, key: str, doubtful: ShownPart | None) -> str:
+        """The message of a post that nobody heard of again, where the channel can tell; empty for none."""
+        if doubtful is None or self._adapter.capabilities.resolution not in ("nonce", "lookup"):
             return ""
         await self._clock.sleep(_SETTLE_S)
-        find = self._adapter.find(self._thread, part, key=key, since=known.at)
+        find = self._adapter.find(self._thread, part, key=key, since=doubtful.at)
         found = await one_call(find, self._clock)
         return "" if found is None else found.native_id
 
@@ -135,7 +139,7 @@ class Questions:
 
     async def _close(self, question: ApprovalRequired, outcome: str) -> None:
         """Say in the message with the buttons what became of it. Tried once: buttons that stay do nothing."""
-        standing = await self._standing(question.interaction_id)
+        standing = self._standing(question.interaction_id)
         if not standing or not self._adapter.capabilities.edit:
             return
         asked = self._asked(question)
@@ -144,10 +148,12 @@ class Questions:
             # It would be cut elsewhere: what stands above the buttons stays.
             parts = (*asked[: len(standing) - 1], self._adapter.render(Outgoing(text=outcome))[0])
         for native_id, before, part in zip(standing, asked, parts, strict=False):
-            if part != before and not await self._edited(native_id, part):
+            if part != before and (failure := await self._edited(native_id, part)) is not None:
+                _log.info("a question was not edited", extra={"reason": failure.message})
                 return
 
-    async def _edited(self, native_id: str, part: Part) -> bool:
+    async def _edited(self, native_id: str, part: Part) -> Failure | None:
+        """Make a message show the part; why it does not, if so."""
         await self._lane().allowance.acquire()
         try:
             await one_call(self._adapter.edit(self._thread, native_id, part), self._clock)
@@ -155,33 +161,37 @@ class Questions:
             failure = understood(self._adapter, error)
             if failure.kind == "rate_limit":
                 self._lane().allowance.obey(failure, default_s=_BLOCKED_S)
-            _log.info("a question was not edited", extra={"reason": failure.message})
-            return False
-        return True
+            return failure
+        return None
 
     def _asked(self, question: ApprovalRequired) -> tuple[Part, ...]:
         outgoing = Outgoing(text=_words(question, _choices(question)), questions=(question,))
         return self._adapter.render(outgoing)[:_MOST_PARTS]
 
-    async def _standing(self, interaction_id: str) -> list[str]:
-        shown = await self._shown()
+    def _standing(self, interaction_id: str) -> list[str]:
         standing: list[str] = []
         for index in count():
-            known = shown.get(_place(interaction_id, index))
+            known = self._shown.get(_place(interaction_id, index))
             if known is None or not known.native_id:
                 return standing
             standing.append(known.native_id)
         return standing
 
-    async def _shown(self) -> dict[int, ShownPart]:
+    async def _read_shown(self) -> None:
+        """Learn what an earlier process has shown."""
+        if self._read:
+            return
         try:
-            return {one.part: one for one in await self._store.shown(self._message_id)}
+            on_record = await self._store.shown(self._message_id)
         except StorageError:
             _log.exception("what stands of a question is not known")
-            return {}
+            return
+        self._shown = {one.part: one for one in on_record} | self._shown
+        self._read = True
 
     async def _note(self, place: int, native_id: str) -> None:
         noted = ShownPart(part=place, native_id=native_id, final=bool(native_id), at=self._clock.now())
+        self._shown[place] = noted
         try:
             await self._store.note_shown(self._message_id, noted)
         except StorageError:

@@ -69,6 +69,37 @@ async def test_a_turn_that_ends_without_an_answer_closes_its_question() -> None:
         assert set(_buttons(out)) == {()}
 
 
+async def test_a_question_that_a_stop_left_open_is_closed_though_its_reply_was_sent_first() -> None:
+    async with desk(MemoryPosts(resolution="nonce")) as out:
+        await _ask(out)
+        sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
+        # As a turn ends: its reply is in the lane before the event that tells of it.
+        reply = await out.reply("Stopped.")
+        out.delivery.enqueue(out.row_id, reply)
+        stopped = ErrorEvent(session_id="s", message_id="m1", code="stopped", message="x", recoverable=True)
+        await sender.send_event(stopped)
+        await out.clock.advance(10)
+        assert out.channel.texts()[-1] == "Stopped."
+        assert "".join(out.channel.texts()[:-1]).endswith("No longer open.")
+        assert set(_buttons(out)) == {()}
+
+
+async def test_the_next_process_closes_a_question_that_is_settled_before_its_lane_came_to_it() -> None:
+    async with desk() as out:
+        await _ask(out)
+        out.row_id = 0
+        later = await restarted(out)
+        sender = later.live.sender_for(later.channel, later.channel.thread(), Origin(message_id="m1"))
+        reply = await later.reply("Stopped.")
+        await sender.send_event(QUESTION)
+        later.delivery.enqueue(later.row_id, reply)
+        stopped = ErrorEvent(session_id="s", message_id="m1", code="stopped", message="x", recoverable=True)
+        await sender.send_event(stopped)
+        await later.clock.advance(10)
+        assert set(_buttons(later)) == {()}
+        await later.supervisor.close()
+
+
 async def test_the_next_process_keeps_the_question_that_stands_and_ends_it() -> None:
     async with desk() as out:
         await _ask(out, replace(QUESTION, reasoning="a long command " * 6))
@@ -130,6 +161,17 @@ async def test_a_post_that_died_is_looked_for_and_where_nobody_can_look_it_is_as
         assert _buttons(later) == [("A", "B")] * messages
         assert len({message.data for message in channel.messages}) == 1, "an answer to one is one to both"
         await later.supervisor.close()
+
+
+@pytest.mark.parametrize("resolution", ["lookup", "nonce"])
+async def test_a_post_that_the_platform_did_and_did_not_confirm_is_looked_for(resolution: Resolution) -> None:
+    async with desk(MemoryPosts(resolution=resolution)) as out:
+        out.channel.failures.append(refusal("transient", done=True))
+        question = replace(QUESTION, tool_name="ls", reasoning="x", options=("A", "B"))
+        await _ask(out, question)
+        assert _buttons(out) == [("A", "B")]
+        await _resolve(out, "A")
+        assert _buttons(out) == [()]
 
 
 async def test_an_answer_that_is_quicker_than_the_platform_leaves_no_question() -> None:
