@@ -26,7 +26,8 @@ _LOOKED_UP_EVERY_S = 1.0
 _PIECE_CHARS = 4_096
 """Of a text of which only the beginning is shown: so much is looked at more than has to be."""
 _LINE_LOOKED_AT = 4
-"""Times as many characters as one line shows: line breaks and indents do not count there."""
+"""Times as many characters as one line shows, and a piece: line breaks and indents do not count there, and
+the beginning of a long word is shown only where there is enough of it."""
 _SWALLOWED_CHARS = 65_536
 """Looked at beyond what is shown, where secrets stood: a server may return megabytes of them."""
 _TEXTS = frozenset(
@@ -109,7 +110,7 @@ class Redactor:
 
     def line(self, text: str, chars: int) -> str:
         """The beginning of `text` as one line of at most `chars` characters, with `…` where it is cut."""
-        begun = self.excerpt(text, _LINE_LOOKED_AT * chars)
+        begun = self.excerpt(text, _LINE_LOOKED_AT * chars + _PIECE_CHARS)
         # Again: broken over two lines, a secret of several words is found only now.
         found = self.excerpt(" ".join(begun.text.split()), chars, goes_on=not begun.whole)
         return found.text if found.whole else found.text[: chars - 1] + "…"

@@ -75,6 +75,21 @@ def test_a_line_is_one_line_and_says_where_it_is_cut() -> None:
     assert "two words" not in KNOWN.line("so: two\n  words and\n\t9 more; and that is it", 80)
 
 
+@pytest.mark.parametrize("chars", [300, 1_000, 5_000, 20_000])
+def test_a_line_shows_the_beginning_of_a_text_without_a_space(chars: int) -> None:
+    minified = '{"rows":[' + '{"id":17,"name":"a"},' * (chars // 20) + "]}"
+    assert KNOWN.line(minified, 80) == minified[:79] + "…"
+    assert KNOWN.line(f"so: {minified}", 80) == f"so: {minified[:75]}…"
+    assert KNOWN.line("\n" * 300 + minified, 80) == minified[:79] + "…"
+
+
+@pytest.mark.parametrize("secret", CONFIGURED)
+def test_a_line_shows_no_half_of_a_secret_in_a_text_without_a_space(secret: str) -> None:
+    for before in range(CUT - len(secret) - 2, CUT + 3):
+        for behind in (100, 5_000):
+            assert secret[:LEAST] not in KNOWN.line("." * before + secret + "." * behind, CUT)
+
+
 def test_ten_megabytes_cost_what_is_shown_of_them() -> None:
     fed = 0
 
