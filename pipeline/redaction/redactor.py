@@ -158,11 +158,12 @@ class Redactor:
     def _current(self) -> KnownSecrets:
         now = self._clock.monotonic()
         if now - self._looked_up_at >= _LOOKED_UP_EVERY_S:
-            self._looked_up_at = now
             # Those seen before stay: texts outlive a rotation.
             seen = self._seen.union(self._values())
             if seen != self._seen:
                 self._seen, self._known = seen, KnownSecrets(seen)
+            # Last: another thread that asks meanwhile looks for itself, and does not take none for all.
+            self._looked_up_at = now
         return self._known
 
 

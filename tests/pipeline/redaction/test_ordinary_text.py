@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,26 @@ async def test_the_values_are_looked_up_again_and_old_ones_stay() -> None:
     known[:] = ["the-second-secret-value"]
     await clock.advance(6)
     assert redactor.text("the-second-secret-value the-first-secret-value") == "the-[REDACTED] the-[REDACTED]"
+
+
+def test_what_is_asked_for_while_another_thread_looks_them_up_is_redacted_as_well() -> None:
+    looking, looked = threading.Event(), threading.Event()
+
+    def known() -> tuple[str, ...]:
+        if not looking.is_set():
+            looking.set()
+            looked.wait(60)
+        return ("tiger-burning-bright",)
+
+    redactor = Redactor(known)
+    other = threading.Thread(target=redactor.text, args=("in a file",))
+    other.start()
+    try:
+        assert looking.wait(60)
+        assert redactor.text("tiger-burning-bright") == "tige[REDACTED]"
+    finally:
+        looked.set()
+        other.join()
 
 
 def test_a_persons_own_words_lose_only_what_is_configured() -> None:
