@@ -23,7 +23,7 @@ from tests.support.platforms.telegram import FakeTelegram
 @asynccontextmanager
 async def _process(tmp_path: Path, platform: FakePlatform, llm: ScriptedLlm) -> AsyncIterator[House]:
     async with open_house(tmp_path / "data", *platform.overrides(tmp_path), llm=llm) as house:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not all(status.up for status in house.gateway.channel_statuses()):
                 await SystemClock().sleep(0.01)
         yield house

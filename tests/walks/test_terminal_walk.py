@@ -35,7 +35,7 @@ async def _talk(data: Path, *typed: str, graph: GraphSpec[RunContext] | None = N
     gateway = build(settings, Secrets(()), extras)
     await gateway.start()
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await gateway.channels_ended()
     finally:
         await gateway.stop(5.0)

@@ -11,6 +11,7 @@ import pytest
 from gateway.storage.sqlite import SqliteStore
 from gateway.storage.sqlite.connection import open_writer
 from gateway.storage.sqlite.schema import APPLICATION_ID, MIGRATIONS, migrate
+from gateway.storage.voices import SpeakerHabits, SpeakerKey
 from pipeline.domain.errors import StorageError
 from tests.contracts.store_values import entry
 from tests.gateway.storage.values import look
@@ -54,6 +55,21 @@ def test_each_later_step_runs_once_and_keeps_the_rows(tmp_path: Path) -> None:
         assert migrate(db, path, steps) == len(steps)
         assert migrate(db, path, steps) == len(steps)
         assert db.execute("SELECT key, note FROM threads").fetchall() == [("t:a:1", "none")]
+
+
+async def test_a_file_of_the_schema_before_keeps_what_people_chose(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        assert migrate(db, path, MIGRATIONS[:5]) == 5
+        db.execute("INSERT INTO speakers VALUES ('web', 'local', 'ann', 'de', 1)")
+    store = SqliteStore(path)
+    await store.open()
+    ann = SpeakerKey(channel="web", account="local", user="ann")
+    assert await store.voices.habits(ann) == SpeakerHabits(language="de", voice_replies=True)
+    await store.voices.want_voice_replies(ann, wanted=False, command="m_1")
+    off = SpeakerHabits(language="de", voice_replies=False, voice_command="m_1")
+    assert await store.voices.habits(ann) == off
+    await store.close()
 
 
 def test_a_step_that_fails_changes_nothing(tmp_path: Path) -> None:
