@@ -6,17 +6,16 @@ marked data, and the answer counts only if it names one of the offered targets.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import Any
 
-from pipeline.domain.chat import ChatMessage, estimate_tokens
-from pipeline.domain.errors import ModelError, ModelUnavailable, StorageError
+from pipeline.agent.spending import counted
+from pipeline.domain.chat import ChatMessage
+from pipeline.domain.errors import ModelUnavailable
 from pipeline.graph.ports import Choice, Question
 from pipeline.llm.client import LlmFinished, LlmRequest, TextDelta
-from pipeline.llm.failures import EmptyAnswer
 from pipeline.runtime.context import RunContext
 
 MAX_OUTPUT_CHARS = 4_000
@@ -59,45 +58,19 @@ class LlmDecider:
 
 
 async def _answer(request: LlmRequest, context: RunContext) -> str:
-    """The model's words, counted also where they are cut off."""
-    pieces: list[str] = []
+    """The model's words, as far as they are read."""
     length = 0
-    finished: LlmFinished | None = None
-    try:
-        async with aclosing(context.llm.stream(request)) as stream:
-            async for item in stream:
-                match item:
-                    case TextDelta(text=text):
-                        pieces.append(text)
-                        length += len(text)
-                    case LlmFinished():
-                        finished = item
-                if length > _MAX_ANSWER_CHARS:
-                    break
-    except EmptyAnswer as empty:
-        await _count(empty.finished, context)
-        raise
-    except (ModelError, asyncio.CancelledError):
-        if pieces:
-            with suppress(StorageError):
-                await _count(_estimated(request, pieces), context)
-        raise
-    await _count(finished or _estimated(request, pieces), context)
-    return "".join(pieces)
-
-
-async def _count(finished: LlmFinished, context: RunContext) -> None:
-    tokens = finished.prompt_tokens + finished.completion_tokens
-    await context.budgets.spent(context.scope, tokens=tokens, cost=finished.cost)
-
-
-def _estimated(request: LlmRequest, pieces: list[str]) -> LlmFinished:
-    """What an answer took that nobody counted to its end."""
-    return LlmFinished(
-        finish_reason="cut",
-        prompt_tokens=sum(message.tokens for message in request.messages),
-        completion_tokens=estimate_tokens("".join(pieces)),
-    )
+    async with counted(request, context) as taken, aclosing(context.llm.stream(request)) as stream:
+        async for item in stream:
+            match item:
+                case TextDelta(text=text):
+                    taken.pieces.append(text)
+                    length += len(text)
+                case LlmFinished():
+                    taken.finished = item
+            if length > _MAX_ANSWER_CHARS:
+                break
+    return "".join(taken.pieces)
 
 
 def _asked(question: Question) -> str:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeline.agent.loops import STALL_WORDS, stalled
 from pipeline.agent.prompt import EXCHANGE, LOADED, build_messages
+from pipeline.agent.spending import counted
 from pipeline.agent.wrappers import NUDGE, Declared, VisibleStream, declared
-from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition, estimate_tokens, message_to_plain
-from pipeline.domain.errors import ModelError, ModelUnavailable, StorageError, TurnFailed
+from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition, message_to_plain
+from pipeline.domain.errors import ModelUnavailable, TurnFailed
 from pipeline.graph.decisions import End, Next, NodeResult, State
 from pipeline.graph.spec import END
 from pipeline.llm.again import stream_answer
@@ -42,7 +42,7 @@ _OUT_OF_ROUNDS = "No more tools can be used for this message. Answer now with wh
 class _Said:
     """One answer of the model."""
 
-    pieces: list[str] = field(default_factory=list)
+    text: str = ""
     shown: str = ""
     """What has been streamed of it."""
     calls: list[ToolCall] = field(default_factory=list)
@@ -84,7 +84,7 @@ async def agent(state: State, context: RunContext) -> NodeResult:
         said = _Said()
     said.calls = [] if out_of_rounds else _told_apart(said.calls, messages)
     # Read first, as what is streamed is: reading puts a secret together that stands around a wrapper.
-    found = declared("".join(said.pieces)).through(context.redactor.text)
+    found = declared(said.text).through(context.redactor.text)
     if not found.visible and not said.calls and not out_of_rounds:
         raise ModelUnavailable("The model gave an empty answer. Please send the message again.")
     if stalled(state.get(EXCHANGE, ()), found.visible) and not said.calls:
@@ -176,30 +176,21 @@ async def _ask(request: LlmRequest, context: RunContext, earlier: str) -> _Said:
             await context.on_text(f"\n\n{text}" if earlier and not said.shown else text)
             said.shown += text
 
-    try:
+    async with counted(request, context) as taken:
         # Closing the stream on every way out is what stops the model when the user does.
         async with aclosing(stream_answer(context.llm, request, context.clock)) as stream:
             async for item in stream:
                 match item:
                     case TextDelta(text=text):
-                        said.pieces.append(text)
+                        taken.pieces.append(text)
                         await show(safe.feed(visible.feed(text)))
                     case ToolAsked(call=call):
                         # What is on record, and reaches a tool, is without secrets as well.
                         said.calls.append(_safe(call, context))
                     case LlmFinished():
-                        said.finished = item
-    except EmptyAnswer as empty:
-        await _count(empty.finished, context)
-        raise
-    except (ModelError, asyncio.CancelledError):
-        # What was cut off is paid for, or whoever stops each answer in time would have them for nothing.
-        if said.pieces:
-            with suppress(StorageError):
-                await _count(_estimated(request, said), context)
-        raise
-    await show(safe.feed(visible.finish()) + safe.finish())
-    await _count(said.finished, context)
+                        taken.finished = said.finished = item
+        await show(safe.feed(visible.finish()) + safe.finish())
+    said.text = "".join(taken.pieces)
     return said
 
 
@@ -207,20 +198,6 @@ def _safe(call: ToolCall, context: RunContext) -> ToolCall:
     """The call without secrets, and without what no tool would take: a broken model may write megabytes."""
     arguments = context.redactor.excerpt(call.arguments, _ARGUMENT_CHARS).text
     return replace(call, name=call.name[:_NAME_CHARS], arguments=arguments)
-
-
-def _estimated(request: LlmRequest, said: _Said) -> LlmFinished:
-    """What an answer took that nobody counted to its end."""
-    return LlmFinished(
-        finish_reason="cut",
-        prompt_tokens=sum(message.tokens for message in request.messages),
-        completion_tokens=estimate_tokens("".join(said.pieces)),
-    )
-
-
-async def _count(finished: LlmFinished, context: RunContext) -> None:
-    tokens = finished.prompt_tokens + finished.completion_tokens
-    await context.budgets.spent(context.scope, tokens=tokens, cost=finished.cost)
 
 
 async def _shown_whole(found: Declared, said: _Said, step: _Step, earlier: str, context: RunContext) -> str:

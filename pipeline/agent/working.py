@@ -12,6 +12,7 @@ from typing import Any, Final
 from pipeline.agent.judging import FEEDBACK, Charge, Verdict, judged
 from pipeline.agent.loops import DOOM_WORDS, END_AT, REFUSE_AT, REPEATED_WORDS, STALL_WORDS, repeats, stalled
 from pipeline.agent.onion import onion_prompt
+from pipeline.agent.spending import counted
 from pipeline.agent.task_words import (
     DIALOGUE,
     SET_OUTPUT,
@@ -250,21 +251,19 @@ class Work:
     async def _streamed(self, request: LlmRequest) -> dict[str, Any]:
         """A whole answer as plain data, without secrets. What it used is counted."""
         safe = self.context.redactor.text
-        pieces: list[str] = []
         calls: list[dict[str, str]] = []
-        finished = LlmFinished(finish_reason="stop")
-        async with aclosing(self.context.llm.stream(request)) as stream:
+        llm = self.context.llm
+        async with counted(request, self.context) as taken, aclosing(llm.stream(request)) as stream:
             async for item in stream:
                 match item:
                     case TextDelta(text=text):
-                        pieces.append(text)
+                        taken.pieces.append(text)
                     case ToolAsked(call=call):
                         calls.append({"name": call.name, "arguments": safe(call.arguments)})
                     case LlmFinished():
-                        finished = item
-        tokens = finished.prompt_tokens + finished.completion_tokens
-        await self.context.budgets.spent(self.context.scope, tokens=tokens, cost=finished.cost)
-        return {"text": safe("".join(pieces)).strip(), "calls": calls, "attempts": finished.attempts}
+                        taken.finished = item
+        attempts = taken.finished.attempts if taken.finished else 1
+        return {"text": safe("".join(taken.pieces)).strip(), "calls": calls, "attempts": attempts}
 
 
 def _result(call: ToolCall, content: str) -> ChatMessage:

@@ -34,6 +34,17 @@ class Watched:
         self.text += text
 
 
+class CountedBudgets(NoBudgets):
+    """Notes what calls have used."""
+
+    def __init__(self) -> None:
+        self.tokens: list[int] = []
+
+    async def spent(self, _scope: TurnScope, *, tokens: int, cost: float) -> None:
+        del cost
+        self.tokens.append(tokens)
+
+
 def talk(*texts: str) -> Conversation:
     """A conversation in which user and assistant take turns; an odd last text has an empty answer."""
     pairs = zip(texts[::2], [*texts[1::2], ""], strict=False)

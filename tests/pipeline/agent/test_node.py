@@ -17,12 +17,10 @@ from pipeline.graph.executor import Executor
 from pipeline.llm.failures import EmptyAnswer
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.redaction.redactor import Redactor
-from pipeline.runtime.bare import NoBudgets
 from pipeline.runtime.context import RunContext
-from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.topologies import conversation_graph
-from tests.support.contexts import Watched, context
+from tests.support.contexts import CountedBudgets, Watched, context
 
 SECRET = "hunter2-Secret-Value99"  # of no account
 GOING_ON = "<AGENT_CONTINUE><STATUS_REPORT>More comes.</STATUS_REPORT></AGENT_CONTINUE>"
@@ -39,17 +37,6 @@ PIECES = (
     *("</AGENT_CONTINUE>", "<AGENT_BLOCKED>", "<BLOCKER_REASON>", "</AGENT_BLOCKED>", "https://u:pw12345@h/"),
     *(SECRET, SECRET[:9], SECRET[9:], "abcdefg1234", "sk-ABCDEFGHIJKLMNOP1234567890"),
 )
-
-
-class CountedBudgets(NoBudgets):
-    """Notes what calls have used."""
-
-    def __init__(self) -> None:
-        self.tokens: list[int] = []
-
-    async def spent(self, _scope: TurnScope, *, tokens: int, cost: float) -> None:
-        del cost
-        self.tokens.append(tokens)
 
 
 def answering(*answers: ScriptedAnswer, **given: Any) -> RunContext:
@@ -134,6 +121,21 @@ async def test_an_answer_that_is_stopped_or_breaks_off_is_counted_all_the_same()
         task.cancel()
     assert len(budgets.tokens) == 2
     assert all(tokens > 0 for tokens in budgets.tokens)
+
+
+async def test_an_answer_that_is_stopped_while_its_last_word_is_shown_is_counted() -> None:
+    budgets, shown = CountedBudgets(), asyncio.Event()
+    whole = ScriptedAnswer(chunks=("One",), prompt_tokens=10)
+
+    async def on_text(_text: str) -> None:
+        shown.set()
+        await asyncio.Event().wait()
+
+    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+        task = group.create_task(agent({}, answering(whole, budgets=budgets, on_text=on_text)))
+        await shown.wait()
+        task.cancel()
+    assert budgets.tokens == [11]
 
 
 async def test_empty_answers_are_counted() -> None:

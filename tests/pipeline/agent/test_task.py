@@ -24,7 +24,7 @@ from pipeline.runtime.context import RunContext
 from pipeline.runtime.ports import ToolResult
 from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.settings import PipelineSettings
-from tests.support.contexts import Watched, context
+from tests.support.contexts import CountedBudgets, Watched, context
 from tests.support.graph_log import MemoryRunLog
 
 WINDOW = PipelineSettings(context_tokens=32_000, system_prompt="You are Parlour.")
@@ -303,3 +303,16 @@ def test_the_answer_must_be_an_output_that_is_always_set() -> None:
 
 def _is_done(record: Any, key: str) -> bool:
     return [record["do"], record.get("key"), record.get("state")] == ["effect", key, "done"]
+
+
+async def test_an_answer_of_the_model_that_breaks_off_is_counted_all_the_same() -> None:
+    budgets = CountedBudgets()
+    broken = ScriptedAnswer(chunks=("Half an answer",), error=ModelUnavailable("gone"))
+    empty = ScriptedAnswer(prompt_tokens=40)
+    for answer in (broken, empty):
+        node = task_node("Find it.", ("found",))
+        outcome = await ran(graph_of(("find", node)), ScriptedLlm([answer]), budgets=budgets)
+        assert outcome.status == "failed"
+    assert len(budgets.tokens) == 2
+    assert budgets.tokens[0] > 0
+    assert budgets.tokens[1] == 40
