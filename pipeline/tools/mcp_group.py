@@ -56,7 +56,7 @@ class McpGroup:
 
     def _tool(self, listed: ListedTool) -> Tool:
         definition = ToolDefinition(
-            name=tool_name(self._server_name, listed.name, self._redactor.text),
+            name=tool_name(self._server_name, listed.name, self._plain),
             description=self._plain(listed.description)
             or f"The tool {self._plain(listed.name)} of {self._server_name}.",
             parameters=schema_for_models(listed.schema, self._plain),
@@ -124,7 +124,7 @@ def tool_name(server: str, tool: str, safe: Callable[[str], str] = str) -> str:
     """`mcp__server__tool`, in letters, digits, `_` and `-`, at most 64 of them, and another for each tool.
 
     A name that had to be changed ends in a checksum of the original, and so does one that only looks so.
-    `safe` takes secrets out of it.
+    `safe` takes secrets out of it, and may cut it.
     """
     prefix = f"mcp__{server}__"
     plain = _UNSAFE.sub("_", safe(tool))

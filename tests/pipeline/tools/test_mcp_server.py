@@ -5,15 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from gateway.tasks import Supervisor
 from pipeline.domain.clock import ManualClock
+from pipeline.redaction.known import KnownSecrets
+from pipeline.redaction.redactor import Redactor, StreamingRedactor
 from pipeline.tools.mcp_client import ListedTool, McpAnswer, McpConnection, McpGone, McpRefused
+from pipeline.tools.mcp_group import McpGroup
 from pipeline.tools.mcp_server import MAX_STARTS, START_S, STARTS_WITHIN_S, McpServer
 from pipeline.tools.tool import ToolFailed
+from tests.support.contexts import scope
 
 ECHO = ListedTool(name="echo", description="", schema={"type": "object"})
 
@@ -21,11 +26,12 @@ ECHO = ListedTool(name="echo", description="", schema={"type": "object"})
 class Line(McpConnection):
     """A connection whose calls do what their name says."""
 
-    def __init__(self) -> None:
+    def __init__(self, *listed: ListedTool) -> None:
         super().__init__(None, asyncio.Event(), str)
+        self._listed = listed
 
     async def tools(self) -> tuple[ListedTool, ...]:
-        return (ECHO,)
+        return self._listed
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> McpAnswer:
         match name:
@@ -48,6 +54,7 @@ class Stand:
         self.clock = ManualClock()
         self.supervisor = Supervisor()
         self.lines: list[Line] = []
+        self.listed = (ECHO,)
         self.ended = 0
         self.starting: asyncio.Event | None = None
         self.failure: Exception | None = None
@@ -62,7 +69,7 @@ class Stand:
                 await self.starting.wait()
             if self.failure is not None:
                 raise self.failure
-            line = Line()
+            line = Line(*self.listed)
             self.lines.append(line)
             yield line
             line.over.set()
@@ -224,3 +231,29 @@ async def test_a_closed_server_stays_closed_and_leaves_no_task() -> None:
 
     assert (stand.ended, len(stand.supervisor)) == (1, 0)
     assert "is shut down" in await stand.words()
+
+
+async def test_a_tool_whose_name_has_megabytes_is_looked_through_only_at_its_beginning() -> None:
+    looked_at = 0
+
+    class Watching(StreamingRedactor):
+        def feed(self, chunk: str) -> str:
+            nonlocal looked_at
+            looked_at += len(chunk)
+            return super().feed(chunk)
+
+    class Watched(Redactor):
+        def text(self, text: str) -> str:
+            nonlocal looked_at
+            looked_at += len(text)
+            return super().text(text)
+
+        def stream(self) -> StreamingRedactor:
+            return Watching(KnownSecrets(()))
+
+    stand = Stand()
+    stand.listed = (replace(ECHO, name="token=hunter2hunter " * 100_000),)
+    (tool,) = await McpGroup("s", stand.server, Watched()).tools(scope())
+    await stand.supervisor.close()
+    assert tool.definition.name.startswith("mcp__s__token__REDACTED__token_")
+    assert looked_at < 20_000
