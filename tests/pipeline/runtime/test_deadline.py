@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
@@ -48,6 +49,27 @@ async def test_it_stands_still_while_a_person_is_waited_for() -> None:
     with pytest.raises(TimeoutError):
         await work()
     assert done == ["most"]
+
+
+@pytest.mark.parametrize("error", [ValueError, asyncio.CancelledError])
+async def test_it_goes_on_when_what_it_stood_still_for_fails_or_is_cancelled(
+    error: type[BaseException],
+) -> None:
+    clock = ManualClock()
+    deadline = TurnDeadline(clock, 10)
+
+    async def work() -> None:
+        async with deadline:
+            with suppress(error), deadline.standing_still():
+                await clock.advance(300)
+                raise error
+            await clock.advance(9.9)
+            assert not deadline.expired()
+            await clock.advance(0.2)
+
+    with pytest.raises(TimeoutError):
+        await work()
+    assert deadline.expired()
 
 
 async def test_it_leaves_nothing_behind_when_the_work_is_done() -> None:
