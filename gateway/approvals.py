@@ -12,9 +12,9 @@ from collections.abc import Collection
 from typing import Final, Literal
 
 from gateway.storage.ports import Interaction, Store
-from gateway.wire import EXPIRED, TOOL
+from gateway.wire import TOOL
 from pipeline.domain.clock import Clock
-from pipeline.domain.events import ApprovalRequired, ApprovalResolved
+from pipeline.domain.events import EXPIRED, ApprovalRequired, ApprovalResolved
 from pipeline.runtime.scope import TurnScope
 
 ALLOW: Final = "Allow"

@@ -15,10 +15,9 @@ from adapters.channel import Failure, Outgoing, Part, PostingChannel
 from adapters.formatting.visible import visible
 from gateway.lanes import Lane, one_call, understood
 from gateway.storage.ports import ShownPart, Store
-from gateway.wire import EXPIRED
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
-from pipeline.domain.events import ApprovalRequired
+from pipeline.domain.events import EXPIRED, ApprovalRequired
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import button_handle
 

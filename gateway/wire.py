@@ -24,8 +24,6 @@ GATE: Final = "gate"
 """The kind of the interactions that a paused run waits for."""
 TOOL: Final = "tool"
 """The kind of those that a turn waits for in the middle of its work."""
-EXPIRED: Final = "expired"
-"""What a question whose time ran out is resolved with; nobody can choose it."""
 ASKED_IN: Final = "asked_in"
 """In the bodies of such an interaction, and of the answer's entry: the message whose run asked."""
 NEVER: Final = 253_402_300_799.0

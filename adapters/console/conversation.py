@@ -14,6 +14,7 @@ from adapters.console.screen import Screen
 from adapters.console.steps import step_words
 from adapters.formatting.plain import plain_text
 from pipeline.domain.events import (
+    EXPIRED,
     ApprovalRequired,
     ApprovalResolved,
     ErrorEvent,
@@ -126,7 +127,8 @@ class Conversation:
                 # The words of a paused run stand in its turn's reply, which comes next.
                 self._add(event, said=event.paused)
             case ApprovalResolved():
-                self._screen.line(f"approval: {event.choice}")
+                in_words = "nobody answered in time" if event.choice == EXPIRED else event.choice
+                self._screen.line(f"approval: {in_words}")
                 self._drop(event.interaction_id)
             case ResponseComplete():
                 self._settle(event.message_id)

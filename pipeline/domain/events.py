@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Final, Literal
 
 Decision = Literal["ALLOW", "BLOCK", "ESCALATE"]
+EXPIRED: Final = "expired"
+"""What a question that nobody answered in time is resolved with; nobody can choose it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +144,7 @@ class ApprovalResolved(_Event):
     type: ClassVar[str] = "approval_resolved"
     interaction_id: str
     choice: str
+    """One of the options, or EXPIRED."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

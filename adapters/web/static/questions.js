@@ -13,6 +13,9 @@ const LONGEST_TIMER_S = 2_000_000;
 /** What asks whether a person was heard right: the step that takes their words in. */
 export const CONFIRM = 'intake';
 
+/** What a question is resolved with that nobody answered in time. */
+export const EXPIRED = 'expired';
+
 export class Questions {
   /** @param {import('./store.js').ConversationStore} store */
   constructor(store) {

@@ -9,7 +9,7 @@ import { copyButton, el, icon } from './dom.js';
 import { showFinished } from './finished.js';
 import { renderInline } from './inline.js';
 import { renderMarkdown } from './markdown.js';
-import { CONFIRM } from './questions.js';
+import { CONFIRM, EXPIRED } from './questions.js';
 import { clock, timeOf, untilWords } from './times.js';
 import { showWork } from './work.js';
 
@@ -176,7 +176,8 @@ function approvalContent(item, actions) {
     button.addEventListener('click', () => actions.choose(item, option));
     return button;
   });
-  const ended = el('p', { class: 'meta' }, choice ? `Answered: ${choice}` : 'No longer open');
+  const answered = choice === EXPIRED ? 'Nobody answered in time' : `Answered: ${choice}`;
+  const ended = el('p', { class: 'meta' }, choice ? answered : 'No longer open');
   const foot = open ? el('div', { class: 'choices', role: 'group', 'aria-label': label }, ...buttons) : ended;
   const limit = open && until > 0 && el('p', { class: 'meta' }, untilWords(until));
   return [icon('shield'), el('div', { class: 'body' }, title, reason, foot, limit)];

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 from adapters.console.adapter import THREAD
 from pipeline.domain.events import (
+    EXPIRED,
     ApprovalRequired,
     ApprovalResolved,
     TurnStarted,
@@ -43,6 +45,20 @@ async def test_a_question_is_answered_by_typing_one_of_its_choices() -> None:
         "shell needs your approval: it writes\nType Allow or Deny within 60 seconds.\n"
         "approval: Deny\nthen not\n"
     )
+
+
+async def test_a_question_that_nobody_answered_in_time_says_so() -> None:
+    async def turn(bot: Bot, item: Inbound) -> None:
+        sender = bot.adapter.sender_for(THREAD)
+        ids: dict[str, Any] = {"session_id": "s", "message_id": item.message_id}
+        await sender.send_event(TurnStarted(**ids))
+        await sender.send_event(replace(_asked(item.message_id), paused=False))
+        await sender.send_event(ApprovalResolved(**ids, interaction_id="int_1", choice=EXPIRED))
+        await bot.finish(item.message_id, "then not")
+
+    terminal = Terminal("write it")
+    await Bot(terminal, turn).chat()
+    assert terminal.text.endswith("\napproval: nobody answered in time\nthen not\n")
 
 
 def _asked(message_id: str, interaction_id: str = "int_1", words: str = "Send 100?") -> ApprovalRequired:

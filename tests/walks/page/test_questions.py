@@ -103,3 +103,14 @@ async def test_a_question_that_the_gateway_does_not_name_again_is_closed(
     await expect(entries(room, "approval")).to_have_count(1)
     gateway.cut()
     await expect(entries(room, "approval")).to_contain_text("No longer open")
+
+
+async def test_a_question_that_nobody_answered_in_time_says_so(room: Page, gateway: FakeGateway) -> None:
+    message = await ask(room, gateway, "pay")
+    await gateway.begin(message)
+    await gateway.event("approval_required", message, interaction_id="i_1", timeout_s=600.0, **QUESTION)
+    card = entries(room, "approval")
+    await expect(card.get_by_role("button", name="approve")).to_be_visible()
+    await gateway.event("approval_resolved", message, interaction_id="i_1", choice="expired")
+    await expect(card).to_contain_text("Nobody answered in time")
+    await expect(card).not_to_contain_text("Answered")
