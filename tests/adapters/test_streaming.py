@@ -16,6 +16,15 @@ from pipeline.domain.ids import ThreadKey
 
 THREAD = ThreadKey(channel="web", account="local", chat="c_1")
 OTHER = ThreadKey(channel="web", account="local", chat="c_2")
+QUESTION = ApprovalRequired(
+    session_id="s",
+    message_id="m_1",
+    interaction_id="i",
+    tool_name="t",
+    reasoning="r",
+    options=("allow",),
+    timeout_s=300.0,
+)
 
 
 def _token(text: str, offset: int, message_id: str = "m_1") -> LlmToken:
@@ -143,17 +152,8 @@ def test_live_answers_are_bounded_in_number_and_length() -> None:
 
 def test_an_open_question_is_kept_until_it_is_resolved() -> None:
     answers = LiveAnswers(ManualClock())
-    question = ApprovalRequired(
-        session_id="s",
-        message_id="m_1",
-        interaction_id="i",
-        tool_name="t",
-        reasoning="r",
-        options=("allow",),
-        timeout_s=1.0,
-    )
-    answers.observe(THREAD, question)
-    assert answers.answers(THREAD)[0].approvals == (question,)
+    answers.observe(THREAD, QUESTION)
+    assert answers.answers(THREAD)[0].approvals == (QUESTION,)
     resolved = ApprovalResolved(session_id="s", message_id="m_1", interaction_id="i", choice="allow")
     answers.observe(THREAD, resolved)
     assert answers.answers(THREAD)[0].approvals == ()
@@ -162,17 +162,8 @@ def test_an_open_question_is_kept_until_it_is_resolved() -> None:
 async def test_a_question_that_is_shown_again_says_what_is_left_of_its_time() -> None:
     clock = ManualClock()
     answers = LiveAnswers(clock)
-    question = ApprovalRequired(
-        session_id="s",
-        message_id="m_1",
-        interaction_id="i",
-        tool_name="t",
-        reasoning="r",
-        options=("allow",),
-        timeout_s=300.0,
-    )
-    answers.observe(THREAD, question)
-    answers.observe(THREAD, replace(question, interaction_id="for_ever", timeout_s=0.0))
+    answers.observe(THREAD, QUESTION)
+    answers.observe(THREAD, replace(QUESTION, interaction_id="for_ever", timeout_s=0.0))
     await clock.advance(120)
     clock.step_wall(-10_000)
     assert [one.timeout_s for one in answers.answers(THREAD)[0].approvals] == [180.0, 0.0]

@@ -11,7 +11,7 @@ import pytest
 
 from gateway.failpoints import Label
 from tests.support.house import open_house
-from tests.support.platforms.platform import FakePlatform, Place
+from tests.support.platforms.platform import FakePlatform, Person, Place
 from tests.support.platforms.telegram import FakeTelegram
 from voice.scripted_speaker import ScriptedSpeaker
 
@@ -36,10 +36,7 @@ async def test_death_at_a_label_never_gives_a_second_voice_message(
             await platform.say(chat, ann, "/voice")
             await platform.until(lambda: "replies are on" in "".join(platform.bot_texts(chat)))
 
-        child = await _start(data, label, overrides)
-        await platform.say(chat, ann, "one two")
-        async with asyncio.timeout(60):
-            assert await child.wait() == _CRASHED
+        await _die_of(platform, chat, ann, "one two", await _start(data, label, overrides))
 
         async with open_house(data, *overrides, speaker=ScriptedSpeaker()):
             await platform.say(chat, ann, "three")
@@ -58,10 +55,7 @@ async def test_death_while_voice_replies_are_turned_on_leaves_them_on_and_says_s
         data = tmp_path / "data"
         ann = platform.person("ann")
         chat = platform.private_chat(ann)
-        child = await _start(data, label, overrides)
-        await platform.say(chat, ann, "/voice")
-        async with asyncio.timeout(60):
-            assert await child.wait() == _CRASHED
+        await _die_of(platform, chat, ann, "/voice", await _start(data, label, overrides))
 
         async with open_house(data, *overrides, speaker=ScriptedSpeaker()):
             await platform.say(chat, ann, "three")
@@ -69,6 +63,14 @@ async def test_death_while_voice_replies_are_turned_on_leaves_them_on_and_says_s
         said = [text for text in platform.bot_texts(chat) if "Voice replies" in text]
         assert len(said) == 1
         assert "replies are on" in said[0]
+
+
+async def _die_of(
+    platform: FakeTelegram, chat: Place, ann: Person, text: str, child: asyncio.subprocess.Process
+) -> None:
+    await platform.say(chat, ann, text)
+    async with asyncio.timeout(60):
+        assert await child.wait() == _CRASHED
 
 
 async def _start(data: Path, label: str, overrides: tuple[str, ...]) -> asyncio.subprocess.Process:

@@ -14,8 +14,9 @@ from pathlib import Path
 from pipeline.domain.clock import SystemClock
 from tests.support.gateway_process import GatewayProcess, slow_echo
 from tests.support.kill_ledger import ChatHistory, Verdict, judge
+from tests.support.kill_stage import Stage, final_lines, is_answered
 from tests.support.store_file import StoredMessage, integrity, stored_messages
-from tests.support.web_client import Disconnected, Line, WebChat
+from tests.support.web_client import Disconnected, WebChat
 
 WORD_DELAY_S = 0.01
 HEARD = "hello"
@@ -76,7 +77,7 @@ async def run_kills(folder: Path, plan: KillPlan) -> KillFigures:
     # A message may be hit more often than a poison message is allowed to be.
     overrides = (*slow_echo(WORD_DELAY_S), "turn.max_attempts=20", 'log.level="warning"')
     async with GatewayProcess(folder, overrides=overrides) as gateway:
-        stage = _Stage()
+        stage = Stage()
         chats: list[_Talker] = []
         try:
             async with asyncio.timeout(None) as patience, asyncio.TaskGroup() as group:
@@ -104,33 +105,16 @@ async def run_kills(folder: Path, plan: KillPlan) -> KillFigures:
         )
 
 
-class _Stage:
-    """Where the gateway can be reached, for everybody who talks."""
-
-    def __init__(self) -> None:
-        self.up = asyncio.Event()
-        self.url = ""
-        self.token = ""
-        self.stopping = False
-
-
-async def _kill_again_and_again(gateway: GatewayProcess, stage: _Stage, plan: KillPlan) -> None:
+async def _kill_again_and_again(gateway: GatewayProcess, stage: Stage, plan: KillPlan) -> None:
     chance = random.Random(plan.seed)
     for _ in range(plan.kills):
-        await _raise_curtain(gateway, stage)
+        await stage.raise_curtain(gateway)
         await _CLOCK.sleep(chance.uniform(SHORTEST_LIFE_S, LONGEST_LIFE_S))
-        stage.up.clear()
-        await gateway.kill()
-    await _raise_curtain(gateway, stage)
+        await stage.kill(gateway)
+    await stage.raise_curtain(gateway)
 
 
-async def _raise_curtain(gateway: GatewayProcess, stage: _Stage) -> None:
-    await gateway.start()
-    stage.url, stage.token = gateway.url, gateway.token
-    stage.up.set()
-
-
-async def _talk_on(number: int, plan: KillPlan, stage: _Stage, chats: list[_Talker]) -> None:
+async def _talk_on(number: int, plan: KillPlan, stage: Stage, chats: list[_Talker]) -> None:
     """Talk in one chat after the other: a full one makes place for a new one."""
     while not stage.stopping:
         talker = _Talker(f"{number}-{len(chats)}", plan, stage)
@@ -141,7 +125,7 @@ async def _talk_on(number: int, plan: KillPlan, stage: _Stage, chats: list[_Talk
 class _Talker:
     """One chat: keeps a few messages in flight, repeats some, and starts over when the socket breaks."""
 
-    def __init__(self, name: str, plan: KillPlan, stage: _Stage) -> None:
+    def __init__(self, name: str, plan: KillPlan, stage: Stage) -> None:
         self._name = name
         self._plan = plan
         self._stage = stage
@@ -167,22 +151,19 @@ class _Talker:
 
     async def history(self, gateway: GatewayProcess) -> ChatHistory:
         """What this chat's client was told, and what a fresh one is shown."""
-        final: list[Line] = []
-        if self._chat.chat is not None:
-            async with WebChat(chat=self._chat.chat) as fresh:
-                await fresh.connect(gateway.url, gateway.token, after=0)
-                final = fresh.seen.lines
         return ChatHistory(
             sent=self._texts,
             expected={client_id: f"You said: {text or HEARD}" for client_id, text in self._texts.items()},
             seen=self._chat.seen,
-            final=final,
+            final=await final_lines(self._chat.chat, gateway),
         )
 
     async def _talk(self) -> bool:
         """Send and read on one socket; True when there is nothing left to say or to wait for."""
         while True:
-            self._open = [client_id for client_id in self._open if not self._is_answered(client_id)]
+            self._open = [
+                client_id for client_id in self._open if not is_answered(self._chat.seen, client_id)
+            ]
             finished = self._stage.stopping or len(self._texts) >= _MOST_PER_CHAT
             if finished and not self._open:
                 return True
@@ -223,10 +204,3 @@ class _Talker:
 
     def _by_chance(self) -> bool:
         return self._chance.random() < self._plan.duplicate_share
-
-    def _is_answered(self, client_id: str) -> bool:
-        message_id = self._chat.seen.accepted.get(client_id)
-        if message_id is None:
-            return False
-        seen = self._chat.seen
-        return bool(seen.lines_of(message_id, "assistant") or seen.terminals_of(message_id))

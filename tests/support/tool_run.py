@@ -15,6 +15,7 @@ from pathlib import Path
 from pipeline.domain.clock import SystemClock
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kill_ledger import ChatHistory, Verdict, judge
+from tests.support.kill_stage import Stage, final_lines, is_answered
 from tests.support.openai_server import FakeOpenAiServer
 from tests.support.store_file import StoredMessage, integrity, open_runs, stored_messages
 from tests.support.tool_talk import (
@@ -27,7 +28,7 @@ from tests.support.tool_talk import (
     tool_settings,
     wish,
 )
-from tests.support.web_client import Disconnected, Frame, Line, WebChat
+from tests.support.web_client import Disconnected, Frame, WebChat
 
 SHORTEST_LIFE, LONGEST_LIFE = 4, 44
 """Frames that the clients receive before a kill; a message of this run brings about twenty."""
@@ -111,9 +112,8 @@ async def run_tool_kills(folder: Path, plan: ToolPlan) -> ToolFigures:
                 patience.reschedule(asyncio.get_running_loop().time() + _SETTLE_S)
         except TimeoutError:
             pass  # whoever still waits for something has lost it, and the judge counts that
-        finals = [await chat.final(gateway) for chat in chats]
+        histories = [await chat.history(gateway) for chat in chats]
         exit_code = await gateway.stop()
-        histories = [chat.history(final) for chat, final in zip(chats, finals, strict=True)]
         stored = stored_messages(gateway.store_path)
         kinds = {name: kind for chat in chats for name, kind in chat.kinds.items()}
         return ToolFigures(
@@ -138,14 +138,11 @@ async def run_tool_kills(folder: Path, plan: ToolPlan) -> ToolFigures:
         )
 
 
-class _Stage:
-    """Where the gateway can be reached, and how many frames its clients have had."""
+class _Stage(Stage):
+    """Counts the frames that its clients have had."""
 
     def __init__(self) -> None:
-        self.up = asyncio.Event()
-        self.url = ""
-        self.token = ""
-        self.stopping = False
+        super().__init__()
         self.frames_left = 0
         self.enough = asyncio.Event()
 
@@ -161,18 +158,11 @@ async def _kill_again_and_again(gateway: GatewayProcess, stage: _Stage, plan: To
     for _ in range(plan.kills):
         stage.frames_left = chance.randint(SHORTEST_LIFE, LONGEST_LIFE)
         stage.enough.clear()
-        await _raise_curtain(gateway, stage)
+        await stage.raise_curtain(gateway)
         await stage.enough.wait()
         await _CLOCK.sleep(chance.uniform(0, _LATER_S))
-        stage.up.clear()
-        await gateway.kill()
-    await _raise_curtain(gateway, stage)
-
-
-async def _raise_curtain(gateway: GatewayProcess, stage: _Stage) -> None:
-    await gateway.start()
-    stage.url, stage.token = gateway.url, gateway.token
-    stage.up.set()
+        await stage.kill(gateway)
+    await stage.raise_curtain(gateway)
 
 
 class _Wisher:
@@ -209,17 +199,11 @@ class _Wisher:
         """The message_id of a wish; empty if it was not accepted."""
         return self._chat.seen.accepted.get(name, "")
 
-    async def final(self, gateway: GatewayProcess) -> list[Line]:
-        """What a fresh client is shown."""
-        if self._chat.chat is None:
-            return []
-        async with WebChat(chat=self._chat.chat) as fresh:
-            await fresh.connect(gateway.url, gateway.token, after=0)
-            return fresh.seen.lines
-
-    def history(self, final: list[Line]) -> ChatHistory:
-        """What this chat's client was told. An answer quotes what a tool says, a reminder's own id among it:
-        whatever is shown in the end is what is expected, and `told` says whether it is right."""
+    async def history(self, gateway: GatewayProcess) -> ChatHistory:
+        """What this chat's client was told, and what a fresh one is shown. An answer quotes what a tool says,
+        a reminder's own id among it: whatever is shown in the end is what is expected, and `told` says
+        whether it is right."""
+        final = await final_lines(self._chat.chat, gateway)
         shown = {line.message_id: line.text for line in final if line.role == "assistant"}
         return ChatHistory(
             sent={name: wish(kind, name) for name, kind in self.kinds.items()},
@@ -238,7 +222,7 @@ class _Wisher:
     async def _talk(self) -> bool:
         """Wish and read on one socket; True when there is nothing left to say or to wait for."""
         while True:
-            self._open = [name for name in self._open if not self._is_answered(name)]
+            self._open = [name for name in self._open if not is_answered(self._chat.seen, name)]
             said_all = len(self.kinds) >= self._plan.messages // self._plan.chats
             finished = self._stage.stopping and said_all
             if finished and not self._open:
@@ -260,10 +244,3 @@ class _Wisher:
             self.shown.setdefault(frame["event"]["message_id"], set()).add(question)
             # A question that is shown again may have been answered: the gateway says so then.
             await self._chat.send_approval(f"yes-{question}", question, "Allow")
-
-    def _is_answered(self, name: str) -> bool:
-        message_id = self.message_of(name)
-        seen = self._chat.seen
-        return bool(message_id) and bool(
-            seen.lines_of(message_id, "assistant") or seen.terminals_of(message_id)
-        )
