@@ -20,12 +20,11 @@ from gateway.turn_journal import OnReply, StoreJournal
 from gateway.wire import from_body
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError, TurnFailed
-from pipeline.domain.events import ErrorEvent, ResponseComplete, TurnStarted
+from pipeline.domain.events import ErrorEvent
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import InboundMessage, SessionCommand
 from pipeline.domain.ports import EventSender
 from pipeline.domain.timeline import TimelineEntry
-from pipeline.runtime.ports import TurnAnswer, UserWords
 from pipeline.runtime.stopping import StopSignal
 from pipeline.service import Pipeline
 
@@ -217,24 +216,11 @@ class TurnRunner:
                 return
             await journal.count_attempt()
         if isinstance(item, InboundMessage) and not entry.cancelled and (word := unknown_command(item)):
-            await self._say_unknown(item, journal, sender, _NO_SUCH_COMMAND.format(word=word))
+            await self._pipeline.reply(item, _NO_SUCH_COMMAND.format(word=word), sender, journal)
             return
         await self._pipeline.process(item, sender, journal, stop, place)
         if isinstance(item, InboundMessage) and (item.voice is not None or item.attachments):
             await self._hooks.discard_media(item)
-
-    async def _say_unknown(
-        self, item: InboundMessage, journal: StoreJournal, sender: EventSender, words: str
-    ) -> None:
-        """Answer a command that there is not; the model is not asked."""
-        session_id, message_id = journal.session_id, item.message_id
-        await sender.send_event(TurnStarted(session_id=session_id, message_id=message_id))
-        await journal.record_user(UserWords(text=item.text.strip()))
-        entry_id = await journal.commit(TurnAnswer(text=words))
-        done = ResponseComplete(
-            session_id=session_id, message_id=message_id, content=words, entry_id=entry_id
-        )
-        await sender.send_event(done)
 
     async def _command(self, entry: InboxEntry, command: SessionCommand, journal: StoreJournal) -> None:
         """A command's answer is its durable line alone: it has no live events."""

@@ -104,13 +104,7 @@ class Pipeline:
         Exactly one terminal event is sent, after the commit it speaks of. StorageError and
         cancellation propagate without one: the turn is not over and will be taken up again.
         """
-        turn = Turn(
-            message=message,
-            sender=TerminalGuard(sender),
-            journal=journal,
-            clock=self._clock,
-            redactor=self._around.redactor,
-        )
+        turn = self._turn(message, sender, journal)
         stop = stop or StopSignal()
         try:
             if not await self._is_for_us(turn, stop):
@@ -136,6 +130,29 @@ class Pipeline:
         else:
             if answer is not None:
                 await turn.complete(answer)
+
+    async def reply(
+        self, message: InboundMessage, words: str, sender: EventSender, journal: TurnJournal
+    ) -> None:
+        """Answer a written `message` with `words` that are known already: no graph runs, no model is asked.
+
+        One terminal event is sent, after the commit it speaks of. StorageError propagates without one.
+        """
+        turn = self._turn(message, sender, journal)
+        await turn.send(TurnStarted(**turn.ids))
+        await turn.record(UserWords(text=message.text.strip()))
+        await turn.complete(TurnAnswer(text=words))
+
+    def _turn(
+        self, message: InboundMessage | ApprovalReply, sender: EventSender, journal: TurnJournal
+    ) -> Turn:
+        return Turn(
+            message=message,
+            sender=TerminalGuard(sender),
+            journal=journal,
+            clock=self._clock,
+            redactor=self._around.redactor,
+        )
 
     async def _answer(self, turn: Turn, room: AbstractAsyncContextManager[object]) -> TurnAnswer | None:
         """What to commit; None where the turn is over without an answer of its own."""
