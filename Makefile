@@ -8,7 +8,7 @@ PEER   := build/bench-peer
 ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run chat test check bench models setup format lock clean
+.PHONY: help run chat test check bench eval models setup format lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -29,6 +29,9 @@ check: setup ## format, lint, types, import contracts, docs (the tests are `make
 
 bench: models $(if $(NAME),$(if $(filter graph,$(NAME)),$(PEER)/.ready),$(PEER)/.ready) ## all benches, or one: make bench NAME=turn
 	@$(BIN)/python -m bench $(NAME) $(ARGS)
+
+eval: models ## what the bot answers to our own prompts, judged by code: make eval NAME=embedded
+	@$(BIN)/python -m evals $(NAME) $(ARGS)
 
 models: setup
 	@$(BIN)/parlour models get

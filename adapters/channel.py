@@ -20,7 +20,7 @@ from pipeline.domain.ids import ThreadKey
 from pipeline.domain.live import LiveEvent
 from pipeline.domain.messages import Author, Inbound, MediaRef
 from pipeline.domain.ports import EventSender
-from pipeline.domain.timeline import EntryRole, TimelineEntry
+from pipeline.domain.timeline import ChatSummary, Earlier, EntryRole, TimelineEntry
 
 FailureKind = Literal["transient", "rate_limit", "auth", "permission", "not_found", "invalid", "unknown"]
 AcceptStatus = Literal["accepted", "duplicate", "refused"]
@@ -64,6 +64,7 @@ class ChannelCapabilities:
     """For a showing channel: sending the same reply twice shows it once."""
     resolution: Resolution = "none"
     """For a posting channel."""
+    adopts: bool = False  # a post that nobody confirmed is looked for afterwards: see `adapters.repeats`
     typing_s: float = 0.0
     """How long one `typing` call lasts; 0 where there is none."""
     silence_limit_s: float = 0.0
@@ -72,8 +73,7 @@ class ChannelCapabilities:
     guarantee: str = ""
     """The delivery guarantee in words, as `parlour doctor` prints it."""
     copies: str = ""
-    """Where the words of a chat stay besides the gateway, as a sentence to the person in it who wants them
-    kept nowhere; empty where nobody else has them."""
+    """Where the words of a chat stay besides the gateway, said to who wants them kept nowhere; or empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +133,9 @@ class Outgoing:
     """Become buttons below the last part."""
     unfinished: bool = False
     """A preview: more is to come, and the reader may press Stop where the channel has such a button."""
+    attached: bytes = b""
+    """A file in UTF-8 that belongs to the text: a part of its own, before the others. Empty for none."""
+    attached_name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,11 +201,16 @@ class Timeline(Protocol):
         then the accepted messages that still wait, with entry_id 0."""
         ...
 
+    async def earlier(self, thread: ThreadKey, *, before: int, limit: int) -> Earlier:
+        """Durable entries with entry_id < `before`, the newest `limit` records of them."""
+
+    async def chats(self, channel: str, account: str, *, limit: int) -> tuple[ChatSummary, ...]:
+        """The threads of the account in which anything was said, the one spoken in last first."""
+
     async def questions(self, thread: ThreadKey) -> tuple[ApprovalRequired, ...]:
         """What the paused runs of `thread` wait for, oldest first, each as the event that asked it.
 
         Without those of a turn that is still at work, which nobody but its own events knows of."""
-        ...
 
     async def last_seen(self, channel: str, account: str, *, limit: int) -> Mapping[ThreadKey, str]:
         """The newest accepted native id of each thread of the account, for the `limit` threads that were
@@ -367,6 +375,19 @@ class VoicePostingChannel(Protocol):
         self, thread: ThreadKey, clip: VoiceClip, *, key: str, reply_handle: str = ""
     ) -> Receipt:
         """A new voice message. `key` as for `post`."""
+        ...
+
+
+@runtime_checkable
+class CheckableChannel(Protocol):
+    """A channel whose platform can be asked whether the credentials work, without receiving anything."""
+
+    async def check_credentials(self) -> str:
+        """The bot's name on the platform, after one login call for each credential.
+
+        Raises ConfigurationError when the platform refuses a credential. Any other exception means that the
+        platform gave no answer; it is given to `classify`.
+        """
         ...
 
 

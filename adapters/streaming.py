@@ -117,8 +117,9 @@ class LiveAnswer:
     message_id: str
     text: str
     """What the reader of all `llm_token` events has so far; may be empty."""
-    approvals: tuple[ApprovalRequired, ...] = ()
-    """Questions of this turn that nobody has answered yet, oldest first, with the time that is left."""
+    approvals: tuple[ApprovalRequired | ApprovalResolved, ...] = ()
+    """The questions of this turn, oldest first, each with the time that is left; behind one that is not open
+    any more, what came of it."""
 
 
 @dataclass(slots=True)
@@ -127,6 +128,7 @@ class _Partial:
     chars: int = 0
     approvals: dict[str, tuple[ApprovalRequired, float]] = field(default_factory=dict)
     """Each with when it was asked, by the monotonic clock."""
+    resolved: dict[str, ApprovalResolved] = field(default_factory=dict)
 
 
 class LiveAnswers:
@@ -154,7 +156,7 @@ class LiveAnswers:
         elif isinstance(event, ApprovalRequired):
             self._partial(key).approvals[event.interaction_id] = (event, self._clock.monotonic())
         elif isinstance(event, ApprovalResolved) and key in self._partials:
-            self._partials[key].approvals.pop(event.interaction_id, None)
+            self._partials[key].resolved[event.interaction_id] = event
 
     def answers(self, thread: ThreadKey) -> tuple[LiveAnswer, ...]:
         """The answers in progress of `thread`, the longest running first."""
@@ -162,18 +164,21 @@ class LiveAnswers:
             LiveAnswer(
                 message_id=message_id,
                 text="".join(partial.pieces),
-                approvals=self._open(partial),
+                approvals=self._questions(partial),
             )
             for (owner, message_id), partial in self._partials.items()
             if owner == thread
         )
 
-    def _open(self, partial: _Partial) -> tuple[ApprovalRequired, ...]:
+    def _questions(self, partial: _Partial) -> tuple[ApprovalRequired | ApprovalResolved, ...]:
         now = self._clock.monotonic()
-        questions = []
+        questions: list[ApprovalRequired | ApprovalResolved] = []
         for question, asked_at in partial.approvals.values():
+            resolved = partial.resolved.get(question.interaction_id)
             left = question.timeout_s - (now - asked_at)
-            if not question.timeout_s:
+            if resolved is not None:
+                questions += (question, resolved)
+            elif not question.timeout_s:
                 questions.append(question)
             elif left > 0:  # 0 would be for ever; one whose time is over is about to be resolved
                 questions.append(replace(question, timeout_s=left))

@@ -259,7 +259,7 @@ def _report(
         notes=(
             f"{_ROUNDS * _MESSAGES_A_ROUND} messages to each idle bot in alternation, then {_CHATS} chats",
             "the platforms' own rate limits and ours are off",
-            "the echo bot stores nothing, keeps no order and shows no placeholder",
+            "the echo bot stores nothing, keeps no order and clears nothing up",
             "Discord has no acknowledgements; the gateway looks for what it missed",
             f"faults: all channels in one gateway, kill -9 10 times in {faults.seconds:.0f} s, seed {seed}",
             f"turns that were cut off and begun again: {faults.turns_begun_again}",

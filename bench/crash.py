@@ -8,7 +8,7 @@ from tests.support.kill_run import LONGEST_LIFE_S, SHORTEST_LIFE_S, KillPlan, ru
 
 async def run(*, kills: int, seed: int) -> Report:
     """Kill a talking gateway `kills` times."""
-    plan = KillPlan(kills=kills, seed=seed)
+    plan = KillPlan(kills=kills, seed=seed, attempts=20)
     with scratch_folder() as folder:
         found = await run_kills(folder, plan)
     verdict = found.verdict

@@ -114,6 +114,14 @@ class AccessRule:
             open_people=open_people,
         )
 
+    def knows_room(self, chat: str) -> bool:
+        """Whether anybody may speak to the bot in the room."""
+        if self.rooms == "never":
+            return False
+        return (
+            self.mode == "open" or chat in self.whole_rooms or any(room == chat for room, _ in self.members)
+        )
+
     def lists(self, item: Inbound) -> bool:
         """Whether the lists let the item's author speak in its chat."""
         chat, user = item.thread.chat, item.author.id

@@ -19,7 +19,7 @@ _LONGEST_ANSWER = 200
 """Characters; what is longer is a message."""
 _SPOKEN_ENDS = " .!?,;:…。！？"  # noqa: RUF001 - the full stops of other scripts are meant
 
-_LIKE_A_COMMAND = re.compile(r"(/[a-z][a-z0-9_]{0,31})(?:@[a-z0-9_]+)?", re.ASCII | re.IGNORECASE)
+_LIKE_A_COMMAND = re.compile(r"(/[a-z][a-z0-9_]{0,31})(?:@[a-z0-9_]+)?(?=\s|$)", re.ASCII | re.IGNORECASE)
 
 
 def pressed(
@@ -79,13 +79,15 @@ def may_answer(message: InboundMessage) -> bool:
     """Whether the words are its author's own, said now, and nothing but words."""
     if message.voice is not None or message.attachments or message.forwarded or message.edited:
         return False
+    if message.unusable or message.passed_on:
+        return False
     return len(message.text) <= _LONGEST_ANSWER
 
 
 def unknown_command(message: InboundMessage) -> str:
-    """The word when the whole message is one that looks like a command, in a private chat; empty otherwise.
-    Those that there are never come as messages, and what has a path or a question in it is no command."""
+    """The word like a command that the message begins with, in a private chat; empty otherwise. Commands
+    that there are come as messages only with words behind them, and a path is no command."""
     if not message.private or message.speech is not None or not may_answer(message):
         return ""
-    word = _LIKE_A_COMMAND.fullmatch(message.text.strip())
+    word = _LIKE_A_COMMAND.match(message.text.strip())
     return "" if word is None else word[1]

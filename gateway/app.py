@@ -15,10 +15,12 @@ from gateway.channels import ChannelStatus, ChannelSupervisor, Lease, any_alive,
 from gateway.coordinator import ProcessingCoordinator
 from gateway.data_dir import DataDir
 from gateway.delivery import Delivery
+from gateway.expiring import ExpiryDesk
 from gateway.inbox import Inbox
 from gateway.mind import warm_up
 from gateway.server import Addresses, Server
 from gateway.storage.ports import Store
+from gateway.store_health import StoreHealth
 from gateway.tasks import Supervisor
 from gateway.tooling import Tooling
 from gateway.voice import Voice
@@ -31,6 +33,9 @@ _log = logging.getLogger(__name__)
 DRAIN_S = 18.0
 """With the steps after it, within the 30 seconds that service managers commonly grant."""
 _DELIVERY_S = 3.0
+_STORE_LINE = "store down (takes no writes; messages are refused until it does)"
+
+_STORE_REMEDY = "stop the gateway and restore a backup, see docs/guides/deploy.md"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +44,7 @@ class Parts:
 
     data: DataDir
     store: Store
+    health: StoreHealth
     channels: Mapping[tuple[str, str], ChannelAdapter]
     inbox: Inbox
     worker: Worker
@@ -48,6 +54,7 @@ class Parts:
     llm: LlmClient
     voice: Voice
     tooling: Tooling
+    expiries: ExpiryDesk
     clock: Clock
     sweep_media: Callable[[], Awaitable[int]]
     """Removes the voice notes that no unfinished message refers to."""
@@ -76,16 +83,20 @@ class Gateway:
 
     @property
     def ready(self) -> bool:
-        """Whether messages are accepted: started, and not every channel is down."""
-        return self._ready and any_alive(self.channel_statuses())
+        """Whether messages are accepted: started, the store takes them, and not every channel is down."""
+        return self._ready and self._parts.health.writable and any_alive(self.channel_statuses())
 
     def channel_statuses(self) -> tuple[ChannelStatus, ...]:
         """How each channel is now."""
         return tuple(supervisor.status for supervisor in self._supervisors)
 
     def channel_lines(self) -> tuple[str, ...]:
-        """How each channel is now, a line each."""
-        return channel_lines(self.channel_statuses())
+        """How each channel is now, a line each, and the store where it takes no writes or is damaged."""
+        health = self._parts.health
+        full = () if health.writable else (_STORE_LINE,)
+        # Messages are still taken: a damaged page seldom concerns them, and the operator has to choose when.
+        damaged = (f"store damaged: {health.damage[0]} ({_STORE_REMEDY})",) if health.damage else ()
+        return (*full, *damaged, *channel_lines(self.channel_statuses()))
 
     @property
     def url(self) -> str:
@@ -117,6 +128,7 @@ class Gateway:
             # step, and that of the run which it starts.
             await asyncio.sleep(0)
             await asyncio.sleep(0)
+            self._note_page()
         except BaseException:
             await self._close()
             raise
@@ -125,8 +137,11 @@ class Gateway:
             left = {"messages": waiting, "replies": unsent, "orphaned_voice_notes": orphans}
             _log.info("taken up again", extra=left)
         parts.background.spawn(parts.tooling.desk.run(), name="reminders")
+        parts.background.spawn(parts.expiries.run(), name="expiring questions")
         parts.background.spawn(warm_up(parts.llm, parts.tooling.offered()), name="model warm-up")
         parts.background.spawn(parts.voice.warm_up(), name="voice warm-up")
+        parts.background.spawn(parts.health.watch(), name="store check")
+        parts.background.spawn(parts.health.watch_for_damage(), name="store damage check")
 
     async def stop(self, drain_s: float = DRAIN_S) -> bool:
         """Refuse new messages, let running turns finish within `drain_s`, then close everything.
@@ -166,6 +181,15 @@ class Gateway:
         await parts.voice.close()
         await parts.store.close()
         parts.data.release()
+
+    def _note_page(self) -> None:
+        parts = self._parts
+        has_page = self.server is not None and any(name == "web" for name, _ in parts.channels)
+        try:
+            parts.data.note_page(parts.addresses.url if has_page else "")
+        except OSError as error:
+            # Only `parlour chat` beside this gateway reads it, and says then that it cannot attach.
+            _log.warning("the page's address could not be noted", extra={"reason": str(error.strerror)})
 
     def _start_channel(self, supervisor: ChannelSupervisor) -> None:
         parts, adapter = self._parts, supervisor.adapter

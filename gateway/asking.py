@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import count
 
 from adapters.channel import Failure, Outgoing, Part, PostingChannel
+from adapters.formatting.asked import FILE_NAME, shortened
 from adapters.formatting.visible import visible
-from gateway.lanes import Lane, one_call, understood
+from gateway.lanes import AGAIN_S, BLOCKED_S, Lane, may_try_again, one_call, understood
+from gateway.repeats import settle
 from gateway.storage.ports import ShownPart, Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
@@ -23,12 +26,11 @@ from pipeline.domain.messages import button_handle
 
 _log = logging.getLogger(__name__)
 
-MOST_ATTEMPTS = 3
-_BLOCKED_S = 5.0
-_AGAIN_S = 1.0
+_LONGEST_AGAIN_S = 10.0
 _SETTLE_S = 2.0
 """How long a post that nobody heard of again may still be under way before it is looked for."""
 _MOST_PARTS = 256
+_IN_FILE = f" (all of it is in {FILE_NAME})"
 _NOT_ANSWERED = "No longer open."
 _TOO_LATE = "Nobody answered in time; nothing was done."
 
@@ -88,30 +90,35 @@ class Questions:
         for index, part in enumerate(self._asked(question)):
             place = _place(question.interaction_id, index)
             key = f"{button_handle(question.interaction_id)}:{index}"
-            if not await self._on_screen(part, place, key):
+            if not await self._on_screen(question.interaction_id, part, place, key):
                 # Nobody may answer what nobody saw whole: it times out, and that means no.
                 return
 
-    async def _on_screen(self, part: Part, place: int, key: str) -> bool:
-        """Whether a part of a question is on the screen, after a few attempts."""
+    async def _on_screen(self, interaction_id: str, part: Part, place: int, key: str) -> bool:
+        """Whether a part of a question is on the screen, tried for as long as somebody could answer it."""
         known = self._shown.get(place)
         if known is not None and known.native_id:
             if await self._stands(known.native_id, part):
                 return True
             known = None
-        for _ in range(MOST_ATTEMPTS):
+        again_s = AGAIN_S
+        while interaction_id in self._open:
             await self._lane().allowance.acquire()
             try:
-                native_id = await self._found(part, key, known) or await self._post(part, place, key)
+                found = await self._found(part, key, known)
+                native_id = found or await self._post(part, place, key)
             except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
                 failure = understood(self._adapter, error)
                 _log.error("a question could not be asked", extra={"reason": failure.message})
                 if failure.maybe_delivered:
                     known = known or self._shown.get(place)
-                if not await may_try_again(failure, self._lane(), self._clock):
+                if not await may_try_again(failure, self._lane(), self._clock, again_s=again_s):
                     return False
+                again_s = min(_LONGEST_AGAIN_S, 2 * again_s)
             else:
                 await self._note(place, native_id)
+                if known is not None and not found:
+                    await self._keep_one(place, part, native_id)
                 return True
         return False
 
@@ -128,8 +135,39 @@ class Questions:
             return ""
         await self._clock.sleep(_SETTLE_S)
         find = self._adapter.find(self._thread, part, key=key, since=doubtful.at)
-        found = await one_call(find, self._clock)
+        try:
+            found = await one_call(find, self._clock)
+        except Exception as error:
+            failure = understood(self._adapter, error)
+            if failure.kind in ("transient", "rate_limit"):
+                raise
+            # Nobody can tell: a question asked twice is better than one that nobody sees.
+            _log.warning("a question in doubt is asked again", extra={"reason": failure.message})
+            return ""
         return "" if found is None else found.native_id
+
+    async def _keep_one(self, place: int, part: Part, repeat: str) -> None:
+        """Look for the message of a post that nobody heard of again, now that `repeat` shows the part: where
+        it is found, it is the question, and the repeat goes."""
+        try:
+            on_record = await self._store.shown(self._message_id)
+        except StorageError:
+            _log.exception("a question may be shown twice")
+            return
+        others = {one.native_id for one in (*on_record, *self._shown.values())} - {"", repeat}
+        native_id = await settle(
+            self._adapter,
+            self._lane(),
+            self._store,
+            self._clock,
+            thread=self._thread,
+            part=part,
+            repeat=repeat,
+            labels=(),
+            known={*others, self._reply_handle},
+        )
+        if native_id != repeat:
+            await self._note(place, native_id)
 
     async def _post(self, part: Part, place: int, key: str) -> str:
         await self._note(place, "")
@@ -142,7 +180,7 @@ class Questions:
         if not standing or not self._adapter.capabilities.edit:
             return
         asked = self._asked(question)
-        parts = self._adapter.render(Outgoing(text=_words(question, outcome)))
+        parts = self._adapter.render(_outgoing(question, outcome))
         if not len(parts) == len(asked) == len(standing):
             # It would be cut elsewhere: what stands above the buttons stays.
             parts = (*asked[: len(standing) - 1], self._adapter.render(Outgoing(text=outcome))[0])
@@ -159,12 +197,12 @@ class Questions:
         except Exception as error:  # noqa: BLE001 - as above
             failure = understood(self._adapter, error)
             if failure.kind == "rate_limit":
-                self._lane().allowance.obey(failure, default_s=_BLOCKED_S)
+                self._lane().allowance.obey(failure, default_s=BLOCKED_S)
             return failure
         return None
 
     def _asked(self, question: ApprovalRequired) -> tuple[Part, ...]:
-        outgoing = Outgoing(text=_words(question, _choices(question)), questions=(question,))
+        outgoing = replace(_outgoing(question, _choices(question)), questions=(question,))
         return self._adapter.render(outgoing)[:_MOST_PARTS]
 
     def _standing(self, interaction_id: str) -> list[str]:
@@ -198,26 +236,23 @@ class Questions:
             _log.exception("a question is not on record")
 
 
-async def may_try_again(failure: Failure, lane: Lane, clock: Clock) -> bool:
-    """Whether another attempt makes sense, once it does."""
-    if failure.kind == "rate_limit":
-        await clock.sleep(lane.allowance.obey(failure, default_s=_BLOCKED_S))
-        return True
-    if failure.kind == "transient":
-        await clock.sleep(failure.retry_after_s or _AGAIN_S)
-        return True
-    return False
-
-
 def _place(interaction_id: str, index: int) -> int:
     """Where a part of a question is kept among the parts of the reply: far behind all of those."""
     return (int(button_handle(interaction_id)[:12], 16) + 1) * _MOST_PARTS + index
 
 
-def _words(question: ApprovalRequired, ending: str) -> str:
-    """The whole of what is asked, with nothing hidden in it."""
-    reasoning = visible(question.reasoning)
-    return f"{visible(question.tool_name)} asks:\n\n{_fenced(reasoning)}\n\n{ending}"
+def _outgoing(question: ApprovalRequired, ending: str) -> Outgoing:
+    """What is asked, with nothing hidden in it. Of long words the message shows the beginning and the end of
+    each line, and a file before it holds all of them."""
+    words = visible(question.reasoning)
+    short = shortened(words)
+    whole = words != short
+    about = f"{visible(question.tool_name)} asks{_IN_FILE if whole else ''}:"
+    return Outgoing(
+        text=f"{about}\n\n{_fenced(short)}\n\n{ending}",
+        attached=words.encode("utf-8", "replace") if whole else b"",
+        attached_name=FILE_NAME if whole else "",
+    )
 
 
 def _choices(question: ApprovalRequired) -> str:

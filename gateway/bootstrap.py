@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from adapters.channel import PostingChannel
-from adapters.web.security import AttemptLimit
+from adapters.web.attempts import WrongTokens
 from gateway.access import AccessPolicy
 from gateway.app import Gateway, Parts
 from gateway.budgets import DailyBudgets
@@ -14,6 +15,7 @@ from gateway.config import Secrets, Settings, environment
 from gateway.coordinator import ProcessingCoordinator
 from gateway.data_dir import DataDir
 from gateway.delivery import Delivery
+from gateway.expiring import ExpiryDesk
 from gateway.foundation import Extras, Foundation, lay_foundation
 from gateway.hearing import ChannelEars
 from gateway.inbox import Inbox
@@ -21,12 +23,14 @@ from gateway.live_speech import SpeechDesk
 from gateway.mind import build_cheaper
 from gateway.posting import Posting
 from gateway.quota import Quota
+from gateway.rooms import RoomRule, Rooms
 from gateway.server import Server
 from gateway.summaries import Summaries
 from gateway.titles import Titles
 from gateway.token_lease import TokenLease, lock_folder
 from gateway.tooling import Tooling, build_tooling
 from gateway.turns import TurnHooks, TurnRunner
+from gateway.unanswered import UnansweredQuestions
 from gateway.voice import (
     Voice,
     build_transcriber,
@@ -70,15 +74,18 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
 
     access = _access(base)
     tooling = _tooling(base, wake, access)
-    pipeline = _pipeline(base, tooling, _ears(base, transcriber, forgetful))
-    worker = _worker(base, coordinator, _turns(base, pipeline, delivery), tooling)
-    inbox = _inbox(base, access, worker, delivery, tooling)
+    rooms = _rooms(base)
+    pipeline = _pipeline(base, tooling, _ears(base, transcriber, forgetful), rooms)
+    expiries = _expiries(base, wake, access)
+    worker = _worker(base, coordinator, _turns(base, pipeline, delivery, expiries), tooling)
+    inbox = _inbox(base, access, worker, delivery, tooling, rooms)
     voice = _voice(base, transcriber, inbox)
     base.page.give_voice(voice.desk if settings.voice.live.enabled else None, base.reader, base.store.voices)
     gateway = Gateway(
         Parts(
             data=data,
             store=base.store,
+            health=inbox.health,
             channels=base.channels,
             inbox=inbox,
             worker=worker,
@@ -88,6 +95,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             llm=base.llm,
             voice=voice,
             tooling=tooling,
+            expiries=expiries,
             clock=base.clock,
             sweep_media=partial(base.page.sweep_media, base.store),
             background=base.tasks.background,
@@ -115,7 +123,12 @@ def _tooling(base: Foundation, wake: Callable[[str], None], access: AccessPolicy
         clock=base.clock,
         llm=base.llm,
         cheaper=build_cheaper(settings, base.clock),
-        budgets=DailyBudgets(usage=base.store.usage, clock=base.clock, settings=settings.budget),
+        budgets=DailyBudgets(
+            usage=base.store.usage,
+            clock=base.clock,
+            settings=settings.budget,
+            on_spent=base.telemetry.model_called,
+        ),
         redactor=base.redactor,
         limits=base.limits,
         wake=wake,
@@ -126,14 +139,23 @@ def _tooling(base: Foundation, wake: Callable[[str], None], access: AccessPolicy
     )
 
 
-def _pipeline(base: Foundation, tooling: Tooling, ears: ChannelEars) -> Pipeline:
+def _rooms(base: Foundation) -> Rooms:
+    rules = {
+        (one.adapter.name, one.adapter.account): RoomRule(messages=one.room_messages, access=one.rule)
+        for one in base.posting
+    }
+    others = {key: RoomRule(access=rule) for key, rule in base.extras.rules.items()}
+    return Rooms(channels=base.channels, rules={**rules, **others}, store=base.store, clock=base.clock)
+
+
+def _pipeline(base: Foundation, tooling: Tooling, ears: ChannelEars, rooms: Rooms) -> Pipeline:
     return Pipeline(
         graph=base.extras.graph or conversation_graph(),
         llm=base.llm,
         ears=ears,
         settings=base.limits,
         clock=base.clock,
-        surroundings=tooling.surroundings,
+        surroundings=replace(tooling.surroundings, rooms=rooms),
     )
 
 
@@ -184,8 +206,8 @@ def _server(gateway: Gateway, base: Foundation) -> Server:
         channels=gateway.channel_lines,
         ready=lambda: gateway.ready,
         metrics=base.telemetry.exposition,
-        token_check=base.check_token,
-        attempts=AttemptLimit(base.clock),
+        token_check=base.check_metrics_token,
+        wrong_tokens=WrongTokens(base.clock, "metrics", partial(base.telemetry.wrong_token, "metrics")),
     )
 
 
@@ -219,7 +241,20 @@ def _ears(base: Foundation, transcriber: Transcriber | None, forgetful: Transcri
     )
 
 
-def _turns(base: Foundation, pipeline: Pipeline, delivery: Delivery) -> TurnRunner:
+def _expiries(base: Foundation, wake: Callable[[str], None], access: AccessPolicy) -> ExpiryDesk:
+    unanswered = UnansweredQuestions(
+        store=base.store,
+        channels=base.channels,
+        lanes=base.lanes,
+        timeline=base.timeline,
+        clock=base.clock,
+    )
+    return ExpiryDesk(
+        store=base.store, clock=base.clock, wake=wake, may_hear=access.still_lets, show=unanswered.show
+    )
+
+
+def _turns(base: Foundation, pipeline: Pipeline, delivery: Delivery, expiries: ExpiryDesk) -> TurnRunner:
     return TurnRunner(
         store=base.store,
         pipeline=pipeline,
@@ -229,6 +264,7 @@ def _turns(base: Foundation, pipeline: Pipeline, delivery: Delivery) -> TurnRunn
             on_reply=delivery.enqueue,
             discard_media=base.page.discard_media,
             can_speak=base.replies.possible,
+            on_asked=expiries.asked,
             copies=base.broadcaster.copies,
         ),
         clock=base.clock,
@@ -250,6 +286,7 @@ def _inbox(
     worker: Worker,
     delivery: Delivery,
     tooling: Tooling,
+    rooms: Rooms,
 ) -> Inbox:
     a_minute = base.settings.limits.messages_per_minute
     return Inbox(
@@ -264,6 +301,8 @@ def _inbox(
         say=delivery.say,
         quota=Quota(a_minute, base.clock) if a_minute else None,
         waiting=tooling.approvals,
+        overhear=rooms.overhear,
+        redactor=base.redactor,
     )
 
 
@@ -278,6 +317,7 @@ def _voice(base: Foundation, transcriber: Transcriber | None, inbox: Inbox) -> V
         voices=base.store.voices,
         clock=base.clock,
         answering=base.broadcaster.is_answering,
+        running=base.broadcaster.running,
         supervisor=base.tasks.background,
         settings=live_settings(base.settings),
     )

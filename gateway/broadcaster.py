@@ -27,11 +27,17 @@ class EventBroadcaster:
         self._channels = channels
         self._live = live
         self._answering: set[ThreadKey] = set()
+        self._running: dict[ThreadKey, str] = {}
+        """The message whose turn is at work in a thread."""
 
     def is_answering(self, thread: str) -> bool:
         """Whether words of an answer have been shown in `thread`, as `ThreadKey.encode` writes it, and more
         may follow."""
         return ThreadKey.decode(thread) in self._answering
+
+    def running(self, thread: str) -> str:
+        """The id of the message whose turn is at work in `thread`, an encoded ThreadKey; or empty."""
+        return self._running.get(ThreadKey.decode(thread), "")
 
     def copies(self, thread: ThreadKey) -> str:
         """What the channel of `thread` says of its own copies; empty for one that is not running."""
@@ -61,6 +67,10 @@ class EventBroadcaster:
             self._answering.add(thread)
         elif isinstance(event, TurnStarted) or is_terminal(event):
             self._answering.discard(thread)
+            if isinstance(event, TurnStarted):
+                self._running[thread] = event.message_id
+            else:
+                self._running.pop(thread, None)
 
 
 class _Shielded:

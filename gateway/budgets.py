@@ -2,13 +2,13 @@
 
 Whether a turn may begin is decided from sums in memory that are written through, so it costs no read. Turns
 that run at the same time may overshoot by what they use: nothing is reserved. Where no limit is set, nothing
-is counted. Not here: how many messages somebody may send (`quota`).
+is counted here. Not here: how many messages somebody may send (`quota`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -42,7 +42,16 @@ class _Limit:
 class DailyBudgets:
     """The pipeline's `Budgets`. A day is one of UTC."""
 
-    def __init__(self, *, usage: UsageBook, clock: Clock, settings: BudgetSettings) -> None:
+    def __init__(
+        self,
+        *,
+        usage: UsageBook,
+        clock: Clock,
+        settings: BudgetSettings,
+        on_spent: Callable[[str, int, float], None] = lambda _channel, _tokens, _cost: None,
+    ) -> None:
+        """`on_spent` is told the channel, the tokens and the dollars of each call, limits or none."""
+        self._on_spent = on_spent
         self._usage = usage
         self._clock = clock
         self._settings = settings
@@ -69,6 +78,7 @@ class DailyBudgets:
 
     async def spent(self, scope: TurnScope, *, tokens: int, cost: float) -> None:
         """Count a call: an answer's, decision's, summary's, title's or sub-agent's. Raises StorageError."""
+        self._on_spent(scope.thread.channel, tokens, cost)
         if not self._bounded or (tokens <= 0 and cost <= 0):
             return
         scopes = [limit.scope for limit in self._limits(scope)]

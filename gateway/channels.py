@@ -16,18 +16,22 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from adapters.channel import ChannelAdapter, OnInbound
+from adapters.logins import LoginRefused
 from gateway.token_lease import TokenInUse
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError, ParlourError
 
 _log = logging.getLogger(__name__)
 
-BACKOFF_S = (1.0, 2.0, 5.0, 15.0, 30.0, 60.0)
+BACKOFF_S = (1.0, 2.0, 5.0, 10.0, 15.0, 30.0)
 _JITTER = 0.2
 """At most this much is added, so that channels that fell together do not come back together."""
 GOOD_LIFE_S = 60.0
 """A run that lasted this long was well: the next failure is the first again."""
-OPERATOR_S = 300.0
+OPERATOR_S = 15.0
+"""What an operator has mended counts within this time."""
+COUNTED_LOGIN_S = 120.0
+"""The same where each attempt uses a log-in of the day up: beyond 1,000 of them Discord resets the token."""
 TOKEN_IN_USE_S = 10.0
 ENDING_S = 5.0
 """Behind the time that turns are given to finish, within the 30 seconds of common service managers."""
@@ -189,8 +193,9 @@ class ChannelSupervisor:
     def _pause_after(self, error: Exception) -> float:
         """Note the failure; how long to wait before the next start, in seconds."""
         if isinstance(error, ConfigurationError):
-            self._note(str(error), OPERATOR_S, level=logging.ERROR)
-            return OPERATOR_S
+            pause = COUNTED_LOGIN_S if isinstance(error, LoginRefused) else OPERATOR_S
+            self._note(str(error), pause, level=logging.ERROR)
+            return pause
         if isinstance(error, TokenInUse):
             self._note(str(error), TOKEN_IN_USE_S, level=logging.WARNING)
             return TOKEN_IN_USE_S

@@ -15,7 +15,11 @@ OK, FAILED, BAD_CONFIGURATION = 0, 1, 2
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code: 0 done, 1 failed, 2 the configuration or command line is wrong."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.run is None:
+        parser.print_help()
+        return OK
     run: Callable[[argparse.Namespace], int] = options.run
     try:
         return run(options)
@@ -34,7 +38,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="parlour", description="One bot, every room: a durable multi-channel chat bot gateway."
     )
     parser.add_argument("--version", action="version", version=f"parlour {__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    parser.set_defaults(run=None)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     common = _common()
 
     serve = commands.add_parser("serve", parents=[common], help="run the gateway with its channels")
@@ -43,6 +48,11 @@ def _parser() -> argparse.ArgumentParser:
     chat = commands.add_parser("chat", parents=[common], help="talk to the same bot in this terminal")
     chat.add_argument("--voice", metavar="FILE", type=Path, help="send this recording first")
     chat.set_defaults(run=_chat)
+
+    link = commands.add_parser(
+        "link", parents=[common], help="a link that signs a browser in to the page, also as a QR code"
+    )
+    link.set_defaults(run=_link)
 
     doctor = commands.add_parser("doctor", parents=[common], help="test this installation")
     doctor.set_defaults(run=_doctor)
@@ -69,7 +79,12 @@ def _parser() -> argparse.ArgumentParser:
     ):
         action = actions.add_parser(name, parents=[common], help=words)
         if name == "get":
-            action.add_argument("ids", nargs="*", metavar="MODEL", help="only these (default: all)")
+            action.add_argument(
+                "ids",
+                nargs="*",
+                metavar="MODEL",
+                help="only these (default: all but voice-en, which reads answers aloud)",
+            )
         action.set_defaults(run=_models, action=name)
 
     _add_graph(commands.add_parser("graph", help="look at the graphs"), common)
@@ -116,6 +131,14 @@ def _chat(options: argparse.Namespace) -> int:
     from gateway.terminal import chat
 
     return chat(options.config, options.overrides, options.voice)
+
+
+def _link(options: argparse.Namespace) -> int:
+    from gateway.config import environment, load
+    from gateway.sign_in_link import print_link
+
+    sys.stdout.write(print_link(load(options.config, environment(), options.overrides)))
+    return OK
 
 
 def _doctor(options: argparse.Namespace) -> int:

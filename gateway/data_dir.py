@@ -11,19 +11,22 @@ from typing import IO
 from pipeline.domain.errors import ConfigurationError
 
 _LOCK_FILE = "gateway.lock"
+_LOCK_CHARS = 400
 STORE_FILE = "parlour.sqlite3"
 MEDIA_DIR = "media"
 
 
 class DataDirBusy(ConfigurationError):
-    """Another process works with the folder; `pid` is what it wrote, or empty."""
+    """Another process works with the folder; `pid` is what it wrote, or empty. `page` is the address of its
+    web page: empty where that is switched off, None while the process starts."""
 
-    def __init__(self, path: Path, pid: str) -> None:
+    def __init__(self, path: Path, pid: str, page: str | None = None) -> None:
         who = f"process {pid}" if pid else "another process"
         super().__init__(
             f"data.dir: {path} is in use by {who}; stop that gateway, or choose another folder with data.dir"
         )
         self.pid = pid
+        self.page = page
 
 
 class DataDir:
@@ -47,14 +50,22 @@ class DataDir:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            pid = lock.read(20).strip()
+            pid, ended, page = lock.read(_LOCK_CHARS).partition("\n")
             lock.close()
-            raise DataDirBusy(path, pid) from error
+            raise DataDirBusy(path, pid.strip(), page.strip() if ended else None) from error
         lock.seek(0)
         lock.truncate()
         lock.write(str(os.getpid()))
         lock.flush()
         return cls(path, lock)
+
+    def note_page(self, url: str) -> None:
+        """Tell who finds the folder in use where the web page of its owner is; `url` is empty where there is
+        none. Raises OSError."""
+        self._lock.seek(0)
+        self._lock.truncate()
+        self._lock.write(f"{os.getpid()}\n{url}\n")
+        self._lock.flush()
 
     @property
     def store_path(self) -> Path:

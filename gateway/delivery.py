@@ -9,7 +9,7 @@ not arise: the row goes from ready to sent, and one write is saved.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -18,6 +18,7 @@ from adapters.channel import (
     Failure,
     OutboundReply,
     Outgoing,
+    Part,
     PostingChannel,
     Receipt,
     ShowingChannel,
@@ -38,13 +39,18 @@ from pipeline.domain.ids import ThreadKey, new_id
 _log = logging.getLogger(__name__)
 
 MAX_ATTEMPTS = 40
-"""Of one process. With the waits between them some three hours."""
+"""Of one process, that failed although the account's other calls worked. It is given up after these, and not
+before `WORN_OUT_S`."""
+WORN_OUT_S = 3 * 3600.0
 MAX_AGE_S = 24 * 3600.0
-_BACKOFF_S = (1.0, 2.0, 5.0, 15.0, 60.0, 300.0)
+_BACKOFF_S = (1.0, 2.0, 5.0, 10.0, 15.0)
+_BACKOFF_REPEATING_S = (*_BACKOFF_S, 60.0, 300.0)
+"""For a reply that shows again at each attempt, if the platform does what it does not confirm."""
 _FINAL_KINDS = frozenset({"permission", "not_found", "invalid"})
 _UNCOUNTED_KINDS = frozenset({"rate_limit", "auth"})
 """They say nothing about the reply: the platform, or the operator, ends them."""
 _LONGEST_WAIT_S = 3_600.0
+_NOTICE_ATTEMPTS = 3
 
 
 @dataclass(slots=True)
@@ -53,6 +59,10 @@ class _Job:
     attempts: int = 0
     failures: int = 0
     """For the length of the next wait; a rate limit has its own."""
+    alone: int = 0
+    """Failures while other calls of the account worked: nobody else's success says that it would pass now."""
+    worn_since: float | None = None
+    """When the first attempt failed that wears the reply out; by the monotonic clock."""
     not_before: float = 0.0
 
     @property
@@ -101,7 +111,7 @@ class Delivery:
         return len(rows)
 
     def say(self, thread: ThreadKey, words: str, *, private: bool = True) -> None:
-        """A line for the chat of a posting channel that nothing depends on: tried once, kept nowhere."""
+        """A line for the chat of a posting channel that nothing depends on: tried a few times, not stored."""
         adapter = self._channels.get((thread.channel, thread.account))
         if isinstance(adapter, PostingChannel):
             lane = self._lanes.lane(adapter, thread, private=private)
@@ -118,11 +128,22 @@ class Delivery:
 
     async def _deliver(self, adapter: Channel, lane: Lane, job: _Job) -> None:
         await self._clock.sleep(min(job.not_before - self._clock.now(), _LONGEST_WAIT_S))
-        while (failure := await self._attempt(adapter, lane, job)) is not None:
-            wait = await self._failed(lane, job, failure)
+        before = lane.reach.worked
+        while True:
+            worked = lane.reach.worked
+            failure = await self._attempt(adapter, lane, job)
+            if failure is None:
+                lane.reach.succeeded()
+                return
+            # Since the attempt before this one: a success that ended the wait is among them.
+            alone, before = lane.reach.worked != before, worked
+            wait = await self._failed(lane, job, failure, alone=alone)
             if wait is None:
                 return
-            await self._clock.sleep(wait)
+            least_s = wait
+            if failure.kind != "rate_limit" and failure.retry_after_s is None:
+                least_s = _step(_backoff(job), job.alone)
+            await lane.reach.wait(wait, least_s=least_s, since=worked)
 
     async def _attempt(self, adapter: Channel, lane: Lane, job: _Job) -> Failure | None:
         try:
@@ -175,16 +196,21 @@ class Delivery:
         )
         return next((str(record.body["text"]) for record in records if record.body.get("partial")), "")
 
-    async def _failed(self, lane: Lane, job: _Job, failure: Failure) -> float | None:
-        """Put the failure on record; seconds until the next attempt, None when there is none."""
+    async def _failed(self, lane: Lane, job: _Job, failure: Failure, *, alone: bool) -> float | None:
+        """Put the failure on record; seconds until the next attempt, None when there is none. `alone`: other
+        calls of the account worked meanwhile."""
         job.posted.maybe_sent = job.posted.maybe_sent or failure.maybe_delivered
-        age = self._clock.monotonic() - job.posted.born_at
+        now = self._clock.monotonic()
         limited = failure.kind == "rate_limit"
-        # What did not reach the platform wears nothing out: the reply's age is its bound.
-        unreached = failure.kind == "transient" and not failure.maybe_delivered
-        job.attempts += failure.kind not in _UNCOUNTED_KINDS and not unreached
+        if self._wears_out(job, failure, alone=alone):
+            job.attempts += 1
+            job.worn_since = now if job.worn_since is None else job.worn_since
         job.failures += not limited
-        if failure.kind in _FINAL_KINDS or job.attempts >= MAX_ATTEMPTS or age > MAX_AGE_S:
+        job.alone += alone and not limited
+        worn = now - job.worn_since if job.worn_since is not None else 0.0
+        worn_out = job.attempts >= MAX_ATTEMPTS and worn >= WORN_OUT_S
+        too_old = now - job.posted.born_at > MAX_AGE_S
+        if failure.kind in _FINAL_KINDS or worn_out or too_old:
             _log.error("reply given up", extra={"row": job.posted.row_id, "reason": failure.message})
             given_up = partial(
                 self._store.mark_failed, job.posted.row_id, failure.message, forget=job.reply.off_record
@@ -192,7 +218,7 @@ class Delivery:
             await until_recorded(given_up, self._clock)
             self._telemetry.delivered("failed")
             return None
-        wait = _BACKOFF_S[min(max(0, job.failures - 1), len(_BACKOFF_S) - 1)]
+        wait = _step(_backoff(job), job.failures)
         if limited:
             wait = lane.allowance.obey(failure, default_s=wait)
         elif failure.retry_after_s is not None:
@@ -209,16 +235,38 @@ class Delivery:
         self._telemetry.delivered("retried")
         return wait
 
+    def _wears_out(self, job: _Job, failure: Failure, *, alone: bool) -> bool:
+        """Whether the failure counts. One of an outage does not, unless it may show the reply again: the
+        reply's age is its bound."""
+        if failure.kind in _UNCOUNTED_KINDS:
+            return False
+        unreached = failure.kind == "transient" and not failure.maybe_delivered
+        return not unreached and (alone or failure.kind != "transient" or bool(job.posted.untraceable))
+
     async def _say(self, adapter: PostingChannel, lane: Lane, thread: ThreadKey, words: str) -> None:
         for part in adapter.render(Outgoing(text=words)):
+            await self._say_part(adapter, lane, thread, part)
+
+    async def _say_part(self, adapter: PostingChannel, lane: Lane, thread: ThreadKey, part: Part) -> None:
+        """One message of a notice, posted again a few times where the platform surely did not take it."""
+        for attempt in range(_NOTICE_ATTEMPTS):
+            wait = _BACKOFF_S[attempt]
             await lane.allowance.acquire()
             try:
                 await one_call(adapter.post(thread, part, key=new_id("say")), self._clock)
             except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
                 failure = understood(adapter, error)
-                if failure.kind == "rate_limit":
-                    lane.allowance.obey(failure, default_s=_BACKOFF_S[0])
                 _log.info("a notice was not posted", extra={"reason": failure.message})
+                if failure.kind == "rate_limit":
+                    lane.allowance.obey(failure, default_s=wait)
+                elif (
+                    failure.kind != "transient" or failure.maybe_delivered or attempt == _NOTICE_ATTEMPTS - 1
+                ):
+                    return
+                else:
+                    await self._clock.sleep(wait)
+            else:
+                return
 
     async def _job(self, row: OutboxRow) -> _Job | None:
         records = await self._store.read_log(row.thread, after=row.entry_id - 1, message_id=row.message_id)
@@ -246,3 +294,12 @@ class Delivery:
             born_at=self._clock.monotonic() - age,
         )
         return _Job(posted, not_before=row.not_before)
+
+
+def _backoff(job: _Job) -> tuple[float, ...]:
+    """The waits between attempts at this reply, in seconds."""
+    return _BACKOFF_REPEATING_S if job.posted.untraceable else _BACKOFF_S
+
+
+def _step(waits: Sequence[float], failures: int) -> float:
+    return waits[min(max(0, failures - 1), len(waits) - 1)]

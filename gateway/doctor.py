@@ -5,30 +5,26 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from gateway.access import AccessPolicy, Denied
-from gateway.config import Settings, environment, load
-from gateway.config.channels import PostingSettings
-from gateway.data_dir import DataDir, DataDirBusy
+from gateway.channel_checks import Finding, channel_findings
+from gateway.config import Settings, environment, load, model_limits
+from gateway.data_dir import STORE_FILE, DataDir, DataDirBusy
 from gateway.guarantees import delivery_guarantees
 from gateway.mind import build_cheaper, build_llm
 from gateway.models.command import models_present
-from gateway.posting_channels import access_rule
 from gateway.serve import open_logs
-from gateway.storage.memory import MemoryStore
 from gateway.storage.sqlite import SqliteStore
 from gateway.tooling import reference_reader
 from gateway.voice import SCRIPTED, build_speaker, build_transcriber
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock, SystemClock
-from pipeline.domain.errors import ParlourError
-from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import Author, InboundMessage
+from pipeline.domain.errors import ModelError, ParlourError
 from pipeline.llm.client import LlmClient, LlmRequest, TextDelta
 from pipeline.llm.doors import door_of
+from pipeline.redaction.redactor import Redactor
 from pipeline.tools.mcp_config import read_mcp_file
 from pipeline.tools.skills import SkillFolder
 from voice.errors import VoiceError
@@ -43,32 +39,22 @@ _NO_VOICE = (
     "not set up, and nothing else needs it; to have it, `pip install 'parlour[speech]'` and "
     "`parlour models get voice-en`"
 )
+_WORDS_CHARS = 2_000
 _GREEN, _RED, _PLAIN = "\033[32m", "\033[31m", "\033[0m"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """The result of one check."""
-
-    name: str
-    good: bool
-    words: str
-
-
-Check = Callable[[], Awaitable[Finding]]
 
 
 def doctor(config: Path | None, overrides: Sequence[str]) -> int:
     """Print every finding; 0 when all are green, 1 otherwise. Raises ConfigurationProblems."""
     settings = load(config, environment(), [*overrides, "log.level=error"])
-    open_logs(settings)
-    return asyncio.run(_examine(settings, SystemClock()))
+    redactor = Redactor(open_logs(settings).known_values)
+    return asyncio.run(_examine(settings, SystemClock(), redactor))
 
 
-async def _examine(settings: Settings, clock: Clock) -> int:
+async def _examine(settings: Settings, clock: Clock, redactor: Redactor) -> int:
     red = 0
     async for finding in findings(settings, clock):
-        _print(finding)
+        # A provider's answer may repeat the key that it was sent, or another one.
+        _print(replace(finding, words=redactor.line(finding.words, _WORDS_CHARS)))
         red += not finding.good
     for channel, words in delivery_guarantees(settings):
         sys.stdout.write(f"  ·  delivery on {channel}: {words}\n")
@@ -86,6 +72,7 @@ async def findings(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
         yield Finding(
             name="data folder", good=True, words=f"in use by the gateway with process id {error.pid}"
         )
+        yield await _store_in_use(SqliteStore(settings.data.dir / STORE_FILE))
     except ParlourError as error:
         yield Finding(name="data folder", good=False, words=str(error))
     else:
@@ -99,9 +86,8 @@ async def findings(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
     if settings.llm.model == "local" or settings.voice.transcriber == "whisper":
         words = "; ".join(missing) if missing else f"complete in {settings.models.dir}"
         yield Finding(name="model files", good=not missing, words=words)
-    for name, section in settings.channels.posting().items():
-        if section.active:
-            yield await _stranger(name, section, clock)
+    async for finding in channel_findings(settings, clock):
+        yield finding
     yield _skills(settings, clock)
     if settings.tools.enabled and settings.tools.mcp_file is not None:
         yield _mcp_servers(settings.tools.mcp_file)
@@ -117,13 +103,31 @@ async def _store(data: DataDir) -> Finding:
     try:
         await store.open()
         await store.check_writable()
+        damage = await store.find_damage()
         counts = await store.counts()
     except ParlourError as error:
         return Finding(name="store", good=False, words=str(error))
     finally:
         await store.close()
-    words = f"writable; {counts.inbox_done} messages done, {counts.inbox_open} waiting, "
+    if damage:
+        return _damaged(damage)
+    words = f"writable and whole; {counts.inbox_done} messages done, {counts.inbox_open} waiting, "
     return Finding(name="store", good=True, words=words + f"{counts.outbox_open} replies unsent")
+
+
+async def _store_in_use(store: SqliteStore) -> Finding:
+    """Whether the file that a running gateway works on is whole. Nothing is written."""
+    try:
+        damage = await store.find_damage()
+    except ParlourError as error:
+        return Finding(name="store", good=False, words=str(error))
+    return _damaged(damage) if damage else Finding(name="store", good=True, words="whole")
+
+
+def _damaged(damage: tuple[str, ...]) -> Finding:
+    words = f"the file is damaged; stop the gateway and restore a backup (docs/guides/deploy.md): {damage[0]}"
+    more = f"; and {len(damage) - 1} more" if damage[1:] else ""
+    return Finding(name="store", good=False, words=words + more)
 
 
 def _port(host: str, port: int, *, busy: bool) -> Finding:
@@ -140,28 +144,6 @@ def _port(host: str, port: int, *, busy: bool) -> Finding:
             words = f"{host}:{port} cannot be used ({error.strerror}); stop its user or set server.port"
             return Finding(name="port", good=False, words=words)
     return Finding(name="port", good=True, words=f"{host}:{port} is free")
-
-
-async def _stranger(name: str, section: PostingSettings, clock: Clock) -> Finding:
-    """Whether somebody whom nobody knows is kept out, by asking the rule itself."""
-    thread = ThreadKey(channel=name, account=section.account, chat="0")
-    stranger = InboundMessage(
-        message_id="m_doctor",
-        native_id="doctor",
-        thread=thread,
-        author=Author(id="0", name="a stranger"),
-        received_at=clock.now(),
-        text="hello",
-    )
-    rules = {(name, section.account): access_rule(section)}
-    store = MemoryStore()
-    await store.open()
-    verdict = await AccessPolicy(book=store.pairings, clock=clock, rules=rules).authorise(stranger)
-    if isinstance(verdict, Denied):
-        shown = "shown a code for `parlour pair`" if section.access == "pairing" else "told so"
-        return Finding(name=name, good=True, words=f"a stranger is refused, and {shown}")
-    words = f"open to everybody, {section.open_messages_per_day} messages a day and person"
-    return Finding(name=name, good=section.access == "open", words=words)
 
 
 def _skills(settings: Settings, clock: Clock) -> Finding:
@@ -196,7 +178,7 @@ async def _voice(settings: Settings, clock: Clock) -> Finding:
     try:
         transcript = await transcriber.transcribe(Recording(data=bundled_clip()))
     except VoiceError as error:
-        return Finding(name="voice", good=False, words=str(error))
+        return Finding(name="voice", good=False, words=error.for_operator)
     finally:
         await transcriber.close()
     heard = " ".join(chunk.text.strip() for chunk in transcript.chunks)
@@ -235,6 +217,9 @@ async def _model(name: str, model: str, client: LlmClient, settings: Settings, c
     started = clock.monotonic()
     try:
         pieces = [item.text async for item in client.stream(request) if isinstance(item, TextDelta)]
+    except ModelError as error:
+        said = f" (the provider says: {error.detail})" if error.detail else ""
+        return Finding(name=name, good=False, words=str(error) + said)
     except ParlourError as error:
         return Finding(name=name, good=False, words=str(error))
     finally:
@@ -242,6 +227,7 @@ async def _model(name: str, model: str, client: LlmClient, settings: Settings, c
     answer = " ".join("".join(pieces).split())
     served = door_of(model, settings.llm.api_base).words()
     words = f'{served}; said "{answer}" after {clock.monotonic() - started:.1f} s'
+    words += f"; {model_limits(settings, model).words()}"
     return Finding(name=name, good=bool(answer), words=words)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from adapters.channel import Channel, Timeline
 from gateway.access import AccessRule
@@ -14,7 +15,7 @@ from gateway.failpoints import Failpoints
 from gateway.lanes import Lanes
 from gateway.live import LiveReplies
 from gateway.mind import build_llm, pipeline_settings
-from gateway.page import Page, make_page, token_check
+from gateway.page import Page, make_page, metrics_check, token_check
 from gateway.posting_channels import BuiltChannel, posting_channels
 from gateway.server import Addresses
 from gateway.speaking import AnswerReader, VoiceReplies
@@ -84,7 +85,7 @@ class Foundation:
     store: Store
     timeline: StoreTimeline
     addresses: Addresses
-    check_token: Callable[[str], bool]
+    check_metrics_token: Callable[[str], bool]
     page: Page
     posting: tuple[BuiltChannel, ...]
     channels: Mapping[tuple[str, str], Channel]
@@ -107,12 +108,15 @@ def lay_foundation(settings: Settings, secrets: Secrets, extras: Extras, data: D
     timeline = StoreTimeline(store, clock)
     addresses = Addresses(settings.server.host, settings.server.port, settings.server.public_origins)
     check = token_check(settings, secrets)
-    page = make_page(settings, data.media_path, addresses, check, timeline, clock)
+    telemetry = Telemetry(clock)
+    wrong = partial(telemetry.wrong_token, "page")
+    page = make_page(settings, data.media_path, addresses, check, timeline, clock, wrong)
     posting = tuple(posting_channels(settings, timeline, clock))
     channels = _channels(page, posting, [make(timeline) for make in extras.channels])
     lanes = Lanes(clock, tasks.deliveries)
     speaker = extras.speaker or build_speaker(settings)
     reader = None if speaker is None else AnswerReader(speaker)
+    llm = extras.llm or build_llm(settings, clock)
     live = LiveReplies(
         store=store, lanes=lanes, clock=clock, supervisor=tasks.background, show_work=_show_work(settings)
     )
@@ -122,12 +126,12 @@ def lay_foundation(settings: Settings, secrets: Secrets, extras: Extras, data: D
         extras=extras,
         clock=clock,
         tasks=tasks,
-        telemetry=Telemetry(clock),
+        telemetry=telemetry,
         failpoints=failpoints,
         store=store,
         timeline=timeline,
         addresses=addresses,
-        check_token=check,
+        check_metrics_token=metrics_check(settings, check),
         page=page,
         posting=posting,
         channels=channels,
@@ -144,8 +148,8 @@ def lay_foundation(settings: Settings, secrets: Secrets, extras: Extras, data: D
             supervisor=tasks.deliveries,
             failpoints=failpoints,
         ),
-        llm=extras.llm or build_llm(settings, clock),
-        limits=pipeline_settings(settings),
+        llm=llm,
+        limits=pipeline_settings(settings, llm),
         redactor=Redactor(secrets.known_values, clock=clock),
     )
 

@@ -7,6 +7,7 @@ that may not be for the bot nothing is remembered at all.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping
 
 from adapters.channel import ChannelAdapter
@@ -20,6 +21,8 @@ from voice.errors import VoiceError
 from voice.intake import VoiceIntake
 from voice.speech import Utterance
 from voice.transcriber import Growing, Recording, Waiting
+
+_log = logging.getLogger(__name__)
 
 _SURE_OF_LANGUAGE = 0.7
 """What a note in an unlikely language must reach before it is taken for what the person speaks."""
@@ -62,8 +65,10 @@ class ChannelEars:
                 recording = await self._recording(message)
                 utterance = await _heard(intake, recording, on_progress)
         except VoiceError as error:
+            _log_detail(error)
             raise TurnFailed(error.code, str(error), recoverable=not error.permanent) from error
         except MediaUnavailable as error:
+            _log_detail(error)
             raise TurnFailed(error.code, str(error)) from error
         if not unkept:
             await self._remember(message, utterance, recording.likely_language)
@@ -101,6 +106,13 @@ class ChannelEars:
         if adapter is None:
             raise MediaUnavailable("The voice note's channel is not connected. Please send it again later.")
         return await adapter.download(ref, max_bytes=self._max_bytes)
+
+
+def _log_detail(error: VoiceError | MediaUnavailable) -> None:
+    """Tell the operator what the person is not told."""
+    if error.detail:
+        known = {"code": error.code, "reason": str(error), "detail": error.detail}
+        _log.warning("a recording was not heard", extra=known)
 
 
 async def _heard(intake: VoiceIntake, recording: Recording, on_progress: OnHearing) -> Utterance:

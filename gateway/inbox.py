@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Protocol
 
 from adapters.channel import Acceptance
 from gateway.access import AccessPolicy, Denied
 from gateway.answering import may_answer, pressed, spoken, typed
+from gateway.edits import ended_by
 from gateway.failpoints import Failpoints
 from gateway.quota import WINDOW_S, Place, Quota
 from gateway.refusals import AGAIN_S, Refusals, Say
 from gateway.storage.ports import Accepted, AnswerStatus, Interaction, NewEntry, Store
+from gateway.store_health import StoreHealth
 from gateway.telemetry import Telemetry
 from gateway.wire import GATE, going_on, going_on_once, new_entry
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
-from pipeline.domain.messages import ApprovalReply, Inbound, InboundMessage, SessionCommand
+from pipeline.domain.messages import ApprovalReply, Inbound, InboundMessage, SessionCommand, Withdrawal
+from pipeline.redaction.redactor import Redactor
 
 _log = logging.getLogger(__name__)
 
@@ -48,6 +51,10 @@ class Turns(Protocol):
         """Stop the running turn of `thread` if its entry came before `seq`, and each that comes before it."""
         ...
 
+    def withdraw(self, thread: str, seq: int) -> None:
+        """Stop the turn of one entry of `thread`, or end it without a word if it has not begun."""
+        ...
+
     def interrupt(self, thread: str, seq: int, at: float) -> None:
         """Stop the running turn of `thread` if its entry came before `seq` and it began before the Unix time
         `at`, and nothing else."""
@@ -71,7 +78,8 @@ class Inbox:
     """Accepts inbound items from every channel.
 
     `posting` names the accounts, as (channel, account), whose refusals `say` posts in the chat; the other
-    channels show the acceptance's reason themselves, as every channel does for a pressed button.
+    channels show the acceptance's reason themselves, as every channel does for a pressed button. `overhear`
+    is given what was said in a room and not to the bot.
     """
 
     def __init__(
@@ -88,7 +96,10 @@ class Inbox:
         say: Say | None = None,
         quota: Quota | None = None,
         waiting: WaitingTurns | None = None,
+        overhear: Callable[[InboundMessage], None] | None = None,
+        redactor: Redactor | None = None,
     ) -> None:
+        self._redactor = redactor or Redactor()
         self._store = store
         self._access = access
         self._turns = turns
@@ -100,6 +111,9 @@ class Inbox:
         self._refusals = None if say is None else Refusals(say, clock)
         self._quota = quota
         self._waiting = waiting
+        self._overhear = overhear
+        self.health = StoreHealth(store, clock)
+        """Told of every message that was stored or could not be."""
         self._closed = False
 
     def close(self) -> None:
@@ -113,12 +127,16 @@ class Inbox:
         """
         if self._closed:
             raise StorageError("the gateway is shutting down; send it again in a moment")
+        if isinstance(item, Withdrawal):
+            # Nothing of it is let in: it only ends what was, and only its author or a moderator can delete.
+            await self._end(item)
+            return Acceptance(status="accepted", message_id=item.message_id)
         verdict = await self._access.authorise(item)
         if isinstance(verdict, Denied):
             return self._denied(item, verdict)
         if isinstance(item, ApprovalReply):
             return await self._answer(item)
-        if isinstance(item, InboundMessage):
+        if isinstance(item, InboundMessage) and item.if_named != verdict.if_named:
             item = replace(item, if_named=verdict.if_named)
         if isinstance(item, InboundMessage) and may_answer(item) and (self._posts(item) or item.speech):
             answered = await self._worded_answer(item)
@@ -147,6 +165,8 @@ class Inbox:
             if isinstance(item, SessionCommand) and item.name == "stop":
                 # Also for a redelivery: the first delivery may have got no further than the inbox.
                 await self._stop(item, accepted.seq)
+            elif isinstance(item, InboundMessage) and item.edited:
+                await self._end(item, before=accepted.seq)
         finally:
             self._turns.wake(thread)
         if accepted.duplicate:
@@ -155,8 +175,19 @@ class Inbox:
         self._telemetry.accepted(item.thread.channel, self._clock.now() - item.received_at)
         return Acceptance(status="accepted", message_id=accepted.message_id)
 
+    def _without_secrets(self, item: InboundMessage | SessionCommand) -> InboundMessage | SessionCommand:
+        """The item without the secrets of whoever runs the bot: a person may have pasted one."""
+        if not isinstance(item, InboundMessage):
+            return item
+        written = (item.text, item.quoted, item.passed_on)
+        safe = tuple(map(self._redactor.configured, written))
+        if safe == written:
+            return item
+        text, quoted, passed_on = safe
+        return replace(item, text=text, quoted=quoted, passed_on=passed_on)
+
     async def _take_in(self, item: InboundMessage | SessionCommand, limit: int) -> tuple[Accepted, Place]:
-        entry = new_entry(item)
+        entry = new_entry(self._without_secrets(item))
         if self._quota is None or isinstance(item, SessionCommand):
             return await self._offer(entry, limit), Place()
         with self._quota.place(item) as place:
@@ -167,7 +198,12 @@ class Inbox:
 
     async def _offer(self, entry: NewEntry, limit: int) -> Accepted:
         self._failpoints.reach("inbox-commit-before")
-        accepted = await self._store.accept(entry, limit=limit)
+        try:
+            accepted = await self._store.accept(entry, limit=limit)
+        except StorageError:
+            self.health.note(writable=False)
+            raise
+        self.health.note(writable=True)
         self._failpoints.reach("inbox-commit-after")
         return accepted
 
@@ -175,6 +211,8 @@ class Inbox:
         if not verdict.chatter:
             _log.warning("refused", extra={"thread_key": item.thread.encode(), "reason": verdict.reason})
             self._telemetry.refused(item.thread.channel)
+        elif self._overhear is not None and isinstance(item, InboundMessage):
+            self._overhear(item)
         return self._refused(item, verdict.words)
 
     def _refused(
@@ -254,6 +292,17 @@ class Inbox:
         elif status == "accepted" and self._waiting is not None:
             self._waiting.answered(answer.interaction_id)
         return status
+
+    async def _end(self, item: InboundMessage | Withdrawal, *, before: int | None = None) -> None:
+        """End the turns of a message that was deleted, or whose edit stands in the inbox under `before`."""
+        thread = item.thread.encode()
+        ended = await ended_by(self._store, item, before=before)
+        for entry in ended:
+            self._turns.withdraw(thread, entry.seq)
+        if ended and self._waiting is not None:
+            gone = {entry.seq for entry in ended}
+            others = [one.message_id for one in await self._store.open_entries(thread) if one.seq not in gone]
+            await self._waiting.withdraw(thread, others)
 
     async def _stop(self, command: SessionCommand, seq: int) -> None:
         """The priority path: a stop does not wait in the queue behind what it is to stop. Whoever only speaks

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from adapters.channel import ChannelAdapter, Failure
 from gateway.rates import Allowance, Bucket, account_bucket
+from gateway.reach import Reach
 from gateway.tasks import Supervisor
 from pipeline.domain.clock import Clock
 from pipeline.domain.ids import ThreadKey
@@ -24,6 +25,14 @@ _log = logging.getLogger(__name__)
 
 LONGEST_CALL_S = 180.0
 """The last resort: more than any adapter grants a call, an upload and the wait for a login included."""
+PATIENCE_S = 1.5
+"""What must arrive waits this long for a preview's call that is under way, and not longer."""
+MOST_ATTEMPTS = 3
+"""Of what is tried again, but not for ever."""
+BLOCKED_S = 5.0
+"""How long a rate limit holds that names no time."""
+AGAIN_S = 1.0
+"""How long a failure that passes is waited for, where it names no time."""
 _RESERVE = 1
 """Calls that previews leave for the reply that follows them."""
 _MOST_NOTICES = 3
@@ -31,6 +40,12 @@ IDLE_LANES = 2_000
 """Lanes remembered for their pace alone."""
 
 T = TypeVar("T")
+
+
+class CutShort(TimeoutError):
+    """A preview's call was given up for what must arrive: nobody knows what it did, or still does."""
+
+
 Work = Callable[[], Awaitable[None]]
 LaneKey = tuple[str, str, str]
 
@@ -44,10 +59,14 @@ class _Offer:
 class Lane:
     """One chat of one account. Its task lives while there is something to do."""
 
-    def __init__(self, name: str, allowance: Allowance, clock: Clock, supervisor: Supervisor) -> None:
+    def __init__(
+        self, name: str, allowance: Allowance, reach: Reach, clock: Clock, supervisor: Supervisor
+    ) -> None:
         self._name = name
         self.allowance = allowance
         """What its work has to acquire before each call."""
+        self.reach = reach
+        """The account's: told of calls that worked, asked how long to wait after one that did not."""
         self._clock = clock
         self._supervisor = supervisor
         self._work: deque[Work] = deque()
@@ -55,12 +74,48 @@ class Lane:
         self._notices = 0
         self._changed = asyncio.Event()
         self._running = False
+        self._preview: asyncio.Timeout | None = None
+        """Of the preview's call that is under way."""
+        self._keep_preview: Callable[[], None] | None = None
+        """Calls off the end of that call."""
 
     def submit(self, work: Work) -> None:
         """Run `work` after everything submitted before it. It waits and retries by itself; what it raises
         is logged."""
         self._work.append(work)
+        self._hurry()
         self._start()
+
+    async def droppable(self, call: Awaitable[T]) -> T:
+        """Like `one_call`, for a preview's call. Raises CutShort `PATIENCE_S` after something was submitted
+        that waits for its end."""
+        limit = self._clock.timeout(None)
+        try:
+            async with limit:
+                self._preview = limit
+                self._hurry()
+                return await one_call(call, self._clock)
+        except TimeoutError:
+            if limit.expired():
+                raise CutShort("the call was given up for what waits behind it") from None
+            raise
+        finally:
+            self._preview = None
+            if self._keep_preview is not None:
+                self._keep_preview()
+                self._keep_preview = None
+
+    def _hurry(self) -> None:
+        """End the preview's call soon, where something that must arrive waits for it."""
+        limit = self._preview
+        if limit is None or not self._work or self._keep_preview is not None:
+            return
+
+        def cut() -> None:
+            if limit is self._preview:
+                limit.reschedule(asyncio.get_running_loop().time())
+
+        self._keep_preview = self._clock.call_after(PATIENCE_S, cut)
 
     def submit_notice(self, work: Work) -> None:
         """Like `submit`, for words that nothing depends on: left out while others of the kind wait, so that
@@ -144,6 +199,7 @@ class Lanes:
         self._supervisor = supervisor
         self._lanes: OrderedDict[LaneKey, Lane] = OrderedDict()
         self._buckets: dict[tuple[str, str], Bucket] = {}
+        self._reaches: dict[tuple[str, str], Reach] = {}
 
     def lane(self, adapter: ChannelAdapter, thread: ThreadKey, *, private: bool) -> Lane:
         """The chat's lane; all topics of a chat share one, as the platforms count by chat."""
@@ -164,7 +220,8 @@ class Lanes:
         if account is None:
             account = self._buckets[key[:2]] = account_bucket(self._clock, limits)
         allowance = Allowance.of_chat(self._clock, limits, account, private=private)
-        return Lane(":".join(key), allowance, self._clock, self._supervisor)
+        reach = self._reaches.setdefault(key[:2], Reach(self._clock, adapter.health))
+        return Lane(":".join(key), allowance, reach, self._clock, self._supervisor)
 
     def _forget_idle(self) -> None:
         if len(self._lanes) < IDLE_LANES:
@@ -193,3 +250,14 @@ def understood(adapter: ChannelAdapter, error: Exception) -> Failure:
     except Exception:  # noqa: BLE001 - a bug in an adapter must not stop its lane
         _log.exception("a failure could not be classified")
         return Failure(kind="unknown", message=type(error).__name__, maybe_delivered=True)
+
+
+async def may_try_again(failure: Failure, lane: Lane, clock: Clock, *, again_s: float = AGAIN_S) -> bool:
+    """Whether another attempt makes sense, once it does. Where no time is named, after `again_s`."""
+    if failure.kind == "rate_limit":
+        await clock.sleep(lane.allowance.obey(failure, default_s=BLOCKED_S))
+        return True
+    if failure.kind == "transient":
+        await clock.sleep(failure.retry_after_s or again_s)
+        return True
+    return False

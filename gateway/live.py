@@ -15,8 +15,18 @@ from functools import partial
 
 from adapters.channel import LiveView, Outgoing, PostingChannel
 from adapters.formatting.fences import closed_code
-from gateway.asking import MOST_ATTEMPTS, Questions, may_try_again
-from gateway.lanes import Lane, Lanes, one_call, understood
+from gateway.asking import Questions
+from gateway.lanes import (
+    BLOCKED_S,
+    MOST_ATTEMPTS,
+    PATIENCE_S,
+    CutShort,
+    Lane,
+    Lanes,
+    may_try_again,
+    one_call,
+    understood,
+)
 from gateway.storage.ports import ShownPart, Store
 from gateway.tasks import Supervisor
 from gateway.work_lines import CHANGE_S, Verbosity, WorkLines
@@ -48,7 +58,8 @@ _MOST_FAILURES = 3
 _TYPING_AFTER_S = 0.4
 _TYPING_CALL_S = 5.0
 _LONGEST_TYPING_S = 300.0
-_BLOCKED_S = 5.0
+_LANDING_S = 1.0
+"""How long a post that was cut short may still be under way before it is looked for."""
 MOST_LIVE = 2_000
 
 
@@ -59,6 +70,16 @@ class Origin:
     message_id: str
     reply_handle: str = ""
     private: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What an ended preview leaves to the final answer."""
+
+    native_id: str = ""
+    """The message that shows it; empty for none."""
+    unsettled: bool = False
+    """An edit of it was cut short: the platform may still carry it out, over what is shown then."""
 
 
 class LiveReplies:
@@ -96,11 +117,11 @@ class LiveReplies:
                 self._live.popitem(last=False)[1].give_up()
         return live
 
-    async def hand_over(self, thread: ThreadKey, message_id: str) -> str:
-        """End the preview of the answer; the message that showed it, or empty. Called in the chat's lane,
-        so that no preview is under way."""
+    async def hand_over(self, thread: ThreadKey, message_id: str) -> Taken:
+        """End the preview of the answer; what it leaves. Called in the chat's lane, so that no preview is
+        under way."""
         live = self._live.pop((thread, message_id), None)
-        return "" if live is None else await live.closed()
+        return Taken() if live is None else await live.closed()
 
 
 class LiveReply:
@@ -145,6 +166,8 @@ class LiveReply:
         self._failures = 0
         self._typing: asyncio.Task[None] | None = None
         self._ended = False
+        self._post_cut = False
+        self._edit_cut = False
 
     async def send_event(self, event: PipelineEvent) -> None:
         """Take note of one event; returns at once."""
@@ -193,23 +216,28 @@ class LiveReply:
     async def _let_go(self) -> None:
         await self.closed()
 
-    async def closed(self) -> str:
+    async def closed(self) -> Taken:
         """End, and let go of the message that showed the preview."""
         self.end()
         view, self._view = self._view, None
         if view is None:
-            return ""
+            return Taken()
+        if self._post_cut and not view.native_id and self._adapter.capabilities.resolution == "lookup":
+            await self._clock.sleep(_LANDING_S)
         for _ in range(MOST_ATTEMPTS):
+            limit = self._clock.timeout(PATIENCE_S)
             try:
-                await one_call(view.close(), self._clock)
+                async with limit:
+                    await one_call(view.close(), self._clock)
             except Exception as error:  # noqa: BLE001 - the final answer is an edit, or a message of its own
                 failure = understood(self._adapter, error)
                 _log.info("a preview did not end cleanly", extra={"reason": failure.message})
-                if not await may_try_again(failure, self._lane, self._clock):
+                # One that hangs is not waited for again: the answer waits behind it.
+                if limit.expired() or not await may_try_again(failure, self._lane, self._clock):
                     break
             else:
                 break
-        return view.native_id
+        return Taken(native_id=view.native_id, unsettled=self._edit_cut)
 
     @property
     def _lane(self) -> Lane:
@@ -244,15 +272,18 @@ class LiveReply:
             self._previews = False
             return
         before = view.native_id
-        if not before and self._adapter.capabilities.resolution == "lookup" and self._shown is None:
+        if not before and self._leaves_orphans and self._shown is None:
             # Killed before it is on record, it would stay beside the answer: the next process looks for it.
             await self._note("")
         try:
-            await one_call(view.show(outgoing), self._clock)
+            await self._lane.droppable(view.show(outgoing))
         except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
+            if isinstance(error, CutShort):
+                self._post_cut, self._edit_cut = not before, bool(before)
             self._failed(error)
         else:
             self._failures = 0
+            self._lane.reach.succeeded()
             self._shown = outgoing
             if work != self._work_shown:
                 self._work_shown = work
@@ -277,6 +308,13 @@ class LiveReply:
         early = self._clock.monotonic() < self._work_not_before
         return self._work_shown if newest and early else newest
 
+    @property
+    def _leaves_orphans(self) -> bool:
+        """Whether a preview that is posted and not on record can be found again later."""
+        can = self._adapter.capabilities
+        # In private chats a channel that adopts shows drafts, which vanish by themselves.
+        return can.resolution == "lookup" or (can.adopts and not self._origin.private)
+
     async def _open(self) -> LiveView | None:
         """The preview, on the message that an interrupted attempt left where there is one."""
         try:
@@ -296,7 +334,7 @@ class LiveReply:
     def _failed(self, error: Exception) -> None:
         failure = understood(self._adapter, error)
         if failure.kind == "rate_limit":
-            self._lane.allowance.obey(failure, default_s=_BLOCKED_S)
+            self._lane.allowance.obey(failure, default_s=BLOCKED_S)
             self._offer()
             return
         self._failures += 1

@@ -21,6 +21,7 @@ from adapters.identity import derived_message_id
 from gateway.habits import speaker_of, spoke, spoken_last
 from gateway.microphone import Microphone
 from gateway.storage.voices import VoiceBook
+from gateway.taken_back import TakenBack
 from gateway.tasks import Supervisor
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import MediaUnavailable, StorageError
@@ -72,7 +73,8 @@ class Accepting(Protocol):
 class SpeechDesk:
     """Implements `adapters.channel.LiveSpeech`. Close it before the store, the inbox and the supervisor.
 
-    `answering` tells whether words of an answer are being shown in a thread, as `ThreadKey.encode` writes it.
+    Of a thread, as `ThreadKey.encode` writes it, `answering` tells whether words of an answer are being
+    shown, and `running` the id of the message whose turn is at work; empty where none is.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class SpeechDesk:
         voices: VoiceBook,
         clock: Clock,
         answering: Callable[[str], bool],
+        running: Callable[[str], str],
         supervisor: Supervisor,
         settings: LiveSettings | None = None,
     ) -> None:
@@ -95,13 +98,14 @@ class SpeechDesk:
         self._voices = voices
         self._clock = clock
         self._answering = answering
+        self._taken_back = TakenBack(running=running, clock=clock)
         self._supervisor = supervisor
         self._manager = StreamBufferManager(
             on_flush=self._flushed, clock=clock, shelf=voices, settings=self._settings.flush
         )
         self._microphones: dict[str, Microphone] = {}
-        self._confidences: dict[str, float] = {}
-        """Of the messages that the inbox does not have yet, by generation."""
+        self._handed_over: set[str] = set()
+        """Generations of the messages that the inbox does not have yet."""
         self._closed = False
 
     @property
@@ -136,6 +140,7 @@ class SpeechDesk:
             idle_s=self._settings.idle_s,
             still_s=self._settings.still_s,
             on_started=lambda: self._barge_in(thread, author),
+            on_nothing=lambda: self._ask_again(key),
             on_closed=lambda: self._forget(key),
         )
         self._microphones[key] = microphone
@@ -159,6 +164,7 @@ class SpeechDesk:
             )
         except TranscriberUnavailable as error:
             await microphone.close()
+            _log.warning("a microphone was not opened", extra={"reason": error.for_operator})
             raise MediaUnavailable(str(error)) from error
         except BaseException:
             await microphone.close()
@@ -183,14 +189,13 @@ class SpeechDesk:
         Raises StorageError, upon which the manager keeps the buffer and tries again.
         """
         microphone = self._microphones.get(flushed.thread_id)
-        if microphone is not None and flushed.generation not in self._confidences:
-            confidence = microphone.flushed(flushed.chunks)
-            if confidence is not None:
-                self._confidences[flushed.generation] = confidence
+        if microphone is not None and flushed.generation not in self._handed_over:
+            self._handed_over.add(flushed.generation)
+            microphone.flushed(flushed.chunks)
         author = None if microphone is None else microphone.author
         message = self._message(flushed, author)
         acceptance = await self._inbox.accept(message)
-        self._confidences.pop(flushed.generation, None)
+        self._handed_over.discard(flushed.generation)
         if acceptance.status == "refused":
             if microphone is not None:
                 microphone.refused(acceptance.reason or _REFUSED)
@@ -202,6 +207,7 @@ class SpeechDesk:
             return
         if microphone is not None:
             microphone.final(message)
+        self._taken_back.sent(flushed.thread_id, message)
         await self._remember(message)
 
     def _message(self, flushed: Flushed, author: Author | None) -> InboundMessage:
@@ -209,16 +215,14 @@ class SpeechDesk:
         place, user = json.loads(flushed.thread_id)
         thread = ThreadKey.decode(place)
         native_id = f"speech:{flushed.generation}"
-        # An earlier process heard what nobody here did.
-        confidence = self._confidences.get(flushed.generation, flushed.confidence)
         return InboundMessage(
             message_id=derived_message_id(thread.channel, thread.account, native_id),
             native_id=native_id,
             thread=thread,
             author=author or Author(id=user),
             received_at=self._clock.now(),
-            text=flushed.text,
-            speech=Speech(language=flushed.language, confidence=confidence),
+            text=self._taken_back.completed(flushed.thread_id, flushed.generation, flushed.text),
+            speech=Speech(language=flushed.language, confidence=flushed.confidence),
         )
 
     async def _remember(self, message: InboundMessage) -> None:
@@ -230,11 +234,30 @@ class SpeechDesk:
 
     def _forget(self, key: str) -> None:
         del self._microphones[key]
+        self._ask_again(key)
+        self._taken_back.forget(key)
 
     def _barge_in(self, thread: ThreadKey, author: Author) -> None:
-        """Somebody speaks: the answer that they speak over ends."""
-        if self._answering(thread.encode()):
+        """Somebody speaks: the answer that they speak over ends, and so does the turn that still thinks about
+        what they said last, because more of it follows."""
+        shown = self._answering(thread.encode())
+        if self._taken_back.take(_key(thread, author), thread.encode(), shown=shown) or shown:
             self._supervisor.spawn(self._stop(thread, author), name="live speech: stop")
+
+    def _ask_again(self, key: str) -> None:
+        """Nothing followed after all: what was taken back for it is a message again."""
+        message = self._taken_back.returned(key)
+        if message is not None:
+            self._supervisor.spawn(self._give_back(key, message), name="live speech: asked again")
+
+    async def _give_back(self, key: str, message: InboundMessage) -> None:
+        try:
+            acceptance = await self._inbox.accept(message)
+        except StorageError as error:
+            _log.warning("what somebody said was stopped and could not be asked again: %s", error)
+            return
+        if acceptance.status != "refused":
+            self._taken_back.sent(key, message)
 
     async def _stop(self, thread: ThreadKey, author: Author) -> None:
         native_id = f"speech-stop:{uuid.uuid4().hex}"

@@ -16,6 +16,13 @@ from pipeline.redaction.redactor import Redactor
 
 _OURS = ("gateway", "adapters", "pipeline", "voice")
 
+_ACCEPT_ERROR = "socket.accept() out of system resource"
+_ACCEPT_ERROR_EVERY_S = 60.0
+_NO_DESCRIPTORS = (
+    "no connection can be accepted: the file descriptors are used up; it is tried again every second. Raise "
+    "the limit (LimitNOFILE under systemd) if this returns"
+)
+
 
 class _RedactingFormatter(structlog.stdlib.ProcessorFormatter):
     """Formats a record, traceback included, and then redacts the line."""
@@ -24,6 +31,27 @@ class _RedactingFormatter(structlog.stdlib.ProcessorFormatter):
 
     def format(self, record: logging.LogRecord) -> str:
         return self.redactor.text(super().format(record))
+
+
+class _AcceptErrors(logging.Filter):
+    """Lets one line a minute through while no connection can be accepted; asyncio writes 128 a second, each
+    with a traceback. The line says how many it stands for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said_at = float("-inf")
+        self._left_out = 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not record.getMessage().startswith(_ACCEPT_ERROR):
+            return True
+        if record.created - self._said_at < _ACCEPT_ERROR_EVERY_S:
+            self._left_out += 1
+            return False
+        record.msg, record.args, record.exc_info = _NO_DESCRIPTORS, (), None
+        record.__dict__["left_out"] = self._left_out
+        self._said_at, self._left_out = record.created, 0
+        return True
 
 
 def configure_logging(
@@ -59,6 +87,8 @@ def configure_logging(
     formatter.redactor = redactor
     handler = logging.StreamHandler(out)
     handler.setFormatter(formatter)
+    asyncios = logging.getLogger("asyncio")
+    asyncios.filters[:] = [_AcceptErrors()]
     root = logging.getLogger()
     root.handlers[:] = [handler]
     chosen = logging.getLevelNamesMapping()[level.upper()]

@@ -40,6 +40,7 @@ class Microphone:
         idle_s: float,
         still_s: float,
         on_started: Callable[[], None],
+        on_nothing: Callable[[], None],
         on_closed: Callable[[], None],
     ) -> None:
         self.author = author
@@ -48,6 +49,8 @@ class Microphone:
         self._idle_s = idle_s
         self._still_s = still_s
         self._on_started = on_started
+        self._on_nothing = on_nothing
+        """Called when what was said came to nothing, and no other words wait."""
         self._on_closed = on_closed
         self._listener: LiveListener | None = None
         self._watch: asyncio.Task[None] | None = None
@@ -120,9 +123,10 @@ class Microphone:
 
     # ------------------------------------------------------------ what the desk knows
 
-    def flushed(self, chunks: int) -> float | None:
-        """So many of the oldest chunks are a message: the confidence of their words, where it is known."""
-        return None if self._listener is None else self._listener.flushed(chunks)
+    def flushed(self, chunks: int) -> None:
+        """So many of the oldest chunks are a message."""
+        if self._listener is not None:
+            self._listener.flushed(chunks)
 
     def final(self, message: InboundMessage) -> None:
         """The utterance is a message, durably."""
@@ -164,6 +168,7 @@ class Microphone:
             number = self._last
         else:
             number = self._over()
+            self._on_nothing()
         lost: DropReason = reason
         self._on_event(SpeechDropped(utterance=number, reason=lost, message=words))
 

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import Literal
 
-from gateway.config import Settings
+from gateway.config import Settings, machine_zone, model_limits
 from pipeline.domain.chat import ChatMessage, ToolDefinition
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ModelError
@@ -44,7 +44,7 @@ def _client(settings: Settings, model: str, clock: Clock) -> LlmClient:
         case "local":
             child = ChildSettings(
                 model_path=settings.local_model_path,
-                context_tokens=llm.context_tokens,
+                context_tokens=model_limits(settings).context_tokens,
                 threads=llm.local.threads,
             )
             return LocalModel(child, clock=clock)
@@ -77,15 +77,21 @@ async def warm_up(llm: LlmClient, tools: Sequence[ToolDefinition]) -> None:
                 pass
 
 
-def pipeline_settings(settings: Settings) -> PipelineSettings:
-    """The configured bounds and wording."""
+def pipeline_settings(settings: Settings, llm: LlmClient) -> PipelineSettings:
+    """The configured bounds and wording, for the model that answers."""
+    models = (settings.llm.model, settings.budget.cheaper_model)
+    limits = [model_limits(settings, model) for model in models if model is not None]
     return PipelineSettings(
         system_prompt=settings.bot.system_prompt,
-        max_answer_tokens=settings.llm.max_tokens,
+        bot_name=settings.bot.name,
+        time_zone=settings.bot.time_zone or machine_zone(),
+        tool_answers=isinstance(llm, LocalModel),
+        # The cheaper model has to take what the other one is shown.
+        max_answer_tokens=min(one.max_tokens for one in limits),
         temperature=settings.llm.temperature,
         llm_timeout_s=settings.llm.timeout_s or (120.0 if settings.llm.model == "local" else 60.0),
         turn_timeout_s=settings.turn.timeout_s,
-        context_tokens=settings.llm.context_tokens,
+        context_tokens=min(one.context_tokens for one in limits),
         confirm_below=settings.voice.confirm_below,
         called=(settings.bot.name, *settings.bot.called),
         summarise_above=settings.agent.summarise_above,
@@ -96,10 +102,13 @@ def pipeline_settings(settings: Settings) -> PipelineSettings:
         spam=settings.limits.spam,
         too_fast=settings.limits.too_fast,
         remember_facts=settings.agent.remember_facts,
+        link_hosts=tuple(
+            host.strip().strip(".").lower() for host in settings.tools.link_hosts if host.strip()
+        ),
     )
 
 
-def _completion(settings: Settings) -> Literal["declared", "implicit"]:
+def _completion(settings: Settings) -> Literal["declared", "implicit", "nudged"]:
     """Small models and scripts declare nothing."""
     if settings.agent.completion != "auto":
         return settings.agent.completion

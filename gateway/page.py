@@ -77,6 +77,7 @@ def make_page(
     token_check: Callable[[str], bool],
     timeline: Timeline,
     clock: Clock,
+    on_wrong_token: Callable[[], None] = lambda: None,
 ) -> Page:
     """The page, if it is switched on."""
     if not settings.channels.web.enabled:
@@ -86,6 +87,7 @@ def make_page(
         token_check=token_check,
         allowed_hosts=addresses.hosts,
         allowed_origins=addresses.origins,
+        on_wrong_token=on_wrong_token,
         media_dir=media_dir,
         text_chars=settings.channels.web.max_message_chars,
         voice_enabled=settings.voice.enabled,
@@ -105,10 +107,18 @@ def token_check(settings: Settings, secrets: Secrets) -> Callable[[str], bool]:
     return lambda presented: token_matches(presented, token)
 
 
+def metrics_check(settings: Settings, access: Callable[[str], bool]) -> Callable[[str], bool]:
+    """Whether a token may read the metrics: the one made for that, or one that `access` takes."""
+    reference = settings.server.metrics_token
+    if reference is None:
+        return access
+    return lambda presented: _matches(reference, presented) or access(presented)
+
+
 def _matches(reference: SecretRef, presented: str) -> bool:
     try:
         return token_matches(presented, reference.resolve())
     except SecretUnavailable as error:
         # While the file is being replaced nobody gets in; the next try reads it again.
-        _log.error("the web token cannot be read", extra={"reason": str(error)})
+        _log.error("a token cannot be read", extra={"token": str(reference), "reason": str(error)})
         return False

@@ -9,22 +9,25 @@ on the channel's `resolution`:
     none          posted, with a label when an earlier attempt may have arrived
 
 A preview that is on the screen already takes the place of the placeholder on every channel. A file takes
-nobody's place: where nothing can be looked for, one that may have arrived is labelled, as with `none`.
+nobody's place: where nothing can be looked for, one that may have arrived is labelled, as with `none`. So is
+a part whose look-up the platform refuses: nobody knows whether it arrived, and a repeat is better than none.
+A preview whose edit the platform refuses stays as it is, and the part is posted.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 
-from adapters.channel import OutboundReply, Outgoing, Part, PostingChannel, Receipt
+from adapters.channel import Failure, OutboundReply, Outgoing, Part, PostingChannel, Receipt
 from adapters.formatting.fences import closed_code
 from gateway.failpoints import Failpoints
 from gateway.lanes import Lane, one_call, understood
 from gateway.live import LiveReplies
+from gateway.repeats import settle
 from gateway.storage.ports import ShownPart, Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import AlreadyDone, StorageError
@@ -34,11 +37,19 @@ _log = logging.getLogger(__name__)
 
 REPEAT_LABEL = "(This may be a repeat.)\n"
 PLACEHOLDER = "…"
+UNSHOWABLE = "The answer is there, but it could not be prepared for being shown here."
 NONCE_WINDOW_S = 120.0
 """For how long a platform is trusted to remember a nonce; Discord promises "a few minutes"."""
 _STORE_BACKOFF_S = 2.0
 _SETTLE_S = 2.0
 """How long a post of a process that died may still be under way before it is looked for."""
+_LATE_EDIT_S = 5.0
+"""By then an edit that was cut short has arrived or is lost: the answer is put over it once more."""
+_MOST_FAILED_LOOKUPS = 10
+"""Look-ups of one reply that fail on the way. It is posted after that, labelled. The look-up is still made
+before each attempt: once an outage is over, it answers."""
+_PASSING_KINDS = frozenset({"transient", "auth"})
+_REFUSED_EDITS = frozenset({"permission", "invalid", "unknown"})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -59,8 +70,15 @@ class Posted:
     """By part; None before the first attempt has read it."""
     doubtful: set[int] = field(default_factory=set)
     """Parts whose post may have arrived."""
-    labelled: set[int] = field(default_factory=set)
-    """Parts that are said to be a possible repeat."""
+    untraceable: set[int] = field(default_factory=set)
+    """Parts in doubt of which nobody can tell whether they arrived."""
+    labelled: dict[int, str] = field(default_factory=dict)
+    """By part, the message of its own before it that says that it may be a repeat."""
+    edited: set[int] = field(default_factory=set)
+    """Parts with an edit that may have been carried out."""
+    failed_lookups: int = 0
+    unsettled: bool = False
+    """The preview's last edit was cut short and may still arrive, over the answer."""
 
 
 class Posting:
@@ -92,9 +110,10 @@ class Posting:
         """What is on the screen already: the preview, and what an earlier process has shown."""
         reply = posted.reply
         shown = {one.part: one for one in await self._store.shown(reply.key)}
-        preview = await self._live.hand_over(reply.thread, reply.message_id)
+        taken = await self._live.hand_over(reply.thread, reply.message_id)
+        preview, posted.unsettled = taken.native_id, taken.unsettled
         if 0 in shown and not shown[0].native_id:
-            preview = preview or await self._preview_in_doubt(adapter, reply, since=shown[0].at)
+            preview = preview or await self._preview_in_doubt(adapter, posted, since=shown[0].at)
             del shown[0]
         if preview and 0 not in shown:
             # The store was not able to take it while it grew. Its edit may be cut off by a kill.
@@ -106,8 +125,10 @@ class Posting:
             posted.doubtful.add(next(left))
         return shown
 
-    async def _preview_in_doubt(self, adapter: PostingChannel, reply: OutboundReply, *, since: float) -> str:
-        """The message of a preview whose process died before it could say which it is; empty for none."""
+    async def _preview_in_doubt(self, adapter: PostingChannel, posted: Posted, *, since: float) -> str:
+        """The message of a preview whose process died before it could say which it is; empty for none. A
+        look-up that is refused leaves the first part in doubt."""
+        reply = posted.reply
         view = adapter.open_view(
             reply.thread,
             key=f"{reply.key}:0",
@@ -117,23 +138,20 @@ class Posting:
         )
         if view is None:
             return ""
-        await one_call(view.close(), self._clock)
+        try:
+            await one_call(view.close(), self._clock)
+        except Exception as error:
+            if not self._cannot_be_told(posted, understood(adapter, error)):
+                raise
+            posted.doubtful.add(0)
         return view.native_id
 
-    def _rendered(self, adapter: PostingChannel, posted: Posted) -> tuple[Part, ...]:
-        """The parts, cut in the same way at each attempt. A reply that is one message has its label inside;
-        in one of several it would move the cuts, behind which words would be lost."""
+    def _rendered(self, adapter: PostingChannel, posted: Posted, *, label: str = "") -> tuple[Part, ...]:
+        """The parts, cut in the same way at each attempt, behind `label`."""
         reply = posted.reply
         text = f"{closed_code(posted.said)}\n\n{reply.text}" if posted.said else reply.text
-        outgoing = Outgoing(text=text, heard=reply.heard, questions=posted.questions)
-        parts = adapter.render(outgoing)
-        anew = 0 in posted.doubtful and 0 not in (posted.shown or {})
-        if anew and adapter.capabilities.resolution == "none" and len(parts) == 1:
-            labelled = adapter.render(replace(outgoing, text=REPEAT_LABEL + text))
-            if len(labelled) == 1:
-                posted.labelled.add(0)
-                return labelled
-        return parts
+        outgoing = Outgoing(text=label + text, heard=reply.heard, questions=posted.questions)
+        return _parts_of(adapter, outgoing)
 
     async def _show(self, adapter: PostingChannel, lane: Lane, posted: Posted, index: int, part: Part) -> str:
         """The message that shows the part now."""
@@ -144,7 +162,7 @@ class Posting:
             edited = await self._edit(adapter, lane, posted, known, part)
             if edited:
                 return edited
-        if adapter.capabilities.resolution == "placeholder":
+        if adapter.capabilities.resolution == "placeholder" and index not in posted.untraceable:
             placed = await self._place(adapter, lane, posted, index)
             edited = await self._edit(adapter, lane, posted, placed, part)
             if edited:
@@ -179,21 +197,44 @@ class Posting:
             edit = adapter.edit(posted.reply.thread, known.native_id, part)
             receipt = await one_call(edit, self._clock)
         except Exception as error:
-            if understood(adapter, error).kind != "not_found":
+            failure = understood(adapter, error)
+            if failure.maybe_delivered:
+                posted.edited.add(known.part)
                 raise
-            # Somebody deleted the preview: the answer becomes a message of its own.
-            _log.info("a preview is gone; its answer is posted anew", extra={"row": posted.row_id})
+            if failure.kind in _REFUSED_EDITS and known.part in posted.edited:
+                posted.doubtful.add(known.part)
+                posted.untraceable.add(known.part)
+            elif failure.kind != "not_found" and failure.kind not in _REFUSED_EDITS:
+                raise
+            # Somebody deleted the preview, or forbids its edit: the answer becomes a message of its own.
+            _log.info("a preview cannot become its answer, which is posted", extra={"row": posted.row_id})
             return ""
         self._failpoints.reach("send-after")
+        if known.part == 0 and posted.unsettled and not posted.reply.asks:
+            # Not where people may have answered: that would bring the buttons back.
+            again = partial(self._edit_again, adapter, posted.reply, receipt.native_id, part)
+            due = self._clock.monotonic() + _LATE_EDIT_S
+            lane.offer(f"again {posted.reply.key}", again, not_before=due)
         return receipt.native_id
 
+    async def _edit_again(
+        self, adapter: PostingChannel, reply: OutboundReply, native_id: str, part: Part
+    ) -> None:
+        """The answer over a preview's edit that the platform may have carried out after it."""
+        try:
+            await one_call(adapter.edit(reply.thread, native_id, part), self._clock)
+        except Exception as error:  # noqa: BLE001 - the answer is most likely shown already
+            _log.info("an answer was not edited again", extra={"reason": understood(adapter, error).message})
+
     async def _post(self, adapter: PostingChannel, lane: Lane, posted: Posted, index: int, part: Part) -> str:
-        reply, key = posted.reply, f"{posted.reply.key}:{index}"
-        if index in posted.doubtful:
-            found = await self._found(adapter, posted, part, key)
-            if found is not None:
+        reply, key, bare = posted.reply, f"{posted.reply.key}:{index}", part
+        in_doubt = index in posted.doubtful
+        if in_doubt:
+            found = await self._found(adapter, posted, index, part)
+            if found:
                 return found
-            await self._label(adapter, lane, posted, index)
+            if index in posted.untraceable:
+                part = await self._labelled(adapter, lane, posted, index, part)
         await lane.allowance.acquire()
         await until_recorded(partial(self._store.mark_sending, posted.row_id), self._clock)
         self._failpoints.reach("send-before")
@@ -205,34 +246,87 @@ class Posting:
                 posted.doubtful.add(index)
             raise
         self._failpoints.reach("send-after")
-        return receipt.native_id
+        if not in_doubt:
+            return receipt.native_id
+        others = {one.native_id for one in await self._store.shown(reply.key)}
+        others |= {reply.reply_handle, *(one.native_id for one in (posted.shown or {}).values())}
+        return await settle(
+            adapter,
+            lane,
+            self._store,
+            self._clock,
+            thread=reply.thread,
+            part=bare,
+            repeat=receipt.native_id,
+            labels=[posted.labelled[index]] if index in posted.labelled else [],
+            known=others,
+        )
 
-    async def _found(self, adapter: PostingChannel, posted: Posted, part: Part, key: str) -> str | None:
-        """The message that an earlier attempt made, where the channel can tell."""
+    async def _found(self, adapter: PostingChannel, posted: Posted, index: int, part: Part) -> str:
+        """The message that an earlier attempt made; empty when there is none. A part of which the channel
+        cannot tell is noted as untraceable."""
         resolution, age = adapter.capabilities.resolution, self._clock.monotonic() - posted.born_at
         if resolution == "nonce" and age < NONCE_WINDOW_S:
-            return None
+            return ""
         if resolution not in ("nonce", "lookup"):
-            return None
+            posted.untraceable.add(index)
+            return ""
         await self._clock.sleep(_SETTLE_S)
-        find = adapter.find(posted.reply.thread, part, key=key, since=posted.reply.created_at)
-        found = await one_call(find, self._clock)
-        return None if found is None else found.native_id
+        key = f"{posted.reply.key}:{index}"
+        try:
+            find = adapter.find(posted.reply.thread, part, key=key, since=posted.reply.created_at)
+            found = await one_call(find, self._clock)
+        except Exception as error:
+            if not self._cannot_be_told(posted, understood(adapter, error)):
+                raise
+            posted.untraceable.add(index)
+            return ""
+        if index not in posted.edited:
+            posted.untraceable.discard(index)
+        return "" if found is None else found.native_id
 
-    async def _label(self, adapter: PostingChannel, lane: Lane, posted: Posted, index: int) -> None:
-        """Say, where nobody can find out, that the part which follows may be a repeat."""
-        if adapter.capabilities.resolution in ("nonce", "lookup") or index in posted.labelled:
-            return
-        label = adapter.render(Outgoing(text=REPEAT_LABEL.strip()))[0]
-        await lane.allowance.acquire()
-        post = adapter.post(posted.reply.thread, label, key=f"{posted.reply.key}:{index}r")
-        await one_call(post, self._clock)
-        posted.labelled.add(index)
+    def _cannot_be_told(self, posted: Posted, failure: Failure) -> bool:
+        """Whether a failed look-up means that nobody can tell, rather than that it has to be made again. It
+        never says that the reply itself cannot be sent."""
+        if failure.kind == "rate_limit":
+            return False
+        posted.failed_lookups += failure.kind in _PASSING_KINDS
+        if failure.kind in _PASSING_KINDS and posted.failed_lookups < _MOST_FAILED_LOOKUPS:
+            return False
+        extra = {"row": posted.row_id, "reason": failure.message}
+        _log.warning("nobody can tell whether a reply arrived; it is posted and says so", extra=extra)
+        return True
+
+    async def _labelled(
+        self, adapter: PostingChannel, lane: Lane, posted: Posted, index: int, part: Part
+    ) -> Part:
+        """The part to post, said to be a possible repeat: inside of it where the reply is one message. In one
+        of several that would move the cuts and lose words behind them: there a message before it says so."""
+        if len(self._rendered(adapter, posted)) == 1:
+            inside = self._rendered(adapter, posted, label=REPEAT_LABEL)
+            if len(inside) == 1:
+                return inside[0]
+        if index not in posted.labelled:
+            label = adapter.render(Outgoing(text=REPEAT_LABEL.strip()))[0]
+            await lane.allowance.acquire()
+            post = adapter.post(posted.reply.thread, label, key=f"{posted.reply.key}:{index}r")
+            posted.labelled[index] = (await one_call(post, self._clock)).native_id
+        return part
 
     async def _note(self, posted: Posted, index: int) -> None:
         if posted.shown is not None:
             note = partial(self._store.note_shown, posted.reply.key, posted.shown[index])
             await until_recorded(note, self._clock)
+
+
+def _parts_of(adapter: PostingChannel, outgoing: Outgoing) -> tuple[Part, ...]:
+    """The parts of `outgoing`; of one line that says so, where the adapter cannot render it. Trying again
+    would fail again, and keep those behind it waiting."""
+    try:
+        return adapter.render(outgoing)
+    except Exception:  # noqa: BLE001 - an adapter's fault must not hold up the chat
+        _log.exception("a reply could not be rendered")
+        return adapter.render(Outgoing(text=UNSHOWABLE, questions=outgoing.questions))
 
 
 async def until_recorded(write: Callable[[], Awaitable[None]], clock: Clock) -> None:

@@ -24,6 +24,8 @@ class BuiltChannel:
 
     adapter: PostingChannel
     rule: AccessRule
+    room_messages: int
+    """How many of a room's last messages may be read."""
     token: Callable[[], str]
     """The bot's token as it is now: one process at a time may receive with it."""
     routes: tuple[web.RouteDef, ...] = ()
@@ -75,7 +77,13 @@ def _telegram(settings: TelegramSettings, clock: Clock) -> BuiltChannel:
         clock,
     )
     routes = tuple(made.routes()) if settings.mode == "webhook" else ()
-    return BuiltChannel(adapter=made, rule=access_rule(settings), token=token, routes=routes)
+    return BuiltChannel(
+        adapter=made,
+        rule=access_rule(settings),
+        room_messages=settings.room_messages,
+        token=token,
+        routes=routes,
+    )
 
 
 def _slack(settings: SlackSettings, clock: Clock) -> BuiltChannel:
@@ -97,7 +105,13 @@ def _slack(settings: SlackSettings, clock: Clock) -> BuiltChannel:
         clock,
     )
     routes = tuple(made.routes()) if settings.mode == "http" else ()
-    return BuiltChannel(adapter=made, rule=access_rule(settings), token=token, routes=routes)
+    return BuiltChannel(
+        adapter=made,
+        rule=access_rule(settings),
+        room_messages=settings.room_messages,
+        token=token,
+        routes=routes,
+    )
 
 
 def _discord(settings: DiscordSettings, timeline: Timeline, clock: Clock) -> BuiltChannel:
@@ -105,6 +119,7 @@ def _discord(settings: DiscordSettings, timeline: Timeline, clock: Clock) -> Bui
     from adapters.discord import settings as wanted  # noqa: PLC0415 - as above
 
     token = _reader(settings.token, "channels.discord.token")
+    rule = access_rule(settings)
     made = discord.DiscordAdapter(
         wanted.DiscordSettings(
             token=token,
@@ -113,11 +128,13 @@ def _discord(settings: DiscordSettings, timeline: Timeline, clock: Clock) -> Bui
             gateway_url=settings.gateway_url,
             previews=settings.previews,
             rates=_rates(settings, wanted.DEFAULT_RATES),
+            people=tuple(sorted(rule.people - rule.deny)),
+            rooms=tuple(sorted(rule.whole_rooms | {chat for chat, _ in rule.members})),
         ),
         timeline,
         clock,
     )
-    return BuiltChannel(adapter=made, rule=access_rule(settings), token=token)
+    return BuiltChannel(adapter=made, rule=rule, room_messages=settings.room_messages, token=token)
 
 
 def _reader(reference: SecretRef | None, path: str) -> Callable[[], str]:

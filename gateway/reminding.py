@@ -5,16 +5,16 @@ Saying them is a turn's, like every other entry's; this waits, and knows no chan
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
+from gateway.due_work import DueWork
 from gateway.storage.ports import Store
 from gateway.storage.reminders import Reminder
 from gateway.wire import new_entry
 from pipeline.domain.clock import Clock
-from pipeline.domain.errors import InvalidInput, StorageError
+from pipeline.domain.errors import InvalidInput
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author, SessionCommand
 from pipeline.runtime.ports import ReminderNote
@@ -26,9 +26,6 @@ _log = logging.getLogger(__name__)
 LATE_S = 120.0
 """So late, a reminder says when it should have come."""
 _AT_ONCE = 50
-_LOOK_AGAIN_S = 60.0
-"""A machine that slept, or whose clock was set, is at most so late: timers run on another clock."""
-_STORE_AGAIN_S = 5.0
 
 
 class ReminderDesk:
@@ -47,7 +44,9 @@ class ReminderDesk:
         self._clock = clock
         self._wake = wake
         self._may_hear = may_hear
-        self._changed = asyncio.Event()
+        self._work = DueWork(
+            do_due=self._hand_over_due, next_due=self._next_due, clock=clock, name="reminders"
+        )
 
     async def add(self, note: ReminderNote, scope: TurnScope, *, limit: int) -> bool:
         author = scope.author
@@ -65,7 +64,7 @@ class ReminderDesk:
             },
         )
         kept = await self._store.reminders.add(reminder, limit=limit)
-        self._changed.set()
+        self._work.wake()
         return kept
 
     async def of(self, scope: TurnScope) -> tuple[ReminderNote, ...]:
@@ -76,30 +75,14 @@ class ReminderDesk:
 
     async def run(self) -> None:
         """Hand over what is due, for ever; first what an earlier process left."""
-        while True:
-            self._changed.clear()
-            wait = await self._turn()
-            try:
-                async with self._clock.timeout(wait):
-                    await self._changed.wait()
-            except TimeoutError:
-                continue
+        await self._work.run()
 
-    async def _turn(self) -> float | None:
-        """Hand over what is due; seconds until there may be more, None when only a new one can be."""
-        try:
-            while True:
-                for reminder in await self._store.reminders.due(now=self._clock.now(), limit=_AT_ONCE):
-                    await self._hand_over(reminder)
-                next_due = await self._store.reminders.next_due()
-                if next_due is None:
-                    return None
-                # What has become due while the store was looking is not waited for.
-                if (wait := next_due - self._clock.now()) > 0:
-                    return min(wait, _LOOK_AGAIN_S)
-        except StorageError:
-            _log.exception("reminders wait for the store")
-            return _STORE_AGAIN_S
+    async def _next_due(self) -> float | None:
+        return await self._store.reminders.next_due()
+
+    async def _hand_over_due(self) -> None:
+        for reminder in await self._store.reminders.due(now=self._clock.now(), limit=_AT_ONCE):
+            await self._hand_over(reminder)
 
     async def _hand_over(self, reminder: Reminder) -> None:
         """Into the inbox first, out of the book then: whatever happens between, the key is known."""

@@ -118,9 +118,16 @@ def _flat_head(record: Mapping[str, Any]) -> dict[str, Any]:
 def _riding(record: Mapping[str, Any]) -> dict[str, Any]:
     if record["do"] != "step":
         return to_row(record)
-    body = {key: value for key, value in to_row(record).items() if key not in _NOT_RIDING}
+    body = {key: value for key, value in to_row(record).items() if key not in _NOT_RIDING} | _used(record)
     targets = list(body.pop("to", ()))
     return body if targets == _TO_THE_END else {**body, "to": targets}
+
+
+def _used(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The tokens of a model call, prompt and answer: all of the update that is kept, for `graph trace`."""
+    agent = record.get("update", {}).get("agent", {})
+    tokens = [agent.get("prompt_tokens", 0), agent.get("completion_tokens", 0)]
+    return {"used": tokens} if any(tokens) else {}
 
 
 def _from_riding(body: Mapping[str, Any]) -> RawRecord:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -14,6 +15,8 @@ from gateway.bootstrap import Extras, build
 from gateway.config import Secrets, Settings, crash_at, environment, load
 from gateway.config.channels import PostingSettings
 from gateway.logs import configure_logging
+from gateway.model_gaps import model_gaps
+from gateway.sign_in_link import access_token, qr_code, reachable_origin, sign_in_link
 from pipeline.redaction.redactor import Redactor
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -46,6 +49,9 @@ async def _run(settings: Settings, secrets: Secrets, extras: Extras) -> int:
     stopping = asyncio.Event()
     _on_signal(stopping)
     await gateway.start()
+    # What the imports and the start made stays until the end: looking through it for garbage again and again
+    # would hold up every chat for some 50 ms each time.
+    gc.freeze()
     _announce(gateway, settings)
     await stopping.wait()
     _say("Stopping: finishing what is being answered. Once more to stop at once.")
@@ -70,7 +76,8 @@ def _on_signal(stopping: asyncio.Event) -> None:
 
 
 def _announce(gateway: Gateway, settings: Settings) -> None:
-    _say(f"{settings.bot.name} is ready.")
+    gaps = model_gaps(settings)
+    _say(f"{settings.bot.name} is {'running, but not complete' if gaps else 'ready'}.")
     posting = [name for name, section in settings.channels.posting().items() if section.active]
     if settings.channels.web.enabled:
         _say(f"  page   {gateway.url}")
@@ -78,9 +85,17 @@ def _announce(gateway: Gateway, settings: Settings) -> None:
         none = "" if posting else "; no channel is enabled"
         _say(f"  health and metrics at {gateway.url}{none}")
     _say(f"  token  {_token_words(settings)}")
+    if settings.channels.web.enabled:
+        _announce_link(gateway.url, settings)
+    for name, section in settings.channels.posting().items():
+        if name in settings.channels.model_fields_set and section.enabled and not section.active:
+            _say(f"  {name}  is off: the token is not set")
     for name in posting:
         _say(f"  {name}  {_access_words(settings.channels.posting()[name])}")
-    _say("The models load in the background; messages are accepted meanwhile. Ctrl-C stops.")
+    for gap in gaps:
+        _say(f"  !  {gap}")
+    meanwhile = "" if gaps else "The models load in the background; messages are accepted meanwhile. "
+    _say(f"{meanwhile}Ctrl-C stops.")
 
 
 def _token_words(settings: Settings) -> str:
@@ -88,6 +103,18 @@ def _token_words(settings: Settings) -> str:
     if reference is not None:
         return f"the one in {reference}"
     return f"{settings.web_token_path.read_text(encoding='ascii').strip()}   (the page asks for it once)"
+
+
+def _announce_link(url: str, settings: Settings) -> None:
+    """The token is printed where it was made, so a link with it is too. A configured one is not printed."""
+    if settings.channels.web.token is not None:
+        _say("  link   `parlour link` shows a link that signs a browser in")
+        return
+    token, origin = access_token(settings), reachable_origin(settings)
+    link = sign_in_link(origin or url, token)
+    _say(f"  link   {link}   (signs a browser in)")
+    if origin is not None and sys.stdout.isatty():
+        _say(qr_code(link))
 
 
 def _access_words(section: PostingSettings) -> str:

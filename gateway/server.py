@@ -8,11 +8,14 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 from urllib.parse import urlsplit
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
-from adapters.web.security import AttemptLimit, foreign_address_response, host_allowed, security_headers
+from adapters.web.attempts import WrongTokens
+from adapters.web.security import foreign_address_response, host_allowed, security_headers
 from pipeline.domain.errors import ConfigurationError
 
 _log = logging.getLogger(__name__)
@@ -22,6 +25,8 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _UNREAD = frozenset({408, 413, 503})
 """Refusals of a body that has not been read to its end: nothing else can come on that connection."""
+
+_CLIENTS_FAULTS = (web.RequestPayloadError, HttpProcessingError)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -90,17 +95,18 @@ class Server:
         ready: Callable[[], bool],
         metrics: Callable[[], bytes],
         token_check: Callable[[str], bool],
-        attempts: AttemptLimit,
+        wrong_tokens: WrongTokens,
         channels: Callable[[], Iterable[str]] = tuple,
         limits: ServerLimits | None = None,
     ) -> None:
-        """`channels` gives a public line for each channel. `webhooks` are routes that read their bodies
-        themselves, within the same bounds, after a look at the headers has told who posts."""
+        """`token_check` says whether a token may read the metrics. `channels` gives a public line for each
+        channel. `webhooks` are routes that read their bodies themselves, within the same bounds, after a look
+        at the headers has told who posts."""
         self._addresses = addresses
         self._ready = ready
         self._metrics = metrics
         self._token_check = token_check
-        self._attempts = attempts
+        self._wrong_tokens = wrong_tokens
         self._channels = channels
         self._limits = limits or ServerLimits()
         self._large_bodies = asyncio.Semaphore(self._limits.large_bodies)
@@ -186,6 +192,9 @@ class Server:
                         await request.read()
         except TimeoutError:
             raise web.HTTPRequestTimeout from None
+        except _CLIENTS_FAULTS:
+            # Not what its Content-Encoding says. Anybody can send one: no traceback for it.
+            raise web.HTTPBadRequest from None
 
     async def _healthz(self, _request: web.Request) -> web.Response:
         return web.Response(text="ok\n")
@@ -197,16 +206,16 @@ class Server:
 
     async def _serve_metrics(self, request: web.Request) -> web.Response:
         scheme, _, presented = request.headers.get("Authorization", "").partition(" ")
-        if self._attempts.locked():
-            return web.Response(status=429, text="Too many wrong tokens; wait a minute.\n")
         if scheme.lower() != "bearer" or not self._token_check(presented.strip()):
-            if presented:
-                self._attempts.note_failure()
-            return web.Response(
-                status=401,
-                text="Send the access token as 'Authorization: Bearer …'.\n",
+            too_many = bool(presented) and self._wrong_tokens.note(request.remote)
+            refusal = web.Response(
+                status=429 if too_many else 401,
+                text="Send server.metrics_token or the access token as 'Authorization: Bearer …'.\n",
                 headers={"WWW-Authenticate": "Bearer"},
             )
+            # One guess a connection.
+            refusal.force_close()
+            return refusal
         return web.Response(
             body=self._metrics(),
             headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8", "Cache-Control": "no-store"},
@@ -258,6 +267,13 @@ class _Connection(web.RequestHandler):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         self._late = asyncio.get_running_loop().call_later(self._head_s, self.force_close)
+
+    def log_exception(self, *args: Any, **kw: Any) -> None:
+        """What a client sent wrong is its own affair: a traceback for each would let anybody fill the log."""
+        if isinstance(kw.get("exc_info"), _CLIENTS_FAULTS):
+            _log.debug("a request could not be read: %s", type(kw["exc_info"]).__name__)
+        else:
+            super().log_exception(*args, **kw)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self.head_came()

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from gateway.storage.ports import Lease, NewRecord, Record, RecordKind, Store
 from pipeline.domain.chat import ChatMessage, message_from_plain
 from pipeline.domain.conversation import Conversation, PastTurn, Summary
 from pipeline.domain.ids import new_id
 from pipeline.domain.messages import Mode
+from pipeline.domain.rooms import said_by
 from pipeline.history.stale import with_brief
 from pipeline.intake.cleaning import clean_text
 
@@ -25,7 +28,15 @@ MAX_ARRIVALS = 30
 """Arrival times kept for each author (seed 0: _inputTimestamps)."""
 _MAX_AUTHORS = 200
 """People of a room whose arrivals are remembered."""
-_SPOKEN_KINDS: tuple[RecordKind, ...] = ("user", "assistant", "summary")
+UNSHOWN_FAILURES = ("gave_up", "unreadable")
+"""Codes of failures whose message no later turn is shown: its words may be what ended the process."""
+_SPOKEN_KINDS: tuple[RecordKind, ...] = ("user", "assistant", "error", "summary")
+_ENDED = {
+    "stopped": "[Stopped by the user before the answer was complete.]",
+    "timeout": "[Given up before the answer was complete: it took too long.]",
+    "budget": "[Not answered: the budget was used up.]",
+}
+_FAILED = "[Not answered: an error ended the turn.]"
 
 
 class SessionState:
@@ -48,20 +59,26 @@ class SessionState:
         conversation = conversation or Conversation()
         self._summary = conversation.summary
         self._turns = list(conversation.turns)
+        self._conversation: Conversation | None = None
+        """Both together, as long as they stay as they are."""
         self._arrivals: OrderedDict[str, deque[float]] = OrderedDict()
 
     @property
     def conversation(self) -> Conversation:
         """The session's conversation so far."""
-        return Conversation(summary=self._summary, turns=tuple(self._turns))
+        if self._conversation is None:
+            self._conversation = Conversation(summary=self._summary, turns=tuple(self._turns))
+        return self._conversation
 
     def extend(self, turn: PastTurn) -> None:
         """Take over what a commit made durable."""
+        self._conversation = None
         self._turns.append(turn)
         del self._turns[:-MAX_TURNS]
 
     def summarise(self, summary: Summary) -> None:
         """Let a durable summary stand for what it covers."""
+        self._conversation = None
         self._summary = summary
         self._turns = [turn for turn in self._turns if turn.id > summary.upto]
 
@@ -83,6 +100,7 @@ class SessionState:
         self.stored = True
         self.mode = mode
         self.title = ""
+        self._conversation = None
         self._summary = None
         self._turns.clear()
 
@@ -119,8 +137,14 @@ async def write_summary(
         return False
     if not any(turn.id == summary.upto for turn in known.turns):
         return False
+    sources = [turn.foreign for turn in known.turns if turn.id <= summary.upto]
+    if known.summary is not None:
+        sources.append(known.summary.foreign)
+    summary = replace(summary, foreign=next(filter(None, sources), ""))
     if session.mode != "otr":
-        body = {"text": summary.text, "upto": summary.upto}
+        body: dict[str, Any] = {"text": summary.text, "upto": summary.upto}
+        if summary.foreign:
+            body["foreign"] = summary.foreign
         record = NewRecord(
             kind="summary", session_id=session.session_id, message_id=message_id, body=body, at=at
         )
@@ -155,23 +179,36 @@ async def _spoken(store: Store, thread: str, session_id: str) -> tuple[Record, .
 
 
 def _conversation(records: Sequence[Record]) -> Conversation:
-    """Only answered questions: a user message without an answer belongs to a turn still to come, or to
-    one that failed, and the model must not answer it now."""
+    """Only turns that are over: a user message with neither an answer nor an error behind it belongs to a
+    turn still to come, and the model must not answer it now."""
     asked: dict[str, str] = {}
+    partial: dict[str, Record] = {}
     turns: list[PastTurn] = []
     summary: Summary | None = None
     for record in records:
         body = record.body
         if record.kind == "user":
-            asked[record.message_id] = body["text"]
+            asked[record.message_id] = words_on_record(body)
         elif record.kind == "summary":
-            summary = Summary(text=body["text"], upto=body["upto"])
+            summary = Summary(text=body["text"], upto=body["upto"], foreign=str(body.get("foreign", "")))
+        elif record.kind == "assistant" and body.get("partial"):
+            partial[record.message_id] = record  # the error that ended the turn follows it
         elif (question := asked.pop(record.message_id, None)) is not None:
             exchange = [message_from_plain(plain) for plain in body.get("exchange", ())]
-            turns.append(past_turn(record.id, question, exchange, body["text"], record.at))
+            if record.kind == "assistant":
+                turns.append(past_turn(record.id, question, exchange, body["text"], record.at))
+            elif body["code"] not in UNSHOWN_FAILURES:
+                words = partial.pop(record.message_id, None)
+                number, said = (record.id, "") if words is None else (words.id, words.body["text"])
+                turns.append(unanswered_turn(number, question, exchange, said, body["code"], record.at))
     if summary is not None:
         turns = [turn for turn in turns if turn.id > summary.upto]
     return Conversation(summary=summary, turns=tuple(turns))
+
+
+def words_on_record(body: Mapping[str, Any]) -> str:
+    """The body of a user's record as the model reads it: in a room behind its author's name."""
+    return said_by(str(body["text"]), str(body.get("by", "")))
 
 
 def past_turn(
@@ -190,11 +227,37 @@ def past_turn(
     return with_brief(turn)
 
 
+def unanswered_turn(
+    record_id: int, question: str, exchange: Sequence[ChatMessage], partial: str, code: str, at: float
+) -> PastTurn:
+    """A message whose turn ended with the error `code`, as the model is shown it: what was said of the
+    answer, and how it ended. `record_id` is that of the partial answer, of the error where there is none."""
+    shown = _shown_words(exchange)
+    rest = partial[partial.index(shown) + len(shown) :].strip() if shown in partial else partial.strip()
+    mark = _ENDED.get(code, _FAILED)
+    turn = PastTurn(
+        id=record_id,
+        messages=(
+            ChatMessage(role="user", content=clean_text(question)),
+            *exchange,
+            ChatMessage(role="assistant", content=f"{rest}\n\n{mark}" if rest else mark),
+        ),
+        at=at,
+    )
+    return with_brief(turn)
+
+
 def _last_words(exchange: Sequence[ChatMessage], answer: str) -> str:
     """The answer without what stands in the exchange already: an answer is everything that was shown, and
     the model is to see none of it twice. The whole of it where nothing else is left."""
-    shown = "\n\n".join(
+    shown = _shown_words(exchange)
+    # A line about what was left out of the message may stand above both.
+    _, _, last = answer.partition(shown + "\n\n") if shown else ("", "", answer)
+    return last or answer
+
+
+def _shown_words(exchange: Sequence[ChatMessage]) -> str:
+    """The words of the assistant's that stand in the exchange, as they were shown."""
+    return "\n\n".join(
         message.content for message in exchange if message.role == "assistant" and message.content
     )
-    last = answer.removeprefix(shown + "\n\n") if shown else answer
-    return last or answer

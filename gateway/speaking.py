@@ -11,7 +11,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from functools import partial
-from typing import Protocol, runtime_checkable
+from typing import Protocol
+
+from typing_extensions import TypeIs
 
 from adapters.channel import (
     Channel,
@@ -46,9 +48,13 @@ _LONGEST_WAIT_S = 60.0
 _LAST_LATIN = "\u024f"
 
 
-@runtime_checkable
 class SpeakingChannel(PostingChannel, VoicePostingChannel, Protocol):
     """A posting channel that has voice messages."""
+
+
+def has_voice_messages(channel: object) -> TypeIs[SpeakingChannel]:
+    """What `isinstance` says of a channel, which takes too long for every answer."""
+    return hasattr(channel, "post_voice")
 
 
 class AnswerReader:
@@ -67,7 +73,9 @@ class AnswerReader:
         try:
             spoken = await self._speaker.speak(said, language=language)
         except VoiceError as error:
-            raise MediaUnavailable(f"This answer could not be read aloud: {error}") from error
+            # The speaker's words are the operator's: they name folders and quote libraries.
+            _log.warning("an answer was not read aloud", extra={"reason": str(error)})
+            raise MediaUnavailable("This answer could not be read aloud. It is there in writing.") from error
         return VoiceClip(data=spoken.data, mime=spoken.mime, seconds=spoken.seconds, waveform=spoken.waveform)
 
 
@@ -113,14 +121,14 @@ class VoiceReplies:
     def possible(self, thread: ThreadKey) -> bool:
         """Whether answers can be read aloud in this chat."""
         adapter = self._channels.get((thread.channel, thread.account))
-        return self._reader is not None and isinstance(adapter, SpeakingChannel)
+        return self._reader is not None and has_voice_messages(adapter)
 
     def follow(self, adapter: PostingChannel, lane: Lane, reply: OutboundReply) -> None:
         """An answer is on record as sent: read it aloud if its asker wants that. Returns at once."""
         reader = self._reader
         if reader is None or reply.role != "assistant" or not reply.author:
             return
-        if isinstance(adapter, SpeakingChannel):
+        if has_voice_messages(adapter):
             work = self._read(reader, adapter, lane, reply)
             self._supervisor.spawn(work, name="voice reply")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,9 @@ from pipeline.domain.events import ActionCompleted, LlmToken, PipelineEvent, Tra
 from pipeline.domain.ports import EventSender
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180)
+
+_Labelled = Callable[[str], Counter]
+"""Finds the counter for the value of its label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,13 @@ class Telemetry:
         self._refused = self._counter("parlour_refused_total", "Inbound items not let in", "channel")
         self._outcomes = self._counter("parlour_turns_total", "Finished turns", "outcome")
         self._actions = self._counter("parlour_tool_calls_total", "Calls of tools by outcome", "outcome")
+        self._llm_tokens = self._counter(
+            "parlour_llm_tokens_total", "Tokens that model calls took, in and out", "channel"
+        )
+        self._llm_cost = self._counter(
+            "parlour_llm_cost_dollars_total", "What model calls cost, where the price is known", "channel"
+        )
+        self._wrong_tokens = self._counter("parlour_signins_failed_total", "Wrong access tokens", "where")
         self._deliveries = self._counter("parlour_deliveries_total", "Outbox rows by result", "result")
         self._receive_to_ack = self._histogram(
             "parlour_receive_to_ack_seconds", "From reception to the durable inbox row"
@@ -78,16 +89,25 @@ class Telemetry:
 
     def accepted(self, channel: str, seconds: float) -> None:
         """An item became durable `seconds` after it was received."""
-        self._accepted.labels(channel).inc()
+        self._accepted(channel).inc()
         self._receive_to_ack.observe(max(0.0, seconds))
 
     def duplicate(self, channel: str) -> None:
         """A redelivery was recognised."""
-        self._duplicates.labels(channel).inc()
+        self._duplicates(channel).inc()
 
     def refused(self, channel: str) -> None:
         """An item was not let in."""
-        self._refused.labels(channel).inc()
+        self._refused(channel).inc()
+
+    def model_called(self, channel: str, tokens: int, cost: float) -> None:
+        """A call of the model was paid for: an answer's, a summary's, a title's or a sub-agent's."""
+        self._llm_tokens(channel).inc(max(0, tokens))
+        self._llm_cost(channel).inc(max(0.0, cost))
+
+    def wrong_token(self, where: str) -> None:
+        """Somebody presented a wrong token to the `page` or the `metrics`."""
+        self._wrong_tokens(where).inc()
 
     def turn_started(self, received_at: float) -> None:
         """A turn left the queue."""
@@ -97,7 +117,7 @@ class Telemetry:
     def turn_ended(self, outcome: str) -> None:
         """A turn that `turn_started` counted is over; `outcome` may be `interrupted`."""
         self._running.dec()
-        self._outcomes.labels(outcome).inc()
+        self._outcomes(outcome).inc()
 
     @contextmanager
     def hearing(self) -> Iterator[None]:
@@ -111,7 +131,7 @@ class Telemetry:
 
     def delivered(self, result: str) -> None:
         """An outbox row was `sent`, `retried` or `failed`."""
-        self._deliveries.labels(result).inc()
+        self._deliveries(result).inc()
 
     def watch_microphones(self, count: Callable[[], int]) -> None:
         """Ask `count` at each scrape how many are open."""
@@ -129,8 +149,9 @@ class Telemetry:
         """The metrics in Prometheus' text format."""
         return generate_latest(self.registry)
 
-    def _counter(self, name: str, text: str, label: str) -> Counter:
-        return Counter(name, text, (label,), registry=self.registry)
+    def _counter(self, name: str, text: str, label: str) -> _Labelled:
+        # `labels` takes a lock and builds texts at each call; a counter never drops a child.
+        return functools.cache(Counter(name, text, (label,), registry=self.registry).labels)
 
     def _gauge(self, name: str, text: str) -> Gauge:
         return Gauge(name, text, registry=self.registry)
@@ -169,7 +190,7 @@ class _StageSender:
     """Measures first token, first visible and final as the events of one turn pass, and counts actions."""
 
     def __init__(
-        self, sender: EventSender, stages: _Stages, actions: Counter, clock: Clock, received_at: float
+        self, sender: EventSender, stages: _Stages, actions: _Labelled, clock: Clock, received_at: float
     ) -> None:
         self._sender = sender
         self._stages = stages
@@ -183,7 +204,7 @@ class _StageSender:
     async def send_event(self, event: PipelineEvent) -> None:
         await self._sender.send_event(event)
         if isinstance(event, ActionCompleted):
-            self._actions.labels("done" if event.success else "failed").inc()
+            self._actions("done" if event.success else "failed").inc()
         if isinstance(event, LlmToken) and not self._token_seen:
             self._token_seen = True
             self._stages.first_token.observe(self._clock.monotonic() - self._started)

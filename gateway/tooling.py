@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from adapters.formatting.inert import inert
 from gateway import __version__
 from gateway.access import AccessPolicy
 from gateway.approvals import TurnApprovals
@@ -27,10 +28,11 @@ from pipeline.runtime.surroundings import Surroundings
 from pipeline.subagents import SubAgents
 from pipeline.tools.files import files_group
 from pipeline.tools.gate import Gate
-from pipeline.tools.mcp_config import read_mcp_file
+from pipeline.tools.mcp_config import REFERENCES, read_mcp_file
 from pipeline.tools.mcp_group import mcp_groups
 from pipeline.tools.mcp_server import Spawn
 from pipeline.tools.notes import notes_group
+from pipeline.tools.origins import Origins
 from pipeline.tools.protection import Protection
 from pipeline.tools.registry import ToolRegistry
 from pipeline.tools.schedule import ScheduleGroup
@@ -40,6 +42,7 @@ from pipeline.tools.tool import ToolGroup
 from pipeline.tools.web import WebGroup
 from pipeline.tools.web_client import GuardedWeb
 from pipeline.tools.workspace import WorkspaceFolder
+from pipeline.tools.zones import TimeZones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +97,7 @@ def build_tooling(
     root = settings.workspace_path
     workspace = WorkspaceFolder(root, clock)
     skills = SkillFolder(root / "skills", clock)
+    zones = TimeZones(workspace, clock, limits.time_zone)
     desk = ReminderDesk(store=store, clock=clock, wake=wake, may_hear=access.still_lets)
     approvals = TurnApprovals(store=store, clock=clock, approval_s=settings.tools.approval_s)
     around: Surroundings
@@ -108,8 +112,8 @@ def build_tooling(
                 files_group(root, redactor),
                 WebGroup(GuardedWeb(clock), clock, redactor),
                 notes_group(root, redactor),
-                ScheduleGroup(desk, clock),
-                system_group(clock, version=__version__),
+                ScheduleGroup(desk, clock, zones),
+                system_group(clock, zones, version=__version__),
                 agents,
                 *_servers(settings, secrets, clock, spawn, redactor),
                 *groups,
@@ -124,6 +128,7 @@ def build_tooling(
             protection=Protection(root, blocked=(settings.data.dir,)),
             timeout_s=settings.tools.timeout_s,
             redactor=redactor,
+            origins=Origins(root),
         )
     around = Surroundings(
         tools=gate or NoTools(),
@@ -133,6 +138,7 @@ def build_tooling(
         budgets=budgets,
         redactor=redactor,
         cheaper=cheaper,
+        inert_links=inert,
     )
     return Tooling(surroundings=around, approvals=approvals, desk=desk, gate=gate)
 
@@ -158,8 +164,16 @@ def _servers(
         secrets.add(value)
         return value
 
+    servers = read_mcp_file(path)
+    context = SecretContext(folder=path.parent, environ=environment())
+    for value in (value for server in servers for value in server.secret_values()):
+        # Before any server is started: a value may stand in a message, or in what another tool returns.
+        if value.startswith(REFERENCES):
+            secrets.refer(SecretRef.parse(value, context))
+        else:
+            secrets.add(value)
     return mcp_groups(
-        read_mcp_file(path),
+        servers,
         environ=environment(),
         resolve=resolve,
         clock=clock,

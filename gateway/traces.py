@@ -73,11 +73,27 @@ def _step(step: TracedStep) -> str:
         words.append(f"failed ({' '.join(step.error.split())})")
     elif step.decision != "next":
         words.append(f"says {step.decision}")
+    words += [*_tokens(step), *_tools(step)]
     if step.to:
         words.append(f"-> {', '.join(step.to)}")
     if step.seconds:
         words.append(f"{step.seconds * 1000:.1f} ms")
     return "  ".join(words)
+
+
+def _tokens(step: TracedStep) -> list[str]:
+    """What a model call took and how it ended, in words; empty for other nodes."""
+    agent = step.update.get("agent", {})
+    asked, answered = step.used or (agent.get("prompt_tokens", 0), agent.get("completion_tokens", 0))
+    used = [f"{asked} + {answered} tokens"] if asked or answered else []
+    finish = agent.get("finish_reason", "stop")
+    return used if finish in ("stop", "tool_calls") else [*used, f"finish reason {finish}"]
+
+
+def _tools(step: TracedStep) -> list[str]:
+    """The tools that a step ran, each with its outcome."""
+    found = [one["detail"] for one in step.update.get("thoughts", ()) if one.get("stage") == "tool_call"]
+    return [f"{one['tool_name']}: {'done' if one['success'] else 'failed'}" for one in found]
 
 
 def _picture(traced: Trace, graph_file: str | None) -> str:

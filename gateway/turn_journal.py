@@ -11,13 +11,21 @@ from gateway.answering import spoken
 from gateway.failpoints import Failpoints
 from gateway.run_log import StoreRunLog, UnwrittenRunLog
 from gateway.run_rows import newest_run
-from gateway.sessions import SessionState, conversation_before, past_turn, session_record, write_summary
+from gateway.sessions import (
+    UNSHOWN_FAILURES,
+    SessionState,
+    conversation_before,
+    past_turn,
+    session_record,
+    unanswered_turn,
+    words_on_record,
+    write_summary,
+)
 from gateway.storage.ports import (
     Committed,
     InboxEntry,
     Interaction,
     Lease,
-    NewOutboxRow,
     NewRecord,
     Outcome,
     Record,
@@ -25,13 +33,14 @@ from gateway.storage.ports import (
     Store,
     TurnCommit,
 )
+from gateway.turn_questions import TurnQuestions, paused_for
+from gateway.turn_rows import answer_body, bare_body, exchange_body, reply_row, user_body, words_of
 from gateway.wire import ASKED_IN, GATE, from_body, going_on_once, question_of, reply_of
-from pipeline.domain.chat import ChatMessage, message_to_plain
+from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
 from pipeline.domain.conversation import Conversation, Summary
-from pipeline.domain.events import thought_to_plain
 from pipeline.domain.ids import new_id
-from pipeline.domain.messages import InboundMessage, Mode, Speech
+from pipeline.domain.messages import InboundMessage, Mode
 from pipeline.domain.timeline import EntryRole, TimelineEntry
 from pipeline.graph.records import RawRecord, RunUnreadable, head_of
 from pipeline.runtime.ports import TurnAnswer, UserWords
@@ -56,6 +65,8 @@ class StoreJournal:
         failpoints: Failpoints,
         on_recorded: OnRecorded,
         on_reply: OnReply,
+        on_asked: Callable[[], None],
+        questions: TurnQuestions,
     ) -> None:
         self._store = store
         self._lease = lease
@@ -65,6 +76,8 @@ class StoreJournal:
         self._failpoints = failpoints
         self._on_recorded = on_recorded
         self._on_reply = on_reply
+        self._on_asked = on_asked
+        self._questions = questions
         self._asked_in = str(entry.body.get(ASKED_IN, entry.message_id))
         self._off_record = session.mode == "otr" and not self._goes_on
         """Nothing that is said may be kept. What goes on with a run from before is still on the record."""
@@ -117,10 +130,7 @@ class StoreJournal:
         if self._off_record or (self._entry.attempts == 0 and not self._goes_on):
             return None
         records = await self._own_records("user")
-        if not records:
-            return None
-        body = records[-1].body
-        return UserWords(text=str(body["text"]), speech=_speech(body))
+        return words_of(records[-1].body) if records else None
 
     async def count_attempt(self) -> None:
         """Count this attempt durably, before work that could take the process down.
@@ -137,19 +147,18 @@ class StoreJournal:
             await self.count_attempt()
         else:
             entry_id = await self._write_user(words)
-        self._user_text = words.text
+        self._user_text = words_on_record(user_body(words))
         # Live speech was seen by its speaker while it was spoken; a note's words were not.
         self._heard = words.text if "voice" in self._entry.body else ""
-        self._tell("user", words.text, entry_id, spoken=words.speech is not None)
+        spoken = words.speech is not None
+        self._tell("user", words.text, entry_id, spoken=spoken, at=self._entry.received_at)
 
     async def _write_user(self, words: UserWords) -> int:
         records: list[NewRecord] = []
         if not self._session.stored:
             records.append(session_record(self.session_id, self._entry.message_id, self._clock.now()))
-        body: dict[str, Any] = {"text": words.text}
-        if words.speech is not None:
-            body |= {"spoken": True, "language": words.speech.language, "confidence": words.speech.confidence}
-        records.append(self._record("user", body))
+        # The time at which it was sent, which is what its author saw while it waited.
+        records.append(replace(self._record("user", user_body(words)), at=self._entry.received_at))
         attempt = None if self.attempt_counted else self._entry.seq
         ids = await self._store.append(self._lease, records, attempt=attempt)
         self.attempt_counted = True
@@ -170,40 +179,54 @@ class StoreJournal:
         return records
 
     async def commit(self, answer: TurnAnswer) -> int:
-        body: dict[str, Any] = {"text": answer.text}
-        if answer.thoughts and not self._off_record:
-            body["thoughts"] = [thought_to_plain(thought) for thought in answer.thoughts]
-        if answer.exchange and not self._off_record:
-            body["exchange"] = [message_to_plain(message) for message in answer.exchange]
-        record = self._record("assistant", body)
+        kept = replace(answer, thoughts=(), exchange=()) if self._off_record else answer
         # A paused run would have to be on record: its words stand there, and the next message answers them.
         gates = () if self._off_record else answer.gates
         at = self._clock.now()
         questions = tuple(question_of(gate, self._entry, self.session_id, at=at) for gate in gates)
+        record = self._record("assistant", answer_body(kept) | paused_for(questions))
         committed = await self._finish(
             "answered", [record], role="assistant", text=answer.text, questions=questions
         )
         self._remember(committed.record_ids[-1], answer.text, answer.exchange)
         return committed.record_ids[-1]
 
-    async def commit_failure(self, code: str, message: str, *, recoverable: bool, partial: str) -> int:
+    async def commit_failure(
+        self,
+        code: str,
+        message: str,
+        *,
+        recoverable: bool,
+        partial: str,
+        exchange: Sequence[ChatMessage] = (),
+    ) -> int:
         outcome: Outcome = "cancelled" if code == "stopped" else "error"
         records = [self._record("assistant", {"text": partial, "partial": True})] if partial else []
-        records.append(self._record("error", {"text": message, "code": code, "recoverable": recoverable}))
+        body: dict[str, Any] = {"text": message, "code": code, "recoverable": recoverable}
+        kept = () if self._off_record else exchange
+        records.append(self._record("error", body | exchange_body(kept)))
+        await self._look_up_words()
         committed = await self._finish(outcome, records, role="error", text=message, code=code)
+        partial_id, entry_id = committed.record_ids[-2 if partial else -1], committed.record_ids[-1]
+        if self._user_text is not None and code not in UNSHOWN_FAILURES:
+            at = self._clock.now()
+            turn = unanswered_turn(partial_id, self._user_text, exchange, partial, code, at)
+            self._session.extend(turn)
         if partial:
-            self._remember(committed.record_ids[-2], partial)
-            self._tell("assistant", partial, committed.record_ids[-2])
-        return committed.record_ids[-1]
+            self._tell("assistant", partial, partial_id)
+        return entry_id
+
+    async def _look_up_words(self) -> None:
+        """Know the words that an earlier attempt put on record, where this one ends before it needs them."""
+        if self._user_text is not None or self._off_record or self._entry.attempts == 0:
+            return
+        own = self._entry.message_id
+        records = await self._store.read_log(self._lease.thread, kinds=("user",), message_id=own)
+        self._user_text = words_on_record(records[-1].body) if records else None
 
     async def take_as_answer(self, words: str) -> bool:
-        message = from_body(
-            self._entry.kind,
-            self._entry.thread,
-            self._entry.message_id,
-            self._entry.received_at,
-            self._entry.body,
-        )
+        entry = self._entry
+        message = from_body(entry.kind, entry.thread, entry.message_id, entry.received_at, entry.body)
         now = self._clock.now()
         questions = await self._store.pending_interactions(self._lease.thread, now=now)
         open_gates = [question for question in questions if question.kind == GATE]
@@ -240,14 +263,13 @@ class StoreJournal:
 
     async def decline(self) -> None:
         # Whom it came from, its caption and what it replies to are nobody's business either.
-        await self._end_silently("declined", body=self._bare_body())
+        await self._end_silently("declined", body=bare_body(self._entry))
 
-    async def commit_notice(self, text: str) -> int:
-        """End a session command with a line for the user; the entry's id."""
-        self._off_record = False  # the line is ours, and stays
-        record = self._record("notice", {"text": text})
-        committed = await self._finish("command", [record], role="notice", text=text)
-        self._tell("notice", text, committed.record_ids[-1])
+    async def commit_notice(self, text: str, *, code: str = "") -> int:
+        """End a session command with a line for the user, which `code` names for channels; the entry's id."""
+        record = self._record("notice", {"text": text} | ({"code": code} if code else {}))
+        committed = await self._finish("command", [record], role="notice", text=text, code=code)
+        self._tell("notice", text, committed.record_ids[-1], code=code)
         return committed.record_ids[-1]
 
     async def commit_silently(self) -> None:
@@ -256,7 +278,6 @@ class StoreJournal:
 
     async def commit_new_session(self, text: str, *, mode: Mode = "normal") -> int:
         """Begin a new session; the entry's id. Later messages of the thread see an empty history."""
-        self._off_record = False  # as a notice
         session_id = new_id("ses")
         at = self._clock.now()
         record = session_record(session_id, self._entry.message_id, at, text=text, mode=mode)
@@ -270,7 +291,7 @@ class StoreJournal:
         """Finish the entry and write nothing else, but `body` in place of its own."""
         self._failpoints.reach("turn-commit-before")
         if self._off_record:
-            body = self._bare_body()
+            body = bare_body(self._entry)
         commit = TurnCommit(seq=self._entry.seq, outcome=outcome, body=body, at=self._clock.now())
         await self._store.commit_turn(self._lease, commit)
         self._failpoints.reach("turn-commit-after")
@@ -288,16 +309,25 @@ class StoreJournal:
     ) -> Committed:
         # A step that could not be written must fail the turn before anything is visible.
         await self._log.barrier()
+        more = {} if self._off_record else self._questions.body()
+        more |= {} if self._goes_on else self._log.riding()
+        records[-1] = replace(records[-1], body={**records[-1].body, **more})
         if self._goes_on:
             records = [*(self._step_row(body) for body in self._log.last_rows()), *records]
-        else:
-            records[-1] = replace(records[-1], body={**records[-1].body, **self._log.riding()})
         now = self._clock.now()
-        key = self._entry.message_id  # one reply a message, and its id is like no other's in any chat
+        # A command's line is the gateway's own, and stays also in a session off the record.
+        off_record = self._off_record and role not in ("notice", "session")
         # A question whether it was heard rightly shows the words itself.
         heard = "" if questions and self._heard in text else self._heard
-        kept = "" if self._off_record else heard
-        row = self._reply_row(key, role, code, now, heard=kept, asks=bool(questions))
+        row = reply_row(
+            self._entry,
+            role=role,
+            code=code,
+            now=now,
+            heard="" if off_record else heard,
+            asks=bool(questions),
+            off_record=off_record,
+        )
         if not self._session.stored and role != "session":
             records.insert(0, session_record(self.session_id, self._entry.message_id, now))
         commit = TurnCommit(
@@ -306,46 +336,25 @@ class StoreJournal:
             records=tuple(records),
             outbox=(row,),
             interactions=questions,
-            body=self._bare_body() if self._off_record else None,
-            forget_session=self.session_id if self._off_record else "",
+            body=bare_body(self._entry) if off_record else None,
+            forget_session=self.session_id if off_record else "",
             at=now,
         )
         self._failpoints.reach("turn-commit-before")
         committed = await self._store.commit_turn(self._lease, commit)
         self._failpoints.reach("turn-commit-after")
+        if questions:
+            self._on_asked()
         self._session.stored = True
         self.outcome = outcome
         reply = reply_of(row, self._lease.thread, entry_id=committed.record_ids[-1], text=text)
         self._on_reply(committed.outbox_ids[0], replace(reply, heard=heard))
         return committed
 
-    def _bare_body(self) -> dict[str, Any]:
-        """What stays of the entry: that it was there."""
-        return {"native_id": self._entry.body.get("native_id", "")}
-
-    def _reply_row(
-        self, key: str, role: EntryRole, code: str, now: float, *, heard: str, asks: bool
-    ) -> NewOutboxRow:
-        """The row of the reply: beside its words, what a posting channel needs to show it. Empty values
-        are left out."""
-        body = {
-            "role": role,
-            "code": code or None,
-            "heard": heard or None,
-            "reply_handle": self._entry.body.get("reply_handle"),
-            "private": self._entry.body.get("private"),
-            "asks": asks or None,
-            "author": self._entry.body.get("author"),
-            "off_record": self._off_record or None,
-        }
-        shown = {name: value for name, value in body.items() if value is not None}
-        return NewOutboxRow(key=key, message_id=self._entry.message_id, body=shown, created_at=now)
-
     def _remember(self, record_id: int, answer: str, exchange: Sequence[ChatMessage] = ()) -> None:
-        if self._user_text is None:
-            return
-        at = self._clock.now()
-        self._session.extend(past_turn(record_id, self._user_text, exchange, answer, at))
+        if self._user_text is not None:
+            at = self._clock.now()
+            self._session.extend(past_turn(record_id, self._user_text, exchange, answer, at))
 
     @property
     def _goes_on(self) -> bool:
@@ -369,7 +378,14 @@ class StoreJournal:
         return await self._store.read_log(self._lease.thread, kinds=(kind,), message_id=self._asked_in)
 
     def _tell(
-        self, role: EntryRole, text: str, entry_id: int, *, spoken: bool = False, code: str = ""
+        self,
+        role: EntryRole,
+        text: str,
+        entry_id: int,
+        *,
+        spoken: bool = False,
+        code: str = "",
+        at: float | None = None,
     ) -> None:
         self._on_recorded(
             TimelineEntry(
@@ -377,15 +393,8 @@ class StoreJournal:
                 message_id=self._entry.message_id,
                 role=role,
                 text=text,
-                at=self._clock.now(),
+                at=self._clock.now() if at is None else at,
                 spoken=spoken,
                 code=code,
             )
         )
-
-
-def _speech(body: Mapping[str, Any]) -> Speech | None:
-    """How the words of a user's record were spoken. Older records do not say how well they were heard."""
-    if not body.get("spoken"):
-        return None
-    return Speech(language=str(body.get("language", "")), confidence=float(body.get("confidence", 1.0)))

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
 import structlog
 
+from adapters.channel import OutboundReply
 from gateway.answering import unknown_command
+from gateway.edits import Edits
 from gateway.failpoints import Failpoints
 from gateway.habits import speaker_of
 from gateway.sessions import SessionState, load_session
+from gateway.storage.deaths import Deaths
 from gateway.storage.ports import InboxEntry, Lease, Store
 from gateway.telemetry import Telemetry
 from gateway.turn_journal import OnReply, StoreJournal
+from gateway.turn_places import Place, Quarantine
+from gateway.turn_questions import TurnQuestions
 from gateway.wire import from_body
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError, TurnFailed
 from pipeline.domain.events import ErrorEvent
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import InboundMessage, SessionCommand
+from pipeline.domain.messages import ApprovalReply, InboundMessage, SessionCommand, parse_command
 from pipeline.domain.ports import EventSender
 from pipeline.domain.timeline import TimelineEntry
 from pipeline.runtime.stopping import StopSignal
@@ -31,14 +36,15 @@ from pipeline.service import Pipeline
 _log = logging.getLogger(__name__)
 
 NEW_SESSION_TEXT = "New conversation"
-HELP_TEXT = (
+_HELP_TEXT = (
     "Send a message or a voice note and I answer.\n\n"
     "- `/stop` stops the answer in progress and everything still waiting\n"
     "- `/new` starts a new conversation; I forget what was said before\n"
     "- `/otr` starts one of which nothing is kept, or ends it\n"
-    "- `/voice` makes me read my answers aloud as well, or stops that\n"
+    "{voice}"
     "- `/help` shows this"
 )
+_HELP_VOICE = "- `/voice` makes me read my answers aloud as well, or stops that\n"
 VOICE_ON_TEXT = (
     "Voice replies are on: after each answer I send it as a voice message too. "
     "Send `/voice` again to turn them off."
@@ -52,12 +58,18 @@ OTR_ON_TEXT = (
 """The channel's own words about its copies follow."""
 OTR_OFF_TEXT = "New conversation, on the record again"
 _NO_SUCH_COMMAND = "There is no command `{word}` here. `/help` shows those that there are."
+_WORDS_BEHIND = "`{word}` takes no words behind it. Send it alone, and the rest as another message."
 _REMINDER = "Reminder: {text}"
 _HEARD_AT_ONCE = 64
 """Voice notes whose turn has begun; the ears themselves refuse what is too much for them."""
+_KNOWN_COMMANDS = 8
+"""Of one person's `/voice`, over all their chats: one that is done again is recognised among these."""
 _MAX_UNWRITTEN = 200
 """Conversations off the record that are remembered; the one spoken in longest ago is forgotten first."""
-_GAVE_UP = "This message made the assistant fail {attempts} times and was set aside. Please rephrase it."
+_GAVE_UP = (
+    "I was restarted {deaths} times while I worked on this message and on nothing else, so I have set it "
+    "aside without an answer. It may not be the message's fault: you can send it again."
+)
 _UNREADABLE = "This message could not be read back from the store and was set aside. Please send it again."
 
 
@@ -72,12 +84,15 @@ class TurnHooks:
     """Called when a message with media is finished and its bytes are no longer needed."""
     can_speak: Callable[[ThreadKey], bool]
     """Whether answers can be read aloud in a chat."""
+    on_asked: Callable[[], None]
+    """Told when a paused run's question is on record."""
     copies: Callable[[ThreadKey], str]
     """Where the words of a chat stay besides, as its channel says it to the person."""
 
 
 class TurnRunner:
-    """Runs single entries. Holds no thread state of its own."""
+    """Runs single entries. Of threads it holds what no store does: conversations off the record, how many
+    messages a stop has cancelled until it says so, and which were edited or deleted before their turn."""
 
     def __init__(
         self,
@@ -99,9 +114,12 @@ class TurnRunner:
         self._failpoints = failpoints
         self._max_attempts = max_attempts
         self._stopped: dict[int, int] = {}
+        self._withdrawn: set[int] = set()
+        self._edits = Edits(store, clock)
         self._unwritten: dict[str, SessionState] = {}
         # A turn's clock starts when the model has room for it: behind a backlog, waiting is not failing.
         self._slots = asyncio.Semaphore(max_running)
+        self._quarantine = Quarantine(clock, max_attempts)
         # A note that waits for the recogniser keeps nobody from an answer, but its sound is in memory.
         self._ears = asyncio.Semaphore(_HEARD_AT_ONCE)
 
@@ -122,14 +140,24 @@ class TurnRunner:
             while len(self._unwritten) > _MAX_UNWRITTEN:
                 del self._unwritten[next(iter(self._unwritten))]
 
+    def note_deaths(self, deaths: Mapping[int, Deaths]) -> None:
+        """What the store knows of deaths of the process, by unfinished entry; before any turn is run."""
+        self._quarantine.hold(deaths)
+
     def note_stop(self, seq: int, cancelled: int) -> None:
         """The /stop with inbox number `seq` cancelled that many entries."""
         if cancelled:
             self._stopped[seq] = cancelled
 
+    def note_withdrawn(self, seq: int) -> None:
+        """The message of the entry was edited or deleted."""
+        self._withdrawn.add(seq)
+
     async def run(self, lease: Lease, entry: InboxEntry, session: SessionState, stop: StopSignal) -> None:
         """Finish `entry`, whatever it takes. Raises FenceLost and StorageError: it is not finished then."""
         thread = ThreadKey.decode(entry.thread)
+        watched = self._telemetry.watch(self._hooks.sender_for(thread, entry), entry.received_at)
+        sender = TurnQuestions(watched)
         journal = StoreJournal(
             store=self._store,
             lease=lease,
@@ -138,23 +166,32 @@ class TurnRunner:
             clock=self._clock,
             failpoints=self._failpoints,
             on_recorded=lambda recorded: self._hooks.on_recorded(thread, recorded),
-            on_reply=self._hooks.on_reply,
+            on_reply=lambda row_id, reply: self._on_reply(entry, row_id, reply),
+            on_asked=self._hooks.on_asked,
+            questions=sender,
         )
-        sender = self._telemetry.watch(self._hooks.sender_for(thread, entry), entry.received_at)
         structlog.contextvars.bind_contextvars(thread_key=entry.thread, message_id=entry.message_id)
-        place = _Place(self._slots)
-        spoken = _is_spoken(entry)
+        place = Place(
+            self._slots,
+            leave_quarantine=lambda: self._quarantine.end(entry.seq),
+            excuse=lambda: self._excuse(lease, entry, journal),
+            count=journal.count_attempt,
+        )
         # A note is heard before the model has room for it.
-        waits = self._ears if spoken else place
-        held = entry.kind != "command" and await self._slot(waits, stop)
+        ears = self._ears if _is_spoken(entry) else None
+        held = entry.kind != "command" and await self._admitted(entry, ears, place, stop)
         self._telemetry.turn_started(entry.received_at)
         started = self._clock.monotonic()
         try:
-            failed = entry.attempts - entry.excused
-            if failed >= self._max_attempts and entry.body.get("if_named"):
+            deaths = self._quarantine.deaths_alone(entry.seq)
+            if entry.seq in self._withdrawn and entry.attempts == 0:
+                # Nobody has seen anything of it: nothing is said, and nothing kept.
                 await journal.decline()
-            elif failed >= self._max_attempts:
-                words = _GAVE_UP.format(attempts=failed)
+                return
+            if deaths >= self._max_attempts and entry.body.get("if_named"):
+                await journal.decline()
+            elif deaths >= self._max_attempts:
+                words = _GAVE_UP.format(deaths=deaths)
                 await self._set_aside(entry, journal, sender, "gave_up", words)
             else:
                 await self._dispatch(entry, journal, sender, stop, place)
@@ -163,8 +200,11 @@ class TurnRunner:
             raise
         finally:
             self._keep_unwritten(entry.thread, session)
-            if held:
-                waits.release()
+            self._withdrawn.discard(entry.seq)
+            self._quarantine.end(entry.seq)
+            place.leave()
+            if held and ears is not None:
+                ears.release()
             outcome = journal.outcome or "interrupted"
             self._telemetry.turn_ended(outcome)
             seconds = round(self._clock.monotonic() - started, 3)
@@ -172,13 +212,22 @@ class TurnRunner:
             _log.info("turn ended", extra=ended)
             structlog.contextvars.unbind_contextvars("thread_key", "message_id")
 
-    async def _slot(self, slots: asyncio.Semaphore | _Place, stop: StopSignal) -> bool:
-        """Wait for room. False when the message is stopped before there is any: it needs none then."""
+    def _on_reply(self, entry: InboxEntry, row_id: int, reply: OutboundReply) -> None:
+        self._edits.answered(entry, row_id)
+        self._hooks.on_reply(row_id, reply)
+
+    async def _admitted(
+        self, entry: InboxEntry, ears: asyncio.Semaphore | None, place: Place, stop: StopSignal
+    ) -> bool:
+        """Wait until the entry may be worked on, and there is room: among the notes that are heard, or in its
+        place at the model. False when the message is stopped before: it needs none then."""
         try:
             with stop.guard():
-                return await slots.acquire()
+                await self._quarantine.admit(entry.seq)
+                await (place.enter() if ears is None else ears.acquire())
         except TurnFailed:
             return False
+        return True
 
     async def _excuse(self, lease: Lease, entry: InboxEntry, journal: StoreJournal) -> None:
         """An attempt that a shutdown or the store cut off says nothing about the message: only those
@@ -187,6 +236,7 @@ class TurnRunner:
             return
         try:
             await self._store.excuse_attempt(lease, entry.seq)
+            journal.attempt_counted = False
         except StorageError as error:
             _log.info("the attempt stays counted", extra={"reason": str(error)})
 
@@ -196,7 +246,7 @@ class TurnRunner:
         journal: StoreJournal,
         sender: EventSender,
         stop: StopSignal,
-        place: _Place,
+        place: Place,
     ) -> None:
         try:
             item = from_body(entry.kind, entry.thread, entry.message_id, entry.received_at, entry.body)
@@ -208,6 +258,8 @@ class TurnRunner:
             await journal.count_attempt()
             await self._command(entry, item, journal)
             return
+        if isinstance(item, ApprovalReply) and item.expired:
+            await journal.count_attempt()
         if isinstance(item, InboundMessage) and journal.mode != "normal":
             item = replace(item, mode=journal.mode)
         if isinstance(item, InboundMessage) and item.voice is not None:
@@ -216,8 +268,10 @@ class TurnRunner:
                 return
             await journal.count_attempt()
         if isinstance(item, InboundMessage) and not entry.cancelled and (word := unknown_command(item)):
-            await self._pipeline.reply(item, _NO_SUCH_COMMAND.format(word=word), sender, journal)
+            words = _NO_SUCH_COMMAND if parse_command(word) is None else _WORDS_BEHIND
+            await self._pipeline.reply(item, words.format(word=word), sender, journal)
             return
+        await self._edits.take_over(entry)
         await self._pipeline.process(item, sender, journal, stop, place)
         if isinstance(item, InboundMessage) and (item.voice is not None or item.attachments):
             await self._hooks.discard_media(item)
@@ -228,13 +282,14 @@ class TurnRunner:
             case "new":
                 await journal.commit_new_session(NEW_SESSION_TEXT)
             case "help":
-                await journal.commit_notice(HELP_TEXT)
+                voice = _HELP_VOICE if self._hooks.can_speak(command.thread) else ""
+                await journal.commit_notice(_HELP_TEXT.format(voice=voice))
             case "stop":
                 stopped = self._stopped.pop(entry.seq, 0)
                 if command.quiet:
                     await journal.commit_silently()
                 else:
-                    await journal.commit_notice(_stop_words(stopped))
+                    await journal.commit_notice(_stop_words(stopped), code="stopped" if stopped else "")
             case "voice":
                 await journal.commit_notice(await self._toggle_voice(command))
             case "remind":
@@ -256,12 +311,15 @@ class TurnRunner:
         thread = command.thread
         speaker = speaker_of(thread, command.author.id)
         habits = await self._store.voices.habits(speaker)
-        done = habits.voice_command == command.message_id
+        # Another chat's command may have come between the writing and the crash.
+        known = habits.voice_command.split()
+        done = command.message_id in known
         wanted = habits.voice_replies if done else not habits.voice_replies
         if wanted and not done and not self._hooks.can_speak(thread):
             return NO_VOICE_TEXT
         if not done:
-            await self._store.voices.want_voice_replies(speaker, wanted=wanted, command=command.message_id)
+            newest = " ".join([*known[1 - _KNOWN_COMMANDS :], command.message_id])
+            await self._store.voices.want_voice_replies(speaker, wanted=wanted, command=newest)
         return VOICE_ON_TEXT if wanted else VOICE_OFF_TEXT
 
     async def _set_aside(
@@ -278,31 +336,6 @@ class TurnRunner:
                 entry_id=entry_id,
             )
         )
-
-
-class _Place:
-    """A turn's room at the model: taken at most once, also by who enters what was acquired before."""
-
-    def __init__(self, slots: asyncio.Semaphore) -> None:
-        self._slots = slots
-        self._taken = False
-
-    async def acquire(self) -> bool:
-        if not self._taken:
-            await self._slots.acquire()
-            self._taken = True
-        return True
-
-    def release(self) -> None:
-        if self._taken:
-            self._taken = False
-            self._slots.release()
-
-    async def __aenter__(self) -> None:
-        await self.acquire()
-
-    async def __aexit__(self, *_: object) -> None:
-        self.release()
 
 
 def _is_spoken(entry: InboxEntry) -> bool:

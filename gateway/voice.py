@@ -32,7 +32,7 @@ from voice.worker import WhisperTranscriber
 _log = logging.getLogger(__name__)
 
 SCRIPTED = "scripted:"
-_NO_KEY = "The transcription service's key cannot be read now: check voice.api_key. Please try again later."
+_NO_KEY = "The transcription service's key cannot be read now: check voice.api_key."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,13 +51,13 @@ class Voice:
             await self.desk.start()
 
     async def warm_up(self) -> None:
-        """Load the models, so that the first voice does not wait. A failure is logged: each recording says
-        it again to its speaker."""
+        """Load the models, so that the first voice does not wait. A failure is logged, and again with each
+        recording, whose speaker is told that it cannot be heard."""
         try:
             if self.transcriber is not None:
                 await self.transcriber.warm_up()
         except VoiceError as error:
-            _log.warning("voices cannot be heard yet", extra={"reason": str(error)})
+            _log.warning("voices cannot be heard yet", extra={"reason": error.for_operator})
 
     async def fall_silent(self) -> None:
         """Close every microphone; what was said becomes messages. Before the inbox closes. Raises nothing."""
@@ -118,7 +118,7 @@ def _key_of(reference: SecretRef) -> str:
         return reference.resolve()
     except SecretUnavailable as error:
         _log.error("the transcriber's key cannot be read", extra={"reason": str(error)})
-        raise TranscriberUnavailable(_NO_KEY) from error
+        raise TranscriberUnavailable(detail=_NO_KEY) from error
 
 
 def with_memory(

@@ -54,20 +54,28 @@ def to_body(item: Queued) -> dict[str, Any]:
             "text": item.text,
         }
     elif isinstance(item, ApprovalReply):
-        body |= {"interaction": item.interaction_id, "choice": item.choice}
+        body |= {
+            "interaction": item.interaction_id,
+            "choice": item.choice,
+            "expired": item.expired or None,
+            "asked": item.asked,
+        }
     else:
         body |= {
             "text": item.text,
             "speech": asdict(item.speech) if item.speech else None,
             "voice": _media_body(item.voice) if item.voice else None,
             "attachments": [_media_body(ref) for ref in item.attachments],
+            "unusable": list(item.unusable),
             "reply_to": item.reply_to,
             "addressed": None if item.addressed else False,
             "if_named": item.if_named or None,
             "mode": item.mode if item.mode != "normal" else None,
             "quoted": item.quoted,
             "forwarded": item.forwarded or None,
+            "passed_on": item.passed_on,
             "edited": item.edited or None,
+            "place": item.place,
             "reply_handle": item.reply_handle,
         }
     return {key: value for key, value in body.items() if value not in (None, "", [])}
@@ -95,20 +103,29 @@ def from_body(
                 text=body.get("text", ""),
             )
         if kind == "approval":
-            return ApprovalReply(**common, interaction_id=body["interaction"], choice=body["choice"])
+            return ApprovalReply(
+                **common,
+                interaction_id=body["interaction"],
+                choice=body["choice"],
+                expired=body.get("expired", False),
+                asked=body.get("asked", ""),
+            )
         return InboundMessage(
             **common,
             text=body.get("text", ""),
             speech=Speech(**body["speech"]) if body.get("speech") else None,
             voice=MediaRef(**body["voice"]) if body.get("voice") else None,
             attachments=tuple(MediaRef(**ref) for ref in body.get("attachments", ())),
+            unusable=tuple(body.get("unusable", ())),
             reply_to=body.get("reply_to"),
             addressed=body.get("addressed", True),
             if_named=body.get("if_named", False),
             mode=body.get("mode", "normal"),
             quoted=body.get("quoted", ""),
             forwarded=body.get("forwarded", False),
+            passed_on=body.get("passed_on", ""),
             edited=body.get("edited", False),
+            place=body.get("place", ""),
             reply_handle=body.get("reply_handle", ""),
         )
     except (KeyError, TypeError, ValueError, InvalidInput) as error:
@@ -157,6 +174,8 @@ def question_of(gate: Gate, entry: InboxEntry, session_id: str, *, at: float) ->
             "message_id": entry.message_id,
             "node": gate.node,
             "prompt": gate.prompt,
+            "name": str(entry.body.get("name", "")),
+            "private": bool(entry.body.get("private", True)),
         },
     )
 

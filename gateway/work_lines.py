@@ -1,11 +1,13 @@
 """What is shown of the work on an answer while it is made: nothing, one changing line, or every step.
 
-Markdown below a preview, or nothing; the final answer never has it. Names and summaries come from models,
-tools and their servers: they stand as code, with nothing hidden in them, and are cut.
+Markdown below a preview, or nothing; the final answer never has it. Of a sentence about a tool what is quoted
+comes from models, tools and their servers, as names and reasons do: it stands as code, with nothing hidden in
+it, and is cut.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from adapters.formatting.visible import visible
@@ -22,6 +24,7 @@ from pipeline.domain.events import (
     SubAgentSpawned,
     TurnStarted,
 )
+from pipeline.domain.tool_words import using
 
 Verbosity = Literal["quiet", "normal", "detailed"]
 
@@ -29,6 +32,8 @@ CHANGE_S = 3.0
 """The least time between two changes of the line: a channel is no log."""
 _LINE_CHARS = 120
 _MOST_STEPS = 12
+_SENTENCE = re.compile(r"([A-Za-z' -]*)“(.*)”", re.DOTALL)
+_WORDS = re.compile(r"[A-Za-z' -]+")
 
 
 class WorkLines:
@@ -38,16 +43,19 @@ class WorkLines:
         self._verbosity = verbosity
         self._current = ""
         self._steps: list[str] = []
+        self._begun: dict[str, str] = {}
+        """The sentence of the newest call of each tool."""
+        self.markdown = ""
+        """The lines as they are now; empty for nothing."""
 
     def note(self, event: PipelineEvent) -> bool:
         """Take note of an event; whether there may be something else to show now."""
         before = self.markdown
         self._note(event)
+        self.markdown = self._lines()
         return self.markdown != before
 
-    @property
-    def markdown(self) -> str:
-        """The lines as they are now; empty for nothing."""
+    def _lines(self) -> str:
         if self._verbosity == "quiet":
             return ""
         steps = self._steps if self._verbosity == "detailed" else []
@@ -61,15 +69,16 @@ class WorkLines:
     def _note(self, event: PipelineEvent) -> None:
         match event:
             case TurnStarted():
-                self._current, self._steps = "", []
+                self._current, self._steps, self._begun = "", [], {}
             case LlmToken():
                 # The answer goes on, and speaks for itself.
                 self._current = ""
             case ActionStarted(tool_name=name, summary=summary):
-                self._current = f"Using {_code(f'{name}: {summary}' if summary else name)}"
+                self._current = self._begun[name] = _sentence(summary or using(name))
             case ActionCompleted(tool_name=name, success=success, summary=summary):
-                mark = "✓" if success else "✗"
-                self._steps.append(f"{mark} {_code(f'{name}: {summary}' if summary else name)}")
+                words = self._begun.pop(name, "") or _sentence(using(name))
+                why = "" if success or not summary else f": {_code(summary)}"
+                self._steps.append(f"{'✓' if success else '✗'} {words}{why}")
             case OtrBlocked():
                 self._steps.append("✗ not done off the record")
             case _:
@@ -80,7 +89,7 @@ class WorkLines:
             case SubAgentSpawned(name=name):
                 self._current = f"Sub-agent {_code(name)} is at work"
             case SubAgentProgress(name=name, status=status):
-                self._current = f"Sub-agent {_code(name)}: {_code(status)}"
+                self._current = f"Sub-agent {_code(name)}: {_sentence(status)}"
             case SubAgentCompleted(name=name):
                 self._steps.append(f"✓ sub-agent {_code(name)}")
             case SubAgentFailed(name=name):
@@ -89,6 +98,14 @@ class WorkLines:
                 self._steps.append(f"✗ sub-agent {_code(name)} was stopped")
             case _:
                 return
+
+
+def _sentence(text: str) -> str:
+    """A sentence about a tool: its words as they are, and what it quotes as code."""
+    quoted = _SENTENCE.fullmatch(text)
+    if quoted is not None:
+        return f"{quoted[1]}{_code(quoted[2])}"
+    return text if _WORDS.fullmatch(text) and len(text) <= _LINE_CHARS else _code(text)
 
 
 def _code(text: str) -> str:

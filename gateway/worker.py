@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gateway.coordinator import ProcessingCoordinator
 from gateway.sessions import SessionState
@@ -43,6 +43,8 @@ class _Thread:
     stop: StopSignal | None = None
     done: InboxEntry | None = None
     """What its last turn was about."""
+    withdrawn: set[int] = field(default_factory=set)
+    """Entries that are to be stopped, also one that was read just before it was marked."""
     stopped_before: int = 0
     """Entries with a smaller seq are to be stopped, also one that was read just before it was marked."""
 
@@ -50,7 +52,7 @@ class _Thread:
         """The stop button of the turn that starts now, pressed already if its stop came first."""
         self.stop = StopSignal()
         self.running_seq, self.began_at = entry.seq, now
-        if entry.cancelled or entry.seq < self.stopped_before:
+        if entry.cancelled or entry.seq < self.stopped_before or entry.seq in self.withdrawn:
             self.stop.request()
         return self.stop
 
@@ -85,6 +87,7 @@ class Worker:
 
     async def recover(self) -> int:
         """Take up what an earlier process left unfinished; how many entries."""
+        self._turns.note_deaths(await self._store.deaths.note())
         total = 0
         for thread in await self._store.open_threads():
             entries = await self._store.open_entries(thread)
@@ -114,6 +117,16 @@ class Worker:
             return
         live.stopped_before = max(live.stopped_before, seq)
         if live.stop is not None and live.running_seq < seq:
+            live.stop.request()
+
+    def withdraw(self, thread: str, seq: int) -> None:
+        """Stop the turn of one entry of `thread`, or end it without a word if it has not begun."""
+        self._turns.note_withdrawn(seq)
+        live = self._threads.get(thread)
+        if live is None:
+            return
+        live.withdrawn.add(seq)
+        if live.stop is not None and live.running_seq == seq:
             live.stop.request()
 
     def interrupt(self, thread: str, seq: int, at: float) -> None:

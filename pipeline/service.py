@@ -7,15 +7,17 @@ Hearing a voice note has a deadline of its own (`pipeline.intake.listening`).
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
 
 from pipeline.agent.deciding import LlmDecider
 from pipeline.agent.node import THOUGHTS
 from pipeline.agent.prompt import EXCHANGE
 from pipeline.agent.task import between_tasks
-from pipeline.domain.chat import message_from_plain
+from pipeline.agent.unfinished import NotedTools
+from pipeline.domain.attachments import left_out_line
+from pipeline.domain.chat import ChatMessage, message_from_plain
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import GraphError, ModelError, StorageError, TurnFailed
 from pipeline.domain.events import (
@@ -27,16 +29,18 @@ from pipeline.domain.events import (
 from pipeline.domain.messages import ApprovalReply, InboundMessage
 from pipeline.domain.ports import EventSender
 from pipeline.graph.executor import Executor
-from pipeline.graph.outcome import Answer, RunOutcome
-from pipeline.graph.records import GateRefused, GraphChanged, RawRecord, RunEnded, RunUnreadable
+from pipeline.graph.outcome import GATE_EXPIRED, Answer, RunOutcome
+from pipeline.graph.records import GateRefused, GraphChanged, RawRecord, RunEnded, RunUnreadable, has_ended
 from pipeline.graph.spec import GraphSpec
 from pipeline.intake.cleaning import clean_text
 from pipeline.intake.listening import heard_in_time
-from pipeline.intake.quoting import in_context
+from pipeline.intake.passed_on import hosts_named, note_foreign
+from pipeline.intake.quoting import in_context, room_name
 from pipeline.intake.spoken import names_one_of, spoken_words
 from pipeline.llm.client import LlmClient
 from pipeline.runtime.context import RunContext
-from pipeline.runtime.deadline import Absence, TurnDeadline
+from pipeline.runtime.deadline import Absence, AnyRoom, Room, TurnDeadline
+from pipeline.runtime.links import AnswerLinks
 from pipeline.runtime.ports import (
     Allowance,
     Ears,
@@ -48,7 +52,7 @@ from pipeline.runtime.ports import (
     TurnJournal,
     UserWords,
 )
-from pipeline.runtime.questions import question_words
+from pipeline.runtime.questions import expired_words, question_words
 from pipeline.runtime.safe_log import SafeRunLog
 from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.settings import PipelineSettings
@@ -66,7 +70,12 @@ _OUTDATED_WORDS = (
     "The assistant has changed since it asked this and cannot go on. Please send your message again."
 )
 
+_DETAIL_CHARS = 500
+"""Of what a provider says, in a line of the log."""
+_ROOM = "what others wrote in the room"
 _OVER_WORDS = "This question is no longer open: the assistant has ended without your answer."
+_MOST_TOLD = 10_000
+"""Sessions that are remembered; told again is better than kept for ever."""
 
 
 class Pipeline:
@@ -88,6 +97,8 @@ class Pipeline:
         self._settings = settings
         self._clock = clock
         self._around = surroundings or Surroundings()
+        self._told: set[str] = set()
+        """Sessions that know of the cheaper model."""
 
     async def process(
         self,
@@ -95,38 +106,50 @@ class Pipeline:
         sender: EventSender,
         journal: TurnJournal,
         stop: StopSignal | None = None,
-        room: AbstractAsyncContextManager[object] | None = None,
+        room: Room | None = None,
     ) -> None:
         """Answer `message`: events to `sender`, everything durable to `journal`. An answer to a question
         goes on with the run that asked. `room` is entered, for as long as it takes, once the words are
-        known: hearing a voice note needs no room that the model has. Leaving it twice is harmless.
+        known: hearing a voice note needs no room that the model has.
 
         Exactly one terminal event is sent, after the commit it speaks of. StorageError and
         cancellation propagate without one: the turn is not over and will be taken up again.
         """
+        if isinstance(message, InboundMessage):
+            message = await self._around.rooms.named(message)
         turn = self._turn(message, sender, journal)
+        tools = NotedTools(self._around.tools)
         stop = stop or StopSignal()
         try:
             if not await self._is_for_us(turn, stop):
                 await journal.decline()
                 return
             await turn.send(TurnStarted(**turn.ids))
-            if written := _written(message):
+            turn.written = _written(message)
+            if turn.written is not None:
                 # Before the guard: what was said is on record even if it was stopped while it waited.
-                await turn.record(written)
+                await turn.record(turn.written)
             with stop.guard():
-                answer = await self._answer(turn, room or nullcontext())
+                answer = await self._answer(turn, tools, room or AnyRoom())
         except StorageError:
             raise
         except TurnFailed as failed:
-            _log.warning("turn ends without an answer", extra={"code": failed.reason, "reason": str(failed)})
-            await turn.fail(failed.reason, str(failed), recoverable=failed.recoverable)
+            # A stop is what somebody asked for: nobody has to look into it.
+            level = logging.INFO if failed.reason in ("stopped", GATE_EXPIRED) else logging.WARNING
+            ended = {"code": failed.reason, "reason": str(failed)}
+            _log.log(level, "turn ends without an answer", extra=ended)
+            exchange = await self._exchange(turn, tools)
+            await turn.fail(failed.reason, str(failed), recoverable=failed.recoverable, exchange=exchange)
         except ModelError as error:
-            _log.warning("the model gave no answer", extra={"code": error.code, "reason": str(error)})
-            await turn.fail(error.code, str(error), recoverable=not error.permanent)
+            said = self._around.redactor.line(error.detail, _DETAIL_CHARS) if error.detail else ""
+            known = {"code": error.code, "reason": str(error), "provider_said": said}
+            _log.warning("the model gave no answer", extra=known)
+            exchange = await self._exchange(turn, tools)
+            await turn.fail(error.code, str(error), recoverable=not error.permanent, exchange=exchange)
         except Exception:  # noqa: BLE001 - whatever a node raises, the user is told and the process lives on
             _log.exception("turn failed", extra={"message_id": message.message_id})
-            await turn.fail("internal", _INTERNAL_WORDS, recoverable=True)
+            exchange = await self._exchange(turn, tools)
+            await turn.fail("internal", _INTERNAL_WORDS, recoverable=True, exchange=exchange)
         else:
             if answer is not None:
                 await turn.complete(answer)
@@ -152,43 +175,72 @@ class Pipeline:
             journal=journal,
             clock=self._clock,
             redactor=self._around.redactor,
+            links=AnswerLinks(self._around.inert_links, self._settings.link_hosts),
         )
 
-    async def _answer(self, turn: Turn, room: AbstractAsyncContextManager[object]) -> TurnAnswer | None:
+    async def _exchange(self, turn: Turn, tools: NotedTools) -> tuple[ChatMessage, ...]:
+        """What the model and the tools have said in a turn that fails, also before a restart."""
+        outcome = turn.outcome
+        if outcome is None and (records := await turn.journal.recorded_run()):
+            # An earlier process began the run, and this one was stopped before it went on with it.
+            try:
+                outcome = self._executor.interrupted(records)
+            except (GraphChanged, RunUnreadable) as error:
+                _log.warning("a run cannot be read", extra={"code": error.code, "reason": str(error)})
+        return tools.exchange(outcome)
+
+    async def _answer(self, turn: Turn, tools: NotedTools, room: Room) -> TurnAnswer | None:
         """What to commit; None where the turn is over without an answer of its own."""
         words = await self._words(turn)
         if words is None:
             return None
-        async with room:
-            return await self._within_deadline(turn, words, room)
+        if isinstance(turn.message, InboundMessage):
+            turn.preface = turn.redactor.text(left_out_line(turn.message))
+            if turn.preface and not _asks(turn.message):
+                return TurnAnswer(text="")  # the preface is all there is to say
+        await room.enter()
+        try:
+            return await self._within_deadline(turn, tools, words, room)
+        finally:
+            room.leave()
 
     async def _within_deadline(
-        self, turn: Turn, words: UserWords, room: AbstractAsyncContextManager[object]
+        self, turn: Turn, tools: NotedTools, words: UserWords, room: Room
     ) -> TurnAnswer:
         # Not the engine's own deadline: reading history and records counts as well.
         deadline = TurnDeadline(self._clock, self._settings.turn_timeout_s)
-        turn.waiting = Absence(deadline, room).waiting
-        turn.delegating = deadline.standing_still
+        absence = Absence(deadline, room)
+        turn.waiting, turn.delegating = absence.waiting, absence.delegating
         try:
             async with deadline:
-                return _answer_of(await self._walk(turn, await self._context(turn, words)))
+                walked = await self._walk(turn, await self._context(turn, tools, words))
+                return _answer_of(walked, turn.message)
         except TimeoutError:
             if not deadline.expired():
                 raise
             too_long = _TOO_LONG_WORDS.format(seconds=round(self._settings.turn_timeout_s))
             raise TurnFailed("timeout", too_long) from None
 
-    async def _context(self, turn: Turn, words: UserWords) -> RunContext:
+    async def _context(self, turn: Turn, tools: NotedTools, words: UserWords) -> RunContext:
         scope = turn.scope
+        conversation = await turn.journal.conversation()
+        note_foreign(scope, conversation, words.text)
+        # Only an answer behind foreign text asks for it, and the whole conversation is looked through.
+        turn.links.named = functools.cache(lambda: hosts_named(scope, conversation, words.text))
         allowance = await self._allowance(scope)
         cheaper = self._around.cheaper if allowance.model == "cheaper" else None
+        self._tell_of_cheaper(turn, allowance.words if cheaper is not None else "")
+        talk = await self._around.rooms.talk(turn.message, conversation)
+        scope.foreign.note(_ROOM if any(not line.own for line in talk.lines) else "")
         return RunContext(
             text=words.text,
+            by=words.by,
+            room=talk,
             speech=words.speech,
-            conversation=await turn.journal.conversation(),
+            conversation=conversation,
             scope=scope,
             llm=cheaper or self._llm,
-            tools=self._around.tools,
+            tools=tools,
             skills=self._around.skills,
             workspace=self._around.workspace,
             facts=self._around.facts,
@@ -203,6 +255,17 @@ class Pipeline:
             arrivals=turn.journal.arrivals,
         )
 
+    def _tell_of_cheaper(self, turn: Turn, words: str) -> None:
+        """Say above the answer that another model gives it; once, until the other one answers again."""
+        session = turn.journal.session_id
+        if not words:
+            self._told.discard(session)
+        elif session not in self._told:
+            if len(self._told) >= _MOST_TOLD:
+                self._told.clear()
+            self._told.add(session)
+            turn.preface = "\n\n".join(part for part in (turn.preface, words) if part)
+
     async def _allowance(self, scope: TurnScope) -> Allowance:
         allowance = await self._around.budgets.allowance(scope)
         if allowance.model == "none":
@@ -214,9 +277,9 @@ class Pipeline:
         the spoken words were the answer to a question, with which another turn goes on."""
         message = turn.message
         if isinstance(message, InboundMessage) and message.voice is None:
-            if not clean_text(message.text):
+            if turn.written is None:
                 raise TurnFailed("unsupported", "I can read text and hear voice notes, nothing else yet.")
-            return UserWords(text=in_context(message, message.text), speech=message.speech)
+            return turn.written
         recorded = await turn.journal.recorded_user()
         if isinstance(message, ApprovalReply):
             if recorded is None:
@@ -247,9 +310,12 @@ class Pipeline:
 
     async def _is_for_us(self, turn: Turn, stop: StopSignal) -> bool:
         """Whether a voice note that the platform did not address to the bot names it. Nothing is shown until
-        that is known, and a note that cannot be heard, or is stopped, is nobody's business."""
+        that is known, and a note that cannot be heard, or is stopped, is nobody's business. An expired
+        question whose run has ended with another question is nobody's business either."""
         message = turn.message
-        if not isinstance(message, InboundMessage) or not message.if_named:
+        if isinstance(message, ApprovalReply):
+            return not (message.expired and has_ended(await turn.journal.recorded_run()))
+        if not message.if_named:
             return True
         if await turn.journal.recorded_user() is not None:
             return True
@@ -280,7 +346,7 @@ class Pipeline:
     async def _resume(self, turn: Turn, context: RunContext, records: Sequence[RawRecord]) -> RunOutcome:
         log = SafeRunLog(turn.journal.run_log(), turn.redactor)
         listener, message = turn.on_graph_event, turn.message
-        if isinstance(message, ApprovalReply):
+        if isinstance(message, ApprovalReply) and not message.expired:
             answer = Answer(gate=message.interaction_id, choice=message.choice, by=message.author.id)
             try:
                 return await self._executor.resume(
@@ -297,20 +363,28 @@ def _written(message: InboundMessage | ApprovalReply) -> UserWords | None:
     """What the user wrote or said live, as it goes on record at once; None for a voice note, and for
     nothing."""
     if isinstance(message, ApprovalReply):
-        return UserWords(text=message.choice)
-    if message.voice is not None or not clean_text(message.text):
+        return None if message.expired else UserWords(text=message.choice)
+    if message.voice is not None or not (_asks(message) or left_out_line(message)):
         return None
-    return UserWords(text=in_context(message, message.text), speech=message.speech)
+    text = in_context(message, message.text)
+    return UserWords(text=text, speech=message.speech, by=room_name(message))
+
+
+def _asks(message: InboundMessage) -> bool:
+    """Whether there are words to answer, or a voice note to hear."""
+    return message.voice is not None or bool(clean_text(message.text) or clean_text(message.passed_on))
 
 
 async def _tell_nobody(_progress: HearingQueued | HearingGrown) -> None:
     """Progress of a note that may be none of the bot's business."""
 
 
-def _answer_of(outcome: RunOutcome) -> TurnAnswer:
+def _answer_of(outcome: RunOutcome, message: InboundMessage | ApprovalReply) -> TurnAnswer:
     """What the run has to say. Raises what made it fail."""
     if outcome.stop_reason in ("max_loops", "max_steps"):
         raise TurnFailed(outcome.stop_reason, _LOOP_WORDS)
+    if outcome.status == "failed" and outcome.error is not None and outcome.error.code == GATE_EXPIRED:
+        raise TurnFailed(GATE_EXPIRED, expired_words(message))
     outcome.raise_for_failure()
     if outcome.gates:
         return TurnAnswer(text=question_words(outcome.gates), gates=outcome.gates)

@@ -29,6 +29,7 @@ from pipeline.domain.events import (
     SubAgentProgress,
     SubAgentSpawned,
 )
+from pipeline.domain.tool_words import using
 from pipeline.graph.executor import Executor
 from pipeline.graph.outcome import RunOutcome
 from pipeline.graph.spec import GraphSpec
@@ -127,6 +128,7 @@ class SubAgents:
             run=self._run,
             # It does nothing by itself: what its agents do is judged call by call.
             own_only=True,
+            delegates=True,
             timeout_s=_FOREVER_S,
             describe=_described,
         )
@@ -145,9 +147,8 @@ class SubAgents:
         orders = _orders(arguments)
         try:
             # The parent's limit is shorter than theirs, and would end them without a word of their reports.
-            with scope.delegating():
-                async with asyncio.TaskGroup() as group:
-                    running = [group.create_task(self._one(order, scope)) for order in orders]
+            async with scope.delegating(), asyncio.TaskGroup() as group:
+                running = [group.create_task(self._one(order, scope)) for order in orders]
         except ExceptionGroup as failed:
             # The gate tells the errors apart, and lets a broken store through.
             broken, others = failed.split(StorageError)
@@ -158,7 +159,8 @@ class SubAgents:
             f"## {order.name}: {'completed' if done else 'failed'}\n{_cut(words, share)}"
             for order, (done, words) in zip(orders, reports, strict=True)
         )
-        return ToolOutput(text=text, success=any(done for done, _ in reports))
+        foreign = ", ".join(scope.foreign.sources)
+        return ToolOutput(text=text, success=any(done for done, _ in reports), foreign=foreign)
 
     async def _one(self, order: _Order, scope: TurnScope) -> tuple[bool, str]:
         """Whether one sub-agent has done it, and its report or why not."""
@@ -235,7 +237,7 @@ class _Reporter:
                 await self._scope.send(event)
             case ActionStarted() if self._clock.monotonic() >= self._not_before:
                 self._not_before = self._clock.monotonic() + PROGRESS_S
-                status = _line(f"{event.tool_name}: {event.summary}" if event.summary else event.tool_name)
+                status = _line(event.summary or using(event.tool_name))
                 await self._scope.send(
                     SubAgentProgress(
                         session_id=event.session_id,

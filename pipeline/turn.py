@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TypedDict
 
+from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
 from pipeline.domain.events import (
     ApprovalRequired,
@@ -25,8 +26,11 @@ from pipeline.domain.events import (
 )
 from pipeline.domain.messages import ApprovalReply, InboundMessage
 from pipeline.graph import events as graph_events
+from pipeline.graph.outcome import RunOutcome
 from pipeline.intake.cleaning import clean_text
 from pipeline.redaction.redactor import Redactor
+from pipeline.runtime.foreign import ForeignWords
+from pipeline.runtime.links import AnswerLinks
 from pipeline.runtime.ports import Heard, HearingGrown, HearingQueued, TurnAnswer, TurnJournal, UserWords
 from pipeline.runtime.questions import choices
 from pipeline.runtime.scope import TurnScope
@@ -51,12 +55,20 @@ class Turn:
     journal: TurnJournal
     clock: Clock
     redactor: Redactor
+    links: AnswerLinks
+    preface: str = ""
+    """A line for the person that stands above the answer, streamed with its first words."""
+    written: UserWords | None = None
+    """What the user typed or said live; None for a voice note."""
     overheard: Heard | None = None
     """A note that had to be heard to know whom it is for."""
     waiting: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
-    delegating: Callable[[], AbstractContextManager[None]] = nullcontext
+    delegating: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     streamed: list[str] = field(default_factory=list)
     streamed_chars: int = 0
+    foreign: ForeignWords = field(default_factory=ForeignWords)
+    outcome: RunOutcome | None = None
+    """How the run ended, also one that was cut off; None before a run has."""
 
     @property
     def scope(self) -> TurnScope:
@@ -71,6 +83,7 @@ class Turn:
             send=self.send,
             waiting=self.waiting,
             delegating=self.delegating,
+            foreign=self.foreign,
         )
 
     @property
@@ -95,6 +108,12 @@ class Turn:
                 await self.send(TranscriptPartial(**self.ids, text=text))
 
     async def stream_text(self, text: str) -> None:
+        if self.foreign:
+            text = self.links.feed(text)
+            if not text:
+                return
+        if self.preface and not self.streamed:
+            text = f"{self.preface}\n\n{text}"
         offset = self.streamed_chars
         self.streamed.append(text)
         self.streamed_chars += len(text)
@@ -102,7 +121,7 @@ class Turn:
 
     async def stream_earlier(self, text: str) -> None:
         """Show what an earlier process has shown of this answer, unless this one has shown something."""
-        if not self.streamed:
+        if not self.streamed and not self.links.held:
             await self.stream_text(text)
 
     async def on_graph_event(self, event: graph_events.GraphEvent) -> None:
@@ -113,13 +132,15 @@ class Turn:
             case graph_events.NodeCompleted(failure=None, skipped=False, node=node, decision=decision):
                 await self.send(NodeCompleted(**self.ids, node=node, decision=decision))
             case graph_events.RunCompleted(outcome=ended):
+                self.outcome = ended
                 steps = {"run_id": ended.run_id, "stop_reason": ended.stop_reason, "steps": len(ended.path)}
                 _log.debug("run ended", extra=steps)
             case _:
                 return
 
     async def complete(self, answer: TurnAnswer) -> None:
-        answer = replace(answer, text=self.redactor.text(answer.text))
+        text = "\n\n".join(part for part in (self.preface, answer.text) if part)
+        answer = replace(answer, text=self._inert(self.redactor.text(text)))
         entry_id = await self.journal.commit(answer)
         # Off the record a paused run is kept nowhere: its words are an answer, and the next message goes on.
         for gate in answer.gates if self.journal.mode == "normal" else ():
@@ -139,10 +160,18 @@ class Turn:
             ResponseComplete(**self.ids, content=answer.text, thoughts=answer.thoughts, entry_id=entry_id)
         )
 
-    async def fail(self, code: str, words: str, *, recoverable: bool) -> None:
+    async def fail(
+        self, code: str, words: str, *, recoverable: bool, exchange: tuple[ChatMessage, ...] = ()
+    ) -> None:
         words = self.redactor.text(words)
-        partial = "".join(self.streamed).strip()
-        entry_id = await self.journal.commit_failure(code, words, recoverable=recoverable, partial=partial)
+        partial = self._inert("".join((*self.streamed, self.links.held)).strip())
+        entry_id = await self.journal.commit_failure(
+            code, words, recoverable=recoverable, partial=partial, exchange=exchange
+        )
         await self.send(
             ErrorEvent(**self.ids, code=code, message=words, recoverable=recoverable, entry_id=entry_id)
         )
+
+    def _inert(self, text: str) -> str:
+        """Without links of which neither the person nor the operator knows, once foreign text was read."""
+        return self.links.inert(text) if self.foreign else text

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 import pytest
@@ -16,6 +18,19 @@ _CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("parlour", _CALM, derandomize=True)
 settings.register_profile("explore", _CALM, max_examples=1000)
 settings.load_profile("parlour")
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_found() -> Iterator[None]:
+    """`configure_logging` sets up the whole process: take back what a test set."""
+    names = (None, "asyncio", "adapters", "gateway", "pipeline", "voice")
+    loggers = [logging.getLogger(name) for name in names]
+    found = [(logger, logger.level, logger.handlers[:], logger.filters[:]) for logger in loggers]
+    yield
+    for logger, level, handlers, filters in found:
+        logger.setLevel(level)
+        logger.handlers[:] = handlers
+        logger.filters[:] = filters
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -70,9 +70,8 @@ class Child(asyncio.SubprocessProtocol):
                 start_new_session=True,
             )
         except OSError as error:
-            raise TranscriberUnavailable(
-                f"The voice recogniser could not be started ({error.strerror}). Please try again later."
-            ) from error
+            detail = f"the program {command[0]} could not be started: {error.strerror}"
+            raise TranscriberUnavailable(detail=detail) from error
         return child
 
     async def ask(self, request: Frame, *, on_frame: OnFrame | None = None) -> Frame:

@@ -5,7 +5,6 @@ Pure. Pauses are left out; no sample of speech is lost or doubled. Not here: whe
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -13,8 +12,8 @@ import numpy as np
 from voice.pieces import Piece
 from voice.speech import SAMPLE_RATE
 
-# Whisper's window is 30 s. Up to 25 s in one go and longer recordings in pieces of at most 20 s were the
-# fastest at the same word error rate; pieces under 14 s raised it.
+# Whisper's window is 30 s. Up to 25 s in one go and longer speech in pieces of at most 20 s were the
+# fastest at the same word error rate; shorter ones, cut in the middle of speech, raised it.
 _WHOLE = 25 * SAMPLE_RATE
 _PIECE = 20 * SAMPLE_RATE
 _SEARCH = 5 * SAMPLE_RATE
@@ -25,16 +24,20 @@ _NEARBY = 2
 
 
 class Cutter:
-    """One recording. Speech of up to 25 s becomes one piece; more is cut into pieces of at most 20 s.
+    """One recording. A span of up to 25 s of speech becomes one piece, a longer one pieces of at most 20 s.
 
-    A cut lies in the last 5 s of a piece: at a pause, or where speech is least likely.
+    A cut inside a span lies in the last 5 s of a piece, where speech is least likely. No piece holds two
+    spans: Whisper takes a long pause for the end, and what is joined behind it is often not transcribed.
     """
 
     def __init__(self) -> None:
         self._pcm = bytearray()
         self._probabilities: list[float] = []
-        self._stretches: deque[tuple[int, int]] = deque()
-        self._waiting = 0
+        self._start = 0
+        self._end = 0
+        """Of the span that waits to be cut, in samples of the recording."""
+        self._span_is_cut = False
+        """A piece was cut off this span's beginning."""
         self._pieces = 0
 
     def hear(self, pcm: bytes, probabilities: Sequence[float]) -> None:
@@ -44,38 +47,27 @@ class Cutter:
 
     def add(self, start: int, end: int) -> Iterator[Piece]:
         """A stretch of speech, in samples that were heard; one that starts where the last ended goes on with
-        it. Yields the pieces that are certain now."""
-        self._waiting += end - start
-        if self._stretches and self._stretches[-1][1] == start:
-            start = self._stretches.pop()[0]
-        self._stretches.append((start, end))
-        while self._waiting > _WHOLE:
+        its span, any other begins a span. Yields the pieces that are certain now."""
+        if start != self._end:
+            yield from self.finish()
+            self._start = start
+        self._end = end
+        while self._end - self._start > _WHOLE:
             yield self._cut_off(_PIECE)
 
     def finish(self) -> Iterator[Piece]:
-        """The last pieces."""
-        if self._pieces and self._waiting > _PIECE:
-            yield self._cut_off((self._waiting + _SEARCH) // 2)
-        if self._waiting:
-            yield self._piece(self._taken(self._waiting))
+        """The last pieces of the span that waits."""
+        if self._span_is_cut and self._end - self._start > _PIECE:
+            yield self._cut_off((self._end - self._start + _SEARCH) // 2)
+        if self._end > self._start:
+            yield self._piece(self._end)
+        self._span_is_cut = False
 
     def _cut_off(self, most: int) -> Piece:
         """A piece of at most `most` samples, and at most 5 s less."""
-        return self._piece(self._taken(self._best_length(most)))
-
-    def _best_length(self, most: int) -> int:
-        """How many samples of speech to take: up to the last pause in reach, else the least likely place."""
-        length = 0
-        at_pause = 0
-        for start, end in self._stretches:
-            if length + end - start > most:
-                break
-            length += end - start
-            at_pause = length
-        if at_pause >= most - _SEARCH:
-            return at_pause
-        first = start + most - _SEARCH - length
-        return length + self._least_likely(first, first + _SEARCH) - start
+        self._span_is_cut = True
+        last = self._start + most
+        return self._piece(self._least_likely(last - _SEARCH, last))
 
     def _least_likely(self, first: int, last: int) -> int:
         """The sample between two, in the middle of the frame where it hurts least."""
@@ -92,24 +84,13 @@ class Cutter:
         near = bytes(self._pcm[2 * _FRAME * max(0, frame - _NEARBY) : 2 * _FRAME * (frame + _NEARBY + 1)])
         return float(np.square(np.frombuffer(near, dtype="<i2").astype(np.float64)).mean())
 
-    def _taken(self, length: int) -> list[tuple[int, int]]:
-        """The first `length` samples of the speech that waits."""
-        self._waiting -= length
-        taken = []
-        while length:
-            start, end = self._stretches.popleft()
-            cut = min(end, start + length)
-            taken.append((start, cut))
-            length -= cut - start
-            if cut < end:
-                self._stretches.appendleft((cut, end))
-        return taken
-
-    def _piece(self, stretches: list[tuple[int, int]]) -> Piece:
+    def _piece(self, end: int) -> Piece:
+        """What waits, up to `end`."""
+        start, self._start = self._start, end
         index = self._pieces
         self._pieces += 1
         return Piece(
             index=index,
-            pcm=b"".join(bytes(self._pcm[2 * start : 2 * end]) for start, end in stretches),
-            spans=tuple((start / SAMPLE_RATE, end / SAMPLE_RATE) for start, end in stretches),
+            pcm=bytes(self._pcm[2 * start : 2 * end]),
+            spans=((start / SAMPLE_RATE, end / SAMPLE_RATE),),
         )

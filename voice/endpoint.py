@@ -18,6 +18,7 @@ import urllib.request
 import warnings
 import wave
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Literal, Protocol
 
 from voice.errors import (
@@ -31,11 +32,13 @@ from voice.languages import language_code
 from voice.pieces import Decoded, Piece
 from voice.settings import VoiceSettings
 from voice.spans import SpeechSpans
-from voice.speech import SpeechChunk, Transcript
+from voice.speech import SAMPLE_RATE, SpeechChunk, Transcript
 from voice.speech_buffer import joined
 from voice.transcriber import Growing, OnProgress, Recording
 
 _AT_ONCE = 4
+_MOST_SILENCE_S = 1.0
+"""Between two pieces, as much as there was: a recogniser that hears none joins what was said apart."""
 _REQUEST_S = 300.0
 """Seconds of speech in one request: 10 MB, where services take 25."""
 _SOCKET_TIMEOUT_S = 600
@@ -44,6 +47,7 @@ _UNKNOWN_CONFIDENCE = 0.8
 """Where a service says nothing of its confidence: enough not to ask back, and not as if it were sure."""
 _NO_KEY = "none"
 """Without any, litellm would send a key of the environment's that is meant for OpenAI elsewhere."""
+_UNREACHED = "Recordings cannot be heard at the moment. Please send yours again later, or type your message."
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
 
 
@@ -153,7 +157,7 @@ class EndpointTranscriber:
 
     async def _answer(self, recording: Recording, pieces: Sequence[Piece]) -> Any:
         """What the service says about some pieces, in the best form it offers. Raises RecogniserError."""
-        pcm = b"".join(piece.pcm for piece in pieces)
+        pcm = _with_pauses(pieces)
         deadline_s = max(self._settings.deadline_floor_s, len(pcm) / 32_000)
         self._refuse_when_closed()
         litellm = await self._litellm()
@@ -197,24 +201,25 @@ class EndpointTranscriber:
         }
 
     def _failure(self, status: int | None) -> VoiceError:
-        """The error in our words; of the service's own only the number, as its words may quote the key."""
+        """The error in our words, with what the operator has to do as its detail; of the service's own only
+        the number, as its words may quote the key."""
         where = f"The transcription service of {self._model!r}"
         if status == 429:
-            return TranscriberBusy(
-                f"{where} takes no more recordings now. Please send yours again in a minute."
-            )
+            return TranscriberBusy(detail=f"{where} takes no more recordings now ({status}).")
         if status in (408, 504):
             return TranscriptionTimeout()
         if status in (401, 403):
-            return TranscriberUnavailable(f"{where} did not accept the key: check the key of voice.")
+            return TranscriberUnavailable(detail=f"{where} did not accept the key: check the key of voice.")
         if status == 404:
-            return TranscriberUnavailable(f"{where} does not know the model: check its name and address.")
+            return TranscriberUnavailable(
+                detail=f"{where} does not know the model: check its name and address."
+            )
         if status is not None and 400 <= status < 500:
             return TranscriberUnavailable(
-                f"{where} refused the recording ({status}): check model and address."
+                detail=f"{where} refused the recording ({status}): check model and address."
             )
-        detail = f" ({status})" if status is not None else ""
-        return TranscriberUnavailable(f"{where} cannot be reached now{detail}. Please try again later.")
+        number = f" ({status})" if status is not None else ""
+        return TranscriberUnavailable(_UNREACHED, detail=f"{where} cannot be reached now{number}.")
 
     async def _litellm(self) -> Any:
         if self._library is None:
@@ -223,7 +228,7 @@ class EndpointTranscriber:
                 self._library = await asyncio.to_thread(_import_litellm)
             except ImportError:
                 raise self._noted(
-                    TranscriberUnavailable("The litellm library cannot be imported: reinstall it.")
+                    TranscriberUnavailable(detail="The litellm library cannot be imported: reinstall it.")
                 ) from None
         return self._library
 
@@ -232,7 +237,7 @@ class EndpointTranscriber:
             raise TranscriberUnavailable(SHUTTING_DOWN)
 
     def _noted(self, error: VoiceError) -> VoiceError:
-        self._status = str(error)
+        self._status = error.for_operator
         return error
 
 
@@ -248,20 +253,42 @@ def _groups(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
         yield group
 
 
+def _pauses(pieces: Sequence[Piece]) -> list[float]:
+    """Seconds of silence that are sent behind each piece; none behind the last."""
+    between = [after.spans[0][0] - before.spans[-1][1] for before, after in pairwise(pieces)]
+    return [*(min(_MOST_SILENCE_S, max(0.0, pause_s)) for pause_s in between), 0.0]
+
+
+def _with_pauses(pieces: Sequence[Piece]) -> bytes:
+    """The samples that are sent: the pieces with their pauses."""
+    silences = (bytes(2 * round(pause_s * SAMPLE_RATE)) for pause_s in _pauses(pieces))
+    return b"".join(
+        part for piece, silence in zip(pieces, silences, strict=True) for part in (piece.pcm, silence)
+    )
+
+
+def _sent_spans(pieces: Sequence[Piece]) -> list[tuple[float, float]]:
+    """Where in the recording the sent samples lie: each pause belongs to the span before it."""
+    spans: list[tuple[float, float]] = []
+    for piece, pause_s in zip(pieces, _pauses(pieces), strict=True):
+        *before, (start, end) = piece.spans
+        spans += [*before, (start, end + pause_s)]
+    return spans
+
+
 def _chunks(answer: Any, pieces: Sequence[Piece]) -> list[SpeechChunk]:
     """The words with their times in the recording: by segments where the service gives them."""
-    spans = [span for piece in pieces for span in piece.spans]
     segments = _field(answer, "segments")
     if isinstance(segments, Sequence):
-        times = SpeechSpans(spans)
+        times = SpeechSpans(_sent_spans(pieces))
         chunks = [chunk for segment in segments if (chunk := _chunk(segment, times)) is not None]
         if chunks:
             return chunks
     text = str(_field(answer, "text") or "").strip()
     whole = SpeechChunk(
         text=text,
-        start_s=spans[0][0],
-        end_s=spans[-1][1],
+        start_s=pieces[0].spans[0][0],
+        end_s=pieces[-1].spans[-1][1],
         confidence=_UNKNOWN_CONFIDENCE,
         no_speech_probability=0.0,
     )

@@ -1,4 +1,5 @@
-"""What can go wrong between audio bytes and words. `str(error)` is written for the person who spoke.
+"""What can go wrong between audio bytes and words. `str(error)` is written for the person who spoke; what
+only the operator may see (folders, settings, addresses, words of libraries) is the error's `detail`.
 
 VoiceError
 ├── AudioRefused            never to be heard: too_large, too_long, unknown_format, no_audio, damaged
@@ -19,17 +20,30 @@ from typing import Literal
 SHUTTING_DOWN = "The voice recogniser is shutting down. Please send the recording again later."
 NOT_STARTING = "The voice recogniser did not start in time. Please try again later."
 NONSENSE = "The voice recogniser failed on that recording. Please send it again."
+NOT_WORKING = "Recordings cannot be heard here at the moment. Please type your message."
+"""Where the operator has something to mend: what it is stands in the error's detail."""
+
+_DETAIL_CHARS = 4_000
 
 AudioRefusal = Literal["too_large", "too_long", "unknown_format", "no_audio", "damaged"]
 
 
 class VoiceError(Exception):
-    """Root. `code` is for machines; `permanent` says that the same bytes will fail again."""
+    """Root. `code` is for machines; `permanent` says that the same bytes will fail again.
 
-    def __init__(self, message: str, *, code: str, permanent: bool) -> None:
+    `detail` is for the log and the doctor, which redact it: one line of at most 4,000 characters.
+    """
+
+    def __init__(self, message: str, *, code: str, permanent: bool, detail: str = "") -> None:
         super().__init__(message)
         self.code = code
         self.permanent = permanent
+        self.detail = " ".join(detail[: 2 * _DETAIL_CHARS].split())[:_DETAIL_CHARS]
+
+    @property
+    def for_operator(self) -> str:
+        """All that is known: the detail where there is one, else the words."""
+        return self.detail or str(self)
 
 
 class AudioRefused(VoiceError):
@@ -55,8 +69,8 @@ class RecogniserError(VoiceError):
 class TranscriberUnavailable(RecogniserError):
     """There is no working recogniser: model missing, worker not starting, worker died."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, code="transcriber_unavailable", permanent=False)
+    def __init__(self, message: str = NOT_WORKING, *, detail: str = "") -> None:
+        super().__init__(message, code="transcriber_unavailable", permanent=False, detail=detail)
 
 
 class TranscriptionTimeout(RecogniserError):
@@ -65,8 +79,10 @@ class TranscriptionTimeout(RecogniserError):
     def __init__(
         self,
         message: str = "Listening to that recording took too long. Please send it again, or a shorter one.",
+        *,
+        detail: str = "",
     ) -> None:
-        super().__init__(message, code="transcription_timeout", permanent=False)
+        super().__init__(message, code="transcription_timeout", permanent=False, detail=detail)
 
 
 class TranscriberBusy(RecogniserError):
@@ -75,8 +91,10 @@ class TranscriberBusy(RecogniserError):
     def __init__(
         self,
         message: str = "Too many recordings are waiting to be heard. Please send yours again in a minute.",
+        *,
+        detail: str = "",
     ) -> None:
-        super().__init__(message, code="transcriber_busy", permanent=False)
+        super().__init__(message, code="transcriber_busy", permanent=False, detail=detail)
 
 
 class SpeakerUnavailable(VoiceError):

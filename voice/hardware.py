@@ -20,7 +20,7 @@ def chosen_device(device: Device) -> Literal["cpu", "cuda"]:
     found: int = ctranslate2.get_cuda_device_count()
     if device == "cuda" and not found:
         raise TranscriberUnavailable(
-            "The voice recogniser is set to use a CUDA GPU, and none is found. "
+            detail="The voice recogniser is set to use a CUDA GPU, and none is found. "
             "Set its device to `cpu` or `auto`."
         )
     return "cuda" if found else "cpu"
@@ -33,7 +33,7 @@ def chosen_compute_type(compute_type: str, device: Literal["cpu", "cuda"]) -> st
         return next((name for name in _AUTO_COMPUTE_TYPES[device] if name in supported), "default")
     if compute_type not in supported:
         raise TranscriberUnavailable(
-            f"The voice recogniser's compute type `{compute_type}` does not exist on this {device}. "
+            detail=f"The voice recogniser's compute type `{compute_type}` does not exist on this {device}. "
             f"Set it to `auto` or one of: {', '.join(sorted(supported))}."
         )
     return compute_type

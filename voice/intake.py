@@ -8,9 +8,14 @@ from voice.artefacts import shown_text, spoken_text
 from voice.errors import NothingHeard
 from voice.limits import check_size
 from voice.settings import VoiceSettings
-from voice.speech import SpeechChunk, Utterance
+from voice.speech import Utterance, mean_confidence
 from voice.speech_buffer import joined
 from voice.transcriber import Growing, OnProgress, Recording, Transcriber, Waiting
+
+_NOTHING_IN_THE_BEGINNING = (
+    "I could not hear any words in the first {seconds:.0f} seconds of that recording, and I listen no "
+    "further. Please send the part with the words."
+)
 
 
 class VoiceIntake:
@@ -32,13 +37,15 @@ class VoiceIntake:
         shown = _without_artefacts(on_progress) if on_progress is not None else None
         transcript = await self._transcriber.transcribe(known, on_progress=shown)
         heard = [(text, chunk) for chunk in transcript.chunks if (text := spoken_text(chunk))]
+        if not heard and transcript.truncated:
+            raise NothingHeard(_NOTHING_IN_THE_BEGINNING.format(seconds=transcript.audio_seconds))
         if not heard:
             raise NothingHeard
         return Utterance(
             text=joined([text for text, _ in heard]),
             language=transcript.language,
             language_probability=transcript.language_probability,
-            confidence=_mean_confidence([chunk for _, chunk in heard]),
+            confidence=mean_confidence([chunk for _, chunk in heard]),
             audio_seconds=transcript.audio_seconds,
             truncated=transcript.truncated,
         )
@@ -58,10 +65,3 @@ def _without_artefacts(on_progress: OnProgress) -> OnProgress:
         on_progress(progress)
 
     return show
-
-
-def _mean_confidence(chunks: list[SpeechChunk]) -> float:
-    """The chunks' confidence, weighted by the seconds they last."""
-    weights = [max(0.1, chunk.end_s - chunk.start_s) for chunk in chunks]
-    weighted = sum(chunk.confidence * weight for chunk, weight in zip(chunks, weights, strict=True))
-    return min(1.0, max(0.0, weighted / sum(weights)))

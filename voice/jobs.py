@@ -46,3 +46,5 @@ class PieceHeard:
     language_probability: float
     low: bool
     """The words may well be wrong; their confidence is below 0.37."""
+    tokens: int = 0
+    """Of Whisper's vocabulary, in all chunks: how much was said, whatever the script."""

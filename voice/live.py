@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from typing import assert_never
 
 from voice.activity import FRAME_BYTES, ActivityDetector, ActivityStream
@@ -32,6 +33,8 @@ from voice.live_segments import (
 from voice.live_sound import LiveSound
 from voice.stream_buffer import StreamBufferManager
 from voice.transcriber import Transcriber
+
+_log = logging.getLogger(__name__)
 
 _MOST_LOSSES = 3
 """A detector that breaks down more often in one stream does so because of the stream."""
@@ -165,10 +168,9 @@ class LiveListener:
             if self._ears is not None:
                 self._ears.close()
 
-    def flushed(self, chunks: int) -> float | None:
-        """The first `chunks` that were gathered are a message. The confidence of their words (0 to 1), or
-        None where they were not heard here."""
-        return self._chunks.flushed(chunks)
+    def flushed(self, chunks: int) -> None:
+        """The first `chunks` that were gathered are a message."""
+        self._chunks.flushed(chunks)
 
     # ------------------------------------------------------------ from sound to segments
 
@@ -208,6 +210,7 @@ class LiveListener:
             await self._attach()
         except TranscriberUnavailable as error:
             self._losses = _MOST_LOSSES + 1
+            _log.warning("live speech is heard no more: %s", error.for_operator)
             self._told.dropped("unavailable", str(error))
         if self._closed and self._ears is not None:
             self._ears.close()

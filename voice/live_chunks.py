@@ -93,14 +93,9 @@ class LiveChunks:
         if not self._hands_free and not self._is_speaking():
             self._settle(now)
 
-    def flushed(self, chunks: int) -> float | None:
-        """The first `chunks` that were gathered are a message. The confidence of their words (0 to 1), or
-        None where they were not heard here."""
-        taken, self._gathered = self._gathered[:chunks], self._gathered[chunks:]
-        if not taken:
-            return None
-        seconds = sum(words.seconds for words in taken)
-        return sum(words.confidence * words.seconds for words in taken) / seconds
+    def flushed(self, chunks: int) -> None:
+        """The first `chunks` that were gathered are a message."""
+        del self._gathered[:chunks]
 
     def show(self, agreed: Agreed) -> None:
         """Tell what is gathered, with the newest words behind it."""

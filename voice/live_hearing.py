@@ -6,6 +6,7 @@ Not here: where segments begin and end, and what becomes of their words.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -14,9 +15,11 @@ from voice.agreement import Agreed, Agreement
 from voice.artefacts import spoken_text
 from voice.clock import Clock
 from voice.errors import RecogniserError, VoiceError
-from voice.speech import Transcript
+from voice.speech import Transcript, mean_confidence
 from voice.speech_buffer import joined
 from voice.transcriber import Recording, Transcriber, Urgency
+
+_log = logging.getLogger(__name__)
 
 PARTIAL_EVERY_S = 1.2
 """Hearing the beginning of a segment again costs a third of a core at this pace."""
@@ -43,8 +46,6 @@ class Words:
     language: str
     confidence: float
     """0 to 1."""
-    seconds: float
-    """How long the words last."""
 
 
 Final = asyncio.Task[Words | VoiceError]
@@ -114,6 +115,8 @@ class LiveHearing:
                 await self._clock.sleep(AGAIN_S)
                 transcript = await self._transcriber.transcribe(recording)
         except VoiceError as error:
+            if error.detail:
+                _log.warning("live speech was not heard: %s", error.detail)
             return error
         words = _words(transcript)
         if words.text and transcript.language_probability >= SURE_OF_LANGUAGE:
@@ -155,11 +158,8 @@ async def _prompt(after: Final | None) -> str:
 
 def _words(transcript: Transcript) -> Words:
     said = [(text, chunk) for chunk in transcript.chunks if (text := spoken_text(chunk))]
-    seconds = [max(0.1, chunk.end_s - chunk.start_s) for _, chunk in said]
-    weighted = sum(chunk.confidence * each for (_, chunk), each in zip(said, seconds, strict=True))
     return Words(
         text=joined([text for text, _ in said]),
         language=transcript.language,
-        confidence=min(1.0, max(0.0, weighted / sum(seconds))) if said else 0.0,
-        seconds=sum(seconds),
+        confidence=mean_confidence([chunk for _, chunk in said]),
     )

@@ -124,7 +124,7 @@ class PiperSpeaker:
             raise SpeakerUnavailable(_TOO_SLOW) from error
         except VoiceError as error:
             if child.alive:
-                raise SpeakerUnavailable(str(error)) from error
+                raise SpeakerUnavailable(error.for_operator) from error
             self._discard(child)
             raise SpeakerUnavailable(_CLOSED if self._closed else _DIED) from error
         except asyncio.CancelledError:
@@ -153,8 +153,8 @@ class PiperSpeaker:
             self._failed(_NOT_STARTING)
             raise SpeakerUnavailable(_NOT_STARTING) from error
         except VoiceError as error:
-            self._failed(str(error))
-            raise SpeakerUnavailable(str(error)) from error
+            self._failed(error.for_operator)
+            raise SpeakerUnavailable(error.for_operator) from error
         except asyncio.CancelledError:
             self._failed("not started")
             raise

@@ -191,7 +191,7 @@ class Pool:
             return "ready"
         if any(slot.recogniser.starting for slot in self._slots):
             return "loading"
-        return str(self._start_failure) if self._start_failure is not None else "not started"
+        return self._start_failure.for_operator if self._start_failure is not None else "not started"
 
     # Handing out.
 
@@ -297,8 +297,7 @@ class Pool:
             slot.recogniser.kill()
             self._lost(slot, batch, TranscriberUnavailable(NONSENSE))
         except VoiceError as error:
-            died = slot.recogniser.pid is None
-            self._lost(slot, batch, TranscriberUnavailable(DIED if died else str(error)))
+            self._lost(slot, batch, _told(error, died=slot.recogniser.pid is None))
         else:
             self._failures = 0
             if batch[0].payload.hearing.urgency != "partial":
@@ -336,8 +335,15 @@ class Pool:
         try:
             await recogniser.renew()
         except VoiceError as error:
-            _log.warning("no fresh voice recogniser, the old one serves on: %s", error)
+            _log.warning("no fresh voice recogniser, the old one serves on: %s", error.for_operator)
             recogniser.jobs = 0
+
+
+def _told(error: VoiceError, *, died: bool) -> TranscriberUnavailable:
+    """What whoever waits for a failed job is told: in our words, whatever the process said."""
+    if isinstance(error, TranscriberUnavailable) and (not died or error.detail):
+        return error
+    return TranscriberUnavailable(DIED if died else NONSENSE, detail=error.for_operator)
 
 
 def _workers_here() -> int:

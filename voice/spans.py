@@ -8,6 +8,26 @@ from itertools import accumulate
 
 _LEEWAY_S = 0.5
 
+Spans = tuple[tuple[float, float], ...]
+"""Stretches `(start, end)` in seconds of a recording, in order and apart."""
+
+
+def split_spans(spans: Spans, at_s: float) -> tuple[Spans, Spans]:
+    """The spans before and behind `at_s` seconds of the speech alone. Each side has at least one span.
+
+    Raises ValueError where `at_s` does not lie inside the speech.
+    """
+    before: list[tuple[float, float]] = []
+    for index, (start, end) in enumerate(spans):
+        if 0 < at_s < end - start:
+            cut = start + at_s
+            return (*before, (start, cut)), ((cut, end), *spans[index + 1 :])
+        before.append((start, end))
+        at_s -= end - start
+        if at_s == 0 and spans[index + 1 :]:
+            return tuple(before), spans[index + 1 :]
+    raise ValueError("the place to split at must lie inside the speech")
+
 
 class SpeechSpans:
     """Stretches of speech, `(start, end)` in seconds of the recording, in order and apart."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,3 +53,10 @@ class Utterance:
     """0 to 1; a hint, not the probability of being right."""
     audio_seconds: float
     truncated: bool
+
+
+def mean_confidence(chunks: Sequence[SpeechChunk]) -> float:
+    """The chunks' confidence, weighted by the seconds they last; 0 to 1, and 0 for no chunks."""
+    weights = [max(0.1, chunk.end_s - chunk.start_s) for chunk in chunks]
+    weighted = sum(chunk.confidence * weight for chunk, weight in zip(chunks, weights, strict=True))
+    return min(1.0, max(0.0, weighted / sum(weights))) if chunks else 0.0

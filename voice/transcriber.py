@@ -77,5 +77,5 @@ class Transcriber(Protocol):
         ...
 
     def status(self) -> str:
-        """One line for people: `ready`, `loading`, `not started`, or what is wrong and what to do."""
+        """One line for the operator: `ready`, `loading`, `not started`, or what is wrong and what to do."""
         ...

@@ -89,9 +89,8 @@ def shortest_window(encode: Callable[[Mel], Any], bands: int) -> Window:
     try:
         encode(np.zeros((1, bands, FULL_FRAMES), dtype=np.float32))
     except (RuntimeError, ValueError) as error:
-        raise TranscriberUnavailable(
-            f"The speech model cannot compute here ({error}). Set the recogniser's device to `cpu`."
-        ) from error
+        detail = f"The speech model cannot compute here ({error}). Set the recogniser's device to `cpu`."
+        raise TranscriberUnavailable(detail=detail) from error
     _log.warning("short windows do not work here (%s): every piece takes Whisper's full window", reason)
     return FULL
 
@@ -303,7 +302,7 @@ def _loaded(model_dir: Path, device: Device, compute_type: str) -> _CountingMode
     missing = missing_files(model_dir)
     if missing:
         raise TranscriberUnavailable(
-            f"The speech model is not installed: {model_dir} lacks {', '.join(missing)}. "
+            detail=f"The speech model is not installed: {model_dir} lacks {', '.join(missing)}. "
             "Run `parlour models get`."
         )
     where = chosen_device(device)
@@ -321,7 +320,7 @@ def _loaded(model_dir: Path, device: Device, compute_type: str) -> _CountingMode
         )
     except Exception as error:
         raise TranscriberUnavailable(
-            f"The speech model in {model_dir} cannot be loaded ({error}). Remove the folder and run "
+            detail=f"The speech model in {model_dir} cannot be loaded ({error}). Remove the folder and run "
             "`parlour models get`."
         ) from error
 
@@ -339,6 +338,7 @@ def _piece(job: PieceJob, heard: _Heard) -> PieceHeard:
         language=heard.language,
         language_probability=_unit(heard.language_probability),
         low=heard.verdict == "unsure",
+        tokens=heard.decoding.tokens,
     )
 
 

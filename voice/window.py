@@ -33,6 +33,11 @@ _RATES: Mapping[str, int] = {
 """Tokens a second of languages that Whisper's vocabulary spells letter by letter, or byte by byte: what the
 first article of human rights takes, said in eleven seconds, and as much again."""
 _TOKENS_FLOOR = 24
+_FEWEST_OF_RATE = 0.25
+"""Of the most tokens a second. Measured in English: 3.1 to 4.6 tokens a second of detected speech, an old
+speech with its pauses included; at most 2.8 where one of two sentences was left out."""
+_EDGES_S = 0.3
+"""Of what counts as speech: before the first word and behind the last; it matters in short ones."""
 
 _SILENCE_BELOW_PEAK = 2.0
 """The log-mel scale ends 8 decades of power below the loudest frame, and is divided by 4."""
@@ -90,6 +95,11 @@ def token_budget(speech_s: float, *, prompt_tokens: int, language: str) -> int:
 def prompt_room(speech_s: float, *, language: str, control_tokens: int) -> int:
     """How many tokens of the words before may be told, so that the answer has room: at most half of all."""
     return max(0, min(MAX_TOKENS // 2 - 1, MAX_TOKENS - control_tokens - _wanted(speech_s, language)))
+
+
+def words_missing(tokens: int, speech_s: float, language: str) -> bool:
+    """Whether `tokens` are so few for `speech_s` seconds of speech that some of it may not be transcribed."""
+    return tokens < _FEWEST_OF_RATE * _rate(language) * (speech_s - _EDGES_S)
 
 
 def compression_ratio(text: str) -> float:

@@ -204,14 +204,16 @@ def spoken_from_wire(frame: Frame) -> SpokenAudio:
 
 def error_to_wire(error: VoiceError) -> dict[str, Any]:
     """Plain JSON data. Inverse of `error_from_wire`."""
-    return {"code": error.code, "message": str(error)}
+    return {"code": error.code, "message": str(error), "detail": error.detail}
 
 
 def error_from_wire(wire: Mapping[str, Any]) -> VoiceError:
     """The error a worker reported: a refusal of the audio, or else a failure of the recogniser."""
     message = str(wire.get("message", ""))
     refusal = _REFUSALS.get(str(wire.get("code")))
-    return AudioRefused(refusal, message) if refusal else TranscriberUnavailable(message)
+    if refusal:
+        return AudioRefused(refusal, message)
+    return TranscriberUnavailable(message, detail=str(wire.get("detail", "")))
 
 
 def _chunk(wire: Mapping[str, Any]) -> SpeechChunk:

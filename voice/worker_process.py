@@ -17,7 +17,9 @@ from typing import Any, Literal, TypeVar
 from voice.errors import TranscriberUnavailable
 from voice.hardware import Device, chosen_device
 from voice.jobs import PieceHeard, PieceJob
+from voice.recheck import CheckedEngine, Hears
 from voice.sandbox import die_with_parent, take_over_pipes
+from voice.vad import SileroModel, probabilities_of
 from voice.whisper import WhisperEngine
 from voice.wire import Frame, error_to_wire
 
@@ -38,12 +40,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     requests, send = take_over_pipes(_MAX_BODY_BYTES)
     try:
         engine = _engine(options)
+        hears = _checked(engine) if options.engine == "fast" else engine
     except TranscriberUnavailable as error:
         send(Frame(header={"kind": "unavailable", **error_to_wire(error)}))
         return 1
     send(Frame(header={"kind": "ready"}))
     while True:
-        send(_answer(requests.get(), engine))
+        send(_answer(requests.get(), engine, hears))
 
 
 def chosen_engine(
@@ -64,7 +67,7 @@ def chosen_engine(
     try:
         return load(where)
     except TranscriberUnavailable as error:
-        sys.stderr.write(f"the GPU cannot be used, so the processor is: {error}\n")
+        sys.stderr.write(f"the GPU cannot be used, so the processor is: {error.for_operator}\n")
         return load("cpu")
 
 
@@ -86,13 +89,19 @@ def _engine(options: argparse.Namespace) -> WhisperEngine:
     return chosen_engine(options.device, load)
 
 
-def _answer(request: Frame, engine: WhisperEngine) -> Frame:
+def _checked(engine: WhisperEngine) -> CheckedEngine:
+    """Raises TranscriberUnavailable."""
+    model = SileroModel()
+    return CheckedEngine(engine, lambda pcm: probabilities_of(model, pcm))
+
+
+def _answer(request: Frame, engine: WhisperEngine, hears: Hears) -> Frame:
     """The one, final answer to a request; an unforeseen error ends the process."""
     job = request.header["job"]
     if request.header["kind"] == "warm_up":
         engine.warm_up()
         return Frame(header={"kind": "warm", "job": job, "final": True})
-    heard = engine.hear(list(_jobs(request)))
+    heard = hears.hear(list(_jobs(request)))
     pieces = [_to_wire(piece) for piece in heard]
     return Frame(header={"kind": "heard", "job": job, "final": True, "pieces": pieces})
 

@@ -23,8 +23,9 @@ from adapters.channel import (
     Receipt,
     Timeline,
 )
-from adapters.console.conversation import Conversation
+from adapters.console.conversation import SHOW_ALL, Conversation
 from adapters.console.screen import Screen
+from adapters.console.stdin import without_keys
 from adapters.identity import derived_message_id
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput, MediaUnavailable, ParlourError
@@ -39,6 +40,7 @@ from pipeline.domain.messages import (
     parse_command,
 )
 from pipeline.domain.ports import EventSender
+from pipeline.domain.timeline import TimelineEntry
 
 CHANNEL = "console"
 ACCOUNT = "local"
@@ -46,6 +48,8 @@ THREAD = ThreadKey(channel=CHANNEL, account=ACCOUNT, chat="terminal")
 OPERATOR = Author(id="owner")
 _log = logging.getLogger(__name__)
 _EARLIER_ENTRIES = 50
+QUIT = "/quit"
+"""Ends the input, as its end does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +62,8 @@ class ConsoleSettings:
     Otherwise there is no prompt, and each line waits for the answer to the one before it."""
     prompt: str = "you: "
     text_chars: int = 8000
+    history_lines: int = 0
+    """How many lines of the earlier conversation are shown first."""
     settle_s: float = 10.0
     """Seconds to wait, at the end of the input, for replies that may not come."""
 
@@ -74,14 +80,16 @@ class ConsoleAdapter:
         lines: AsyncIterator[str] | None,
         write: Callable[[str], None],
         voice_files: Sequence[Path] = (),
+        screen: Screen | None = None,
     ) -> None:
+        """`screen` stands in for the one that prints plain lines through `write`."""
         self._settings = settings
         self._timeline = timeline
         self._clock = clock
         self._lines = lines
         self._voice_files = tuple(voice_files)
         prompt = settings.prompt if settings.interactive else ""
-        self._screen = Screen(write, bot_name=settings.bot_name, prompt=prompt)
+        self._screen = screen or Screen(write, bot_name=settings.bot_name, prompt=prompt)
         self._conversation = Conversation(self._screen)
         self._state = ChannelHealth(state="starting")
 
@@ -125,6 +133,19 @@ class ConsoleAdapter:
             if isinstance(self._lines, AsyncGenerator):
                 await self._lines.aclose()
 
+    def say(self, text: str) -> None:
+        """Print one line that is no part of the conversation."""
+        self._conversation.say(text)
+
+    def fail(self, text: str) -> None:
+        """Print why the conversation cannot go on."""
+        self._conversation.say(text, failure=True)
+
+    def show_said_elsewhere(self, entry: TimelineEntry) -> None:
+        """Print what the person said in this conversation from another window; nothing in a pipe."""
+        self._conversation.said_elsewhere(entry.text)
+        self._ask()
+
     def sender_for(self, thread: ThreadKey) -> EventSender:  # noqa: ARG002 - a terminal has one thread
         """The terminal, whatever `thread`: it has only one."""
         return self._conversation
@@ -166,6 +187,8 @@ class ConsoleAdapter:
         except ParlourError as error:
             self._conversation.say(f"the earlier conversation cannot be read: {error}")
             return
+        lines = [entry for entry in entries if entry.entry_id and entry.role != "title"]
+        self._conversation.show_earlier(lines[len(lines) - min(len(lines), self._settings.history_lines) :])
         waiting = [entry for entry in entries if entry.entry_id == 0]
         for entry in waiting:
             self._conversation.expect(entry.message_id, outcome=True)
@@ -178,8 +201,12 @@ class ConsoleAdapter:
         self._ask()
         async for line in lines:
             self._screen.typed()
-            if line.strip():
-                await self._send_line(on_inbound, line)
+            # A terminal without line editing writes the arrow keys into the line.
+            words = without_keys(line) if self._settings.interactive else line
+            if words.strip().casefold() == QUIT:
+                return
+            if words.strip():
+                await self._send_line(on_inbound, words)
             await self._pause_between()
             if self._conversation.output_gone:
                 return
@@ -199,6 +226,8 @@ class ConsoleAdapter:
         now = self._clock.now()
         question = self._conversation.question()
         choice = line.strip().casefold()
+        if choice == SHOW_ALL and self._conversation.show_whole_question():
+            return
         command = parse_command(line)
         item: Inbound
         if question is not None and choice in {option.casefold() for option in question.options}:

@@ -8,11 +8,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
+from collections.abc import Sequence
 
 from adapters.channel import OutboundReply
 from adapters.console.screen import Screen
 from adapters.console.steps import step_words
+from adapters.formatting.asked import shortened
 from adapters.formatting.plain import plain_text
+from adapters.formatting.visible import visible
 from pipeline.domain.events import (
     EXPIRED,
     ApprovalRequired,
@@ -23,10 +26,12 @@ from pipeline.domain.events import (
     ResponseComplete,
     TranscriptReady,
 )
-from pipeline.domain.timeline import EntryRole
+from pipeline.domain.timeline import EntryRole, TimelineEntry
 
 _log = logging.getLogger(__name__)
 _REMEMBERED_LINES = 1000
+SHOW_ALL = "all"
+"""Typed at a question of which only a part is shown: it prints the rest."""
 
 
 class Conversation:
@@ -50,11 +55,12 @@ class Conversation:
         """Count a message whose reply has to arrive. Without `outcome` it may also stay silent."""
         if not any(printed == message_id for printed, _ in self._printed):
             self._undelivered[message_id] = outcome
+            self._note_change()
 
     def forget(self, message_id: str) -> None:
         """The message was not taken after all."""
         self._undelivered.pop(message_id, None)
-        self._changed.set()
+        self._note_change()
 
     def question(self) -> ApprovalRequired | None:
         """The question on the screen, the oldest that waits for the person's choice."""
@@ -96,7 +102,7 @@ class Conversation:
             self.output_gone = True
         except Exception as error:  # noqa: BLE001 - a sender raises nothing: the screen is not the turn's trouble
             _log.error("console: the event %s was not shown: %s", event.type, type(error).__name__)
-        self._changed.set()
+        self._note_change()
 
     def show_reply(self, reply: OutboundReply) -> None:
         """Print a durable reply unless it is on the screen. Raises OSError when it cannot be printed."""
@@ -106,8 +112,24 @@ class Conversation:
             self.output_gone = True
             raise
         finally:
-            self._changed.set()
+            self._note_change()
         self._undelivered.pop(reply.message_id, None)
+
+    def show_earlier(self, entries: Sequence[TimelineEntry]) -> None:
+        """Print lines of the conversation that were said before this one began."""
+        for entry in entries:
+            try:
+                self._screen.earlier(entry.role, entry.text)
+            except OSError:
+                self.output_gone = True
+            self._note_printed(entry.message_id, entry.role)
+
+    def said_elsewhere(self, text: str) -> None:
+        """Print what the person said in another window; an answer that is being printed goes on below it."""
+        try:
+            self._screen.said(text)
+        except OSError:
+            self.output_gone = True
 
     def say(self, text: str, *, failure: bool = False) -> None:
         """Print one line of the console's own."""
@@ -171,9 +193,19 @@ class Conversation:
         if following is not None and following is not shown:
             self._show_question(following)
 
+    def show_whole_question(self) -> bool:
+        """Print all of the question that is open; False where all of it is on the screen, or none is open."""
+        question = self.question()
+        if question is None or not _is_shortened(question):
+            return False
+        self.say(f"{visible(question.reasoning)}\n{_how_to_answer(question)}")
+        return True
+
     def _show_question(self, question: ApprovalRequired) -> None:
-        asks = f"{question.tool_name} needs your approval: {question.reasoning}"
-        self._screen.line(f"{asks}\n{_how_to_answer(question)}")
+        words = visible(question.reasoning)
+        asks = f"{visible(question.tool_name)} needs your approval: {shortened(words)}"
+        more = f"Type {SHOW_ALL} to see the whole of it.\n" if _is_shortened(question) else ""
+        self._screen.line(f"{asks}\n{more}{_how_to_answer(question)}")
 
     def _finish(self, message_id: str, role: EntryRole, text: str) -> None:
         if (message_id, role) in self._printed:
@@ -186,13 +218,29 @@ class Conversation:
         elif role in ("notice", "session"):
             # Written as Markdown for every channel; nobody waits for it piece by piece, as for an answer.
             self._screen.line(plain_text(text) or "a new session begins")
+        self._note_printed(message_id, role)
+
+    def _note_printed(self, message_id: str, role: EntryRole) -> None:
         self._printed[(message_id, role)] = None
         if len(self._printed) > _REMEMBERED_LINES:
             self._printed.popitem(last=False)
 
+    def _note_change(self) -> None:
+        self._changed.set()
+        asked = self._questions.keys() - self._paused
+        try:
+            self._screen.waiting(waits=any(self._undelivered.values()) and not asked)
+        except OSError:
+            self.output_gone = True
+
     async def _change(self) -> None:
         self._changed.clear()
         await self._changed.wait()
+
+
+def _is_shortened(question: ApprovalRequired) -> bool:
+    words = visible(question.reasoning)
+    return shortened(words) != words
 
 
 def _how_to_answer(question: ApprovalRequired) -> str:

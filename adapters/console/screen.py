@@ -8,6 +8,9 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable
 
+from adapters.formatting.plain import plain_text
+from pipeline.domain.timeline import EntryRole
+
 # Direction marks stay: ordinary Hebrew and Arabic text needs them, and they reorder nothing by force.
 _BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
@@ -62,20 +65,39 @@ class Screen:
             self._write("\n")
             self._prompt_open = False
 
+    def waiting(self, *, waits: bool) -> None:
+        """Whether an answer is being waited for. Said only where a line can be changed."""
+
     def line(self, text: str) -> None:
         """Print one line of its own."""
         self._end_open_line()
         self._write(printable(text) + "\n")
 
+    def earlier(self, role: EntryRole, text: str) -> None:
+        """Print a line of the earlier conversation, with its author before it."""
+        if role == "assistant":
+            self.line(self._bot_prefix + text)
+        elif role == "user":
+            self.line(self._prompt + text)
+        else:
+            self.line(plain_text(text) or "a new session begins")
+
     def aside(self, text: str) -> None:
         """Print one dim line about the work, in the middle of an answer too, which goes on below it. Nothing
         where nobody talks here, so that a pipe gets answers alone."""
+        self._interject(f"{_DIM}{printable(text)}{_NORMAL}")
+
+    def said(self, text: str) -> None:
+        """Print what the person said elsewhere, as `aside` does."""
+        self._interject(f"{self._prompt}{printable(text)}")
+
+    def _interject(self, line: str) -> None:
         if not self._prompt:
             return
         if self._streaming is not None or self._prompt_open:
             self._write("\n")
         self._prompt_open = False
-        self._write(f"{_DIM}{printable(text)}{_NORMAL}\n")
+        self._write(f"{line}\n")
 
     def token(self, message_id: str, text: str, offset: int) -> None:
         """Print a piece of the answer to `message_id`. A piece out of order waits for the final text."""

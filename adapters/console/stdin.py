@@ -8,11 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import select
 from collections.abc import AsyncGenerator
 
 _READ_BYTES = 65_536
 _MAX_LINE_BYTES = 1 << 20
+
+
+_KEYS = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|O.|.)?|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f]")
+
+
+def without_keys(line: str) -> str:
+    """A typed line without what the arrow and function keys wrote into it, and other control characters."""
+    return _KEYS.sub("", line)
 
 
 async def read_lines(descriptor: int) -> AsyncGenerator[str, None]:

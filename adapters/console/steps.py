@@ -12,6 +12,7 @@ from pipeline.domain.events import (
     SubAgentFailed,
     SubAgentSpawned,
 )
+from pipeline.domain.tool_words import tool_words, using
 
 _MOST_CHARS = 160
 
@@ -20,9 +21,9 @@ def step_words(event: PipelineEvent) -> str:
     """The line; empty where there is nothing to say. A call that went well needs no second line."""
     match event:
         case ActionStarted(tool_name=name, summary=summary):
-            words = f"{name}: {summary}" if summary else name
+            words = summary or using(name)
         case ActionCompleted(tool_name=name, success=False, summary=summary):
-            words = f"{name} was not done: {summary}" if summary else f"{name} was not done"
+            words = f"{tool_words(name)} was not done" + (f": {summary}" if summary else "")
         case OtrBlocked(reason=reason):
             words = f"off the record: {reason}"
         case SubAgentSpawned(name=name, task=task):

@@ -27,8 +27,10 @@ from adapters.discord.gateway import GatewayClient
 from adapters.discord.inbound import Context, bot_roles, parse_event
 from adapters.discord.interactions import SLASH_COMMANDS, Interaction
 from adapters.discord.lanes import Job, Lanes
+from adapters.discord.listed import ListedChats
 from adapters.discord.outbound import TEXT_CHARS, as_plain, nonce_of, render, shows
 from adapters.discord.payload import leading_snowflake, mapping, snowflake, snowflake_at
+from adapters.discord.reading import lines_of
 from adapters.discord.rest import Rest
 from adapters.discord.sdk import discord
 from adapters.discord.settings import CHANNEL, DEFAULT_RATES, DiscordSettings
@@ -36,14 +38,16 @@ from adapters.discord.view import EditView
 from pipeline.domain.clock import Clock
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import ApprovalReply, Inbound, MediaRef, SessionCommand
+from pipeline.domain.rooms import RoomLine
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 GUARANTEE = (
     "each answer is shown once: Discord takes a repeated post under the same nonce for the earlier one for "
-    "some minutes, later the bot looks whether its post arrived; messages written while the bot was away are "
-    "fetched for a day back in every chat that it knows"
+    "some minutes, later the bot looks whether its post arrived; where it may not look (Read Message History "
+    "is missing), the answer is posted again and says that it may be a repeat; messages written while the "
+    "bot was away are fetched for a day back in every chat that it knows"
 )
 _KNOWN_CHATS = 200
 _REFUSED = 400
@@ -69,6 +73,7 @@ class DiscordAdapter:
         self._rest = Rest(self._gateway.client, clock)
         self._downloads = Downloads(self._rest, clock, settings.api_base)
         self._backfill = Backfill(self._rest, clock, self._context, back_s=settings.backfill_s)
+        self._listed = ListedChats(self._rest, people=settings.people, rooms=settings.rooms)
         self._alone = asyncio.Lock()
         self._tasks: asyncio.TaskGroup | None = None
         self._lanes: Lanes | None = None
@@ -135,8 +140,16 @@ class DiscordAdapter:
                 self._detail = str(failure) or type(failure).__name__
                 raise failure
 
+    async def recent(self, thread: ThreadKey, *, before: str, limit: int) -> tuple[RoomLine, ...]:
+        bot_id = await self._gateway.bot_id()
+        page = await self._rest.messages_before(thread.chat, leading_snowflake(before) or 0, limit=limit)
+        return lines_of(page, bot_id)
+
     async def download(self, ref: MediaRef, *, max_bytes: int) -> bytes:
         return await self._downloads.fetch(ref, max_bytes=max_bytes)
+
+    async def check_credentials(self) -> str:
+        return await self._gateway.check_login()
 
     async def _connect(self) -> None:
         try:
@@ -188,6 +201,7 @@ class DiscordAdapter:
         while (seen := await self._last_seen()) is None:
             await self._clock.sleep(wait_s)
             wait_s = min(_LONGEST_RETRY_S, 2 * wait_s)
+        seen |= await self._listed.unheard(seen)
         if session == self._sessions:
             gaps, self._gaps = self._gaps, {}
             lanes.release(_earliest(gaps, seen))

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from adapters.discord.failures import classify
 from adapters.discord.inbound import Context, parse_event
-from adapters.discord.payload import snowflake_at
+from adapters.discord.payload import snowflake_at, unix_of
 from adapters.discord.rest import Rest
 from pipeline.domain.clock import Clock
 from pipeline.domain.messages import Inbound
@@ -43,7 +44,8 @@ class Backfill:
         self._slots = asyncio.Semaphore(_AT_ONCE)
 
     async def missed(self, chat: str, after: int) -> AsyncIterator[Inbound]:
-        """The messages of `chat` with ids greater than `after`, oldest first, none older than `back_s`.
+        """The edits that were made to the last messages of `chat` since the one with the id `after`, then the
+        messages with greater ids, oldest first; none older than `back_s`.
 
         Ends early where the bot may no longer read; asks again for as long as Discord does not answer.
         """
@@ -51,6 +53,8 @@ class Backfill:
         place = await self._persist(partial(self._rest.channel, chat), chat)
         if place is None:
             return
+        async for edit in self._edited(chat, after, place):
+            yield edit
         for _ in range(_PAGES):
             page = await self._persist(partial(self._rest.messages_after, chat, after, limit=_PAGE), chat)
             if not page:
@@ -65,6 +69,16 @@ class Backfill:
             if len(page) < _PAGE:
                 return
         _log.warning("discord: chat %s has missed more than %d messages", chat, _PAGE * _PAGES)
+
+    async def _edited(self, chat: str, after: int, place: Mapping[str, Any]) -> AsyncIterator[Inbound]:
+        """Edits of what was heard before. The inbox knows those that it has heard of."""
+        ask = partial(self._rest.messages_before, chat, after + 1, limit=_PAGE)
+        context = replace(self._context(), stale_edit_s=self._clock.now() - unix_of(str(after)))
+        for message in await self._persist(ask, chat) or ():
+            located = {**message, "guild_id": place.get("guild_id"), "channel_id": chat}
+            item = parse_event("MESSAGE_UPDATE", located, context)
+            if item is not None:
+                yield item
 
     async def _persist(self, ask: Callable[[], Awaitable[T]], chat: str) -> T | None:
         """The answer; None when there will never be one."""

@@ -16,6 +16,7 @@ from adapters.discord.media import attachment_in, place_of
 from adapters.discord.payload import integer
 from adapters.discord.rest import Rest
 from adapters.discord.settings import CHANNEL
+from adapters.fetching import fetched, not_fetched, refused
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import MediaUnavailable
 from pipeline.domain.messages import MediaRef
@@ -24,7 +25,7 @@ _FILE_HOSTS = frozenset({"cdn.discordapp.com", "media.discordapp.net"})
 _CHUNK = 64 * 1024
 _OK = 200
 _WHOLE_S = 60.0
-_GONE = "Discord no longer has the file; please send it again."
+_GONE = "Discord no longer has the file. Please send it again."
 
 
 class Downloads:
@@ -40,7 +41,10 @@ class Downloads:
         place = place_of(ref.handle) if ref.channel == CHANNEL else None
         if place is None:
             raise MediaUnavailable("this is not a file of the Discord channel")
-        attachment = await self._find(*place)
+        return await fetched(lambda: self._once(*place, max_bytes), self._clock)
+
+    async def _once(self, channel: str, message: str, attachment_id: str, max_bytes: int) -> bytes:
+        attachment = await self._find(channel, message, attachment_id)
         if integer(attachment.get("size")) > max_bytes:
             raise _too_large(max_bytes)
         url = attachment.get("url")
@@ -51,15 +55,16 @@ class Downloads:
                 return await _read(url, max_bytes)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             # The words of these errors may hold the link, which opens the file.
-            raise MediaUnavailable(f"the file could not be fetched ({type(error).__name__})") from None
+            raise not_fetched("Discord", classify(error)) from None
 
     async def _find(self, channel: str, message: str, attachment: str) -> Mapping[str, Any]:
         try:
             found = attachment_in(await self._rest.message(channel, message), attachment)
         except Exception as error:  # noqa: BLE001 - classified, and told in words
             failure = classify(error)
-            words = _GONE if failure.kind == "not_found" else f"the file cannot be had: {failure.message}"
-            raise MediaUnavailable(words) from None
+            if failure.kind == "not_found":
+                raise MediaUnavailable(_GONE, detail=failure.message) from None
+            raise not_fetched("Discord", failure) from None
         if found is None:
             raise MediaUnavailable(_GONE)
         return found
@@ -81,7 +86,7 @@ async def _read(url: str, max_bytes: int) -> bytes:
         session.get(url, allow_redirects=False) as response,
     ):
         if response.status != _OK:
-            raise MediaUnavailable(_GONE)
+            raise refused("Discord", response.status)
         if (response.content_length or 0) > max_bytes:
             raise _too_large(max_bytes)
         content = bytearray()

@@ -12,10 +12,13 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
+import aiohttp
+
 from adapters.discord.payload import mapping
 from adapters.discord.rest import NotConnected, one_attempt
 from adapters.discord.sdk import discord, point_at, quiet
 from adapters.discord.settings import DiscordSettings
+from adapters.logins import LoginRefused
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
 
@@ -28,6 +31,9 @@ INTENTS = discord.Intents(guilds=True, guild_messages=True, dm_messages=True, me
 _IDENTIFY_AGAIN_S = 5.0
 """Discord takes one IDENTIFY in five seconds."""
 _LOGIN_S = 5.0
+_BROKEN_S = 20.0
+"""For how long discord.py may try to resume a lost connection."""
+_LOOK_S = 2.0
 _CLOSE_S = 3.0
 _HEARTBEAT_TIMEOUT_S = 60.0
 _BAD_TOKEN = 4004
@@ -53,6 +59,7 @@ class GatewayClient:
         self._client: _Client | None = None
         self._logged_in = asyncio.Event()
         self.connected = False
+        self._lost_at: float | None = None
         self.received_at: float | None = None
 
     async def client(self) -> discord.Client:
@@ -80,19 +87,50 @@ class GatewayClient:
         quiet()
         point_at(api_base=self._settings.api_base, gateway_url=self._settings.gateway_url)
         client = _Client(self, self._clock)
-        self._client = client
+        self._client, self._lost_at = client, None
         async with asyncio.TaskGroup() as group:
             connection = group.create_task(_outcome(client.start(self._settings.token())))
+            broken = group.create_task(self._broken_for_long())
             try:
-                await asyncio.wait((connection,))
+                await asyncio.wait((connection, broken), return_when=asyncio.FIRST_COMPLETED)
+                stays_broken = broken.done()
             finally:
+                broken.cancel()
                 # Both: on Python 3.11 the wait_for in which discord.py connects swallows a cancellation that
                 # comes as the connection stands; a closed client ends all the same.
                 connection.cancel()
                 self._client, self.connected = None, False
                 self._logged_in.clear()
                 await self._close(client)
+        if stays_broken:
+            raise ConnectionError("the connection to Discord broke and did not come back")
         raise _meaning(connection.result()) from None
+
+    async def _broken_for_long(self) -> None:
+        """Return when the connection has been lost for a while. discord.py would wait ever longer, up to a
+        quarter of an hour; a new run connects at once and fetches what was missed."""
+        while True:
+            await self._clock.sleep(_LOOK_S)
+            lost_at = self._lost_at
+            if lost_at is not None and self._clock.monotonic() - lost_at >= _BROKEN_S:
+                return
+
+    async def check_login(self) -> str:
+        """The bot's name, after a login that opens no gateway connection. Raises ConfigurationError for a
+        token that Discord refuses or a bot that may not read messages, else ConnectionError or OSError."""
+        quiet()
+        point_at(api_base=self._settings.api_base, gateway_url=self._settings.gateway_url)
+        async with discord.Client(intents=INTENTS, http_trace=one_attempt()) as client:
+            try:
+                async with self._clock.timeout(_LOGIN_S):
+                    await client.login(self._settings.token())
+            except (discord.DiscordException, aiohttp.ClientError) as error:
+                raise _meaning(error) from None
+            about, user = client.application, client.user
+        flags = discord.ApplicationFlags() if about is None else about.flags
+        if not (flags.gateway_message_content or flags.gateway_message_content_limited):
+            raise ConfigurationError(_INTENT_REFUSED)
+        return str(user)
 
     def logged_in(self) -> None:
         """Calls can be made from now on."""
@@ -106,7 +144,7 @@ class GatewayClient:
         if not isinstance(name, str):
             return
         if name in ("READY", "RESUMED"):
-            self.connected = True
+            self.connected, self._lost_at = True, None
             _log.info("discord: %s", "connected" if name == "READY" else "resumed")
         self._on_dispatch(name, mapping(payload.get("d")))
 
@@ -114,6 +152,7 @@ class GatewayClient:
         """The connection broke; discord.py is going to resume it."""
         if self.connected:
             _log.info("discord: the connection broke")
+            self._lost_at = self._clock.monotonic()
         self.connected = False
 
     async def _close(self, client: discord.Client) -> None:
@@ -141,6 +180,9 @@ class _Client(discord.Client):
             heartbeat_timeout=_HEARTBEAT_TIMEOUT_S,
             allowed_mentions=discord.AllowedMentions.none(),
         )
+        # Its cache would take every object apart, and one that it cannot read would end the connection again
+        # at each attempt. Nothing here reads the cache, and discord.py offers no setting that leaves it out.
+        self._connection.parsers.clear()
         self._owner = owner
         self._pause = clock.sleep
 
@@ -178,7 +220,7 @@ def _meaning(error: Exception | None) -> Exception:
         case discord.LoginFailure():
             return ConfigurationError(_WRONG_CREDENTIAL)
         case discord.PrivilegedIntentsRequired():
-            return ConfigurationError(_INTENT_REFUSED)
+            return LoginRefused(_INTENT_REFUSED)
         case discord.ConnectionClosed(code=code):
             return _closed(code)
         case discord.HTTPException(status=status):
@@ -189,7 +231,7 @@ def _meaning(error: Exception | None) -> Exception:
 
 def _closed(code: int) -> Exception:
     if code == _BAD_TOKEN:
-        return ConfigurationError(_WRONG_CREDENTIAL)
+        return LoginRefused(_WRONG_CREDENTIAL)
     if code in _BAD_INTENTS:
-        return ConfigurationError(_INTENT_REFUSED)
+        return LoginRefused(_INTENT_REFUSED)
     return ConnectionError(f"Discord closed the connection with {code}")

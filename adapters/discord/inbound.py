@@ -12,10 +12,12 @@ from datetime import datetime
 from typing import Any
 
 from adapters.buttons import STOP, read_answer
+from adapters.discord.content import described, unusable
 from adapters.discord.media import media_of
 from adapters.discord.payload import integer, items, mapping, snowflake, text
 from adapters.discord.settings import CHANNEL
 from adapters.identity import derived_message_id
+from pipeline.domain.attachments import attached_note
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import (
     COMMAND_NAMES,
@@ -24,6 +26,7 @@ from pipeline.domain.messages import (
     Inbound,
     InboundMessage,
     SessionCommand,
+    Withdrawal,
     parse_command,
 )
 
@@ -56,6 +59,8 @@ class Context:
     """Unix seconds."""
     bot_roles: frozenset[str] = frozenset()
     """The roles that servers made for the bot, of the same name: people mention them as often."""
+    stale_edit_s: float = _STALE_EDIT_S
+    """How old an edit may be."""
 
 
 def parse_event(name: str, data: object, context: Context) -> Inbound | None:
@@ -68,6 +73,8 @@ def parse_event(name: str, data: object, context: Context) -> Inbound | None:
         return _message(payload, context, edited=False)
     if name == "MESSAGE_UPDATE":
         return _message(payload, context, edited=True)
+    if name == "MESSAGE_DELETE":
+        return _deleted(payload, context)
     if name == "INTERACTION_CREATE":
         return _interaction(payload, context)
     return None
@@ -109,10 +116,14 @@ def _from_words(
 ) -> Inbound | None:
     private = payload.get("guild_id") is None
     replied = mapping(payload.get("referenced_message"))
-    words, mentioned = _readable(payload, context)
+    words, mentioned = readable(payload, context.bot_id, context.bot_roles)
+    words = _joined(words, described(payload))
     forwarded = _forwarded(payload)
-    if forwarded is not None:
-        words = f"{words}\n\n{text(forwarded.get('content'), limit=_TEXT_CHARS)}".strip()
+    passed_on = "" if forwarded is None else _all_words(forwarded)
+    if not words:
+        words, passed_on = passed_on, ""
+    # Who adds words of their own to what they pass on has said those themselves.
+    all_forwarded = forwarded is not None and not passed_on
     media = media_of(payload, () if forwarded is None else (forwarded,))
     addressed = private or mentioned or snowflake(mapping(replied.get("author")).get("id")) == context.bot_id
     command = None if edited or media.any or forwarded is not None else parse_command(words)
@@ -130,7 +141,8 @@ def _from_words(
             private=private,
             reply_handle=_reply_handle(payload, private=private),
         )
-    if not words.strip() and not media.any:
+    left_out = unusable(payload)
+    if not words.strip() and not media.any and not left_out:
         return None
     return InboundMessage(
         message_id=message_id,
@@ -141,13 +153,33 @@ def _from_words(
         text=words,
         voice=media.voice,
         attachments=media.attachments,
+        unusable=left_out,
         reply_to=snowflake(replied.get("id")) or None,
         addressed=addressed,
         private=private,
-        quoted=text(replied.get("content"), limit=_QUOTE_CHARS),
-        forwarded=forwarded is not None,
+        quoted=_quoted(replied),
+        forwarded=all_forwarded,
+        passed_on=passed_on,
         edited=edited,
+        place=snowflake(payload.get("id")),
         reply_handle=_reply_handle(payload, private=private),
+    )
+
+
+def _deleted(payload: Mapping[str, Any], context: Context) -> Withdrawal | None:
+    """A message that is gone. Discord does not say whose it was."""
+    place, channel = snowflake(payload.get("id")), snowflake(payload.get("channel_id"))
+    if not place or not channel:
+        return None
+    native_id = f"{place}:deleted"
+    return Withdrawal(
+        message_id=derived_message_id(CHANNEL, context.account, native_id),
+        native_id=native_id,
+        thread=_thread(payload, context),
+        author=Author(id=""),
+        received_at=context.now,
+        place=place,
+        private=payload.get("guild_id") is None,
     )
 
 
@@ -220,10 +252,10 @@ def _edit_id(message_id: str, stamp: object, context: Context) -> str:
         at = datetime.fromisoformat(stamp).timestamp()
     except (ValueError, OverflowError, OSError):
         return ""
-    return f"{message_id}:e{stamp}" if context.now - at < _STALE_EDIT_S else ""
+    return f"{message_id}:e{stamp}" if context.now - at < context.stale_edit_s else ""
 
 
-def _readable(payload: Mapping[str, Any], context: Context) -> tuple[str, bool]:
+def readable(payload: Mapping[str, Any], bot_id: str, bot_roles: frozenset[str]) -> tuple[str, bool]:
     """The words with the bot's mention cut out and people's mentions as names; whether it was mentioned."""
     words = text(payload.get("content"), limit=_TEXT_CHARS)
     names = {
@@ -235,7 +267,7 @@ def _readable(payload: Mapping[str, Any], context: Context) -> tuple[str, bool]:
     def name(match: re.Match[str]) -> str:
         nonlocal mentioned
         sign, named = match.groups()
-        if named == context.bot_id if sign != _ROLE else named in context.bot_roles:
+        if named == bot_id if sign != _ROLE else named in bot_roles:
             mentioned = True
             return ""
         known = "" if sign == _ROLE else names.get(named)
@@ -243,6 +275,21 @@ def _readable(payload: Mapping[str, Any], context: Context) -> tuple[str, bool]:
 
     readable = _MENTION.sub(name, words)
     return (readable.strip() if mentioned else readable), mentioned
+
+
+def _all_words(message: Mapping[str, Any]) -> str:
+    return _joined(text(message.get("content"), limit=_TEXT_CHARS), described(message))
+
+
+def _quoted(replied: Mapping[str, Any]) -> str:
+    if words := _all_words(replied):
+        return words[:_QUOTE_CHARS]
+    media = media_of(replied, ())
+    return attached_note((*filter(None, (media.voice,)), *media.attachments))
+
+
+def _joined(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part.strip())
 
 
 def _forwarded(payload: Mapping[str, Any]) -> Mapping[str, Any] | None:

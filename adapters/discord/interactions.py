@@ -98,7 +98,7 @@ class Interaction:
         if acceptance.status == "refused":
             reason = acceptance.reason or _NOT_HERE
             if self._component and acceptance.over:
-                await self._update({"components": []})
+                await self._update({"components": self._other_rows()})
             await self._say(reason)
         elif isinstance(item, ApprovalReply):
             await self._update(self._chosen())
@@ -125,7 +125,8 @@ class Interaction:
             self._put_off = True
 
     def _chosen(self) -> dict[str, Any]:
-        """The asking message without its buttons, and with what was chosen below it where there is room."""
+        """The asking message without the question's buttons, and with what was chosen below it where there
+        is room."""
         message = mapping(self._data.get("message"))
         said = text(message.get("content"), limit=TEXT_CHARS)
         pressed = mapping(self._data.get("data")).get("custom_id")
@@ -136,5 +137,19 @@ class Interaction:
                     label = text(button.get("label"), limit=80)
         line = f"\n→ {discord_parts(visible(label))[0].content}" if label else ""
         if not line or len(said) + len(line) > TEXT_CHARS:
-            return {"components": []}
-        return plain_body(said + line)
+            return {"components": self._other_rows()}
+        return plain_body(said + line, self._other_rows())
+
+    def _other_rows(self) -> list[Mapping[str, Any]]:
+        """The rows of buttons that do not belong to the question whose button was pressed."""
+        pressed = text(mapping(self._data.get("data")).get("custom_id"), limit=100)
+        question = pressed.rpartition(":")[0]
+        rows = items(mapping(self._data.get("message")).get("components"), limit=5)
+        return [
+            row
+            for row in rows
+            if not any(
+                text(button.get("custom_id"), limit=100).rpartition(":")[0] == question
+                for button in items(row.get("components"), limit=5)
+            )
+        ]

@@ -13,7 +13,8 @@ from typing import Any
 
 from adapters.discord.payload import integer, items, mapping, snowflake, text
 from adapters.discord.settings import CHANNEL
-from pipeline.domain.messages import MediaKind, MediaRef
+from adapters.kinds import kind_of
+from pipeline.domain.messages import MediaRef
 
 _VOICE_MESSAGE = 1 << 13
 _MOST = 10
@@ -23,11 +24,6 @@ _MIME_CHARS = 100
 _LONGEST_S = 24 * 3600.0
 _LARGEST = 1 << 40
 _HANDLE = re.compile(r"([0-9]{1,20})/([0-9]{1,20})/([0-9]{1,20})")
-_KINDS: tuple[tuple[str, MediaKind], ...] = (
-    ("audio/", "audio"),
-    ("image/", "image"),
-    ("video/", "video"),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +78,8 @@ def _ref(one: Mapping[str, Any], where: str, *, spoken: bool) -> MediaRef | None
         return None
     mime = text(one.get("content_type"), limit=_MIME_CHARS).lower()
     size = integer(one.get("size"))
-    kind: MediaKind = next((kind for prefix, kind in _KINDS if mime.startswith(prefix)), "file")
+    name = text(one.get("filename"), limit=_NAME_CHARS)
+    kind = kind_of(mime, name)
     return MediaRef(
         channel=CHANNEL,
         handle=f"{where}/{attachment_id}",
@@ -90,7 +87,7 @@ def _ref(one: Mapping[str, Any], where: str, *, spoken: bool) -> MediaRef | None
         size=size if 0 < size <= _LARGEST else None,
         duration_s=_duration(one.get("duration_secs")),
         kind="voice" if spoken and kind in ("audio", "file") else kind,
-        name=text(one.get("filename"), limit=_NAME_CHARS),
+        name=name,
     )
 
 

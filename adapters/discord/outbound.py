@@ -41,7 +41,12 @@ def render(outgoing: Outgoing) -> tuple[Part, ...]:
         whole = DiscordText(content="The whole answer:", plain="The whole answer:")
         return (_part(texts[0], []), _part(whole, rows, file=file, file_name=FILE_NAME))
     *before, last = texts
-    return (*(_part(text, []) for text in before), _part(last, rows))
+    parts = [*(_part(text, []) for text in before), _part(last, rows)]
+    if outgoing.attached:
+        name = outgoing.attached_name
+        about = DiscordText(content=f"{name}:", plain=f"{name}:")
+        parts.insert(0, _part(about, [], file=outgoing.attached, file_name=name))
+    return tuple(parts)
 
 
 def plain_body(content: str, rows: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:

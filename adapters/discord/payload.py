@@ -46,6 +46,11 @@ def snowflake_at(unix_s: float) -> int:
     return max(0, int(unix_s * 1000) - _EPOCH_MS) << _TIME_SHIFT
 
 
+def unix_of(message_id: str) -> float:
+    """When a thing with this id was made, in Unix seconds."""
+    return ((int(message_id) >> _TIME_SHIFT) + _EPOCH_MS) / 1000
+
+
 def leading_snowflake(native_id: str) -> int | None:
     """The platform's id that a native id of ours begins with."""
     match = _LEADING_SNOWFLAKE.match(native_id)

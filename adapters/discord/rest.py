@@ -13,7 +13,7 @@ from typing import Any
 
 import aiohttp
 
-from adapters.discord.payload import mapping
+from adapters.discord.payload import mapping, snowflake
 from adapters.discord.sdk import Route, discord
 from pipeline.domain.clock import Clock
 
@@ -125,9 +125,21 @@ class Rest:
         messages = [mapping(one) for one in answer] if isinstance(answer, list) else []
         return sorted(messages, key=lambda one: int(one["id"]))
 
+    async def messages_before(self, channel: str, before: int, *, limit: int) -> list[Mapping[str, Any]]:
+        """The newest `limit` messages with a smaller id than `before`, or of all with 0; oldest first."""
+        params = {"limit": str(limit)} | ({"before": str(before)} if before else {})
+        answer = await self._call("GET", _MESSAGES, {"params": params}, channel_id=channel)
+        messages = [mapping(one) for one in answer] if isinstance(answer, list) else []
+        return sorted(messages, key=lambda one: int(one["id"]))
+
     async def message(self, channel: str, message: str) -> Mapping[str, Any]:
         """One message."""
         return mapping(await self._call("GET", _MESSAGE, channel_id=channel, message_id=message))
+
+    async def direct_chat(self, user: str) -> str:
+        """The id of the bot's direct chat with a person, who is not told; empty where Discord names none."""
+        answer = await self._call("POST", "/users/@me/channels", {"json": {"recipient_id": user}})
+        return snowflake(mapping(answer).get("id"))
 
     async def channel(self, channel: str) -> Mapping[str, Any]:
         """One channel."""

@@ -28,5 +28,10 @@ class DiscordSettings:
     """None: DEFAULT_RATES."""
     previews: bool = True
     """Whether the answer is shown while it is written."""
+    people: tuple[str, ...] = ()
+    """User ids of those who are listed: what they wrote in private while the bot was away is fetched, also
+    where it knows no chat with them."""
+    rooms: tuple[str, ...] = ()
+    """Channel ids that are listed, for the same."""
     backfill_s: float = 24 * 3600.0
     """How far back messages are fetched that came while the bot was away, in seconds."""

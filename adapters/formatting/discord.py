@@ -7,18 +7,32 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import partial
 
-from adapters.formatting.layout import BULLET, lay_out
+from adapters.formatting.fallback import plain_parts, rendered
+from adapters.formatting.layout import BULLET, as_written, lay_out
 from adapters.formatting.links import WEB, same_address
 from adapters.formatting.markdown import parse
 from adapters.formatting.markup import ZERO_WIDTH_SPACE, Dialect, apart
 from adapters.formatting.plain import plain_lines
 from adapters.formatting.rows import Row, Span, utf16
-from adapters.formatting.split import split
+from adapters.formatting.split import check_limit, split
 
 NOTHING = "…"
 _ALWAYS = re.compile(r"[\\*_~`|\[\]<]")
-_MENTION = re.compile(r"@(?=everyone|here)|(?<=<)@(?=[!&]?\d)")
+_MARKS = r"[\\*_~`|]*"
+
+
+def _called(name: str) -> str:
+    """A pattern for `name` with marks between its letters, or the beginning of it at the end of a piece: the
+    piece behind it, marked otherwise, may go on with it."""
+    pattern = ""
+    for letter in reversed(name):
+        pattern = rf"(?:\Z|{letter}{_MARKS}{pattern})"
+    return _MARKS + pattern
+
+
+_MENTION = re.compile(rf"@(?={_called('everyone')}|{_called('here')})|(?<=<)@(?=[!&]?(?:\d|\Z))")
 _EMOJI = re.compile(r":(?=[\w+-]+:)|:(?=//)")
 _OPENING = re.compile(r"(\s*)(?:(?=[#>+-])|(\d{1,10})(?=[.)]))")
 
@@ -37,13 +51,24 @@ def discord_parts(markdown: str, *, heard: str = "", limit: int = 2000) -> tuple
     At least one part for anything: nothing to show becomes an ellipsis. Raises ValueError for a limit below
     `split.LEAST_LIMIT`.
     """
+    check_limit(limit)
+    return rendered(
+        lambda: _formatted(markdown, heard, limit), lambda: _unformatted(markdown, heard, limit)
+    ) or (DiscordText(content=NOTHING, plain=NOTHING),)
+
+
+def _formatted(markdown: str, heard: str, limit: int) -> tuple[DiscordText, ...]:
     rows = lay_out(parse(markdown), heard=heard, schemes=WEB)
     dialect = _Discord()
     parts = split(rows, limit=limit, scale=dialect)
     texts = [(dialect.text(part), part) for part in parts]
-    return tuple(DiscordText(content=text, plain=_plain(part, limit) or text) for text, part in texts) or (
-        DiscordText(content=NOTHING, plain=NOTHING),
-    )
+    return tuple(DiscordText(content=text, plain=_plain(part, limit) or text) for text, part in texts)
+
+
+def _unformatted(markdown: str, heard: str, limit: int) -> tuple[DiscordText, ...]:
+    write = partial(_Discord().words, opening=True)
+    parts = plain_parts(as_written(markdown, heard), limit=limit, write=write)
+    return tuple(DiscordText(content=part, plain=part) for part in parts)
 
 
 def _plain(part: tuple[Row, ...], limit: int) -> str:

@@ -6,6 +6,7 @@ Inlines and blocks are closed unions, so that a type checker tells a renderer wh
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +102,18 @@ class Quote:
 Cell = tuple[Inline, ...]
 
 
+Align = Literal["", "left", "center", "right"]
+"""How the cells of a column stand; empty where the author left it open."""
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """A table with a header. Every row has as many cells as the header."""
 
     header: tuple[Cell, ...]
     rows: tuple[tuple[Cell, ...], ...]
+    aligned: tuple[Align, ...] = ()
+    """Of each column; none where nothing is said of any."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,11 @@ Images become links: the page loads nothing from elsewhere. The result is a frag
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 
 from adapters.formatting.document import (
+    Align,
     Block,
     Cell,
     Code,
@@ -26,8 +27,9 @@ from adapters.formatting.document import (
     Text,
     words,
 )
+from adapters.formatting.fallback import rendered
 from adapters.formatting.links import WEB, resolve
-from adapters.formatting.markdown import parse
+from adapters.formatting.markdown import clean, literal, parse
 
 TAGS = frozenset(
     {
@@ -41,7 +43,7 @@ _SCHEMES = WEB | {"mailto"}
 
 def render_html(markdown: str) -> str:
     """`markdown` as a fragment of HTML; empty for blank text."""
-    return _blocks(parse(markdown).blocks)
+    return rendered(lambda: _blocks(parse(markdown).blocks), lambda: _blocks(literal(clean(markdown))))
 
 
 def _blocks(blocks: Iterable[Block]) -> str:
@@ -82,13 +84,21 @@ def _item(blocks: tuple[Block, ...], *, loose: bool) -> str:
 
 
 def _table(block: Table) -> str:
-    head = "".join(_cell("th", cell) for cell in block.header)
-    rows = "".join(f"<tr>{''.join(_cell('td', cell) for cell in row)}</tr>" for row in block.rows)
+    head = _row("th", block.header, block.aligned)
+    rows = "".join(f"<tr>{_row('td', row, block.aligned)}</tr>" for row in block.rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
-def _cell(tag: str, cell: Cell) -> str:
-    return f"<{tag}>{_inlines(cell)}</{tag}>"
+def _row(tag: str, cells: Sequence[Cell], aligned: Sequence[Align]) -> str:
+    return "".join(
+        _cell(tag, cell, aligned[column] if column < len(aligned) else "")
+        for column, cell in enumerate(cells)
+    )
+
+
+def _cell(tag: str, cell: Cell, align: Align) -> str:
+    where = f' align="{align}"' if align else ""
+    return f"<{tag}{where}>{_inlines(cell)}</{tag}>"
 
 
 def _inlines(inlines: Iterable[Inline]) -> str:

@@ -48,6 +48,11 @@ def lay_out(document: Document, *, heard: str, schemes: frozenset[str]) -> list[
     return layout.rows
 
 
+def as_written(markdown: str, heard: str) -> str:
+    """Both texts cleaned and otherwise as they are, for where they cannot be laid out."""
+    return f"{MICROPHONE} {clean(heard)}\n{clean(markdown)}" if heard.strip() else clean(markdown)
+
+
 class _Layout:
     """Builds the rows. What stands before the next row is set by what contains it, and used up by the row."""
 

@@ -22,9 +22,15 @@ _MAX_NESTING = 40
 _MAX_BRACKETS = 300
 _MAX_DELIMITERS = 2_000
 _MAX_TABLE_WORK = 40_000
+_MAX_QUOTE_WORK = 40_000
+"""Lines times the deepest quote: each line of a text is looked at once for every quote around it."""
+_MAX_ADDRESSES = 2
+"""Characters of addresses for each character of the text: one that is defined once may be named often."""
+_FEW_ADDRESSES = 20_000
 
 _LINE_ENDS = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _UNSHOWABLE = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
+_QUOTE_SIGNS = re.compile(r"[ \t>*+\d.)-]*")
 _MARKUP = re.compile(r"[\\`*_~\[\]!<&\n]")
 
 
@@ -34,8 +40,9 @@ def parse(markdown: str) -> Document:
     text = clean(markdown)
     head, rest = _parsed_part(text)
     try:
-        tokens = _parser_for(head).parse(head)
-        blocks = None if _is_cut_off(tokens) else blocks_of(tokens)
+        tokens = [] if _quotes_too_deep(head) else _parser_for(head).parse(head)
+        unfit = not tokens or _is_cut_off(tokens) or _repeats_addresses(tokens, len(head))
+        blocks = None if unfit else blocks_of(tokens)
     except Exception:  # noqa: BLE001 - a fault in the parser must cost the formatting, not the answer
         blocks = None
     if blocks is None:
@@ -71,6 +78,30 @@ def _parsed_part(text: str) -> tuple[str, str]:
     if cut < 0:
         cut = text.rfind("\n", MAX_PARSED // 2, MAX_PARSED)
     return (text[:cut], text[cut:]) if cut >= 0 else ("", text)
+
+
+def _quotes_too_deep(text: str) -> bool:
+    marks = text.count(">")
+    if marks < 2:
+        return False
+    lines = text.split("\n")
+    return max(_quote_depth(line) for line in lines) * len(lines) > _MAX_QUOTE_WORK
+
+
+def _quote_depth(line: str) -> int:
+    """The signs at the beginning of `line` that open a quote, or may."""
+    opening = _QUOTE_SIGNS.match(line)
+    return 0 if opening is None else opening.group().count(">")
+
+
+def _repeats_addresses(tokens: list[Token], length: int) -> bool:
+    """Whether links have far more characters than the text: the same addresses, many times over."""
+    found = 0
+    for token in tokens:
+        for child in token.children or ():
+            if child.nesting != -1 and child.attrs:
+                found += len(str(child.attrs.get("href") or child.attrs.get("src") or ""))
+    return found > max(_FEW_ADDRESSES, length * _MAX_ADDRESSES)
 
 
 def _is_cut_off(tokens: list[Token]) -> bool:

@@ -79,8 +79,8 @@ class Dialect(ABC):
     def prefix(self, row: Row) -> int:
         return utf16(self._prefix(row))
 
-    def span(self, span: Span, *, code: bool) -> int:
-        if code:
+    def span(self, span: Span, row: Row) -> int:
+        if row.kind == "code":
             return utf16(self.code_line(span.text))
         plain = not (span.marks or span.code or span.target)
         # A heading may add a mark that is two characters wide on either side.

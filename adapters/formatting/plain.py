@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from adapters.formatting.layout import lay_out
+from adapters.formatting.fallback import rendered
+from adapters.formatting.layout import as_written, lay_out
 from adapters.formatting.links import WEB, same_address
 from adapters.formatting.markdown import parse
 from adapters.formatting.rows import Row, Span
@@ -12,7 +13,10 @@ from adapters.formatting.rows import Row, Span
 
 def plain_text(markdown: str, *, heard: str = "") -> str:
     """`markdown` without formatting; empty for nothing to show."""
-    return plain_lines(lay_out(parse(markdown), heard=heard, schemes=WEB | {"mailto"}))
+    return rendered(
+        lambda: plain_lines(lay_out(parse(markdown), heard=heard, schemes=WEB | {"mailto"})),
+        lambda: as_written(markdown, heard),
+    )
 
 
 def plain_lines(rows: Sequence[Row], *, addresses: bool = True) -> str:

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import partial
 
-from adapters.formatting.layout import lay_out
+from adapters.formatting.fallback import plain_parts, rendered
+from adapters.formatting.layout import as_written, lay_out
 from adapters.formatting.links import WEB
 from adapters.formatting.markdown import parse
 from adapters.formatting.markup import ZERO_WIDTH_SPACE, Dialect, apart
 from adapters.formatting.plain import plain_lines
 from adapters.formatting.rows import Row, Span, utf16
-from adapters.formatting.split import split
+from adapters.formatting.split import check_limit, split
 
 NOTHING = "…"
 PART_CHARS = 11_000
@@ -44,6 +46,13 @@ def slack_parts(markdown: str, *, heard: str = "", limit: int = PART_CHARS) -> t
     At least one part for anything: nothing to show becomes an ellipsis. Raises ValueError for a limit below
     `split.LEAST_LIMIT`.
     """
+    check_limit(limit)
+    return rendered(
+        lambda: _formatted(markdown, heard, limit), lambda: _unformatted(markdown, heard, limit)
+    ) or (SlackText(sections=(NOTHING,), plain=NOTHING),)
+
+
+def _formatted(markdown: str, heard: str, limit: int) -> tuple[SlackText, ...]:
     dialect = _Slack()
     rows = lay_out(parse(markdown), heard=heard, schemes=WEB | {"mailto"})
     sections = split(rows, limit=min(limit, SECTION_LIMIT), scale=dialect)
@@ -61,7 +70,13 @@ def slack_parts(markdown: str, *, heard: str = "", limit: int = PART_CHARS) -> t
         filled += utf16(text)
     return tuple(
         SlackText(sections=tuple(found), plain=_plain(part)) for found, part in zip(texts, parts, strict=True)
-    ) or (SlackText(sections=(NOTHING,), plain=NOTHING),)
+    )
+
+
+def _unformatted(markdown: str, heard: str, limit: int) -> tuple[SlackText, ...]:
+    write = partial(_Slack().words, opening=True)
+    parts = plain_parts(as_written(markdown, heard), limit=min(limit, SECTION_LIMIT), write=write)
+    return tuple(SlackText(sections=(part,), plain=part) for part in parts)
 
 
 def _plain(sections: list[tuple[Row, ...]]) -> str:

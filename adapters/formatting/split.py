@@ -3,6 +3,10 @@
 Cuts are made before a block if that leaves the part reasonably full, else before an item, else between
 lines, else inside a line: after a sentence, at a space, between characters. Only
 whitespace at a cut is lost, and a part in which a reader would see nothing.
+
+It always ends. A step either adds a row to the part, or finishes a part and with it at least one row or one
+character, or takes formatting off a row, which can be done twice for each row. A fault in this would show as
+`CannotSplit`, after a number of steps that grows with the length of the rows.
 """
 
 from __future__ import annotations
@@ -15,15 +19,25 @@ from typing import Protocol
 
 from adapters.formatting.graphemes import cut_position
 from adapters.formatting.links import same_address
-from adapters.formatting.rows import Row, Span
+from adapters.formatting.rows import Kind, Row, Span
 
 LEAST_LIMIT = 128
 """No channel has smaller messages; below it, a fence or a link would not leave room for words."""
 _FULL_ENOUGH = 0.4
+_LEAST_PIECE = 16
+"""Characters of a line that a part of its own must have room for, or the line loses its links and marks."""
+_FREE_STEPS = 256
+_STEPS_PER_ROW = 8
+_STEPS_PER_PART = 64
+"""Steps for each `limit` characters. Texts in use take three at most."""
 _AHEAD = 64
 _NO_WORDS = (Span(""),)
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Mn", "Me"})
 _BLANK = "\u115f\u1160\u2800\u3164\uffa0"
+
+
+class CannotSplit(Exception):
+    """The rows cannot be cut into parts that fit, or not in the number of steps that they may take."""
 
 
 class Scale(Protocol):
@@ -41,8 +55,8 @@ class Scale(Protocol):
         """A row without its spans."""
         ...
 
-    def span(self, span: Span, *, code: bool) -> int:
-        """One span of a row of text, or of code, wherever it stands."""
+    def span(self, span: Span, row: Row) -> int:
+        """One span of `row`, or a piece of one, wherever it stands in it."""
         ...
 
     def close(self, row: Row, /) -> int:
@@ -52,19 +66,33 @@ class Scale(Protocol):
 
 def split(rows: Sequence[Row], *, limit: int, scale: Scale) -> list[tuple[Row, ...]]:
     """The parts of `rows`, each at most `limit` by `scale` and with something to see. None for rows without
-    anything to see. Raises ValueError for a limit below `LEAST_LIMIT`."""
+    anything to see. Raises ValueError for a limit below `LEAST_LIMIT`, and CannotSplit."""
+    check_limit(limit)
+    cutter = _Cutter(limit, scale)
+    queue = deque(rows)
+    for _ in range(_most_steps(rows, limit)):
+        if not queue:
+            break
+        row = queue.popleft()
+        if not cutter.add(row):
+            queue.extendleft(reversed(cutter.overflow(row)))
+    if queue:
+        raise CannotSplit(f"{len(queue)} rows are left after the last step")
+    cutter.emit(len(cutter.part))
+    return cutter.parts
+
+
+def check_limit(limit: int) -> None:
+    """Raises ValueError for a limit below `LEAST_LIMIT`."""
     if limit < LEAST_LIMIT:
         raise ValueError(
             f"limit: {limit} is less than {LEAST_LIMIT}, the shortest message that can be filled"
         )
-    cutter = _Cutter(limit, scale)
-    queue = deque(rows)
-    while queue:
-        row = queue.popleft()
-        if not cutter.add(row):
-            queue.extendleft(reversed(cutter.overflow(row)))
-    cutter.emit(len(cutter.part))
-    return cutter.parts
+
+
+def _most_steps(rows: Sequence[Row], limit: int) -> int:
+    characters = sum(len(span.text) + len(span.target) for row in rows for span in row.spans)
+    return _FREE_STEPS + _STEPS_PER_ROW * len(rows) + _STEPS_PER_PART * characters // limit
 
 
 def has_ink(text: str) -> bool:
@@ -94,7 +122,7 @@ class _Cutter:
             row = replace(row, indent=0, gap=False) if row.indent or row.gap else row
         used = self._used + self._scale.joint(before, row)
         room = self._limit - used - self._scale.close(row)
-        if row.length > room:
+        if _is_longer(row, room):
             return False
         size = self._scale.row(row)
         if size > room:
@@ -111,16 +139,14 @@ class _Cutter:
             self.emit(cut)
             return [*left, row]
         head, tail = self._cut_row(row)
-        if head is None and self.part:
+        if head is not None and self.add(head):
+            self.emit(len(self.part))
+            return tail
+        if self.part:
             self.emit(len(self.part))
             return [row]
-        if head is None:
-            return [_plainer(row)]
-        if not self.add(head):
-            self.emit(len(self.part))
-            return [head, *tail]
-        self.emit(len(self.part))
-        return tail
+        plainer = _plainer(row)
+        return self._forced(row) if plainer is None else [plainer]
 
     def emit(self, count: int) -> None:
         """The first `count` rows of the part become a part of the result; the rest is forgotten here."""
@@ -152,56 +178,95 @@ class _Cutter:
         """The piece of `row` that fits into the part, and the rest. No piece if there is no good one."""
         if not self.part:
             row = replace(row, indent=0, gap=False)
-        room = self._room(row) - self._scale.prefix(row)
-        length = self._fitting(row, room)
-        text = "".join(span.text for span in row.spans)[: length + _AHEAD]
-        if length <= 0:
+        length = self._fitting(row, self._room(row) - self._scale.prefix(row))
+        if length <= 0 or (not self.part and length < _LEAST_PIECE and _is_longer(row, length)):
             return None, [row]
+        text = _beginning(row, length + _AHEAD)
         position = cut_position(text[:length], text[length:])
         if position <= 0 and self.part:
             return None, [row]
         # One character, as a reader sees it, that is longer than a message is cut all the same.
-        position = position or length
-        head, tail = _sliced(row.spans, position)
-        if row.kind != "code":
-            head, tail = _stripped(head, at_end=True), _stripped(tail, at_end=False)
-        rest = [replace(row, spans=tail, marker="", gap=False)] if tail else []
-        return replace(row, spans=head), rest
+        return _cut_at(row, position or length)
+
+    def _forced(self, row: Row) -> list[Row]:
+        """Fills a part of its own with a piece of `row`, which has no formatting left, however small the
+        piece is; the rest."""
+        count = self._limit
+        while count:
+            head, tail = _cut_at(replace(row, indent=0, gap=False), count)
+            if self.add(head):
+                self.emit(len(self.part))
+                return tail
+            count //= 2
+        raise CannotSplit(f"one character does not fit into a part of {self._limit}")
 
     def _fitting(self, row: Row, room: int) -> int:
         """How many characters of `row` fit into `room`."""
         count = 0
-        code = row.kind == "code"
         for span in row.spans:
             if len(span.text) <= room:
-                size = self._scale.span(span, code=code)
+                size = self._scale.span(span, row)
                 if size <= room:
                     room -= size
                     count += len(span.text)
                     continue
-            return count + self._fitting_text(span, room, code=code)
+            return count + self._fitting_text(span, room, row)
         return count
 
-    def _fitting_text(self, span: Span, room: int, *, code: bool) -> int:
+    def _fitting_text(self, span: Span, room: int, row: Row) -> int:
         """As many characters as fit, or a few less: each try is measured, the next is in proportion."""
         count = min(len(span.text), max(room, 0))
         while count:
-            size = self._scale.span(replace(span, text=span.text[:count]), code=code)
+            size = self._scale.span(replace(span, text=span.text[:count]), row)
             if size <= room:
                 break
             count = min(count - 1, count * max(room, 0) // size)
         return count
 
 
-def _plainer(row: Row) -> Row:
-    """`row` when nothing of it fits into an empty part: its addresses are too long, and are written out."""
-    return replace(row, spans=tuple(_written_out(span) for span in row.spans))
+def _plainer(row: Row) -> Row | None:
+    """`row` when nothing of it fits into an empty part: first with its addresses written out, then without
+    marks. None when it has neither."""
+    if any(span.target for span in row.spans):
+        return replace(row, spans=tuple(_written_out(span) for span in row.spans))
+    if row.kind == "heading" or any(span.marks or span.code for span in row.spans):
+        kind: Kind = "text" if row.kind == "heading" else row.kind
+        return replace(row, kind=kind, level=0, spans=(Span("".join(span.text for span in row.spans)),))
+    return None
 
 
 def _written_out(span: Span) -> Span:
     if not span.target or same_address(span.text, span.target):
         return replace(span, target="")
     return Span(f"{span.text} ({span.target})", span.marks)
+
+
+def _is_longer(row: Row, room: int) -> bool:
+    """Whether the words of `row` alone take more than `room`. Looks no further than that."""
+    for span in row.spans:
+        room -= len(span.text)
+        if room < 0:
+            return True
+    return room < 0
+
+
+def _beginning(row: Row, length: int) -> str:
+    """The first `length` characters of the words of `row`."""
+    pieces: list[str] = []
+    for span in row.spans:
+        if length <= 0:
+            break
+        pieces.append(span.text[:length])
+        length -= len(span.text)
+    return "".join(pieces)
+
+
+def _cut_at(row: Row, position: int) -> tuple[Row, list[Row]]:
+    """The first `position` characters of `row` and the rest, without the spaces at the cut."""
+    head, tail = _sliced(row.spans, position)
+    if row.kind != "code":
+        head, tail = _stripped(head, at_end=True), _stripped(tail, at_end=False)
+    return replace(row, spans=head), [replace(row, spans=tail, marker="", gap=False)] if tail else []
 
 
 def _is_blank_code(row: Row) -> bool:

@@ -20,22 +20,42 @@ from adapters.formatting.document import (
     Table,
     words,
 )
-from adapters.formatting.markdown import parse
+from adapters.formatting.fallback import rendered
+from adapters.formatting.markdown import clean, literal, parse
+from adapters.formatting.sentences import FULL_STOPS, MAX_CHARS, sentences
 
 CODE_BLOCK = "Code block."
-_ENDS = frozenset(".!?…:;。！？")  # noqa: RUF001 - the full-width signs are meant
+_ENDS = FULL_STOPS | {":", ";"}
 _ADDRESS = re.compile(r"\b(?:https?://|www\.)[^\s<>]+", re.IGNORECASE)
 _SILENT = frozenset("#*_~`|^\\<>{}[]")
 """Signs that a voice would spell out, or that only steer the eye."""
 _UNSEEN = frozenset({"So", "Sk", "Cf", "Co", "Cn", "Cs", "Cc"})
 """Emoji and other pictures, modifiers, joiners, what has no look at all."""
+FIRST_PART_CHARS = 20
+"""Shorter beginnings ("Yes.") take the next sentence along."""
 _SPACES = re.compile(r"\s+")
 _BEFORE_SIGN = re.compile(r"\s+(?=[.,!?;:…](?:\s|$))")
 
 
 def spoken_text(markdown: str) -> str:
     """What is said for `markdown`, one line a paragraph, item or row; empty for nothing that can be said."""
-    return "\n".join(_lines(parse(markdown).blocks))
+    return rendered(
+        lambda: "\n".join(_lines(parse(markdown).blocks)),
+        lambda: "\n".join(_lines(literal(clean(markdown)))),
+    )
+
+
+def spoken_parts(markdown: str) -> tuple[str, ...]:
+    """What is said for `markdown`, in parts to be made one after the other: first a sentence, so that it can
+    be heard at once, then whole sentences of up to 300 characters. Empty for nothing that can be said."""
+    parts: list[str] = []
+    for sentence in sentences(spoken_text(markdown)):
+        least = FIRST_PART_CHARS if len(parts) == 1 else MAX_CHARS - len(sentence)
+        if parts and len(parts[-1]) < least:
+            parts[-1] = f"{parts[-1]} {sentence}"
+        else:
+            parts.append(sentence)
+    return tuple(parts)
 
 
 def _lines(blocks: Iterable[Block]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Text and entities for Telegram: no parse mode, so there is nothing to escape and nothing to misread.
 
 Offsets and sizes are UTF-16 code units. A message may have 100 entities, further ones would be dropped in
-silence; so an entity counts as much room as 1/89 of a message, and a list of links is cut earlier.
+silence; so an entity counts as much room as 1/90 of a message, and a list of links is cut earlier.
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from adapters.formatting.layout import lay_out
+from adapters.formatting.fallback import plain_parts, rendered
+from adapters.formatting.layout import as_written, lay_out
 from adapters.formatting.links import WEB
 from adapters.formatting.markdown import parse
 from adapters.formatting.plain import plain_lines
 from adapters.formatting.rows import Row, Span, utf16
-from adapters.formatting.split import split
+from adapters.formatting.split import check_limit, split
 
 NOTHING = "…"
-_ENTITY_ROOM = 46
+_MOST_ENTITIES = 90
+"""Of the spans; the blocks of code and the quotes around them come on top."""
 _TYPES: Mapping[str, str] = {"bold": "bold", "italic": "italic", "strike": "strikethrough"}
 
 
@@ -38,11 +40,21 @@ def telegram_parts(markdown: str, *, heard: str = "", limit: int = 4096) -> tupl
     At least one part for anything: nothing to show becomes an ellipsis. Raises ValueError for a limit below
     `split.LEAST_LIMIT`.
     """
+    check_limit(limit)
+    return rendered(
+        lambda: _formatted(markdown, heard, limit), lambda: _unformatted(markdown, heard, limit)
+    ) or (TelegramText(text=NOTHING, entities=(), plain=NOTHING),)
+
+
+def _formatted(markdown: str, heard: str, limit: int) -> tuple[TelegramText, ...]:
     rows = lay_out(parse(markdown), heard=heard, schemes=WEB | {"tg"})
-    parts = split(rows, limit=limit, scale=_TelegramScale())
-    return tuple(_message(part, limit) for part in parts) or (
-        TelegramText(text=NOTHING, entities=(), plain=NOTHING),
-    )
+    parts = split(rows, limit=limit, scale=_TelegramScale(limit))
+    return tuple(_message(part, limit) for part in parts)
+
+
+def _unformatted(markdown: str, heard: str, limit: int) -> tuple[TelegramText, ...]:
+    parts = plain_parts(as_written(markdown, heard), limit=limit)
+    return tuple(TelegramText(text=part, entities=(), plain=part) for part in parts)
 
 
 def _message(part: Sequence[Row], limit: int) -> TelegramText:
@@ -61,7 +73,10 @@ def _outermost_first(entity: Mapping[str, Any]) -> tuple[int, int, bool]:
 
 
 class _TelegramScale:
-    """What rows take in a Telegram message."""
+    """What rows take in a Telegram message of at most `limit` units."""
+
+    def __init__(self, limit: int) -> None:
+        self._entity_room = -(-limit // _MOST_ENTITIES)
 
     def joint(self, before: Row | None, row: Row) -> int:
         if before is None:
@@ -70,31 +85,21 @@ class _TelegramScale:
         opens = (row.kind == "code" and row.group != before.group) or (
             row.quote and row.quote != before.quote
         )
-        return max(size, _ENTITY_ROOM) if opens else size
+        return max(size, self._entity_room) if opens else size
 
     def row(self, row: Row) -> int:
-        entities = sum(_entity_count(span, row) for span in row.spans)
+        entities = sum(len(_styles(span, row)) for span in row.spans)
         size = self.prefix(row) + sum(utf16(span.text) for span in row.spans)
-        return max(size, entities * _ENTITY_ROOM)
+        return max(size, entities * self._entity_room)
 
     def prefix(self, row: Row) -> int:
         return len(_prefix(row))
 
-    def span(self, span: Span, *, code: bool) -> int:
-        # A heading makes bold of every span.
-        entities = len(span.marks) + bool(span.code) + bool(span.target)
-        return (
-            utf16(span.text)
-            if code
-            else max(utf16(span.text), (entities + 1) * _ENTITY_ROOM * bool(entities))
-        )
+    def span(self, span: Span, row: Row) -> int:
+        return max(utf16(span.text), len(_styles(span, row)) * self._entity_room)
 
     def close(self, _row: Row, /) -> int:
         return 0
-
-
-def _entity_count(span: Span, row: Row) -> int:
-    return len(_styles(span, row))
 
 
 def _prefix(row: Row) -> str:

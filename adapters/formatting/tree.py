@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from markdown_it.token import Token
 
 from adapters.formatting.document import (
+    Align,
     Block,
     Cell,
     Code,
@@ -43,6 +44,8 @@ class _Open:
     items: list[tuple[Block, ...]] = field(default_factory=list)
     cells: list[Cell] = field(default_factory=list)
     rows: list[tuple[Cell, ...]] = field(default_factory=list)
+    aligned: list[Align] = field(default_factory=list)
+    """Of the first row's cells."""
     loose: bool = False
 
 
@@ -92,19 +95,26 @@ def _close_list(done: _Open, stack: list[_Open]) -> None:
 
 def _close_cell(done: _Open, stack: list[_Open]) -> None:
     stack[-1].cells.append(done.inlines)
+    stack[-1].aligned.append(_ALIGNED.get(str(done.token.attrs.get("style", "")), ""))
 
 
 def _close_row(done: _Open, stack: list[_Open]) -> None:
     stack[-1].rows.append(tuple(done.cells))
+    stack[-1].aligned = stack[-1].aligned or done.aligned
 
 
 def _close_section(done: _Open, stack: list[_Open]) -> None:
     stack[-1].rows.extend(done.rows)
+    stack[-1].aligned = stack[-1].aligned or done.aligned
 
 
 def _close_table(done: _Open, stack: list[_Open]) -> None:
-    stack[-1].blocks.append(Table(done.rows[0], tuple(done.rows[1:])))
+    aligned = tuple(done.aligned) if any(done.aligned) else ()
+    stack[-1].blocks.append(Table(done.rows[0], tuple(done.rows[1:]), aligned))
 
+
+_ALIGNED: dict[str, Align] = {f"text-align:{where}": where for where in ("left", "center", "right")}
+"""How the parser says where a column's cells stand."""
 
 _CLOSERS: dict[str, Callable[[_Open, list[_Open]], None]] = {
     "paragraph_open": _close_paragraph,

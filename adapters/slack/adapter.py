@@ -32,8 +32,11 @@ from adapters.slack.failures import CallFailed, failed
 from adapters.slack.fields import stamp, table
 from adapters.slack.inbound import Bot
 from adapters.slack.media import download
-from adapters.slack.outbound import pressed_label, render, without_buttons
+from adapters.slack.outbound import pressed_label, render
+from adapters.slack.people import People
 from adapters.slack.posts import Posts
+from adapters.slack.reactions import AtWork
+from adapters.slack.reading import Reading
 from adapters.slack.settings import CHANNEL, SlackSettings
 from adapters.slack.socket import SocketDoor
 from adapters.slack.spoken import escaped
@@ -43,7 +46,8 @@ from adapters.slack.webhook import WebhookDoor
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import ApprovalReply, Inbound, MediaRef
+from pipeline.domain.messages import ApprovalReply, Inbound, InboundMessage, MediaRef
+from pipeline.domain.rooms import RoomLine
 
 _log = logging.getLogger(__name__)
 
@@ -52,8 +56,9 @@ RATES = RateLimits(chat_per_s=1.0, chat_burst=3, edit_interval_s=1.3)
 GUARANTEE = (
     "each answer is shown once: every post carries its key as metadata, and after an unknown outcome the "
     "thread is searched for it before anything is posted again. What remains: a post that Slack carries out "
-    "later than the search, and a search that Slack refuses (the history scopes are missing), may show a "
-    "part twice; a crash in the moment between a stream's start and its record leaves the stream behind"
+    "later than the search may show a part twice; where Slack refuses the search (the history scopes are "
+    "missing), the part is posted again and says that it may be a repeat; a crash in the moment between a "
+    "stream's start and its record leaves the stream behind"
 )
 _TYPING_S = 60.0
 _SILENT_SOCKET_S = 30.0
@@ -70,11 +75,14 @@ class SlackAdapter:
         self._calls = Calls(settings, clock)
         self._bot: Bot | None = None
         self._posts = Posts(self._calls, self._who)
+        self._people = People(self._calls, clock)
+        self._reading = Reading(self._calls, self._people)
         self._webhook = WebhookDoor(settings, clock)
         self._streams = StreamsAllowed(settings.streams)
         self._statuses: dict[ThreadKey, None] = {}
         """Threads that show a status which only a new message would take away."""
         self._statuses_refused = False
+        self._at_work = AtWork(self._calls, clock)
         self._health = ChannelHealth(state="starting")
         self._received_at: float | None = None
 
@@ -110,6 +118,10 @@ class SlackAdapter:
     # -- receiving ----------------------------------------------------------------------------------
 
     async def run(self, on_inbound: OnInbound) -> None:
+        async def heard(item: Inbound) -> Acceptance:
+            self._at_work.heard(item)
+            return await on_inbound(item)
+
         check_secrets(self._settings)
         self._health = ChannelHealth(state="starting")
         try:
@@ -118,7 +130,7 @@ class SlackAdapter:
                 dispatcher = Dispatcher(
                     settings=self._settings,
                     bot=self._bot,
-                    on_inbound=on_inbound,
+                    on_inbound=heard,
                     after_press=self._after_press,
                     clock=self._clock,
                 )
@@ -135,6 +147,13 @@ class SlackAdapter:
                     ).run(self._up)
         finally:
             self._health = ChannelHealth(state="down", detail="stopped")
+
+    async def check_credentials(self) -> str:
+        check_secrets(self._settings)
+        bot = await who_am_i(self._calls, self._settings)
+        if self._settings.mode == "socket":
+            await socket_url(self._calls, self._settings)
+        return bot.name or bot.user
 
     async def _serve_http(self, bot: Bot, dispatcher: Dispatcher) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -181,12 +200,18 @@ class SlackAdapter:
             url = payload.get("response_url")
             if words and isinstance(url, str):
                 await self._calls.respond(url, escaped(words))
-            body = without_buttons(table(payload.get("message"))) if done else None
-            ts = stamp(table(payload.get("message")).get("ts"))
-            if body is not None and ts and isinstance(item, ApprovalReply):
-                await self._posts.update(item.thread, ts, body)
+            pressed = table(payload.get("message"))
+            ts = stamp(pressed.get("ts"))
+            if done and ts and isinstance(item, ApprovalReply):
+                await self._posts.close_question(item.thread, ts, item.interaction_id, pressed)
         except CallFailed as error:
             _log.warning("a press could not be answered", extra={"reason": str(error)})
+
+    async def named(self, message: InboundMessage) -> InboundMessage:
+        return await self._people.named(message)
+
+    async def recent(self, thread: ThreadKey, *, before: str, limit: int) -> tuple[RoomLine, ...]:
+        return await self._reading.recent(thread, await self._who(), before=before, limit=limit)
 
     # -- sending ------------------------------------------------------------------------------------
 
@@ -199,10 +224,12 @@ class SlackAdapter:
         part: Part,
         *,
         key: str,
-        reply_handle: str = "",  # noqa: ARG002 - the interface's; a thread is answered, not a message
+        reply_handle: str = "",
     ) -> Receipt:
+        self._at_work.answered(thread, reply_handle)
         receipt = await self._posts.post(thread, part, key=key)
         self._statuses.pop(thread, None)
+        await self._at_work.end(thread)
         return receipt
 
     async def post_voice(
@@ -224,6 +251,7 @@ class SlackAdapter:
             # Only a new message ends a status by itself.
             del self._statuses[thread]
             await self._status(thread, "")
+        await self._at_work.end(thread)
         return receipt
 
     async def find(
@@ -245,6 +273,7 @@ class SlackAdapter:
         native_id: str,
         doubtful_since: float | None = None,
     ) -> LiveView | None:
+        self._at_work.answered(thread, reply_handle)
         if not self._settings.previews:
             return None
         return SlackView(
@@ -260,8 +289,12 @@ class SlackAdapter:
         )
 
     async def typing(self, thread: ThreadKey) -> None:
-        """A status line below the thread; Slack has none outside of threads."""
-        if thread.topic is None or self._statuses_refused:
+        """A status line below the thread. Slack has none outside of threads: in a direct chat a reaction on
+        the person's message."""
+        if thread.topic is None:
+            await self._at_work.show(thread)
+            return
+        if self._statuses_refused:
             return
         if len(self._statuses) >= _KEEP_STATUSES:
             del self._statuses[next(iter(self._statuses))]

@@ -13,6 +13,7 @@ from typing import Any
 
 from adapters.buttons import STOP, read_answer
 from adapters.identity import derived_message_id
+from adapters.kinds import kind_of
 from adapters.slack.fields import count, ident, reply_handle, stamp, table, tables, trigger, words
 from adapters.slack.settings import CHANNEL
 from adapters.slack.spoken import plain_words
@@ -25,6 +26,7 @@ from pipeline.domain.messages import (
     MediaKind,
     MediaRef,
     SessionCommand,
+    Withdrawal,
     parse_command,
 )
 
@@ -36,7 +38,7 @@ _OPTION_DIGITS = 3
 _FOR_READERS = ("", None, "file_share", "thread_broadcast", "me_message")
 """Subtypes of messages that people wrote."""
 _SLACKBOT = "USLACKBOT"
-_KINDS: Mapping[str, MediaKind] = {"audio": "audio", "image": "image", "video": "video"}
+_MOST_SHARED = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,7 @@ class Bot:
     team: str
     app: str = ""
     """The app's id where it is known."""
+    name: str = ""
 
 
 def teams_of(payload: Mapping[str, Any]) -> frozenset[str]:
@@ -69,6 +72,8 @@ def parse_event(payload: Mapping[str, Any], bot: Bot, account: str) -> Inbound |
         return None
     if subtype == "message_changed":
         return _edited(event, bot, account)
+    if subtype == "message_deleted":
+        return _deleted(event, account)
     return _message(event, bot, account) if subtype in _FOR_READERS else None
 
 
@@ -126,11 +131,34 @@ def parse_slash(payload: Mapping[str, Any], bot: Bot, account: str, *, now: floa
 def _edited(outer: Mapping[str, Any], bot: Bot, account: str) -> Inbound | None:
     """A message whose words were changed; a link that got its preview was not."""
     inner, before = table(outer.get("message")), table(outer.get("previous_message"))
+    if inner.get("subtype") == "tombstone":
+        # What stays of a deleted message that has replies.
+        return _deleted(outer, account)
     edited = stamp(table(inner.get("edited")).get("ts"))
     if not edited or inner.get("text") == before.get("text") or inner.get("subtype") not in _FOR_READERS:
         return None
     event = {**inner, "channel": outer.get("channel"), "channel_type": outer.get("channel_type")}
     return _message(event, bot, account, edited=edited)
+
+
+def _deleted(outer: Mapping[str, Any], account: str) -> Withdrawal | None:
+    """A message that is gone."""
+    before = table(outer.get("previous_message"))
+    chat = ident(outer.get("channel"))
+    ts = stamp(before.get("ts")) or stamp(outer.get("deleted_ts"))
+    if not (chat and ts):
+        return None
+    private = _is_direct(chat) or outer.get("channel_type") == "im"
+    native_id = f"{chat}:{ts}:deleted"
+    return Withdrawal(
+        message_id=derived_message_id(CHANNEL, account, native_id),
+        native_id=native_id,
+        thread=_thread(account, chat, stamp(before.get("thread_ts")), ts, private=private),
+        author=Author(id=ident(before.get("user"))),
+        received_at=float(stamp(outer.get("ts")) or ts),
+        place=f"{chat}:{ts}",
+        private=private,
+    )
 
 
 def _message(event: Mapping[str, Any], bot: Bot, account: str, *, edited: str = "") -> Inbound | None:
@@ -140,10 +168,12 @@ def _message(event: Mapping[str, Any], bot: Bot, account: str, *, edited: str = 
     private = _is_direct(chat) or event.get("channel_type") == "im"
     root = stamp(event.get("thread_ts"))
     text, mentioned = plain_words(words(event.get("text"), TEXT_CHARS), bot.user)
-    quoted, forwarded = _shared(event)
-    if forwarded and not text:
-        text, quoted = quoted, ""
-    voice, attachments = _files(event)
+    passed_on = shared_words(event)
+    forwarded = bool(passed_on)
+    if forwarded and not text.strip():
+        # Nothing was added: the whole message is somebody else's words.
+        text, passed_on = passed_on, ""
+    voice, attachments = files_of(event)
     if not text.strip() and voice is None and not attachments:
         return None
     native_id = f"{chat}:{ts}:e{edited}" if edited else f"{chat}:{ts}"
@@ -169,9 +199,10 @@ def _message(event: Mapping[str, Any], bot: Bot, account: str, *, edited: str = 
         attachments=attachments,
         reply_to=f"{chat}:{root}" if root and root != ts else None,
         addressed=addressed,
-        quoted=quoted,
-        forwarded=forwarded,
+        forwarded=forwarded and not passed_on,
+        passed_on=passed_on,
         edited=bool(edited),
+        place=f"{chat}:{ts}",
         **common,
     )
 
@@ -193,22 +224,33 @@ def _thread(account: str, chat: str, root: str, ts: str, *, private: bool) -> Th
     return ThreadKey(channel=CHANNEL, account=account, chat=chat, topic=topic)
 
 
-def _shared(event: Mapping[str, Any]) -> tuple[str, bool]:
-    """The words of a message that somebody passed on, and whether this is one."""
-    for attachment in tables(event.get("attachments")):
-        if attachment.get("is_share") is True:
-            passed_on, _ = plain_words(words(attachment.get("text"), TEXT_CHARS), "")
-            return passed_on, bool(passed_on)
-    return "", False
+def shared_words(event: Mapping[str, Any]) -> str:
+    """The words of the messages that somebody passes on, each below its author's name where there are
+    several; empty where this passes none on."""
+    shared = [one for one in tables(event.get("attachments")) if one.get("is_share") is True][:_MOST_SHARED]
+    said = [(one, plain_words(words(one.get("text"), TEXT_CHARS), "")[0]) for one in shared]
+    said = [(one, passed_on) for one, passed_on in said if passed_on]
+    if len(said) <= 1:
+        return "".join(passed_on for _, passed_on in said)
+    whole = "\n\n".join(f"{_name_of(one)}\n{passed_on}".strip() for one, passed_on in said)
+    return whole[:TEXT_CHARS]
+
+
+def _name_of(attachment: Mapping[str, Any]) -> str:
+    name = " ".join(words(attachment.get("author_name"), 80).split())
+    return f"{name}:" if name else ""
 
 
 # -- files ----------------------------------------------------------------------------------------
 
 
-def _files(event: Mapping[str, Any]) -> tuple[MediaRef | None, tuple[MediaRef, ...]]:
+def files_of(event: Mapping[str, Any]) -> tuple[MediaRef | None, tuple[MediaRef, ...]]:
+    """The first file with sound in a message, and the others; those of messages that it shares included."""
     voice: MediaRef | None = None
     others: list[MediaRef] = []
-    for file in tables(event.get("files"))[:_MOST_FILES]:
+    shared = [one for one in tables(event.get("attachments")) if one.get("is_share") is True]
+    files = [file for one in (event, *shared) for file in tables(one.get("files"))]
+    for file in files[:_MOST_FILES]:
         handle = ident(file.get("id"))
         if not handle:
             continue
@@ -234,7 +276,7 @@ def _kind(file: Mapping[str, Any]) -> MediaKind:
     """A clip's type is often said to be video/mp4: its subtype and its name tell what it is."""
     if file.get("subtype") == "slack_audio" or words(file.get("name"), 200).startswith("audio_message"):
         return "voice"
-    return _KINDS.get(words(file.get("mimetype"), 100).partition("/")[0], "file")
+    return kind_of(words(file.get("mimetype"), 100), words(file.get("name"), 200))
 
 
 # -- small things ---------------------------------------------------------------------------------

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import aiohttp
 
+from adapters.fetching import fetched, not_fetched, refused
 from adapters.slack.calls import Calls
-from adapters.slack.failures import CALL_ERRORS, CallFailed
+from adapters.slack.failures import CALL_ERRORS, CallFailed, failed
 from adapters.slack.fields import count, ident, table
 from adapters.slack.settings import CHANNEL, SlackSettings
 from pipeline.domain.clock import Clock
@@ -18,6 +19,8 @@ from pipeline.domain.messages import MediaRef
 
 _DOWNLOAD_S = 120.0
 _CHUNK = 65_536
+_GONE = 410
+_REFUSED = "Slack does not give the file out."
 _LOGIN_PAGE = (
     "Slack answered with its login page: the app lacks the scope files:read. Add it on the page OAuth & "
     "Permissions and install the app again."
@@ -31,6 +34,10 @@ async def download(
     name = ident(ref.handle)
     if ref.channel != CHANNEL or not name:
         raise MediaUnavailable("this is not a file of Slack's")
+    return await fetched(lambda: _once(name, max_bytes, calls, settings, clock), clock)
+
+
+async def _once(name: str, max_bytes: int, calls: Calls, settings: SlackSettings, clock: Clock) -> bytes:
     url = await _address(name, calls, max_bytes)
     if not calls.ours(url):
         raise MediaUnavailable("Slack keeps this file on a host that is not its own")
@@ -42,16 +49,18 @@ async def download(
             async with aiohttp.ClientSession() as session:
                 return await _fetch(session, url, headers, max_bytes)
     except CALL_ERRORS as error:
-        raise MediaUnavailable(f"the file could not be fetched ({type(error).__name__})") from None
+        raise not_fetched("Slack", failed("the download", error).failure) from None
 
 
 async def _address(name: str, calls: Calls, max_bytes: int) -> str:
     try:
         answer = await calls.run("files.info", lambda client: client.files_info(file=name))
-    except CallFailed as refused:
-        if refused.code == "missing_scope":
-            raise MediaUnavailable(_LOGIN_PAGE) from None
-        raise MediaUnavailable(str(refused)) from None
+    except CallFailed as error:
+        if error.code == "missing_scope":
+            raise MediaUnavailable(_REFUSED, detail=_LOGIN_PAGE) from None
+        if error.code in ("file_not_found", "file_deleted"):
+            raise refused("Slack", _GONE) from None
+        raise not_fetched("Slack", error.failure) from None
     file = table(answer.get("file"))
     _check_size(count(file.get("size")), max_bytes)
     url = file.get("url_private_download") or file.get("url_private")
@@ -61,9 +70,9 @@ async def _address(name: str, calls: Calls, max_bytes: int) -> str:
 async def _fetch(session: aiohttp.ClientSession, url: str, headers: dict[str, str], max_bytes: int) -> bytes:
     async with session.get(url, headers=headers, allow_redirects=False) as response:
         if response.status != 200:
-            raise MediaUnavailable(f"Slack answered the download with HTTP {response.status}")
+            raise refused("Slack", response.status)
         if response.content_type == "text/html":
-            raise MediaUnavailable(_LOGIN_PAGE)
+            raise MediaUnavailable(_REFUSED, detail=_LOGIN_PAGE)
         _check_size(response.content_length, max_bytes)
         content = bytearray()
         async for chunk in response.content.iter_chunked(_CHUNK):

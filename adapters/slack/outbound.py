@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from adapters.buttons import STOP, answer_data
+from adapters.buttons import STOP, answer_data, read_answer
 from adapters.channel import Outgoing, Part
 from adapters.formatting.overflow import FILE_NAME, MAX_PARTS, as_file
 from adapters.formatting.slack import slack_parts
@@ -44,6 +44,8 @@ def render(outgoing: Outgoing) -> tuple[Part, ...]:
         if place == len(texts):
             blocks += _buttons(outgoing, room=MOST_BLOCKS - len(blocks))
         parts.append(Part(body=_body(text.plain, blocks), plain=text.plain))
+    if outgoing.attached:
+        parts.insert(0, Part(body={}, plain="", file=outgoing.attached, file_name=outgoing.attached_name))
     return (*parts, *file)
 
 
@@ -55,16 +57,24 @@ def plain_body(part: Part) -> Mapping[str, Any]:
     return _body(part.plain, [*_plain_sections(part.plain or _NO_WORDS), *buttons])
 
 
-def without_buttons(message: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The body of a message of ours, as a press shows it, with its buttons gone; None where it has none."""
+def without_question(message: Mapping[str, Any], handle: str) -> Mapping[str, Any] | None:
+    """The body of a message of ours, given as a body or as a press shows it, without the buttons of the
+    question with that handle; None where it has none."""
     blocks = message.get("blocks")
     if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
         return None
-    left = [block for block in blocks if block.get("type") != "actions"]
+    left = [block for block in blocks if not _asks(block, handle)]
     text = message.get("text")
     if len(left) == len(blocks) or not isinstance(text, str):
         return None
     return _body(text or _NO_WORDS, left)
+
+
+def _asks(block: Block, handle: str) -> bool:
+    answers = [
+        read_answer(str(button.get("action_id")), digits=3) for button in tables(block.get("elements"))
+    ]
+    return any(answer is not None and answer[0] == handle for answer in answers)
 
 
 def pressed_label(payload: Mapping[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """Posts, edits and finds messages of ours. A post carries its key as metadata, by which it is found again.
 
-One attempt per call; a message whose formatting is refused is tried once more in plain words.
+One attempt per call; a message whose formatting is refused is tried once more in plain words. The edits of
+one message are made one after the other.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from adapters.slack.calls import Calls
 from adapters.slack.failures import FORMAT_CODES, CallFailed
 from adapters.slack.fields import stamp, table
 from adapters.slack.inbound import Bot
-from adapters.slack.outbound import plain_body
+from adapters.slack.outbound import plain_body, without_question
+from adapters.slack.states import MessageState, MessageStates
 from pipeline.domain.ids import ThreadKey
 
 PostKind = Literal["parlour_reply", "parlour_preview"]
@@ -33,6 +35,7 @@ class Posts:
     def __init__(self, calls: Calls, bot: Callable[[], Awaitable[Bot]]) -> None:
         self._calls = calls
         self._bot = bot
+        self._states = MessageStates()
 
     async def post(
         self, thread: ThreadKey, part: Part, *, key: str, kind: PostKind = "parlour_reply"
@@ -66,25 +69,42 @@ class Posts:
     async def edit(self, thread: ThreadKey, native_id: str, part: Part) -> Receipt:
         """A message of ours shows `part`. One that a stream was left open in is closed first."""
         ts = ts_of(native_id)
+        async with self._states.editing(thread.chat, ts) as state:
 
-        async def send(body: Body) -> Mapping[str, Any]:
-            return await self.update(thread, ts, body)
+            async def send(body: Body) -> Mapping[str, Any]:
+                return await self._update(thread, ts, body, state)
 
-        try:
-            await _or_plain(send, part)
-        except CallFailed as refused:
-            if refused.code != "streaming_state_conflict":
-                raise
-            await self.stop_stream(thread, ts)
-            await _or_plain(send, part)
+            try:
+                await _or_plain(send, part)
+            except CallFailed as refused:
+                if refused.code != "streaming_state_conflict":
+                    raise
+                await self.stop_stream(thread, ts)
+                await _or_plain(send, part)
         return Receipt(native_id=native_id)
 
-    async def update(self, thread: ThreadKey, ts: str, body: Body) -> Mapping[str, Any]:
+    async def close_question(
+        self, thread: ThreadKey, ts: str, handle: str, pressed: Mapping[str, Any]
+    ) -> None:
+        """Take the buttons of one question away, and leave the words. `pressed` is the message as a press
+        showed it: it counts where this process has not edited the message. Raises CallFailed."""
+        async with self._states.editing(thread.chat, ts) as state:
+            body = without_question(pressed if state.body is None else state.body, handle)
+            if body is not None:
+                await self._update(thread, ts, body, state)
+
+    async def _update(self, thread: ThreadKey, ts: str, body: Body, state: MessageState) -> Mapping[str, Any]:
         """chat.update; the metadata stays as it is. Raises CallFailed."""
-        return await self._calls.run(
-            "chat.update",
-            lambda client: client.chat_update(channel=thread.chat, ts=ts, parse="none", **body),
-        )
+        before, state.body = state.body, body
+        try:
+            return await self._calls.run(
+                "chat.update",
+                lambda client: client.chat_update(channel=thread.chat, ts=ts, parse="none", **body),
+            )
+        except CallFailed as refused:
+            if not refused.failure.maybe_delivered:
+                state.body = before
+            raise
 
     async def stop_stream(self, thread: ThreadKey, ts: str) -> None:
         """End a stream; one that has ended already is fine. Raises CallFailed."""

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from adapters.channel import Failure
 from adapters.slack.calls import Calls
 from adapters.slack.failures import CallFailed
-from adapters.slack.fields import ident
+from adapters.slack.fields import ident, table, words
 from adapters.slack.inbound import Bot
 from adapters.slack.settings import SlackSettings
 from pipeline.domain.errors import ConfigurationError
 
 _BOT_TOKEN = "channels.slack.bot_token"  # noqa: S105 - the setting's name
 _APP_TOKEN = "channels.slack.app_token"  # noqa: S105 - the setting's name
+_NAME_CHARS = 80
+_NO_APP = (
+    'the id of the Slack app is not known ({why}): with channels.slack.mode = "http" it tells this app\'s '
+    "requests from other apps'. Add users:read on the page OAuth & Permissions and install the app again."
+)
 _APP_CODES = frozenset(
     {"invalid_auth", "not_authed", "not_allowed_token_type", "token_revoked", "missing_scope"}
 )
@@ -54,11 +60,30 @@ async def who_am_i(calls: Calls, settings: SlackSettings) -> Bot:
         bot=ident(answer.get("bot_id")),
         team=ident(answer.get("team_id")),
         app=ident(answer.get("app_id")) or _app_of(settings),
+        name=words(answer.get("user"), _NAME_CHARS),
     )
     if not (bot.user and bot.bot and bot.team):
-        words = f"Slack does not know {_BOT_TOKEN} as a bot's: take the Bot User OAuth Token (xoxb-…)."
-        raise ConfigurationError(words)
+        raise ConfigurationError(
+            f"Slack does not know {_BOT_TOKEN} as a bot's: take the Bot User OAuth Token (xoxb-…)."
+        )
+    if not bot.app and settings.mode == "http":
+        # Without it what is signed for another app could not be told from what is meant for this one.
+        return replace(bot, app=await _asked_app(calls, bot.bot))
     return bot
+
+
+async def _asked_app(calls: Calls, bot: str) -> str:
+    """The id of the app that the bot belongs to. Raises ConfigurationError where Slack does not tell it."""
+    try:
+        answer = await calls.run("bots.info", lambda client: client.bots_info(bot=bot))
+    except CallFailed as refused:
+        if refused.code != "missing_scope":
+            raise
+        raise ConfigurationError(_NO_APP.format(why="the scope users:read is missing")) from None
+    app = ident(table(answer.get("bot")).get("app_id"))
+    if not app:
+        raise ConfigurationError(_NO_APP.format(why="Slack names none"))
+    return app
 
 
 async def socket_url(calls: Calls, settings: SlackSettings) -> str:

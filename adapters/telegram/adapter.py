@@ -20,7 +20,7 @@ from adapters.channel import (
     Receipt,
     VoiceClip,
 )
-from adapters.telegram import failures, media, outbound
+from adapters.telegram import failures, media, orphans, outbound
 from adapters.telegram.api import TelegramApi
 from adapters.telegram.fields import integer, mapping, text
 from adapters.telegram.polling import REFUSED, Poller
@@ -46,6 +46,11 @@ _COMMANDS = (
 _SILENCE_S = 120.0
 _TYPING_S = 5.0
 _GUARANTEES = {
+    "post": (
+        "every answer once, as long as Telegram confirms it: after a lost confirmation it is posted again, "
+        "says that it may be a repeat, and the first is looked for: found, it is the answer and the repeat "
+        "goes; in a private chat of a bot that is busy in many others the repeat may stay, labelled"
+    ),
     "edit": (
         "every answer once: a placeholder is posted and recorded, then edited into the answer; a crash "
         'between the two leaves a "…" behind, and never the answer twice; '
@@ -78,18 +83,19 @@ class TelegramAdapter:
 
     @property
     def capabilities(self) -> ChannelCapabilities:
-        edits = self._settings.replies == "edit"
+        replies = self._settings.replies
         return ChannelCapabilities(
             text_limit=4096,
             text_unit="utf16",
             streaming=self._settings.previews,
-            edit=edits,
+            edit=replies != "plain",
             voice_in=True,
-            resolution="placeholder" if edits else "none",
+            resolution="placeholder" if replies == "edit" else "none",
+            adopts=replies == "post",
             typing_s=_TYPING_S,
             silence_limit_s=_SILENCE_S,
             rates=self._settings.rates or DEFAULT_RATES,
-            guarantee=_GUARANTEES[self._settings.replies],
+            guarantee=_GUARANTEES[replies],
             copies="Telegram keeps its own copy of this chat: what has to go, delete there as well.",
         )
 
@@ -141,7 +147,7 @@ class TelegramAdapter:
         key: str,
         reply_handle: str,
         native_id: str,
-        doubtful_since: float | None = None,  # noqa: ARG002 - a bot cannot read a chat's history
+        doubtful_since: float | None = None,
     ) -> LiveView | None:
         if not self._settings.previews:
             return None
@@ -150,19 +156,40 @@ class TelegramAdapter:
             return self._drafts.view(thread, key)
         if self._settings.replies == "plain":
             return None
-        return EditedView(self._sender, thread, reply_handle=reply_handle, native_id=native_id)
+        return EditedView(
+            self._sender,
+            thread,
+            reply_handle=reply_handle,
+            native_id=native_id,
+            adopts=self._settings.replies == "post",
+            in_doubt=doubtful_since is not None and not native_id,
+        )
+
+    async def adopt(
+        self, thread: ThreadKey, part: Part, *, repeat: str, labels: Iterable[str], known: Iterable[str]
+    ) -> Receipt | None:
+        found = await orphans.adopt(self._sender, thread, part, repeat=repeat, labels=labels, known=known)
+        return Receipt(native_id=found) if found else None
+
+    async def take_back(self, thread: ThreadKey, native_id: str) -> None:
+        await self._sender.delete(thread, native_id)
 
     async def typing(self, thread: ThreadKey) -> None:
         await self._sender.typing(thread)
 
     async def download(self, ref: MediaRef, *, max_bytes: int) -> bytes:
-        return await media.download(self._api, ref, max_bytes=max_bytes)
+        return await media.download(self._api, ref, self._clock, max_bytes=max_bytes)
 
     def classify(self, error: Exception) -> Failure:
         return failures.classify(error)
 
     def health(self) -> ChannelHealth:
         return self._health.read()
+
+    async def check_credentials(self) -> str:
+        self._settings.checked_token()
+        _, username = await self._who_am_i()
+        return f"@{username}"
 
     async def _who_am_i(self) -> tuple[int, str]:
         """The bot's id and name."""

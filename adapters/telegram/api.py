@@ -124,6 +124,14 @@ class _Request(HTTPXRequest):
             raise EndPointNotFound("Not Found")
         return code, payload
 
+    @staticmethod
+    def parse_json_payload(payload: bytes) -> Any:
+        """The SDK's own writes a response that it cannot read into the log, people's words included."""
+        try:
+            return json.loads(payload.decode("utf-8", "replace"))
+        except (ValueError, RecursionError):
+            raise TelegramError("Invalid server response") from None
+
 
 class _TokenTransport(httpx.AsyncBaseTransport):
     """Puts the token into the address when the request leaves."""

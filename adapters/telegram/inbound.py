@@ -11,9 +11,11 @@ from typing import Any
 
 from adapters.buttons import STOP, read_answer
 from adapters.identity import derived_message_id
+from adapters.telegram.content import described, moves, unusable
 from adapters.telegram.fields import integer, items, mapping, text, units
 from adapters.telegram.media import Media, media_of
 from adapters.telegram.settings import CHANNEL
+from pipeline.domain.attachments import attached_note
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import (
     ApprovalReply,
@@ -107,7 +109,11 @@ def _message(
             private=origin.private,
             reply_handle=origin.reply_handle,
         )
-    if not words.bare.strip() and media == Media():
+    said = "\n\n".join(part for part in (words.bare, described(message)) if part.strip())
+    left_out = unusable(message)
+    if not said and media == Media() and not left_out:
+        return None
+    if edited and moves(message):
         return None
     replied = mapping(message.get("reply_to_message"))
     if "forum_topic_created" in replied:
@@ -119,15 +125,17 @@ def _message(
         thread=origin.thread,
         author=origin.author,
         received_at=context.received_at,
-        text=words.bare,
+        text=said,
         voice=media.voice,
         attachments=media.attachments,
+        unusable=left_out,
         reply_to=_id_text(replied.get("message_id")),
         addressed=origin.private or words.mentions_bot or _is_by_bot(replied, context),
         private=origin.private,
         quoted=_quoted(message, replied),
         forwarded=forwarded,
         edited=edited,
+        place=origin.reply_handle,
         reply_handle=origin.reply_handle,
     )
 
@@ -241,7 +249,9 @@ def _quoted(message: Mapping[str, Any], replied: Mapping[str, Any]) -> str:
         words = text(mapping(source).get(key), most=_MAX_QUOTE)
         if words:
             return words
-    return ""
+    media = media_of(replied)
+    refs = (*filter(None, (media.voice,)), *media.attachments)
+    return described(replied) or attached_note(refs, unusable(replied))
 
 
 def _id_text(value: object) -> str | None:

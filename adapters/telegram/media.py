@@ -10,10 +10,13 @@ from typing import Any
 import httpx
 from telegram.error import BadRequest, TelegramError
 
+from adapters.fetching import fetched, not_fetched, refused
+from adapters.kinds import kind_of
 from adapters.telegram.api import TelegramApi
 from adapters.telegram.failures import classify, words_of
 from adapters.telegram.fields import integer, items, mapping, seconds, text
 from adapters.telegram.settings import CHANNEL
+from pipeline.domain.clock import Clock
 from pipeline.domain.errors import MediaUnavailable
 from pipeline.domain.messages import MediaKind, MediaRef
 
@@ -26,7 +29,6 @@ _ATTACHED: tuple[tuple[str, MediaKind], ...] = (
     ("animation", "video"),
     ("video", "video"),
     ("document", "file"),
-    ("sticker", "image"),
 )
 
 
@@ -53,23 +55,28 @@ def media_of(message: Mapping[str, Any]) -> Media:
         ref = _ref(mapping(message.get(field)), kind)
         if ref is None:
             continue
-        if ref.mime.startswith("audio/"):
+        if ref.kind == "audio":
             return Media(voice=ref)
         # An animation also comes as a document, for old clients: the first that fits is all there is.
         return Media(attachments=(ref,))
     return Media()
 
 
-async def download(api: TelegramApi, ref: MediaRef, *, max_bytes: int) -> bytes:
+async def download(api: TelegramApi, ref: MediaRef, clock: Clock, *, max_bytes: int) -> bytes:
     """The bytes behind `ref`, from the Bot API server and nowhere else. Raises MediaUnavailable."""
     if ref.channel != CHANNEL or not _FILE_ID.fullmatch(ref.handle):
         raise MediaUnavailable("This is no file of Telegram's.")
+    return await fetched(lambda: _once(api, ref, max_bytes), clock)
+
+
+async def _once(api: TelegramApi, ref: MediaRef, max_bytes: int) -> bytes:
     try:
         found = mapping(await api.call("getFile", {"file_id": ref.handle}))
     except BadRequest as error:
-        raise MediaUnavailable(_too_large() if "too big" in words_of(error) else _GONE) from None
+        words = _too_large() if "too big" in words_of(error) else _GONE
+        raise MediaUnavailable(words, detail=classify(error).message) from None
     except TelegramError as error:
-        raise MediaUnavailable(f"The file cannot be fetched: {classify(error).message}.") from None
+        raise not_fetched("Telegram", classify(error)) from None
     path = found.get("file_path")
     if not isinstance(path, str) or not _FILE_PATH.fullmatch(path):
         raise MediaUnavailable(_GONE)
@@ -78,14 +85,14 @@ async def download(api: TelegramApi, ref: MediaRef, *, max_bytes: int) -> bytes:
     try:
         return await _read(api, path, max_bytes)
     except (httpx.HTTPError, TimeoutError) as error:
-        raise MediaUnavailable(f"The file cannot be fetched: {classify(error).message}.") from None
+        raise not_fetched("Telegram", classify(error)) from None
 
 
 async def _read(api: TelegramApi, path: str, max_bytes: int) -> bytes:
     content = bytearray()
     async with api.file(path) as response:
         if response.status_code != 200:
-            raise MediaUnavailable(_GONE)
+            raise refused("Telegram", response.status_code)
         async for chunk in response.aiter_bytes():
             content += chunk
             if len(content) > max_bytes:
@@ -99,10 +106,9 @@ def _ref(described: Mapping[str, Any], kind: MediaKind) -> MediaRef | None:
         return None
     size = integer(described.get("file_size"))
     mime = text(described.get("mime_type"), most=100)
-    if kind == "file" and mime.startswith(("image/", "video/")):
-        kind = "image" if mime.startswith("image/") else "video"
-    if kind == "file" and mime.startswith("audio/"):
-        kind = "audio"
+    name = text(described.get("file_name"), most=200)
+    if kind == "file":
+        kind = kind_of(mime, name)
     return MediaRef(
         channel=CHANNEL,
         handle=handle,
@@ -110,7 +116,7 @@ def _ref(described: Mapping[str, Any], kind: MediaKind) -> MediaRef | None:
         size=size if size is not None and size >= 0 else None,
         duration_s=seconds(described.get("duration")),
         kind=kind,
-        name=text(described.get("file_name") or described.get("emoji"), most=200),
+        name=name,
     )
 
 

@@ -32,6 +32,9 @@ def render(outgoing: Outgoing) -> tuple[Part, ...]:
         parts = [_part(texts[0]), whole]
     else:
         parts = [_part(text) for text in texts]
+    if outgoing.attached:
+        name = outgoing.attached_name
+        parts.insert(0, Part(body={}, plain=name, file=outgoing.attached, file_name=name))
     if outgoing.questions:
         last = parts[-1]
         body = {**last.body, "reply_markup": _keyboard(outgoing.questions)}

@@ -33,7 +33,8 @@ _CONFLICT = (
     "trying again meanwhile"
 )
 _BATCH = 100
-_BACKOFF_S = (1.0, 2.0, 5.0, 10.0, 30.0)
+_BACKOFF_S = (1.0, 2.0, 3.0, 5.0)
+"""Short: while it waits, the bot hears nothing. A 429 says by itself how long to wait."""
 _CONFLICT_BACKOFF_S = (10.0, 20.0, 30.0)
 _ALBUM_WAIT_S = 0.7
 _MOST_ALBUM_WAITS = 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict, deque
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,13 +11,16 @@ from telegram.error import BadRequest, TelegramError
 
 from adapters.channel import Part, VoiceClip
 from adapters.telegram.api import TelegramApi
-from adapters.telegram.failures import is_not_modified, is_refused_format
+from adapters.telegram.failures import is_not_modified, is_refused_format, words_of
 from adapters.telegram.fields import integer, mapping
 from adapters.telegram.outbound import place_of, reply_fields, unformatted
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.ids import ThreadKey
 
 _VOICE_NAME = "answer.ogg"
+_NEWEST = 8
+_CHATS = 2_000
+"""Chats of which the newest messages are remembered."""
 
 
 class Sender:
@@ -24,6 +28,11 @@ class Sender:
 
     def __init__(self, api: TelegramApi) -> None:
         self._api = api
+        self._confirmed: OrderedDict[str, deque[str]] = OrderedDict()
+
+    def confirmed(self, thread: ThreadKey) -> tuple[str, ...]:
+        """The newest messages of the chat that this process has posted, oldest first."""
+        return tuple(self._confirmed.get(thread.chat, ()))
 
     async def post(self, thread: ThreadKey, part: Part, *, reply_handle: str = "") -> str:
         """A new message; its id."""
@@ -33,13 +42,22 @@ class Sender:
             shown = await self._api.call("sendDocument", {**part.body, **fields, "document": upload})
         else:
             shown = await self._show("sendMessage", part, fields)
-        return _id_of(shown)
+        return self._noted(thread, _id_of(shown))
 
     async def voice(self, thread: ThreadKey, clip: VoiceClip, *, reply_handle: str = "") -> str:
         """A new voice message; its id. Telegram draws the waveform by itself."""
         fields = {**_place(thread), **reply_fields(thread, reply_handle), "duration": round(clip.seconds)}
         upload = InputFile(clip.data, filename=_VOICE_NAME)
-        return _id_of(await self._api.call("sendVoice", {**fields, "voice": upload}))
+        return self._noted(thread, _id_of(await self._api.call("sendVoice", {**fields, "voice": upload})))
+
+    async def delete(self, thread: ThreadKey, native_id: str) -> None:
+        """Delete a message of ours."""
+        fields = {"chat_id": _place(thread)["chat_id"], "message_id": int(native_id)}
+        try:
+            await self._api.call("deleteMessage", fields)
+        except BadRequest as error:
+            if "not found" not in words_of(error):
+                raise
 
     async def edit(self, thread: ThreadKey, native_id: str, part: Part) -> None:
         """Make a message of ours show `part`; showing it already is as good."""
@@ -70,6 +88,13 @@ class Sender:
         except BadRequest as error:
             if not is_not_modified(error):
                 raise
+
+    def _noted(self, thread: ThreadKey, native_id: str) -> str:
+        self._confirmed.setdefault(thread.chat, deque(maxlen=_NEWEST)).append(native_id)
+        self._confirmed.move_to_end(thread.chat)
+        if len(self._confirmed) > _CHATS:
+            self._confirmed.popitem(last=False)
+        return native_id
 
     async def _show(self, method: str, part: Part, fields: Mapping[str, Any]) -> Any:
         try:

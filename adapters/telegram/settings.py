@@ -36,8 +36,9 @@ class TelegramSettings:
     webhook_url: str | None = None
     """The public address that Telegram posts to; its path is the route's."""
     webhook_secret: Callable[[], str] | None = None
-    replies: Literal["edit", "plain"] = "edit"
-    """`edit`: a recorded placeholder becomes the answer. `plain`: the answer is simply posted."""
+    replies: Literal["post", "edit", "plain"] = "post"
+    """`post`: the answer is posted, or takes its preview's place; a post without confirmation is looked for.
+    `edit`: a recorded placeholder becomes the answer. `plain`: it is posted, and nothing is edited."""
     previews: bool = True
     """Show the answer while it is being written."""
     rates: RateLimits | None = None

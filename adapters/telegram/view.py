@@ -15,6 +15,7 @@ from adapters.telegram.failures import classify
 from adapters.telegram.outbound import STOP_KEYBOARD, render
 from adapters.telegram.sending import Sender
 from pipeline.domain.clock import Clock
+from pipeline.domain.errors import InvalidInput
 from pipeline.domain.ids import ThreadKey
 
 _log = logging.getLogger(__name__)
@@ -29,11 +30,24 @@ _LONGEST_DRAFT_S = 600.0
 class EditedView:
     """A message in the chat that shows the newest text, with a Stop button. The final answer edits it."""
 
-    def __init__(self, sender: Sender, thread: ThreadKey, *, reply_handle: str, native_id: str) -> None:
+    def __init__(
+        self,
+        sender: Sender,
+        thread: ThreadKey,
+        *,
+        reply_handle: str,
+        native_id: str,
+        adopts: bool = False,
+        in_doubt: bool = False,
+    ) -> None:
+        """`adopts`: a post that may have been made is not made again; the final answer looks for it.
+        `in_doubt`: an earlier process may have posted the message."""
         self._sender = sender
         self._thread = thread
         self._reply_handle = reply_handle
         self._native_id = native_id
+        self._adopts = adopts
+        self._in_doubt = in_doubt
         self._shown: Part | None = None
 
     @property
@@ -41,6 +55,8 @@ class EditedView:
         return self._native_id
 
     async def show(self, outgoing: Outgoing) -> None:
+        if self._in_doubt:
+            return
         # The first message of several stays the first: what is further on comes with the final answer.
         first = render(outgoing)[0]
         part = replace(first, body={**first.body, "reply_markup": STOP_KEYBOARD})
@@ -49,11 +65,23 @@ class EditedView:
         if self._native_id:
             await self._sender.edit(self._thread, self._native_id, part)
         else:
-            self._native_id = await self._sender.post(self._thread, part, reply_handle=self._reply_handle)
+            await self._post(part)
         self._shown = part
 
+    async def _post(self, part: Part) -> None:
+        try:
+            self._native_id = await self._sender.post(self._thread, part, reply_handle=self._reply_handle)
+        except TelegramError as error:
+            self._in_doubt = self._adopts and classify(error).maybe_delivered
+            raise
+        except asyncio.CancelledError:
+            # Given up for the answer that waits: it may still arrive.
+            self._in_doubt = self._adopts
+            raise
+
     async def close(self) -> None:
-        return
+        if self._in_doubt:
+            raise InvalidInput("telegram: nobody can tell yet which message shows the preview")
 
 
 class Drafts:

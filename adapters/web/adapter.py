@@ -23,22 +23,23 @@ from adapters.channel import (
     Receipt,
     Timeline,
 )
+from adapters.web.attempts import WrongTokens, network_of
 from adapters.web.connection import Connection
 from adapters.web.handshake import greet
 from adapters.web.hub import Hub, ThreadSender
 from adapters.web.media import MediaInbox
+from adapters.web.opening import InputGate, Openings
 from adapters.web.pages import INDEX, PageFiles
 from adapters.web.protocol import Limits
 from adapters.web.rendered import RenderedAnswers
 from adapters.web.security import (
-    AttemptLimit,
     foreign_address_response,
     host_allowed,
     origin_allowed,
     security_headers,
 )
 from adapters.web.settings import ACCOUNT, CHANNEL, WebSettings
-from adapters.web.shared import CLOSE_TIMEOUT_S, GOING_AWAY, Shared
+from adapters.web.shared import GOING_AWAY, Shared
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput, StorageError
 from pipeline.domain.ids import ThreadKey
@@ -63,7 +64,7 @@ class WebAdapter:
         self._open_sockets = 0
         self._greeting: dict[int, web.Request] = {}
         """Sockets whose hello has not been judged yet."""
-        self._handshakes = asyncio.Semaphore(settings.max_handshakes)
+        self._openings = Openings(places=settings.max_openings, share=settings.max_openings_per_address)
         self._none_open = asyncio.Event()
         self._none_open.set()
         self._state: ChannelHealth = ChannelHealth(state="starting")
@@ -78,7 +79,7 @@ class WebAdapter:
             rendered=rendered,
             media=self._media,
             timeline=timeline,
-            attempts=AttemptLimit(clock),
+            wrong_tokens=WrongTokens(clock, "page", settings.on_wrong_token),
             clock=clock,
         )
 
@@ -188,7 +189,7 @@ class WebAdapter:
             return foreign_address_response()
         if not origin_allowed(request, self._settings.allowed_origins()):
             return foreign_address_response()
-        if self._open_sockets >= self._settings.max_sockets:
+        if len(self._hub.sessions()) >= self._settings.max_sockets:
             return _busy_response()
         self._open_sockets += 1
         self._none_open.clear()
@@ -208,23 +209,20 @@ class WebAdapter:
             # A compressed frame could grow a thousandfold in memory, and nothing here needs it.
             compress=False,
         )
-        if not socket.can_prepare(request):
+        transport = request.transport
+        if transport is None or not socket.can_prepare(request):
             return _no_handshake_response()
-        # Every slot is free again after its holder's hello and close had their time.
-        try:
-            async with asyncio.timeout(settings.hello_timeout_s + 2 * CLOSE_TIMEOUT_S):
-                await self._handshakes.acquire()
-        except TimeoutError:
-            return _busy_response()
-        # Before its hello a stranger can make the server hold one frame; the slots bound how many do.
+        opening = self._openings.enter(network_of(request.remote))
+        gate = InputGate(transport, opening, allowed=settings.hello_bytes)
         try:
             self._greeting[id(request)] = request
             await socket.prepare(request)
-            greeted = await greet(self._shared, socket, request)
+            greeted = await greet(self._shared, socket, request, opening)
         finally:
             self._greeting.pop(id(request), None)
-            self._handshakes.release()
+            self._openings.leave(opening)
         if greeted is not None:
+            gate.remove()
             hello, session = greeted
             await Connection(self._shared, socket, request, session).serve(hello)
         return socket

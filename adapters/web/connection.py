@@ -75,11 +75,13 @@ class Connection:
         chat = self._session.chat
         entries: tuple[TimelineEntry, ...] = ()
         questions: tuple[ApprovalRequired, ...] = ()
+        earlier = 0
         if hello.chat is not None:
             try:
                 entries = await self._shared.timeline.entries(
                     thread_of(chat), after=hello.after, limit=settings.history_entries
                 )
+                earlier = await self._earlier(hello, entries)
                 questions = await self._shared.timeline.questions(thread_of(chat))
             except Exception as error:  # noqa: BLE001 - whatever fails, the client is told and may come back
                 problem = problem_of("reading the history", error)
@@ -100,8 +102,16 @@ class Connection:
             await self._socket.send_str(outgoing.entry_frame(entry, self._shared.rendered))
             # Rendering a long history cold takes a while; other chats go on between two lines of it.
             await asyncio.sleep(0)
-        self._session.go_live(entries, questions, self._shared.hub.answers(chat))
+        self._session.go_live(entries, questions, self._shared.hub.answers(chat), earlier=earlier)
         return True
+
+    async def _earlier(self, hello: Hello, entries: tuple[TimelineEntry, ...]) -> int:
+        """Before which entry the history goes on; 0 where it does not, or the client has what there is."""
+        first = next((one.entry_id for one in entries if one.entry_id), 0)
+        if hello.after or not first:
+            return 0
+        found = await self._shared.timeline.earlier(thread_of(self._session.chat), before=first, limit=1)
+        return first if found.entries or found.next else 0
 
     async def _close_when_ended(self, writer: asyncio.Task[None]) -> None:
         code = await self._session.ended

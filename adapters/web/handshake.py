@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
+from contextlib import suppress
 
 from aiohttp import WSMessage, WSMsgType, web
 
@@ -11,48 +11,62 @@ from adapters.web import outgoing
 from adapters.web.hub import Session
 from adapters.web.inbound import new_chat_id
 from adapters.web.intake import parse_text
-from adapters.web.protocol import Hello, Problem
-from adapters.web.shared import BAD_HELLO, CLOSE_TIMEOUT_S, TRY_AGAIN, UNAVAILABLE, Shared, close_socket
+from adapters.web.opening import Opening
+from adapters.web.protocol import LATEST, Hello, Problem
+from adapters.web.settings import ACCOUNT, CHANNEL
+from adapters.web.shared import BAD_HELLO, CLOSE_TIMEOUT_S, TRY_AGAIN, UNAVAILABLE, Shared, problem_of
 
 _log = logging.getLogger(__name__)
+_TOO_LATE = Problem(code="hello_timeout", message="no hello came in time; connect again")
+_TOO_LARGE = Problem(
+    code="bad_frame", message="frame: too long for a hello; send nothing else before welcome"
+)
 
 
 async def greet(
-    shared: Shared, socket: web.WebSocketResponse, request: web.Request
+    shared: Shared, socket: web.WebSocketResponse, request: web.Request, opening: Opening
 ) -> tuple[Hello, Session] | None:
     """The accepted `hello` and its new session; None when the socket was refused and closed."""
-    problem: Problem
-    try:
-        async with asyncio.timeout(shared.settings.hello_timeout_s):
-            message: WSMessage = await socket.receive()
-    except TimeoutError:
-        problem = Problem(code="hello_timeout", message="no hello came in time; connect again")
-        await _refuse(problem, socket, request)
+    message: WSMessage | None = None
+    with suppress(TimeoutError):
+        async with opening.within(shared.settings.hello_timeout_s):
+            message = await socket.receive()
+    if message is None:
+        problem = _TOO_LARGE if opening.ended_by == "size" else _TOO_LATE
+        await _refuse(problem, socket, request, opening)
         return None
     if message.type not in (WSMsgType.TEXT, WSMsgType.BINARY):
         return None
-    hello = _judge(shared, message)
+    hello = _judge(shared, message, opening.address)
     if isinstance(hello, Problem):
-        await _refuse(hello, socket, request)
+        await _refuse(hello, socket, request, opening)
         return None
-    session = shared.hub.join(hello.chat or new_chat_id())
+    chat = hello.chat
+    try:
+        if chat == LATEST:
+            found = await shared.timeline.chats(CHANNEL, ACCOUNT, limit=1)
+            chat = found[0].thread.chat if found else None
+    except Exception as error:  # noqa: BLE001 - whatever fails, the client is told and may come back
+        await _refuse(problem_of("looking for the latest chat", error), socket, request, opening)
+        return None
+    session = shared.hub.join(chat or new_chat_id())
     if session is None:
         problem = Problem(code="refused", message="this chat is open in too many windows; close one")
-        await _refuse(problem, socket, request)
+        await _refuse(problem, socket, request, opening)
         return None
     return hello, session
 
 
-def _judge(shared: Shared, message: WSMessage) -> Hello | Problem:
+def _judge(shared: Shared, message: WSMessage, address: str) -> Hello | Problem:
     frame = parse_text(shared, message.data) if message.type is WSMsgType.TEXT else None
     if isinstance(frame, Problem):
         return frame
     if not isinstance(frame, Hello):
         return Problem(code="hello_first", message="the first frame must be hello")
-    if shared.attempts.locked():
-        return Problem(code="too_many_attempts", message="too many wrong tokens; wait a minute and try again")
     if not shared.settings.token_check(frame.token):
-        shared.attempts.note_failure()
+        if shared.wrong_tokens.note(address):
+            words = "token: too many wrong ones came from this address; wait a minute, or send the right one"
+            return Problem(code="too_many_attempts", message=words)
         words = "token: not the access token that the gateway printed at its start"
         return Problem(code="wrong_token", message=words)
     if shared.on_inbound is None:
@@ -60,11 +74,15 @@ def _judge(shared: Shared, message: WSMessage) -> Hello | Problem:
     return frame
 
 
-async def _refuse(problem: Problem, socket: web.WebSocketResponse, request: web.Request) -> None:
-    later = problem.code in ("unavailable", "refused")
+async def _refuse(
+    problem: Problem, socket: web.WebSocketResponse, request: web.Request, opening: Opening
+) -> None:
+    later = problem.code in ("unavailable", "refused", "internal")
     try:
-        async with asyncio.timeout(CLOSE_TIMEOUT_S):
+        async with opening.within(CLOSE_TIMEOUT_S):
             await socket.send_str(outgoing.problem_frame(problem))
+            await socket.close(code=problem.close_code or (TRY_AGAIN if later else BAD_HELLO))
     except (TimeoutError, ConnectionError):
         _log.debug("web: a refused client left before it heard why")
-    await close_socket(socket, request, problem.close_code or (TRY_AGAIN if later else BAD_HELLO))
+        if request.transport is not None:
+            request.transport.abort()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from adapters.streaming import LiveAnswer, LiveAnswers, LossyEventQueue
@@ -52,6 +53,8 @@ class Session:
         self.queue: LossyEventQueue[Outgoing] = LossyEventQueue()
         self.ended: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
         """Done when the socket has to close: with its close code, or None when the client left."""
+        self.watchers: set[Callable[[PipelineEvent], None]] = set()
+        """Told of each live event of the chat once it is queued. They neither wait nor raise."""
         self._shown: OrderedDict[tuple[str, EntryRole], int] = OrderedDict()
         self._live = False
 
@@ -77,6 +80,8 @@ class Session:
         history: tuple[TimelineEntry, ...],
         questions: tuple[ApprovalRequired, ...],
         answers: tuple[LiveAnswer, ...],
+        *,
+        earlier: int = 0,
     ) -> None:
         """Queue what follows the history that the client was just sent: snapshots, the questions of
         paused runs, `ready`, live frames.
@@ -96,7 +101,7 @@ class Session:
                 self.deliver(Outgoing(text=outgoing.event_frame(question, self._rendered)))
         for question in questions:
             self.deliver(Outgoing(text=outgoing.event_frame(question, self._rendered)))
-        self.deliver(Outgoing(text=outgoing.ready_frame()))
+        self.deliver(Outgoing(text=outgoing.ready_frame(earlier=earlier)))
         for frame in collected:
             if frame.droppable or (frame.line is not None and not frame.is_entry and self._has(frame)):
                 continue
@@ -155,6 +160,10 @@ class Hub:
         """The answers in progress of `chat`."""
         return self._answers.answers(thread_of(chat))
 
+    def answer(self, chat: str, message_id: str) -> LiveAnswer | None:
+        """The answer of `chat` that is being written to a message; None where there is none."""
+        return next((one for one in self.answers(chat) if one.message_id == message_id), None)
+
     def event(self, thread: ThreadKey, event: PipelineEvent) -> None:
         """Give a live event of `thread` to its sessions."""
         self._answers.observe(thread, event)
@@ -164,6 +173,8 @@ class Hub:
         frame = _event_frame(event, self._rendered)
         for session in tuple(sessions):
             session.deliver(frame)
+            for watcher in tuple(session.watchers):
+                watcher(event)
 
     def entry(self, thread: ThreadKey, entry: TimelineEntry) -> None:
         """Give a recorded line of `thread` to its sessions; a session that has it is left alone."""

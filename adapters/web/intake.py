@@ -14,9 +14,12 @@ from adapters.channel import Acceptance
 from adapters.web import outgoing
 from adapters.web.hub import Outgoing, Session
 from adapters.web.inbound import to_inbound, voice_to_inbound
+from adapters.web.looking_back import LookingBack
 from adapters.web.microphone import Microphone
 from adapters.web.protocol import (
+    ChatsRequest,
     ClientFrame,
+    EarlierRequest,
     Hello,
     LiveFinish,
     LiveStart,
@@ -24,6 +27,8 @@ from adapters.web.protocol import (
     Ping,
     Problem,
     Speak,
+    SpeakAlong,
+    SpeakStop,
     VoiceAnnouncement,
     parse_frame,
 )
@@ -49,6 +54,7 @@ class Intake:
         self._session = session
         self._microphone = Microphone(shared, session, group)
         self._reading = Reading(shared, session, group)
+        self._looking_back = LookingBack(shared, session, group)
         self._announced: VoiceAnnouncement | None = None
         self._swallow_binary = False
 
@@ -56,6 +62,7 @@ class Intake:
         """The client is gone: the microphone closes, and nothing is read aloud any more."""
         self._microphone.hang_up()
         self._reading.hang_up()
+        self._looking_back.hang_up()
 
     async def take_text(self, raw: str) -> None:
         """Handle one text frame."""
@@ -81,8 +88,8 @@ class Intake:
                 self._microphone.finish()
             case LiveStop():
                 self._microphone.stop()
-            case Speak():
-                self._reading.start(frame)
+            case Speak() | SpeakAlong() | SpeakStop() | EarlierRequest() | ChatsRequest():
+                self._take_wish(frame)
             case _:
                 now = self._shared.clock.now()
                 item = to_inbound(self._session.chat, frame, received_at=now)
@@ -104,6 +111,17 @@ class Intake:
             self._session.tell(Problem(code="voice_size_mismatch", message=words), announced.client_id)
         else:
             await self._submit_voice(announced, content)
+
+    def _take_wish(self, frame: Speak | SpeakAlong | SpeakStop | EarlierRequest | ChatsRequest) -> None:
+        match frame:
+            case Speak() | SpeakAlong():
+                self._reading.start(frame)
+            case SpeakStop():
+                self._reading.stop()
+            case EarlierRequest():
+                self._looking_back.earlier(frame)
+            case ChatsRequest():
+                self._looking_back.chats(frame)
 
     def _take_announcement(self, frame: VoiceAnnouncement) -> None:
         if self._shared.settings.voice_enabled:

@@ -9,15 +9,22 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adapters.channel import VoiceClip
+from adapters.formatting.visible import visible
 from adapters.web.protocol import PROTOCOL_VERSION, Limits, Problem
 from adapters.web.rendered import RenderedAnswers
-from pipeline.domain.events import PipelineEvent, ResponseComplete, event_to_wire, thought_to_plain
+from pipeline.domain.events import (
+    ApprovalRequired,
+    PipelineEvent,
+    ResponseComplete,
+    event_to_wire,
+    thought_to_plain,
+)
 from pipeline.domain.live import LiveEvent, live_event_to_wire
-from pipeline.domain.timeline import TimelineEntry
+from pipeline.domain.timeline import ChatSummary, TimelineEntry, question_to_plain
 
 
 def welcome_frame(*, chat: str, bot: str, limits: Limits, voice: bool, live: bool, speech: bool) -> str:
@@ -48,13 +55,15 @@ def entry_frame(entry: TimelineEntry, answers: RenderedAnswers) -> str:
         "message_id": entry.message_id,
         "role": entry.role,
         "text": entry.text,
-        "at": _finite(entry.at),
+        "at": entry.at,
         "spoken": entry.spoken,
         "code": entry.code,
     }
     if entry.role == "assistant":
         fields["html"] = answers.html_of(entry.text)
         fields["thoughts"] = [thought_to_plain(thought) for thought in entry.thoughts]
+    if entry.questions:
+        fields["questions"] = [_seen(question_to_plain(one)) for one in entry.questions]
     return _text(fields)
 
 
@@ -63,9 +72,20 @@ def snapshot_frame(message_id: str, text: str) -> str:
     return _text({"type": "snapshot", "message_id": message_id, "text": text})
 
 
-def ready_frame() -> str:
-    """The history is complete."""
-    return _text({"type": "ready"})
+def ready_frame(*, earlier: int) -> str:
+    """The history is complete; before the entry `earlier` there is more of it, unless that is 0."""
+    return _text({"type": "ready", "earlier": earlier})
+
+
+def earlier_frame(*, client_id: str, earlier: int) -> str:
+    """The end of the lines that an `earlier` asked for; there are more before `earlier`, unless it is 0."""
+    return _text({"type": "earlier", "client_id": client_id, "earlier": earlier})
+
+
+def chats_frame(*, client_id: str, chats: Sequence[ChatSummary]) -> str:
+    """The chats that there are, the one spoken in last first."""
+    listed = [{"chat": one.thread.chat, "title": one.title, "at": one.at} for one in chats]
+    return _text({"type": "chats", "client_id": client_id, "chats": listed})
 
 
 def accepted_frame(*, client_id: str, message_id: str, duplicate: bool) -> str:
@@ -77,9 +97,11 @@ def accepted_frame(*, client_id: str, message_id: str, duplicate: bool) -> str:
 
 def event_frame(event: PipelineEvent, answers: RenderedAnswers) -> str:
     """A live event; `response_complete` also carries the answer's HTML."""
-    wire = {name: _finite(value) for name, value in event_to_wire(event).items()}
+    wire = event_to_wire(event)
     if isinstance(event, ResponseComplete):
         wire["html"] = answers.html_of(event.content)
+    elif isinstance(event, ApprovalRequired):
+        wire = _seen(wire)
     return _text({"type": "event", "event": wire})
 
 
@@ -90,8 +112,7 @@ def live_ready_frame(client_id: str) -> str:
 
 def live_frame(event: LiveEvent) -> str:
     """What is heard while somebody speaks."""
-    wire = {name: _finite(value) for name, value in live_event_to_wire(event).items()}
-    return _text({"type": "live", "event": wire})
+    return _text({"type": "live", "event": live_event_to_wire(event)})
 
 
 def live_ended_frame(reason: str, message: str) -> str:
@@ -99,18 +120,44 @@ def live_ended_frame(reason: str, message: str) -> str:
     return _text({"type": "live_ended", "reason": reason, "message": message})
 
 
-def speech_frame(*, client_id: str, entry_id: int, clip: VoiceClip) -> str:
-    """The header of an answer read aloud; its sound is the binary frame that follows at once."""
+def speech_frame(
+    *, client_id: str, entry_id: int, clip: VoiceClip, part: int | None = None, parts: int = 1
+) -> str:
+    """The header of an answer read aloud, or of one of its `parts`; its sound is the binary frame that
+    follows at once."""
+    place = {} if part is None else {"part": part, "parts": parts}
     return _text(
         {
             "type": "speech",
             "client_id": client_id,
             "entry_id": entry_id,
+            **place,
             "mime": clip.mime,
-            "seconds": _finite(clip.seconds),
+            "seconds": clip.seconds,
             "size": len(clip.data),
         }
     )
+
+
+def speech_part_frame(*, client_id: str, message_id: str, part: int, clip: VoiceClip) -> str:
+    """The header of a part of an answer that is being written; its sound is the binary frame that follows
+    at once."""
+    return _text(
+        {
+            "type": "speech",
+            "client_id": client_id,
+            "message_id": message_id,
+            "part": part,
+            "mime": clip.mime,
+            "seconds": clip.seconds,
+            "size": len(clip.data),
+        }
+    )
+
+
+def speech_ended_frame(*, client_id: str, reason: str) -> str:
+    """In place of a part that was asked for: there is none. `reason` is `complete`, `stopped` or `failed`."""
+    return _text({"type": "speech_ended", "client_id": client_id, "reason": reason})
 
 
 def problem_frame(problem: Problem) -> str:
@@ -125,13 +172,26 @@ def pong_frame() -> str:
     return _text({"type": "pong"})
 
 
+def _seen(question: dict[str, Any]) -> dict[str, Any]:
+    """A question with nothing in its words that a person could not see."""
+    return question | {name: visible(question[name]) for name in ("tool_name", "reasoning")}
+
+
 def _finite(value: Any) -> Any:
-    # JSON has no NaN; a browser's parser would reject the whole frame.
+    if isinstance(value, Mapping):
+        return {name: _finite(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _text(fields: Mapping[str, Any]) -> str:
-    text = _COMPACT.encode(fields)
+    try:
+        text = _COMPACT.encode(fields)
+    except ValueError:
+        # JSON has no NaN: a browser's parser would reject the whole frame.
+        fields = _finite(fields)
+        text = _COMPACT.encode(fields)
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -23,12 +23,15 @@ CLOSE_CODES: Final[Mapping[str, int]] = {
     "hello_timeout": 4408,
     "too_many_attempts": 4429,
 }
+LATEST: Final = "latest"
+"""As the chat of a `hello`: the one that was spoken in last, or a new one where there is none."""
 _CHAT = re.compile(r"c_[0-9a-f]{32}")
 _CLIENT_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _MIME = re.compile(r"([A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+( *;[\x20-\x7e]*)?)?")
 _MAX_TOKEN_CHARS = 500
 _MAX_MIME_CHARS = 100
 _MAX_INTERACTION_CHARS = 200
+_MAX_MESSAGE_ID_CHARS = 200
 _MAX_ENTRY_ID = 2**53 - 1
 
 PCM_FRAME_BYTES: Final = 32_000
@@ -46,7 +49,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hello:
-    """The first frame. `chat` None asks for a new chat."""
+    """The first frame. `chat` None asks for a new chat, LATEST for the one spoken in last."""
 
     token: str
     chat: str | None
@@ -93,6 +96,21 @@ class Ping:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierRequest:
+    """The client wants lines of the history before the entry `before`."""
+
+    client_id: str
+    before: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatsRequest:
+    """The client wants to know which chats there are."""
+
+    client_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LiveStart:
     """The microphone is open: from now on binary frames are its sound."""
 
@@ -117,6 +135,23 @@ class Speak:
 
     client_id: str
     entry_id: int
+    part: int | None = None
+    """Only this part of it, from 0; None for the whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeakAlong:
+    """The answer that is being written to a message is to be read aloud, part by part."""
+
+    client_id: str
+    message_id: str
+    part: int
+    """Which part is wanted, from 0: the one after the last that was read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeakStop:
+    """Nobody listens to what is being read any more."""
 
 
 ClientFrame = (
@@ -126,10 +161,14 @@ ClientFrame = (
     | Command
     | Approval
     | Ping
+    | EarlierRequest
+    | ChatsRequest
     | LiveStart
     | LiveFinish
     | LiveStop
     | Speak
+    | SpeakAlong
+    | SpeakStop
 )
 
 
@@ -189,6 +228,10 @@ def _parse_kind(kind: str, fields: Mapping[str, Any], limits: Limits) -> ClientF
             return Ping()
         case "hello":
             return _hello(fields)
+        case "earlier":
+            return EarlierRequest(client_id=_client_id(fields), before=_integer(fields, "before", least=1))
+        case "chats":
+            return ChatsRequest(client_id=_client_id(fields))
         case _:
             return _parse_spoken(kind, fields)
 
@@ -201,8 +244,22 @@ def _parse_spoken(kind: str, fields: Mapping[str, Any]) -> ClientFrame:
             return LiveFinish()
         case "live_stop":
             return LiveStop()
+        case "speak_stop":
+            return SpeakStop()
+        case "speak" if fields.get("message_id") is not None:
+            if fields.get("entry_id") is not None:
+                raise _Refused("bad_frame", "entry_id: leave it out where message_id names the answer")
+            return SpeakAlong(
+                client_id=_client_id(fields),
+                message_id=_string(fields, "message_id", max_chars=_MAX_MESSAGE_ID_CHARS),
+                part=_integer(fields, "part", least=0),
+            )
         case "speak":
-            return Speak(client_id=_client_id(fields), entry_id=_integer(fields, "entry_id", least=1))
+            return Speak(
+                client_id=_client_id(fields),
+                entry_id=_integer(fields, "entry_id", least=1),
+                part=None if fields.get("part") is None else _integer(fields, "part", least=0),
+            )
         case _:
             raise _Refused("unknown_type", "type: this server does not know a frame of this type")
 
@@ -213,8 +270,11 @@ def _hello(fields: Mapping[str, Any]) -> Hello:
     token = _string(fields, "token", max_chars=_MAX_TOKEN_CHARS, may_be_empty=True)
     after = _integer(fields, "after", least=0) if fields.get("after") is not None else 0
     chat = fields.get("chat")
-    if chat is not None and not (isinstance(chat, str) and _CHAT.fullmatch(chat)):
-        raise _Refused("bad_chat", "chat: not an id that this server made; leave it out to start a new chat")
+    if chat is not None and not (isinstance(chat, str) and (chat == LATEST or _CHAT.fullmatch(chat))):
+        raise _Refused(
+            "bad_chat",
+            f"chat: not an id that this server made; send {LATEST}, or leave it out for a new chat",
+        )
     return Hello(token=token, chat=chat, after=after)
 
 

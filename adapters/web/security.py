@@ -6,15 +6,9 @@ Shared with the gateway's own HTTP server. It decides; the handlers answer.
 from __future__ import annotations
 
 import hmac
-from collections import deque
 from collections.abc import Collection, Mapping
 
 from aiohttp import web
-
-from pipeline.domain.clock import Clock
-
-_MAX_FAILURES = 5
-_WINDOW_S = 60.0
 
 _CONTENT_POLICY = "; ".join(
     (
@@ -75,28 +69,6 @@ def token_matches(presented: str, expected: str) -> bool:
     return hmac.compare_digest(
         presented.encode("utf-8", "surrogatepass"), expected.encode("utf-8", "surrogatepass")
     )
-
-
-class AttemptLimit:
-    """Counts wrong tokens over all addresses, loopback included: 5 within a minute lock the door.
-
-    While it is locked nobody is let in, not even with the right token, so that guessing on is
-    useless; it opens when the oldest of the failures is a minute old.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._failures: deque[float] = deque(maxlen=_MAX_FAILURES)
-
-    def locked(self) -> bool:
-        """Whether `hello` has to be refused now."""
-        if len(self._failures) < _MAX_FAILURES:
-            return False
-        return self._clock.monotonic() - self._failures[0] < _WINDOW_S
-
-    def note_failure(self) -> None:
-        """Count one wrong token."""
-        self._failures.append(self._clock.monotonic())
 
 
 def _one_of(values: list[str], allowed: Collection[str]) -> bool:

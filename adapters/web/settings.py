@@ -24,6 +24,8 @@ class WebSettings:
     """The exact `Host` headers that are ours, for example `127.0.0.1:8321`."""
     allowed_origins: Callable[[], Collection[str]]
     """The exact `Origin` headers that may open the socket, for example `http://127.0.0.1:8321`."""
+    on_wrong_token: Callable[[], None] = lambda: None
+    """Told of each wrong token, for the metrics."""
     media_dir: Path
     """Where voice notes wait for their turn; created with mode 0700."""
     text_chars: int = 8000
@@ -34,11 +36,18 @@ class WebSettings:
     """The page's files."""
     max_sockets: int = 200
     max_sockets_per_chat: int = 20
-    max_handshakes: int = 16
-    """Sockets that may be open before their `hello` was accepted; more wait their turn."""
-    hello_timeout_s: float = 10.0
+    max_openings: int = 128
+    """Sockets that may be open before their `hello`; for one more, the longest silent one is closed."""
+    max_openings_per_address: int = 64
+    hello_timeout_s: float = 5.0
+    hello_bytes: int = 16 * 1024
+    """What a client may send before its `hello` was accepted, that one included."""
     heartbeat_s: float = 30.0
     history_entries: int = 500
+    """Lines of the history that a page opens with."""
+    earlier_entries: int = 200
+    """Lines before those that it gets for one request."""
+    listed_chats: int = 50
 
     @property
     def text_frame_bytes(self) -> int:

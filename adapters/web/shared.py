@@ -11,11 +11,11 @@ from typing import Final
 from aiohttp import web
 
 from adapters.channel import LiveSpeech, OnInbound, ReadAloud, Timeline
+from adapters.web.attempts import WrongTokens
 from adapters.web.hub import Hub
 from adapters.web.media import MediaInbox
 from adapters.web.protocol import Limits, Problem
 from adapters.web.rendered import RenderedAnswers
-from adapters.web.security import AttemptLimit
 from adapters.web.settings import WebSettings
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput, StorageError
@@ -43,7 +43,7 @@ class Shared:
     rendered: RenderedAnswers
     media: MediaInbox
     timeline: Timeline
-    attempts: AttemptLimit
+    wrong_tokens: WrongTokens
     clock: Clock
     on_inbound: OnInbound | None = None
     """None while the gateway is not receiving."""

@@ -3,8 +3,9 @@
 The only package that reads the process's environment. Not here: building things from settings.
 """
 
-from gateway.config.environment import crash_at, environment
+from gateway.config.environment import crash_at, environment, machine_zone
 from gateway.config.explain import check_config, explain
+from gateway.config.limits import model_limits
 from gateway.config.load import Loaded, load, load_with_sources
 from gateway.config.problems import ConfigurationProblems, Problem, Source
 from gateway.config.secrets import SecretRef, Secrets, SecretUnavailable
@@ -25,4 +26,6 @@ __all__ = [
     "explain",
     "load",
     "load_with_sources",
+    "machine_zone",
+    "model_limits",
 ]

@@ -26,10 +26,12 @@ class AgentSettings(Section):
         "When absent: workspace in data.dir.",
         example="workspace",
     )
-    completion: Literal["auto", "declared", "implicit"] = setting(
+    completion: Literal["auto", "declared", "implicit", "nudged"] = setting(
         "auto",
-        "Whether the model must declare in its answer that it is done, blocked or goes on; otherwise an "
-        "answer without a tool call is the last one. auto: declared, but not by embedded and scripted ones.",
+        "Whether the model is told to declare in its answer that it is done, blocked or goes on. An "
+        "answer without a tool call that declares nothing is the last one; with nudged the model is "
+        "asked once more, which costs a call. implicit: it is told nothing of it. auto: declared, but "
+        "implicit for embedded and scripted models.",
     )
     max_rounds: int = setting(
         25, "How many rounds of tool calls one message may take; loading tools counts twice.", ge=1, le=200
@@ -64,6 +66,14 @@ class ToolsSettings(Section):
     )
     approval_s: float = setting(
         300.0, "Seconds in which a person can allow a tool; then it is refused.", ge=5, le=86_400
+    )
+    link_hosts: tuple[str, ...] = setting(
+        (),
+        "Hosts, with their subdomains, to which answers may link although the conversation has read text "
+        "from elsewhere (pages, MCP results, forwarded messages); of other links only the host is shown.",
+        expected="a list of host names",
+        max_length=200,
+        strict=False,
     )
     timeout_s: float = setting(60.0, "Seconds that one tool call may take.", ge=1, le=3_600)
     mcp_file: PathSetting | None = setting(

@@ -36,13 +36,25 @@ def _deny_meets_allow(channel: str) -> Rule:
     )
 
 
+def _off_without_credential(channel: str, key: str) -> Rule:
+    """For a section that changes something, without the token that the channel needs to run."""
+
+    def broken(settings: Settings) -> bool:
+        section = settings.channels.posting()[channel]
+        return section.enabled and section.credential is None and section != type(section)()
+
+    path = f"channels.{channel}"
+    return Rule(
+        path=f"{path}.{key}",
+        reads=(f"{path}.enabled", f"{path}.{key}"),
+        broken=broken,
+        what=f"is not set, but other settings of [{path}] are: the channel could not start",
+        fix=f"set it to the bot's token by reference, or set {path}.enabled to false",
+    )
+
+
 def _wants_webhook(telegram: TelegramSettings) -> bool:
     return telegram.active and telegram.mode == "webhook"
-
-
-def _webhook_without_token(settings: Settings) -> bool:
-    telegram = settings.channels.telegram
-    return telegram.enabled and telegram.token is None and telegram.mode == "webhook"
 
 
 def _webhook_host_is_foreign(settings: Settings) -> bool:
@@ -61,20 +73,7 @@ def _webhook_port_is_closed(settings: Settings) -> bool:
     return (urlsplit(telegram.webhook_url).port or _TELEGRAM_PORTS[0]) not in _TELEGRAM_PORTS
 
 
-def _slack_lacks_bot_token(settings: Settings) -> bool:
-    slack = settings.channels.slack
-    return slack.enabled and slack.bot_token is None and bool(slack.app_token or slack.signing_secret)
-
-
 CHANNEL_RULES = (
-    Rule(
-        path=f"{_TELEGRAM}.token",
-        reads=(f"{_TELEGRAM}.enabled", f"{_TELEGRAM}.token", f"{_TELEGRAM}.mode"),
-        broken=_webhook_without_token,
-        what=f'is not set, but {_TELEGRAM}.mode is "webhook"',
-        fix=f"set it to the bot's token by reference, or set {_TELEGRAM}.enabled to false",
-        caused_by=f"{_TELEGRAM}.mode",
-    ),
     Rule(
         path=f"{_TELEGRAM}.webhook_url",
         reads=(f"{_TELEGRAM}.token", f"{_TELEGRAM}.mode", f"{_TELEGRAM}.webhook_url"),
@@ -112,13 +111,6 @@ CHANNEL_RULES = (
         fix="use one of the ports 443, 80, 88 and 8443",
     ),
     Rule(
-        path=f"{_SLACK}.bot_token",
-        reads=tuple(f"{_SLACK}.{key}" for key in ("enabled", "bot_token", "app_token", "signing_secret")),
-        broken=_slack_lacks_bot_token,
-        what="is not set, but another of Slack's secrets is",
-        fix=f"set it to the bot's token (xoxb-…) by reference, or set {_SLACK}.enabled to false",
-    ),
-    Rule(
         path=f"{_SLACK}.app_token",
         reads=(f"{_SLACK}.bot_token", f"{_SLACK}.mode", f"{_SLACK}.app_token"),
         broken=lambda settings: (
@@ -143,5 +135,8 @@ CHANNEL_RULES = (
         fix=f'set it to the signing secret of the app, by reference, or set {_SLACK}.mode to "socket"',
         caused_by=f"{_SLACK}.mode",
     ),
+    _off_without_credential("telegram", "token"),
+    _off_without_credential("slack", "bot_token"),
+    _off_without_credential("discord", "token"),
     *(_deny_meets_allow(channel) for channel in ("telegram", "slack", "discord")),
 )

@@ -109,6 +109,13 @@ class PostingSettings(Section):
         description='With rooms = "addressed": whether voice notes of people who may write to it are heard, '
         "and answered when they say the bot's name.",
     )
+    room_messages: int = setting(
+        20,
+        "How many of the last messages of a room or thread, other people's included, the model is shown when "
+        "the bot is addressed there; 0 shows none. They are kept nowhere.",
+        ge=0,
+        le=100,
+    )
     rate: float | None = setting(
         None,
         "The most posts and edits in a second over all chats; 0 sets no limit. When absent: what the "
@@ -159,10 +166,11 @@ class TelegramSettings(PostingSettings):
         "0-9, _ and -.",
         example="file:secrets/telegram-webhook-secret",
     )
-    replies: Literal["edit", "plain"] = setting(
-        "edit",
-        "How an answer is shown: edit posts a placeholder first and makes it the answer, so that an answer "
-        "never shows twice; plain posts the finished answer only, which may show twice after a crash.",
+    replies: Literal["post", "edit", "plain"] = setting(
+        "post",
+        "How an answer is shown: post posts it, or makes its preview the answer, and clears up afterwards "
+        "what a lost confirmation has doubled; edit posts a placeholder first and makes it the answer, so "
+        "that an answer never shows twice; plain edits nothing: an answer may show twice after a crash.",
     )
 
     allow: tuple[Annotated[str, AfterValidator(TELEGRAM.check_allowed)], ...] = _allow(

@@ -24,12 +24,16 @@ def cross_problems(settings: Settings, bad: frozenset[str], source_of: SourceOf)
     return [
         Problem(
             path=rule.path,
-            what=f"{rule.what} ({source_of(rule.caused_by or rule.path).phrase()})",
+            what=rule.what + _where(source_of(rule.caused_by or rule.path)),
             fix=rule.fix,
         )
         for rule in (*RULES, *CHANNEL_RULES)
         if bad.isdisjoint(rule.reads) and rule.broken(settings)
     ]
+
+
+def _where(source: Source) -> str:
+    return "" if source.kind == "default" else f" ({source.phrase()})"
 
 
 def secret_problems(settings: Settings, source_of: SourceOf) -> list[Problem]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
+from zoneinfo import ZoneInfo
 
 from gateway.config.problems import ConfigurationProblems, Problem
 from gateway.failpoints import LABELS
@@ -24,6 +25,19 @@ _COUNT = re.compile(r"[1-9][0-9]{0,8}")
 def environment() -> Mapping[str, str]:
     """A read-only copy of the process's environment."""
     return MappingProxyType(dict(os.environ))  # noqa: TID251 - the one place that reads the environment
+
+
+def machine_zone() -> str:
+    """The IANA name of this machine's time zone, as TZ or /etc/localtime says; UTC where neither does."""
+    named = environment().get("TZ", "").removeprefix(":")
+    linked = os.path.realpath("/etc/localtime").partition("/zoneinfo/")[2]
+    for name in (named, linked):
+        try:
+            if name and not name.startswith("/"):
+                return ZoneInfo(name).key
+        except (KeyError, ValueError, OSError):
+            continue
+    return "UTC"
 
 
 def config_file(path: Path | None, environ: Mapping[str, str]) -> Path | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gateway.config.catalog import SETTINGS, toml_value
 from gateway.config.environment import crash_at
+from gateway.config.limits import model_limits
 from gateway.config.load import load_with_sources
 from gateway.config.problems import ConfigurationProblems, Problem, Source, one_line
 from gateway.config.secrets import SecretRef, SecretUnavailable
@@ -47,6 +48,7 @@ def check_config(
     if problems:
         return _report(problems, write)
     write(f"{explain(loaded.settings, loaded.sources)}\n")
+    write(f"The model's limits: {model_limits(loaded.settings).words()}.\n")
     read_from = one_line(str(loaded.file)) if loaded.file else "no file"
     write(f"The configuration is valid ({read_from}).\n")
     return VALID

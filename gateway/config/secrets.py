@@ -165,6 +165,10 @@ class Secrets:
         if value:
             self._seen.add(value)
 
+    def refer(self, reference: SecretRef) -> None:
+        """Take in a secret to which a file beside the settings refers; it is read again as theirs are."""
+        self._references = (*self._references, reference)
+
     def known_values(self) -> tuple[str, ...]:
         """Every secret known now or before, longest first; references that fail now are left out."""
         for reference in self._references:

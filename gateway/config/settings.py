@@ -21,6 +21,7 @@ from gateway.config.values import (
     check_llm_model,
     check_name,
     check_origin,
+    check_time_zone,
 )
 from gateway.config.voice import VOICES_FOLDER, WHISPER_FOLDER, VoiceSettings
 
@@ -43,6 +44,14 @@ class BotSettings(Section):
         expected="a list of up to 20 names",
         max_length=20,
         strict=False,
+    )
+    time_zone: Annotated[str | None, AfterValidator(check_time_zone)] = setting(
+        None,
+        "The time zone of people who named none of their own, by its IANA name: for reminders, and for the "
+        "date that the model is told. When absent: this machine's. Anybody names their own by writing “my "
+        "time zone is Europe/Paris”.",
+        example="Europe/Berlin",
+        expected="the name of a time zone",
     )
     system_prompt: str = setting(
         "You are a helpful assistant. Answer briefly and in the language of the user's message.",
@@ -89,6 +98,12 @@ class ServerSettings(Section):
         max_length=100,
         strict=False,
     )
+    metrics_token: SecretRef | None = setting(
+        None,
+        "A token that opens /metrics and nothing else, by reference, for the program that reads them. The "
+        "web page's token opens them too.",
+        example="file:secrets/metrics-token",
+    )
 
 
 class LocalModelSettings(Section):
@@ -125,17 +140,30 @@ class LlmSettings(Section):
     )
     timeout_s: float = setting(
         0.0,
-        "Seconds for one model call, waiting and retries included; 0 means 60, or 120 for the embedded one.",
+        "Seconds that the model may take to its first word, retries included, and from one word to the next; "
+        "0 means 60, or 120 for the embedded one. turn.timeout_s bounds the whole.",
         ge=0,
         le=3_600,
     )
-    max_tokens: int = setting(512, "The longest answer, in tokens.", ge=1, le=131_072)
+    max_tokens: int | None = setting(
+        None,
+        "The longest answer, in tokens. When absent: the model's own by LiteLLM's table, at most a quarter "
+        "of the window; 512 for the embedded model, 1024 for one that the table does not have.",
+        example=2_048,
+        ge=1,
+        le=131_072,
+    )
     temperature: float = setting(
         0.2, "How freely the model chooses words; 0 is the most predictable.", ge=0, le=2
     )
     retries: int = setting(2, "How often a failed call is tried again within timeout_s.", ge=0, le=10)
-    context_tokens: int = setting(
-        4_096, "How much of the conversation the model is shown, in tokens.", ge=256, le=2_000_000
+    context_tokens: int | None = setting(
+        None,
+        "The model's window, in tokens: what it is shown and its answer. When absent: the model's own by "
+        "LiteLLM's table; 4096 for the embedded model, and for one that the table does not have.",
+        example=8_192,
+        ge=256,
+        le=2_000_000,
     )
     local: LocalModelSettings = LocalModelSettings()
 
@@ -152,7 +180,10 @@ class TurnSettings(Section):
         le=7_200,
     )
     max_attempts: int = setting(
-        3, "How often a turn is begun, counting those that a crash cut off.", ge=1, le=20
+        3,
+        "At how many deaths of the process a message is taken up alone, and then set aside.",
+        ge=1,
+        le=20,
     )
     max_running: int = setting(
         0,
@@ -237,6 +268,10 @@ class Settings(Section):
 
     def secret_refs(self) -> dict[str, SecretRef]:
         """The references that are set, by dotted path."""
-        keys = {"llm.api_key": self.llm.api_key, "voice.api_key": self.voice.api_key}
+        keys = {
+            "llm.api_key": self.llm.api_key,
+            "voice.api_key": self.voice.api_key,
+            "server.metrics_token": self.server.metrics_token,
+        }
         found = {**keys, **self.channels.secret_refs()}
         return {path: reference for path, reference in found.items() if reference is not None}

@@ -47,8 +47,16 @@ _SLACK_SECRET = (
     "has the form of a Slack signing secret or client secret",
 )
 
+_OWN = _Shape(
+    right=re.compile(r".{16,500}"),
+    what="is not 16 to 500 characters long, so that nobody can guess it",
+    fix="make one with: openssl rand -hex 24",
+)
+
 _SHAPES: Mapping[str, _Shape] = MappingProxyType(
     {
+        "channels.web.token": _OWN,
+        "server.metrics_token": _OWN,
         "channels.telegram.token": _Shape(
             right=re.compile(r"[0-9]{3,16}:[A-Za-z0-9_-]{30,64}"),
             what="is not a Telegram bot's token, which is a number, a colon and about 35 characters",

@@ -9,6 +9,7 @@ import ipaddress
 import re
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
+from zoneinfo import ZoneInfo
 
 from pydantic_core import PydanticCustomError
 
@@ -35,6 +36,17 @@ def check_name(value: str) -> str:
     """A name for people: printable, not blank."""
     if not value.strip() or not value.isprintable():
         raise _refused("is blank or holds a control character", "write a name of printable characters")
+    return value
+
+
+def check_time_zone(value: str | None) -> str | None:
+    """A time zone's IANA name that this machine knows."""
+    if value is None:
+        return None
+    try:
+        ZoneInfo(value)
+    except (KeyError, ValueError, OSError):
+        raise _refused("is no time zone", "write an IANA name such as Europe/Berlin or UTC") from None
     return value
 
 

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from gateway.storage.ports import AnswerStatus, Interaction
+from pipeline.domain.events import EXPIRED
 
 
 def judge_answer(
-    interaction: Interaction | None, *, answered: bool, thread: str, user: str, choice: str, now: float
+    interaction: Interaction | None,
+    *,
+    answered: str | None,
+    thread: str,
+    user: str,
+    choice: str,
+    now: float,
 ) -> AnswerStatus:
-    """What becomes of the answer. `interaction` is None when the store knows no such id.
+    """What becomes of the answer. `interaction` is None when the store knows no such id, `answered` is the
+    choice on record, if there is one: EXPIRED where the interaction was closed unanswered.
 
     An interaction of another thread counts as unknown: an id alone opens nothing.
     """
     if interaction is None or interaction.thread != thread:
         return "unknown"
-    if answered:
+    if answered is not None and answered != EXPIRED:
         return "already_answered"
-    if now >= interaction.expires_at:
+    if answered == EXPIRED or now >= interaction.expires_at:
         return "expired"
     if user not in interaction.allowed_users:
         return "not_allowed"

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from gateway.storage.deaths import DeathBook
+from gateway.storage.expiries import ExpiryBook
 from gateway.storage.pairings import PairingBook
 from gateway.storage.reminders import ReminderBook
 from gateway.storage.usage import UsageBook
@@ -203,37 +205,41 @@ class Store(Protocol):
     # -- life ---------------------------------------------------------------------------------
     async def open(self) -> None:
         """Create or migrate the schema. Raises StorageError for a newer schema than this program's."""
-        ...
 
     async def close(self) -> None:
         """Finish queued writes and release everything. Safe to call twice."""
-        ...
 
     async def check_writable(self) -> None:
         """Write and take back a probe; raises StorageError with the reason."""
-        ...
+
+    async def find_damage(self) -> tuple[str, ...]:
+        """What is damaged, a line each; it may take minutes, and holds up nothing. Raises StorageError."""
 
     async def counts(self) -> StoreCounts: ...
 
     @property
     def pairings(self) -> PairingBook:
         """Who asked to be let in, and who was."""
-        ...
 
     @property
     def voices(self) -> VoiceBook:
         """Dictation, how people speak, and what recordings said."""
-        ...
 
     @property
     def reminders(self) -> ReminderBook:
         """What is to be said later."""
-        ...
+
+    @property
+    def expiries(self) -> ExpiryBook:
+        """Questions whose time to answer is over."""
 
     @property
     def usage(self) -> UsageBook:
         """What was spent, by day."""
-        ...
+
+    @property
+    def deaths(self) -> DeathBook:
+        """At what the process died."""
 
     # -- inbox --------------------------------------------------------------------------------
     async def accept(self, entry: NewEntry, *, limit: int | None = None) -> Accepted:
@@ -265,13 +271,11 @@ class Store(Protocol):
         ...
 
     async def excuse_attempt(self, lease: Lease, seq: int) -> None:
-        """Note that an attempt was cut off from outside; never more than there were. FenceLost, or
-        AlreadyDone."""
+        """Note that an attempt ended from outside; never more than there were. FenceLost, AlreadyDone."""
         ...
 
-    async def cancel_open(self, thread: str, *, up_to_seq: int | None = None) -> int:
-        """Mark the unfinished entries of `thread` (all, or those with seq <= up_to_seq) cancelled;
-        how many were newly marked."""
+    async def cancel_open(self, thread: str, *, up_to_seq: int | None = None, from_seq: int = 0) -> int:
+        """Mark the unfinished entries of `thread`, between the seqs where given, cancelled; how many."""
         ...
 
     # -- leases -------------------------------------------------------------------------------
@@ -297,10 +301,9 @@ class Store(Protocol):
     ) -> asyncio.Future[tuple[int, ...]]:
         """Queue records for the thread's log, in order with every other write of this store.
 
-        With `attempt`, an unfinished entry's seq, one attempt at it is counted in the same
-        transaction, as by `start_attempt`.
-        Returns at once; the future gives the ids, or FenceLost, or StorageError. A `user` record for
-        a (thread, message_id) that already has one is not added again: its id is returned.
+        With `attempt`, an unfinished entry's seq, one attempt at it is counted in the same transaction, as
+        by `start_attempt`. Returns at once; the future gives the ids, or FenceLost, or StorageError. A `user`
+        record for a (thread, message_id) that already has one is not added: its id is returned.
         """
         ...
 
@@ -309,13 +312,16 @@ class Store(Protocol):
         thread: str,
         *,
         after: int = 0,
+        before: int | None = None,
         kinds: Sequence[RecordKind] | None = None,
         session_id: str | None = None,
         message_id: str | None = None,
         limit: int | None = None,
     ) -> tuple[Record, ...]:
-        """Records with id > `after`, oldest first; with `limit`, the NEWEST `limit` of those."""
-        ...
+        """Records with id > `after` and id < `before`, oldest first; with `limit`, the NEWEST of those."""
+
+    async def threads_of(self, channel: str, account: str, *, limit: int) -> tuple[str, ...]:
+        """Where anything was said: first where the first message waits, then by their newest records."""
 
     # -- turn ---------------------------------------------------------------------------------
     async def commit_turn(self, lease: Lease, commit: TurnCommit) -> Committed:
@@ -323,19 +329,14 @@ class Store(Protocol):
 
         Raises FenceLost, or AlreadyDone when the entry is finished; then nothing is written.
         """
-        ...
 
     # -- outbox -------------------------------------------------------------------------------
     async def outbox_open(self, thread: str | None = None) -> tuple[OutboxRow, ...]:
         """Rows in state ready or sending, oldest first."""
-        ...
 
     async def mark_sending(self, row_id: int) -> None:
-        """State sending and one attempt more, durably, before the platform is called.
-
-        This and the three below raise AlreadyDone for a row that is sent, failed or unknown.
-        """
-        ...
+        """State sending and one attempt more, durably, before the platform is called. This and the three
+        below raise AlreadyDone for a row that is sent, failed or unknown."""
 
     async def mark_sent(self, row_id: int, receipt: str, at: float, *, forget: bool = False) -> None:
         """State sent, with the proof. What `note_shown` kept for the row's key is forgotten. With `forget`
@@ -353,20 +354,21 @@ class Store(Protocol):
         """State failed, with the reason. Forgets as `mark_sent` does."""
         ...
 
-    async def outbox_row(self, row_id: int) -> OutboxRow | None: ...
+    async def outbox_row(self, row: int | str) -> OutboxRow | None:
+        """The row with that id, or, for a string, with that key."""
+
+    async def receipts(self, chat: str) -> tuple[str, ...]:
+        """Proofs of the replies sent last to the thread `chat` and its topics: newest first, at most 20."""
 
     async def note_shown(self, key: str, part: ShownPart) -> None:
         """Remember which message shows a part of the reply under `key`; in place of what was known of it."""
-        ...
 
     async def shown(self, key: str) -> tuple[ShownPart, ...]:
         """What `note_shown` kept for `key`, by part."""
-        ...
 
     # -- sessions -----------------------------------------------------------------------------
     async def current_session(self, thread: str) -> str | None:
         """The id of the newest session: that of the newest record of kind "session"."""
-        ...
 
     # -- pending interactions -----------------------------------------------------------------
     async def open_interaction(self, interaction: Interaction) -> None: ...
@@ -385,16 +387,13 @@ class Store(Protocol):
         """Record the one answer, atomically: exactly one of many concurrent answers is accepted.
 
         With `entry`, an accepted answer also enqueues it, in the same transaction and whatever the queue's
-        limit; any other answer does not. With `finished` the entry needs no work: it stands in the inbox
-        only so that `accept` knows a redelivery. Where its dedupe key is on record already, the answer is
-        none: `already_answered`, and nothing changes.
+        limit. With `finished` the entry needs no work: it stands in the inbox only so that `accept` knows a
+        redelivery. If its dedupe key is on record already: `already_answered`, and nothing changes.
         """
         ...
 
     async def interaction(self, interaction_id: str) -> tuple[Interaction, str | None] | None:
         """The interaction, answered or not, and its answer's choice; None where there is no such id."""
-        ...
 
     async def pending_interactions(self, thread: str, *, now: float) -> tuple[Interaction, ...]:
         """Unanswered, unexpired ones, oldest first."""
-        ...

@@ -29,7 +29,7 @@ class SpeakerHabits:
     voice_replies: bool = False
     """Whether they want answers read aloud."""
     voice_command: str = ""
-    """The message id of the command that last changed that."""
+    """The message ids of the commands that last changed that, newest last, with a space between them."""
 
 
 class VoiceBook(Protocol):

@@ -26,21 +26,28 @@ async def act(state: State, context: RunContext) -> NodeResult:
     """Propose the calls of the newest answer, one after the other.
 
     Updates `exchange` (the results, in the order of the calls), `loaded` (groups and skills), `thoughts`
-    and `loop` (`rounds`). Raises TurnFailed for a call that is repeated without end.
+    and `loop` (`rounds`, and `answer`: what the tools say by themselves).
+    Raises TurnFailed for a call that is repeated without end.
     """
+    context.scope.foreign.read(map(message_from_plain, state[EXCHANGE]))
     asked = message_from_plain(state[EXCHANGE][-1])
     loaded = state.get(LOADED, {})
     groups: list[str] = list(loaded.get("groups", ()))
     skills: list[str] = list(loaded.get("skills", ()))
     results: list[dict[str, Any]] = []
     thoughts: list[dict[str, Any]] = []
+    answers: list[str] = []
     for call in asked.tool_calls:
         result = await _done(call, state, groups, context)
         _add(groups, result.groups)
         _add(skills, result.skills)
-        answer = ChatMessage(role="tool", content=result.content, tool_call_id=call.id)
+        answer = ChatMessage(
+            role="tool", content=result.content, tool_call_id=call.id, foreign=result.foreign
+        )
         results.append(message_to_plain(answer))
         thoughts.append(_thought(call, result, context))
+        if call.name not in META_TOOLS:
+            answers.append(result.answer)
     loop = state[LOOP]
     cost = 1 + any(call.name in META_TOOLS for call in asked.tool_calls)
     return NodeResult(
@@ -48,7 +55,12 @@ async def act(state: State, context: RunContext) -> NodeResult:
             EXCHANGE: results,
             LOADED: {"groups": groups, "skills": skills},
             THOUGHTS: thoughts,
-            LOOP: {**loop, "rounds": loop.get("rounds", 0) + cost},
+            LOOP: {
+                **loop,
+                "rounds": loop.get("rounds", 0) + cost,
+                # Only where every tool has words of its own: half an answer is none.
+                "answer": "\n\n".join(answers) if all(answers) else "",
+            },
         },
         decision=Next(),
     )

@@ -11,10 +11,11 @@ from pipeline.agent.loops import STALL_WORDS, stalled
 from pipeline.agent.prompt import EXCHANGE, LOADED, build_messages
 from pipeline.agent.spending import counted
 from pipeline.agent.wrappers import NUDGE, Declared, VisibleStream, declared
-from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition, message_to_plain
-from pipeline.domain.errors import ModelUnavailable, TurnFailed
+from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition, message_from_plain, message_to_plain
+from pipeline.domain.errors import ModelError, ModelUnavailable, TurnFailed
 from pipeline.graph.decisions import End, Next, NodeResult, State
 from pipeline.graph.spec import END
+from pipeline.intake.cleaning import clean_text
 from pipeline.llm.again import stream_answer
 from pipeline.llm.client import LlmFinished, LlmRequest, TextDelta, ToolAsked
 from pipeline.llm.failures import EmptyAnswer
@@ -59,8 +60,12 @@ async def agent(state: State, context: RunContext) -> NodeResult:
     that goes round in circles.
     """
     settings, loop = context.settings, state.get(LOOP, {})
+    # Also of a run that an earlier process began.
+    context.scope.foreign.read(map(message_from_plain, state.get(EXCHANGE, ())))
+    if settings.tool_answers and loop.get("answer"):
+        return await _answered_by_tools(state, context)
     out_of_rounds = loop.get("rounds", 0) >= settings.max_rounds
-    tools = () if out_of_rounds else _offered(state, context)
+    tools = () if out_of_rounds else await _offered(state, context)
     retries = loop.get("retries", settings.max_retries)
     messages = build_messages(context, state, tools)
     if out_of_rounds:
@@ -68,6 +73,7 @@ async def agent(state: State, context: RunContext) -> NodeResult:
     request = LlmRequest(
         messages=messages,
         tools=tools,
+        asked=clean_text(context.text),
         max_tokens=settings.max_answer_tokens,
         temperature=settings.temperature,
         timeout_s=settings.llm_timeout_s,
@@ -76,15 +82,16 @@ async def agent(state: State, context: RunContext) -> NodeResult:
     earlier = state.get("agent", {}).get("answer", "")
     if earlier:
         await context.on_earlier(earlier)
+    # The answer is there; what is asked for is a word about it, which people do not see.
+    nudged = loop.get("nudged", False) and not out_of_rounds
     try:
-        said = await _ask(request, context, earlier)
-    except EmptyAnswer:
-        if not out_of_rounds:
+        said = await _ask(request, context, earlier, silent=nudged)
+    except ModelError as error:
+        if not (nudged or (out_of_rounds and isinstance(error, EmptyAnswer))):
             raise
         said = _Said()
     said.calls = [] if out_of_rounds else _told_apart(said.calls, messages)
-    # Read first, as what is streamed is: reading puts a secret together that stands around a wrapper.
-    found = declared(said.text).through(context.redactor.text)
+    found = _read(said, context, nudged=nudged)
     if not found.visible and not said.calls and not out_of_rounds:
         raise ModelUnavailable("The model gave an empty answer. Please send the message again.")
     if stalled(state.get(EXCHANGE, ()), found.visible) and not said.calls:
@@ -106,10 +113,41 @@ async def agent(state: State, context: RunContext) -> NodeResult:
     return NodeResult(update=update, decision=End("blocked") if step.status == "blocked" else Next())
 
 
+def _read(said: _Said, context: RunContext, *, nudged: bool) -> Declared:
+    """What the answer declares. What only says that the answer before is done adds nothing to it."""
+    # Read first, as what is streamed is: reading puts a secret together that stands around a wrapper.
+    found = declared(said.text).through(context.redactor.text)
+    if nudged and not said.calls and found.status in ("done", "in_progress"):
+        said.finished = replace(said.finished, finish_reason="stop")
+        return Declared(status="done", prose="", report=found.report)
+    return found
+
+
 def after_agent(state: State) -> str:
     """The conditional edge behind the agent (seed 0)."""
     following = state[LOOP]["next"]
     return END if following == "end" else str(following)
+
+
+async def _answered_by_tools(state: State, context: RunContext) -> NodeResult:
+    """End with what the tools say of themselves: a small model says something else than they did."""
+    loop = state[LOOP]
+    earlier = state.get("agent", {}).get("answer", "")
+    if earlier:
+        await context.on_earlier(earlier)
+    text = context.redactor.text(loop["answer"])
+    await context.on_text(f"\n\n{text}" if earlier else text)
+    found = Declared(status="in_progress", prose=text)
+    answer = "\n\n".join(part for part in (earlier, text) if part)
+    return NodeResult(
+        update={
+            "agent": _outcome(found, _Said(), _LAST, answer) | {"updated_at": context.clock.now()},
+            LOOP: {**loop, **_LAST.loop},
+            EXCHANGE: [],
+            THOUGHTS: [],
+        },
+        decision=Next(),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,8 +167,8 @@ _LAST = _Step(status="done", next="end", loop={"nudged": False, "next": "end"})
 
 
 def _following(found: Declared, said: _Said, loop: State, context: RunContext) -> _Step:
-    """The seed's order: done and blocked end; tool calls and `continue` loop; no word of it is asked for
-    once, and then taken for done."""
+    """Done and blocked end; tool calls and `continue` loop. An answer that declares nothing is done, or, in
+    the mode `nudged`, once asked what it is (seed 0)."""
     loops, nudged = loop.get("loops", 0), loop.get("nudged", False)
     if said.calls:
         return _Step(
@@ -145,7 +183,7 @@ def _following(found: Declared, said: _Said, loop: State, context: RunContext) -
             loop={"loops": loops + 1, "nudged": False, "next": "agent"},
             reply=_GO_ON,
         )
-    if context.settings.completion == "declared" and not nudged:
+    if context.settings.completion == "nudged" and not nudged:
         return _Step(status="in_progress", next="agent", loop={"nudged": True, "next": "agent"}, reply=NUDGE)
     return _LAST
 
@@ -164,15 +202,18 @@ def _told_apart(calls: Sequence[ToolCall], messages: Sequence[ChatMessage]) -> l
     return found
 
 
-def _offered(state: State, context: RunContext) -> tuple[ToolDefinition, ...]:
-    return context.tools.offered(state.get(LOADED, {}).get("groups", ()), context.scope)
+async def _offered(state: State, context: RunContext) -> tuple[ToolDefinition, ...]:
+    groups = state.get(LOADED, {}).get("groups", ())
+    if groups:
+        await context.tools.prepare(groups, context.scope)
+    return context.tools.offered(groups, context.scope)
 
 
-async def _ask(request: LlmRequest, context: RunContext, earlier: str) -> _Said:
+async def _ask(request: LlmRequest, context: RunContext, earlier: str, *, silent: bool) -> _Said:
     said, visible, safe = _Said(), VisibleStream(), context.redactor.stream()
 
     async def show(text: str) -> None:
-        if text:
+        if text and not silent:
             await context.on_text(f"\n\n{text}" if earlier and not said.shown else text)
             said.shown += text
 

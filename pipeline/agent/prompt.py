@@ -7,8 +7,10 @@ from collections.abc import Sequence
 
 from pipeline.agent.assembler import system_prompt
 from pipeline.agent.results import fitted
+from pipeline.agent.room_talk import room_block
 from pipeline.domain.chat import ChatMessage, ToolDefinition, estimate_tokens, message_from_plain
 from pipeline.domain.conversation import PastTurn
+from pipeline.domain.rooms import said_by
 from pipeline.graph.decisions import State
 from pipeline.history.stale import brief, sent
 from pipeline.history.view import opening, shown
@@ -28,7 +30,9 @@ def build_messages(
     window takes beside them, `tools` and the answer; this run's own results are shortened before that."""
     settings = context.settings
     system = _system(context, state, tools)
-    said = ChatMessage(role="user", content=clean_text(context.text))
+    talk = room_block(context.room, settings.context_tokens)
+    words = clean_text(said_by(context.text, context.by))
+    said = ChatMessage(role="user", content=f"{talk}{words}")
     exchange = [message_from_plain(plain) for plain in state.get(EXCHANGE, ())]
     conversation = shown(context.conversation, state)
     # Room for the notice too: whether it is needed is known only when the turns have been fitted.

@@ -151,6 +151,8 @@ class Work:
 
     async def _turn(self, turn: int) -> _Said:
         """One answer of the model, and the results of its calls."""
+        if self.groups:
+            await self.context.tools.prepare(tuple(self.groups), self.context.scope)
         tools = (
             *self.context.tools.offered(tuple(self.groups), self.context.scope),
             set_output_tool(self.task.charge.outputs),

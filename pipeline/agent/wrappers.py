@@ -10,7 +10,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 Status = Literal["done", "blocked", "continue", "in_progress"]
@@ -115,12 +114,14 @@ class VisibleStream:
 
     def __init__(self) -> None:
         self._text = ""
+        self._code = _Code("")
         self._given = 0
         self._hidden = False
 
     def feed(self, piece: str) -> str:
         """The text that is certainly prose by now."""
         self._text += piece
+        self._code.grow(self._text)
         return self._give(self._certain_end())
 
     def finish(self) -> str:
@@ -132,13 +133,12 @@ class VisibleStream:
     def _give(self, end: int) -> str:
         if self._hidden or end <= self._given:
             return ""
-        code = _Code(self._text)
-        opening = _next_opening(self._text, self._given, code)
+        opening = _next_opening(self._text, self._given, self._code)
         if opening is not None and opening.start() <= end:
             # Prose may follow a closed wrapper; it is part of the answer, and comes with its end.
             self._hidden, end = True, opening.start()
         start, self._given = self._given, end
-        return _without_stray_tags(self._text, code, start, end)
+        return _without_stray_tags(self._text, self._code, start, end)
 
     def _certain_end(self) -> int:
         last = self._text.rfind("<", max(self._given, len(self._text) - _LONGEST_TAG))
@@ -162,31 +162,49 @@ def _read(text: str, at: int = 0) -> tuple[str, dict[Status, str]]:
 
 
 class _Code:
-    """Where in a text fenced code stands. Looked for when a tag is found: most texts have none."""
+    """Where in a text fenced code stands. Looked for when a tag is found: most texts have none. Each line is
+    looked at once, however often the text grows."""
 
     def __init__(self, text: str) -> None:
         self._text = text
+        self._scanned = 0
+        """The beginning of the line that may still grow."""
+        self._spans: list[tuple[int, int]] = []
+        """From a fence to the one that closes it."""
+        self._opened: tuple[int, str] | None = None
+
+    def grow(self, text: str) -> None:
+        """The text, now with more at its end."""
+        self._text = text
 
     def holds(self, place: int) -> bool:
-        """Whether what stands at `place` is code."""
+        """Whether what stands at `place` is code. A fence that is not closed reaches to the end."""
+        self._scan()
         span = bisect_right(self._spans, (place, len(self._text))) - 1
-        return span >= 0 and place < self._spans[span][1]
-
-    @cached_property
-    def _spans(self) -> list[tuple[int, int]]:
-        """From a fence to the one that closes it; one that is not closed reaches to the end."""
-        spans: list[tuple[int, int]] = []
-        opened: tuple[int, str] | None = None
-        for match in _FENCE.finditer(self._text):
-            mark = match.group(1)
-            if opened is None:
-                opened = (match.start(), mark)
-            elif mark[0] == opened[1][0] and len(mark) >= len(opened[1]):
-                spans.append((opened[0], match.end()))
-                opened = None
+        if span >= 0 and place < self._spans[span][1]:
+            return True
+        opened, last = self._opened, _FENCE.match(self._text, self._scanned)
         if opened is not None:
-            spans.append((opened[0], len(self._text)))
-        return spans
+            closed = last is not None and _closes(last[1], opened[1])
+            return opened[0] <= place and not (last is not None and closed and place >= last.end())
+        return last is not None and place >= last.start()
+
+    def _scan(self) -> None:
+        """Takes in the lines that are whole."""
+        end = self._text.rfind("\n", self._scanned) + 1
+        if end == 0:
+            return
+        for match in _FENCE.finditer(self._text, self._scanned, end):
+            if self._opened is None:
+                self._opened = (match.start(), match[1])
+            elif _closes(match[1], self._opened[1]):
+                self._spans.append((self._opened[0], match.end()))
+                self._opened = None
+        self._scanned = end
+
+
+def _closes(mark: str, opening: str) -> bool:
+    return mark[0] == opening[0] and len(mark) >= len(opening)
 
 
 def _next_opening(text: str, at: int, code: _Code) -> re.Match[str] | None:

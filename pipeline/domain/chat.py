@@ -46,6 +46,8 @@ class ChatMessage:
     """Of an assistant's message: each is answered by a `tool` message before anybody else speaks."""
     tool_call_id: str = ""
     """Of a `tool` message: the call that it answers."""
+    foreign: str = ""
+    """Whose words a `tool` message holds, if neither the author's nor the operator's: `a web page`."""
     tokens: int = field(init=False, compare=False, repr=False)
     """Estimated tokens with the role, on the high side. Counted once, because a conversation is
     measured at every turn."""
@@ -74,6 +76,8 @@ def message_to_plain(message: ChatMessage) -> dict[str, Any]:
         ]
     if message.tool_call_id:
         plain["tool_call_id"] = message.tool_call_id
+    if message.foreign:
+        plain["foreign"] = message.foreign
     return plain
 
 
@@ -84,4 +88,5 @@ def message_from_plain(plain: Mapping[str, Any]) -> ChatMessage:
         content=plain["content"],
         tool_calls=tuple(ToolCall(**call) for call in plain.get("tool_calls", ())),
         tool_call_id=plain.get("tool_call_id", ""),
+        foreign=plain.get("foreign", ""),
     )

@@ -8,9 +8,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import heapq
+import math
 import time
 from collections.abc import Callable
 from typing import Protocol
+
+_NANO = 1_000_000_000
 
 
 class Clock(Protocol):
@@ -57,19 +60,24 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that stands still until `advance` moves it. Ships for tests and simulations."""
+    """A clock that stands still until `advance` moves it. Ships for tests and simulations.
+
+    It counts whole nanoseconds, so that steps add up exactly: what waits 10 seconds is woken by the hundredth
+    `advance(0.1)`.
+    """
 
     def __init__(self, start: float = 1_700_000_000.0) -> None:
-        self._now = start
-        self._elapsed = 0.0
-        self._alarms: list[tuple[float, int, Callable[[], None]]] = []
+        self._began = _nanoseconds(start)
+        """When the monotonic time was 0, as Unix time."""
+        self._elapsed = 0
+        self._alarms: list[tuple[int, int, Callable[[], None]]] = []
         self._order = 0
 
     def now(self) -> float:
-        return self._now
+        return (self._began + self._elapsed) / _NANO
 
     def monotonic(self) -> float:
-        return self._elapsed
+        return self._elapsed / _NANO
 
     async def sleep(self, seconds: float) -> None:
         if seconds <= 0:
@@ -82,8 +90,8 @@ class ManualClock:
     def timeout(self, seconds: float | None) -> asyncio.Timeout:
         if seconds is None or seconds <= 0:
             return asyncio.timeout(seconds)
-        timeout = asyncio.timeout(None)
-        self._ring_after(seconds, lambda: _expire(timeout))
+        timeout = _ManualTimeout(None)
+        self._ring_after(seconds, timeout.expire)
         return timeout
 
     def call_after(self, seconds: float, callback: Callable[[], None]) -> Callable[[], None]:
@@ -93,32 +101,50 @@ class ManualClock:
 
     def step_wall(self, seconds: float) -> None:
         """Jump the wall clock alone, as a time server or an operator would."""
-        self._now += seconds
+        self._began += _nanoseconds(seconds)
 
     async def advance(self, seconds: float) -> None:
         """Move both clocks forward, waking sleepers and firing timeouts in order, letting each run."""
-        target = self._elapsed + seconds
+        target = self._elapsed + _nanoseconds(seconds)
         await _let_others_run()
         while self._alarms and self._alarms[0][0] <= target:
             due, _, ring = heapq.heappop(self._alarms)
-            self._move_to(due)
+            self._elapsed = due
             ring()
             await _let_others_run()
-        self._move_to(target)
+        self._elapsed = target
 
     def _ring_after(self, seconds: float, ring: Callable[[], None]) -> None:
+        if math.isinf(seconds):
+            return
+        # At least one: whoever waits again and again for the rest of a float must come to its end.
+        wait = max(1, _nanoseconds(seconds)) if seconds > 0 else 0
         self._order += 1
-        heapq.heappush(self._alarms, (self._elapsed + seconds, self._order, ring))
-
-    def _move_to(self, elapsed: float) -> None:
-        self._now += elapsed - self._elapsed
-        self._elapsed = elapsed
+        heapq.heappush(self._alarms, (self._elapsed + wait, self._order, ring))
 
 
-def _expire(timeout: asyncio.Timeout) -> None:
-    # asyncio refuses to move the deadline of a timeout whose block has been left, or is being left.
-    with contextlib.suppress(RuntimeError):
-        timeout.reschedule(asyncio.get_running_loop().time())
+def _nanoseconds(seconds: float) -> int:
+    return round(seconds * _NANO)
+
+
+class _ManualTimeout(asyncio.Timeout):  # type: ignore[misc] # final for type checkers only
+    """A timeout that a clock expires. As with asyncio's own, its time runs from the moment it is made: one
+    that expires before its block is entered ends the block at its first wait."""
+
+    _is_due = False
+
+    def expire(self) -> None:
+        """The time is over. Does nothing once the block is left."""
+        self._is_due = True
+        # asyncio refuses to move the deadline of a timeout whose block is not entered yet or has been left.
+        with contextlib.suppress(RuntimeError):
+            self.reschedule(asyncio.get_running_loop().time())
+
+    async def __aenter__(self) -> asyncio.Timeout:
+        entered = await super().__aenter__()
+        if self._is_due:
+            self.expire()
+        return entered
 
 
 async def _let_others_run() -> None:

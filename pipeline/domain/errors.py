@@ -72,6 +72,9 @@ class ModelError(ParlourError):
     """The language model gave no usable answer."""
 
     code = "model"
+    detail: str = ""
+    """What the provider or its library said, on one line of at most 4,000 characters: for the log and the
+    doctor, behind the redactor, and not for people in a chat."""
 
 
 class ModelUnavailable(ModelError):
@@ -102,6 +105,11 @@ class MediaUnavailable(ParlourError):
     """An attachment could not be fetched or is larger than allowed."""
 
     code = "media_unavailable"
+
+    def __init__(self, message: str, *, detail: str = "") -> None:
+        super().__init__(message)
+        self.detail = detail
+        """What the platform or a library said, for the log and not for people in a chat."""
 
 
 class TurnFailed(ParlourError):

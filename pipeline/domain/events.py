@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal, get_args
 
 Decision = Literal["ALLOW", "BLOCK", "ESCALATE"]
 EXPIRED: Final = "expired"
@@ -97,6 +97,7 @@ class ActionStarted(_Event):
     type: ClassVar[str] = "action_started"
     tool_name: str
     summary: str
+    """A sentence for people: `Reading the file “notes.txt”`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,6 +258,7 @@ PipelineEvent = (
 )
 
 
+_KINDS: Final[Mapping[str, type[PipelineEvent]]] = {kind.type: kind for kind in get_args(PipelineEvent)}
 _TERMINAL = (ResponseComplete, ErrorEvent)
 _names: dict[type[PipelineEvent], tuple[str, ...]] = {}
 """The fields of each kind of event, as far as they have been asked for."""
@@ -276,6 +278,20 @@ def event_to_wire(event: PipelineEvent) -> dict[str, Any]:
             value = [thought_to_plain(thought) for thought in value]
         wire[name] = list(value) if isinstance(value, tuple) else value
     return wire
+
+
+def event_from_wire(wire: Mapping[str, Any]) -> PipelineEvent | None:
+    """The event that `event_to_wire` wrote; None for a type that this version does not know. Fields that it
+    does not know are left out. Raises KeyError or TypeError where one is missing."""
+    kind = _KINDS.get(wire["type"])
+    if kind is None:
+        return None
+    values = {one.name: wire[one.name] for one in fields(kind) if one.name in wire}
+    if "thoughts" in values:
+        values["thoughts"] = tuple(thought_from_plain(plain) for plain in values["thoughts"])
+    if "options" in values:
+        values["options"] = tuple(values["options"])
+    return kind(**values)
 
 
 def _names_of(event: PipelineEvent) -> tuple[str, ...]:

@@ -73,6 +73,8 @@ class InboundMessage:
     """The text was spoken live, and heard before it became a message."""
     voice: MediaRef | None = None
     attachments: tuple[MediaRef, ...] = ()
+    unusable: tuple[str, ...] = ()
+    """What else it carries that has neither words nor bytes for the bot, each with its article: "a story"."""
     reply_to: str | None = None
     addressed: bool = True
     """False for group chatter that does not speak to the bot."""
@@ -85,15 +87,21 @@ class InboundMessage:
     """What the message replies to, in words, where the platform shows the sender that it does."""
     forwarded: bool = False
     """The words are somebody else's, passed on."""
+    passed_on: str = ""
+    """Somebody else's words that the author's own come with; empty where `forwarded` says it of all words."""
     edited: bool = False
-    """It takes the place of an earlier message, and is asked anew."""
+    """Its words take the place of those that the message had before, and are asked anew."""
+    place: str = ""
+    """The platform's identity of the message in its chat, the same before and after an edit; empty where the
+    platform tells of no edits."""
     reply_handle: str = ""
     """What the adapter needs to answer this very message; opaque to everyone else."""
 
     def __post_init__(self) -> None:
         if not self.message_id or not self.native_id:
             raise InvalidInput("message: message_id and native_id must not be empty")
-        if not self.text.strip() and self.voice is None and not self.attachments:
+        words = self.text.strip() or self.passed_on.strip()
+        if not words and self.voice is None and not self.attachments and not self.unusable:
             raise InvalidInput("message: it has no text, no voice note and no attachment")
 
 
@@ -117,7 +125,7 @@ class SessionCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalReply:
-    """A person's answer to a pending interaction."""
+    """A person's answer to a pending interaction; or, with `expired`, that nobody gave one in time."""
 
     message_id: str
     native_id: str
@@ -131,9 +139,29 @@ class ApprovalReply:
     option: int | None = None
     """From a button: the place of the option, from 0."""
     private: bool = True
+    expired: bool = False
+    """The time to answer is over. No channel sets it: the gateway does, with EXPIRED as the choice."""
+    asked: str = ""
+    """Of an expired one, what was asked."""
 
 
-Inbound = InboundMessage | SessionCommand | ApprovalReply
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withdrawal:
+    """A message was deleted on the platform."""
+
+    message_id: str
+    """Of the deletion, as its native id."""
+    native_id: str
+    thread: ThreadKey
+    author: Author
+    """Who wrote the message; without an id where the platform does not say."""
+    received_at: float
+    place: str
+    """That of the deleted message."""
+    private: bool = True
+
+
+Inbound = InboundMessage | SessionCommand | ApprovalReply | Withdrawal
 
 
 def button_handle(interaction_id: str) -> str:

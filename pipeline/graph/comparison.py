@@ -46,8 +46,9 @@ def truth(value: Any) -> bool:
     return bool(value)
 
 
-def equal(left: Any, right: Any, depth: int = 0) -> bool:
-    """Whether both are the same data; 1, 1.0 and True are, as in Python."""
+def equal(left: Any, right: Any, depth: int = 0, known: set[tuple[int, int]] | None = None) -> bool:
+    """Whether both are the same data; 1, 1.0 and True are, as in Python. `known` holds the ids of the pairs
+    that were found to be: a part that stands in many places is compared once."""
     left_type, right_type = type(left), type(right)
     if left_type is str and right_type is str:
         return bool(left == right)
@@ -59,15 +60,22 @@ def equal(left: Any, right: Any, depth: int = 0) -> bool:
         return True
     if depth >= MAX_NESTING:
         raise Mismatch("values nested so deep cannot be compared")
+    known = set() if known is None else known
+    pair = (id(left), id(right))
+    if pair in known:
+        return True
+    found = False
     if left_type in SEQUENCES and right_type in SEQUENCES:
-        return len(left) == len(right) and all(
-            equal(one, other, depth + 1) for one, other in zip(left, right, strict=True)
+        found = len(left) == len(right) and all(
+            equal(one, other, depth + 1, known) for one, other in zip(left, right, strict=True)
         )
-    if left_type in MAPPINGS and right_type in MAPPINGS:
-        return len(left) == len(right) and all(
-            key in right and equal(value, right[key], depth + 1) for key, value in left.items()
+    elif left_type in MAPPINGS and right_type in MAPPINGS:
+        found = len(left) == len(right) and all(
+            key in right and equal(value, right[key], depth + 1, known) for key, value in left.items()
         )
-    return False
+    if found:
+        known.add(pair)
+    return found
 
 
 def less(left: Any, right: Any, depth: int = 0) -> bool:

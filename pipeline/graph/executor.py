@@ -22,7 +22,7 @@ from pipeline.graph.decisions import ContextT, State, StateT
 from pipeline.graph.edges import Asking, Ways, ways_after_failure
 from pipeline.graph.events import Listener, RunCompleted
 from pipeline.graph.merging import RESERVED
-from pipeline.graph.outcome import Answer, Failure, RunOutcome, RunStatus, StopReason
+from pipeline.graph.outcome import GATE_EXPIRED, Answer, Failure, RunOutcome, RunStatus, StopReason
 from pipeline.graph.plain import freeze_update
 from pipeline.graph.ports import Decider, PhaseHook, RunLog
 from pipeline.graph.recorder import FIRST_SNAPSHOT, RunRecorder
@@ -124,6 +124,26 @@ class Executor(Generic[ContextT, StateT]):
         recorder = RunRecorder(run, replayed.head, log, listener, self._first_snapshot)
         kept = replayed.kept if replayed.void else None
         return await self._conduct(run, recorder, context, control or RunControl(), answers, kept)
+
+    def interrupted(self, records: Sequence[RawRecord]) -> RunOutcome:
+        """How the run behind `records` stands, as if it had been cut off there: nothing is run or written.
+
+        Raises RunUnreadable and GraphChanged, as `resume`.
+        """
+        run = replay(self._graph, records, NOTHING).run
+        return RunOutcome(
+            run_id=run.id,
+            status="cancelled",
+            stop_reason="aborted",
+            quality="failed",
+            state=MappingProxyType(run.root.values),
+            path=tuple(run.path),
+            gates=run.open_gates(),
+            retries=run.retries,
+            failures=tuple(run.failures),
+            nodes=MappingProxyType(run.diagnostics()),
+            effects=run.open_effects(),
+        )
 
     async def _conduct(
         self,
@@ -256,6 +276,7 @@ def _outcome(walk: Walk, status: RunStatus, reason: StopReason, error: Failure |
         retries=run.retries,
         failures=failures,
         nodes=MappingProxyType(run.diagnostics()),
+        effects=run.open_effects(),
     )
 
 
@@ -274,7 +295,7 @@ async def _take_answers(walk: Walk, answers: Sequence[Answer]) -> None:
         gate = frame.gate if walk.run.frames.get(frame.id) is frame else None
         if gate is not None and gate.expires_at is not None and gate.expires_at <= now:
             words = f"nobody answered {gate.node} in time"
-            failure = Failure(node=gate.node, code="gate_expired", message=words, permanent=True)
+            failure = Failure(node=gate.node, code=GATE_EXPIRED, message=words, permanent=True)
             ways: Ways = ways_after_failure(frame.plan.exits, frame.values)
             await walk.record_route(frame, ways, failure)
 

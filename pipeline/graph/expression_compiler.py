@@ -55,6 +55,14 @@ def compile_tree(node: ast.expr) -> Evaluator:
     return compiler(node)
 
 
+def compile_condition(node: ast.expr) -> Evaluator:
+    """As `compile_tree`, for what has to be true or false. A list is refused there: it would always be true,
+    and one comma too many makes a list of any condition."""
+    if isinstance(node, ast.List | ast.Tuple):
+        raise _refused(node, "a list as a condition, which a comma makes,")
+    return compile_tree(node)
+
+
 def _refused(node: ast.expr, what: str) -> Refused:
     return Refused(f"{what} is not allowed", node.col_offset)
 
@@ -149,7 +157,7 @@ def _sequence(node: ast.List | ast.Tuple) -> Evaluator:
 
 def _unary(node: ast.UnaryOp) -> Evaluator:
     if isinstance(node.op, ast.Not):
-        inner = compile_tree(node.operand)
+        inner = compile_condition(node.operand)
         return lambda output, state: not truth(inner(output, state))
     if not isinstance(node.op, ast.USub):
         raise _refused(node, "arithmetic")
@@ -170,7 +178,7 @@ def _unary(node: ast.UnaryOp) -> Evaluator:
 
 
 def _boolean(node: ast.BoolOp) -> Evaluator:
-    parts = [compile_tree(part) for part in node.values]
+    parts = [compile_condition(part) for part in node.values]
     stops_at = isinstance(node.op, ast.Or)
 
     def combine(output: Mapping[str, Any], state: Mapping[str, Any]) -> bool:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from pipeline.domain.errors import GraphError
 from pipeline.graph.comparison import MAPPINGS, Mismatch, truth
-from pipeline.graph.expression_compiler import Absent, Evaluator, Refused, compile_tree
+from pipeline.graph.expression_compiler import Absent, Evaluator, Refused, compile_condition
 
 MAX_LENGTH: Final = 500
 """Characters of one expression, and so of each string and number in it."""
@@ -41,7 +41,7 @@ class Expression:
         if not text.strip():
             raise GraphError("the expression is empty; write a condition such as confidence >= 0.8")
         try:
-            return cls(text=text, evaluator=compile_tree(_tree(text)))
+            return cls(text=text, evaluator=compile_condition(_tree(text)))
         except Refused as refused:
             raise _refusal(text.strip(), refused) from None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pipeline.domain.errors import GraphError
 from pipeline.graph.decisions import State
@@ -23,6 +23,8 @@ StopReason = Literal[
     "aborted",
     "error",
 ]
+GATE_EXPIRED: Final = "gate_expired"
+"""The code of a node's failure because nobody answered its gate in time."""
 Quality = Literal["clean", "degraded", "failed"]
 """clean: no failure and no retry. degraded: the run came through in spite of some. failed: it did not."""
 
@@ -88,6 +90,17 @@ class NodeDiagnostics:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """An effect of a node visit that is not over (see `Step.effect`)."""
+
+    key: str
+    done: bool
+    """False where it began and its end is not on record."""
+    result: Any = None
+    """Plain data; None unless it is done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutcome:
     """The end of one `run` or `resume` call. Counts cover the whole run since its start."""
 
@@ -106,6 +119,8 @@ class RunOutcome:
     failures: tuple[Failure, ...] = ()
     """Nodes that failed for good, rescued ones included."""
     nodes: Mapping[str, NodeDiagnostics] = field(default_factory=lambda: MappingProxyType({}))
+    effects: tuple[Effect, ...] = ()
+    """Those of the visits that were cut off, in the order in which they began."""
 
     def raise_for_failure(self) -> None:
         """Raise what made the run fail: the node's own exception, else GraphError. Nothing otherwise."""

@@ -140,6 +140,11 @@ def valid_records(records: Sequence[RawRecord]) -> list[RawRecord]:
     return valid
 
 
+def has_ended(records: Sequence[RawRecord]) -> bool:
+    """Whether the run behind `records` came to its end, well or not."""
+    return any(record is not None and record.get("do") == "end" for record in records)
+
+
 def head_of(records: Sequence[RawRecord]) -> Head:
     """The run's head. Raises RunUnreadable."""
     first = records[0] if records else None

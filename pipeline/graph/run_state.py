@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline.graph.frames import Frame, root_frame
-from pipeline.graph.outcome import Failure, Gate, NodeDiagnostics
+from pipeline.graph.outcome import Effect, Failure, Gate, NodeDiagnostics
 from pipeline.graph.structure import GraphStructure
 
 
@@ -78,6 +78,14 @@ class Run:
     def paused_frames(self) -> Iterator[Frame]:
         """Frames whose gate is open."""
         return (frame for frame in self.frames.values() if frame.status == "paused")
+
+    def open_effects(self) -> tuple[Effect, ...]:
+        """Effects of the visits that are not over, by frame, in the order in which they began."""
+        return tuple(
+            Effect(key=key, done=state == "done", result=result)
+            for frame in self.frames.values()
+            for key, (state, result) in frame.effects.items()
+        )
 
     def diagnostics(self) -> dict[str, NodeDiagnostics]:
         """What happened to each node so far, by label."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline.graph.elements import END
@@ -24,6 +24,10 @@ class TracedStep:
     skipped: bool = False
     branch: str = ""
     """The path of branches it ran in; empty outside of any."""
+    update: Mapping[str, Any] = field(default_factory=dict)
+    """What it changed in the state; empty where the record leaves that out."""
+    used: tuple[int, ...] = ()
+    """Tokens of prompt and answer, where the record keeps them without the update."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +117,8 @@ class _Reader:
                 error="" if error is None else f"{error.get('code')}: {error.get('message')}",
                 skipped=bool(record.get("skipped", False)),
                 branch=self._branch(frame),
+                update=record.get("update", {}),
+                used=tuple(record.get("used", ())),
             )
         )
         self.status = "not finished"

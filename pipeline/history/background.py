@@ -7,7 +7,6 @@ beginning is still the same. Not the node that keeps a prompt within the window 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -28,7 +27,6 @@ _FALLBACK_CHARS = 220
 _OBSERVATION_CHARS = 400
 _HEADS = {"high": "Critical context", "medium": "Key context", "low": "Background"}
 _SIGNS = {"🔴": "high", "🟡": "medium", "⚪": "low"}
-_LIST = re.compile(r"\[.*\]", re.DOTALL)
 
 _TASK = (
     "You keep the notes of a conversation between a user and an assistant. Write down what the assistant must"
@@ -104,9 +102,9 @@ async def sum_up(
 def observed(answer: str) -> tuple[tuple[str, str], ...]:
     """The observations in a model's answer, as (priority, content); none where it is not the list that was
     asked for."""
-    found = _LIST.search(answer)
+    found = answer[answer.find("[") : answer.rfind("]") + 1] if "[" in answer else ""
     try:
-        listed = json.loads(found.group()) if found else None
+        listed = json.loads(found) if found else None
     except (ValueError, RecursionError):
         return ()
     if not isinstance(listed, list):

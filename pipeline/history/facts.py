@@ -54,6 +54,9 @@ async def keep_facts(lines: str, context: RunContext) -> None:
     """Have the model find facts in a transcript, and write them down where policy allows it. Whatever goes
     wrong is logged: the conversation goes on without them."""
     scope, settings = context.scope, context.settings
+    if scope.foreign:
+        _log.info("no facts are kept of a conversation that holds text from elsewhere")
+        return
     if not settings.remember_facts or not scope.private or scope.mode == "otr" or scope.depth:
         return
     try:

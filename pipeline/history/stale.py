@@ -33,7 +33,8 @@ def brief(turn: PastTurn) -> PastTurn:
 
 def with_brief(turn: PastTurn) -> PastTurn:
     """The turn with its brief form worked out, once for as long as the conversation lives."""
-    return replace(turn, brief=brief(turn))
+    # Of a question and its answer `brief` finds the turn itself.
+    return turn if len(turn.messages) == 2 else replace(turn, brief=brief(turn))
 
 
 def sent(turns: Sequence[PastTurn]) -> tuple[ChatMessage, ...]:

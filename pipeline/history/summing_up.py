@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pipeline.domain.chat import ChatMessage, estimate_tokens
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ModelError, ModelTimeout
+from pipeline.domain.visible import visible_text
 from pipeline.llm.client import LlmClient, LlmFinished, LlmRequest, TextDelta
 from pipeline.redaction.redactor import Redactor
 
@@ -32,9 +33,6 @@ _LABEL = re.compile(
     r"^(?:[ \t>#*_-]{0,20}(?:system|developer|assistant|user|human|tool|instructions?)"
     r"[*_]*[ \t]*:[*_]*[ \t]*)+",
     re.IGNORECASE | re.MULTILINE,
-)
-_HIDDEN = re.compile(
-    "[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
 )
 _BLANK = re.compile(r"\n\s*\n+")
 _PASSES = 5
@@ -96,7 +94,7 @@ async def ask(
 
 def inert(text: str) -> str:
     """`text` without anything that a model or a parser could take for more than words."""
-    text = _HIDDEN.sub("", _THINKING.sub("", text[:_LOOKED_AT]))
+    text = visible_text(_THINKING.sub("", text[:_LOOKED_AT]))
     for _ in range(_PASSES):
         before, text = text, _LABEL.sub("", _TAG.sub("", _INST.sub("", text)))
         if text == before:

@@ -6,8 +6,11 @@ It is never stored or shown: it loses accents, scripts and layout. What is store
 
 from __future__ import annotations
 
+import base64
+import html
 import re
 import unicodedata
+from collections.abc import Iterator
 
 from pipeline.intake.cleaning import MAX_MESSAGE_CHARS
 
@@ -21,6 +24,13 @@ _BLANKS = re.compile(r"[^\S\n]+")
 _LINES = re.compile(r" ?\n[ \n]*")
 _SPELLED = re.compile(r"(?<!\w)\w(?:[ \n._*·|/\\-]{1,3}\w(?!\w)){7,}")
 """Eight or more letters, each on its own."""
+_SPELLED_WORD = re.compile(r"(?<!\w)\w(?:[ ._*·|/\\-]\w(?!\w)){2,}")
+"""Three or more letters with one sign between them: two signs stand between words."""
+_BETWEEN = re.compile(r"(?<=\w)[._*\u00b7|/\\~+-]{1,3}(?=\w)")
+_LEET = re.compile(r"[^\W\d_][0134578@$]|[0134578@$][^\W\d_]")
+_LETTERS = str.maketrans("0134578@$", "oieastbas")
+_ENCODED = re.compile(r"[A-Za-z0-9+/_-]{24,4000}={0,2}")
+_MOST_ENCODED = 20
 _FILLERS = "\u115f\u1160\u3164\uffa0"
 """Hangul's letters that are drawn as nothing."""
 
@@ -39,12 +49,52 @@ def for_detection(text: str) -> str:
     return _LINES.sub("\n", _BLANKS.sub(" ", seen)).strip()
 
 
+def undisguised(text: str, copy: str) -> Iterator[str]:
+    """Further copies than `copy`, as `for_detection` makes them of `text`, of what a disguise may stand for:
+    HTML entities, digits for letters, signs between or inside words, and words in base64. Each is made where
+    it has its signs."""
+    plain = text[:MAX_MESSAGE_CHARS]
+    if "&" in plain:
+        read = html.unescape(plain)
+        if read != plain:
+            plain, copy = read, for_detection(read)
+            yield copy
+    yield from _decoded(plain)
+    read = copy.translate(_LETTERS) if _LEET.search(copy) else copy
+    if read != copy:
+        yield read
+    if _BETWEEN.search(copy):
+        yield _BETWEEN.sub(" ", read)
+        yield _BETWEEN.sub("", read)
+
+
+def _decoded(text: str) -> Iterator[str]:
+    for number, found in enumerate(_ENCODED.finditer(text)):
+        if number == _MOST_ENCODED:
+            return
+        run = found.group().rstrip("=").replace("-", "+").replace("_", "/")
+        try:
+            words = base64.b64decode(run + "=" * (-len(run) % 4)).decode()
+        except ValueError:
+            continue
+        if words.isprintable() or "\n" in words:
+            yield for_detection(words)
+
+
 def spelled_out(text: str) -> str:
     """Words that stand l e t t e r by l e t t e r in a copy made by `for_detection`, each run of them as one
     word on a line; empty where there are none."""
     return "\n".join(
         "".join(char for char in run.group() if char.isalnum()) for run in _SPELLED.finditer(text)
     )
+
+
+def spelled_words(text: str) -> str:
+    """A copy, as `for_detection` makes them, of a raw text whose words are spelled out each by itself; empty
+    where there are none. A wider gap than that between the letters ends a word."""
+    raw = text[:MAX_MESSAGE_CHARS]
+    read = _SPELLED_WORD.sub(lambda word: "".join(filter(str.isalnum, word.group())), raw)
+    return "" if read == raw else for_detection(read)
 
 
 def _without_marks(text: str) -> str:

@@ -6,10 +6,11 @@ for it: what the assistant may do is the tool gate's to decide, whatever it was 
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
 
-from pipeline.intake.detection import for_detection, spelled_out
+from pipeline.intake.detection import for_detection, spelled_out, spelled_words, undisguised
 
 _QUANTITY = "(?:all|any|every|everything|of|the|these|those|that|your|my|our|its)"
 _EARLIER = "(?:previous|prior|preceding|earlier|above|foregoing|initial|original|former)"
@@ -47,7 +48,7 @@ _GERMAN = (
 )
 _FRENCH = (
     r"\b(?:ignore[rz]?|oublie[rz]?|ne\stiens\spas\scompte\sdes?)\s(?:\w+\s){0,3}?"
-    r"(?:instructions?|consignes?|directives?|regles?)\s(?:precedentes?|anterieures?|ci.dessus|initiales?)\b"
+    r"(?:instructions?|consignes?|directives?|regles?)\s(?:precedentes?|anterieures?|ci.?dessus|initiales?)\b"
 )
 _SOUTHERN_DROP = r"(?:ignor(?:a|e|en|ar|ad|are|ate)|olvid(?:a|e|ar)|dimentica|desconsider[ea]|esquec[ae])"
 _SOUTHERN_ORDERS = "(?:instrucciones|ordenes|reglas|istruzioni|regole|instrucoes|ordens|regras)"
@@ -66,24 +67,44 @@ _ROLE = (
 )
 _TEMPLATE = r"\[/?inst\]|<</?sys>>|<\|(?:im_start|im_end|system|endoftext|start_header_id|eot_id)\|>"
 """The marks of Llama's, ChatML's and other chat templates, which make words into instructions."""
-_PATTERNS = tuple(
-    re.compile(one, re.IGNORECASE) for one in (*_ENGLISH, _GERMAN, _FRENCH, _SOUTHERN, _ROLE, _TEMPLATE)
-)
+_ORDERED = tuple(re.compile(one, re.IGNORECASE) for one in (*_ENGLISH, _GERMAN, _FRENCH, _SOUTHERN))
+_PATTERNS = (*_ORDERED, *(re.compile(one, re.IGNORECASE) for one in (_ROLE, _TEMPLATE)))
 _DAN = re.compile(r"\bdan\b", re.IGNORECASE)
-_SPELLED = re.compile(
-    "(?:ignore|disregard|forget|override)(?:all|any|the|of|your|my|these){0,4}"
-    f"(?:{_EARLIER}{_ORDERS}|instructions)",
-    re.IGNORECASE,
-)
+
+
+def _joined(pattern: str) -> re.Pattern[str]:
+    """The pattern for a text whose words stand without anything between them."""
+    pattern = pattern.replace(_CLAUSE_ENDS, r"(?=$|\n|and|then|but)")
+    pattern = pattern.replace(_BEGINS, r"(?:^|\n|please|now|just)")
+    pattern = _ANY_WORDS.sub(r"\\w{0,40}?", pattern)
+    return re.compile(pattern.replace(r"\s", "").replace(r"\b", ""), re.IGNORECASE)
+
+
+_ANY_WORDS = re.compile(r"\(\?:\\w\+\\s\)\{0,\d\}\?")
+
+
+@functools.cache
+def _spelled() -> tuple[re.Pattern[str], ...]:
+    """The patterns for words without anything between them; made at their first use, which is rare."""
+    drop = "(?:ignore|disregard|forget|override)(?:all|any|the|of|your|my|these){0,4}"
+    first = re.compile(f"{drop}(?:{_EARLIER}{_ORDERS}|instructions)", re.IGNORECASE)
+    return (first, *map(_joined, (*_ENGLISH, _GERMAN, _FRENCH, _SOUTHERN)))
 
 
 def looks_injected(text: str) -> bool:
     """Whether `text`, as it came in, has one of the well-known forms of an injected instruction. Invisible
-    and look-alike letters, other spaces and letters that are spaced out hide none of them."""
+    and look-alike letters, other spaces, letters that are spaced out, digits for letters, signs between and
+    inside of words, HTML entities and base64 hide none of them."""
     copy = for_detection(text)
     if any(pattern.search(copy) for pattern in _PATTERNS) or _is_dan(copy.split("\n")):
         return True
-    return _SPELLED.search(spelled_out(copy)) is not None
+    joined, words = spelled_out(copy), spelled_words(text)
+    if joined and any(pattern.search(joined) for pattern in _spelled()):
+        return True
+    if words and any(pattern.search(words) for pattern in _ORDERED):
+        return True
+    # Roles and templates are signs, which these copies bend: in them they mean nothing.
+    return any(pattern.search(read) for read in undisguised(text, copy) for pattern in _ORDERED)
 
 
 def _is_dan(lines: Iterable[str]) -> bool:

@@ -1,32 +1,63 @@
-"""What a message refers to, put before its words: the passage it replies to, and whether it was passed on.
+"""What a message refers to and carries, put around its words: the passage it replies to, whether it was
+passed on, what it passes on, and what is attached.
 
 The result is what goes on record and what the model reads. Not here: how a channel shows it.
 """
 
 from __future__ import annotations
 
+from pipeline.domain.attachments import attached_note
+from pipeline.domain.conversation import FORWARDED_MARK
 from pipeline.domain.messages import InboundMessage
+from pipeline.domain.rooms import line_name
 from pipeline.intake.cleaning import clean_text
 
 MAX_QUOTED_CHARS = 500
-_FORWARDED = "[Forwarded, in somebody else's words:]"
+MAX_PASSED_ON_CHARS = 20_000
+_ATTACHED = "\n\n[Attached: "
 
 
 def in_context(message: InboundMessage, words: str) -> str:
-    """`words`, typed or heard, with what `message` quotes as a Markdown quote above them, and with a
-    mark when the message was forwarded. A message without either gives `words` unchanged."""
-    parts = [f"{_FORWARDED}\n{words}" if message.forwarded else words]
-    quoted = clean_text(message.quoted)
-    if quoted:
-        if len(quoted) > MAX_QUOTED_CHARS:
-            quoted = quoted[: MAX_QUOTED_CHARS - 1].rstrip() + "…"
-        parts.insert(0, "\n".join(f"> {line}".rstrip() for line in quoted.split("\n")))
-    return "\n\n".join(parts)
+    """`words`, typed or heard, with what `message` quotes as a Markdown quote above them, with a mark when
+    the message was forwarded, and below them what it passes on and what is attached. A message without any of
+    it gives `words` unchanged."""
+    parts = [f"{FORWARDED_MARK}\n{words}" if message.forwarded else words]
+    if quoted := clean_text(message.quoted):
+        parts.insert(0, _quote(quoted, MAX_QUOTED_CHARS))
+    if passed_on := clean_text(message.passed_on):
+        parts.append(f"{FORWARDED_MARK}\n{_quote(passed_on, MAX_PASSED_ON_CHARS)}")
+    if attached := attached_note(message.attachments, message.unusable):
+        parts.append(attached)
+    return "\n\n".join(part for part in parts if part.strip()) if len(parts) > 1 else parts[0]
+
+
+def room_name(message: InboundMessage) -> str:
+    """The name that stands before the message's words where others read along; empty in a private chat."""
+    return "" if message.private else line_name(message.author.name, message.author.id)
 
 
 def own_words(text: str) -> str:
-    """`text`, made by `in_context`, without what stands above the author's own words; all of it where nothing
-    else is there. For flags: what somebody else wrote is not held against who quotes it."""
+    """`text`, made by `in_context`, without what stands around the author's own words; all of it where
+    nothing else is there. For flags: what somebody else wrote is not held against who passes it on."""
     above, gap, words = text.partition("\n\n")
     quotes = bool(gap) and all(line.startswith(">") for line in above.split("\n"))
-    return (words if quotes else text).removeprefix(_FORWARDED).strip() or text
+    words = words if quotes else text
+    before, _, note = words.rpartition(_ATTACHED)
+    if note.endswith("]") and "\n" not in note:
+        words = before
+    before, gap, passed_on = words.rpartition(f"\n\n{FORWARDED_MARK}\n")
+    if gap and all(line.startswith(">") for line in passed_on.split("\n")):
+        words = before
+    return words.removeprefix(FORWARDED_MARK).strip() or text
+
+
+def _quote(text: str, limit: int) -> str:
+    if len(text) > limit:
+        text = text[: limit - 1].rstrip() + "…"
+    return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
+
+
+def quotes(text: str) -> bool:
+    """Whether `text`, made by `in_context`, begins with a passage that it replies to, or does so below its
+    author's name."""
+    return text.startswith(">") or text.startswith(">", text.find("\n") + 1)

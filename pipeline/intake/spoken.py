@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from pipeline.domain.messages import InboundMessage, Speech
-from pipeline.intake.quoting import in_context
+from pipeline.intake.quoting import in_context, room_name
 from pipeline.runtime.ports import Heard, UserWords
 
 _CUT = "[Only the first {minutes} of the recording were heard.]"
@@ -27,7 +27,7 @@ def spoken_words(message: InboundMessage, heard: Heard) -> UserWords:
     if heard.cut_after_s is not None:
         said = f"{said}\n\n{_CUT.format(minutes=_minutes(heard.cut_after_s))}"
     speech = Speech(language=heard.language, confidence=heard.confidence)
-    return UserWords(text=in_context(message, said), speech=speech)
+    return UserWords(text=in_context(message, said), speech=speech, by=room_name(message))
 
 
 def names_one_of(text: str, names: Sequence[str]) -> bool:
@@ -69,7 +69,9 @@ def _one_edit_apart(first: str, second: str) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    folded = unicodedata.normalize("NFKD", text).casefold()
+    # Marks go before as well: sorting a long row of them takes normalisation quadratic time.
+    bare = "".join(char for char in text if not unicodedata.combining(char))
+    folded = unicodedata.normalize("NFKD", bare).casefold()
     kept = (char if char.isalnum() else " " for char in folded if not unicodedata.combining(char))
     return "".join(kept).split()
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pipeline.domain.chat import ToolDefinition
-from pipeline.llm.action_examples import EXAMPLES
 
 _INSTRUCTION = "Take the arguments of {name} from the user's words, as JSON."
 _BEFORE = "\nBefore, the user said: {said}\nThe answer was: {answered}"
@@ -17,6 +16,7 @@ _MAX_DEPTH = 4
 _MAX_TOKENS = 300
 _SHOWN_CHARS = 1_000
 _BEFORE_CHARS = 300
+_WORD = re.compile(r"\w+")
 _SCALARS = ("number", "integer", "boolean", "null")
 
 
@@ -30,10 +30,6 @@ def arguments_body(tool: ToolDefinition, words: str, before: tuple[str, str] | N
         said, answered = (text[:_BEFORE_CHARS] for text in before)
         system += _BEFORE.format(said=said, answered=answered)
     messages = [{"role": "system", "content": system}]
-    for example in EXAMPLES:
-        if example.tool == tool.name:
-            messages.append({"role": "user", "content": example.words})
-            messages.append({"role": "assistant", "content": json.dumps(example.arguments)})
     messages.append({"role": "user", "content": words[:_SHOWN_CHARS]})
     schema = bounded(tool.parameters)
     return {
@@ -76,3 +72,21 @@ def _described(parameters: Mapping[str, Any]) -> str:
         words = schema.get("description", "")
         lines.append(f"{name}{'' if name in required else ' (may be left out)'}: {words}".rstrip(": "))
     return "\n".join(lines)
+
+
+def borrowed(tool: ToolDefinition, arguments: Mapping[str, Any], said: Iterable[str]) -> bool:
+    """Whether some text among the arguments shares no word with what was `said`: the model made it up. A
+    value out of a list is the tool's own word."""
+    known = {word for text in said for word in _words(text)}
+    schemas = tool.parameters.get("properties", {})
+    for name, value in arguments.items():
+        if "enum" in schemas.get(name, {}) or "enum" in schemas.get(name, {}).get("items", {}):
+            continue
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str) and (found := _words(text)) and not found & known:
+                return True
+    return False
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.casefold()))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline.domain.chat import ChatMessage, ToolDefinition
-from pipeline.llm.action_examples import EXAMPLES, NO_TOOL
+from pipeline.llm.action_examples import NO_TOOL
 
 ANSWER = "answer"
 """The label of words that need no tool."""
@@ -79,22 +79,10 @@ def choosing_body(
     }
 
 
-def label_for(tool_name: str, labels: Iterable[str]) -> str:
-    """Which of `labels` leads to the tool: its own name or its group's; ANSWER where none does."""
-    known = set(labels)
-    if tool_name in known:
-        return tool_name
-    groups = (example.group for example in EXAMPLES if example.tool == tool_name)
-    return next((group for group in groups if group in known), ANSWER)
-
-
 def lacks_address(choice: Choice, said: Iterable[str]) -> bool:
     """Whether the choice needs the address of a page and nothing that was `said` has one: the model would
     make one up, and a person would be asked whether it may be read."""
-    if choice.arguments is None:
-        needs = "url" in choice.tool.parameters.get("required", ())
-    else:
-        needs = any("url" in example.arguments for example in EXAMPLES if example.group == choice.label)
+    needs = choice.arguments is None and "url" in choice.tool.parameters.get("required", ())
     return needs and not any(_ADDRESS.search(words) for words in said)
 
 
@@ -115,14 +103,7 @@ def _expanded(tool: ToolDefinition) -> list[Choice]:
 
 def _examples(choices: Sequence[Choice]) -> list[tuple[str, str]]:
     """Words and labels, those that need no tool spread evenly among the others."""
-    labels = {choice.label for choice in choices}
-    wanted = [
-        (example.words, example.tool if example.tool in labels else example.group)
-        for example in EXAMPLES
-        if example.tool in labels or example.group in labels
-    ]
-    shown = {label for _words, label in wanted}
-    wanted += [(_described(choice), choice.label) for choice in choices if choice.label not in shown]
+    wanted = [(_described(choice), choice.label) for choice in choices]
     others = NO_TOOL[: max(_FEWEST_OTHERS, len(wanted))]
     mixed: list[tuple[str, str]] = []
     taken = 0

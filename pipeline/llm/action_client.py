@@ -1,8 +1,8 @@
-"""Tools for a model that is too small for a tool protocol: it chooses, then fills in, then talks.
+"""Tools for a model that is too small for a tool protocol.
 
-The small model fails at native tool calls, and in one answer of "either words or a call" it calls tools
-for nothing or never. So the choice is a question of its own (`action_choice`), the arguments are another
-(`action_arguments`), and words are asked for exactly as without tools (`action_view`).
+What a person wants of a built-in tool is read by rules (`requests`), arguments included. Among the tools of
+others the model chooses (`action_choice`) and then fills in (`action_arguments`); words are asked for exactly
+as without tools (`action_view`), and checked against what was done (`action_truth`).
 """
 
 from __future__ import annotations
@@ -14,20 +14,36 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pipeline.domain.chat import ChatMessage, ToolCall
-from pipeline.llm.action_arguments import arguments_body
+from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition
+from pipeline.domain.marking import unmarked
+from pipeline.llm.action_arguments import arguments_body, borrowed
 from pipeline.llm.action_choice import (
     ANSWER,
     Choice,
     choices_of,
     choosing_body,
-    label_for,
     lacks_address,
     latest_user,
+)
+from pipeline.llm.action_truth import (
+    HELD_CHARS,
+    NOTHING_DONE,
+    TURNED_OFF,
+    WHO,
+    asks_who,
+    claims_done,
+    is_delicate,
+    is_refusal,
+    names_a_maker,
 )
 from pipeline.llm.action_view import LOADERS, in_plain_words
 from pipeline.llm.client import LlmFinished, LlmItem, LlmRequest, TextDelta, ToolAsked
 from pipeline.llm.direct_client import DirectClient
+from pipeline.llm.requests import CHANGING, GROUPS, read_request
+
+_LOAD_TOOLS = "load_tools"
+_RESULT_CHARS = 1_000
+"""Of a tool's result that stands in for a refusal of the model."""
 
 
 class ActionClient:
@@ -43,13 +59,18 @@ class ActionClient:
     async def stream(self, request: LlmRequest, deadline: float) -> AsyncGenerator[LlmItem, None]:
         """See `LlmClient.stream`; `deadline` is a time of the running event loop."""
         asked = _Asked(self._door, deadline)
-        call = await _call(request, asked)
-        if call is not None:
-            yield ToolAsked(call=call)
-            yield asked.added_to(LlmFinished(finish_reason="tool_calls"))
-            return
+        found = await _call(request, asked)
+        match found:
+            case ToolCall():
+                yield ToolAsked(call=found)
+                yield asked.added_to(LlmFinished(finish_reason="tool_calls"))
+                return
+            case str():
+                yield TextDelta(text=found)
+                yield LlmFinished(finish_reason="stop")
+                return
         body = self._door.body_of(replace(request, messages=in_plain_words(request.messages), tools=()))
-        async with aclosing(self._door.complete(body, deadline=deadline, retries=0)) as items:
+        async with aclosing(_true_words(request, self._door, body, deadline)) as items:
             async for item in items:
                 yield asked.added_to(item) if isinstance(item, LlmFinished) else item
 
@@ -58,15 +79,75 @@ class ActionClient:
         await self._door.close()
 
 
-async def _call(request: LlmRequest, asked: _Asked) -> ToolCall | None:
-    """The call that the newest user's message needs; None for words."""
+async def _true_words(
+    request: LlmRequest, door: DirectClient, body: Mapping[str, Any], deadline: float
+) -> AsyncGenerator[LlmItem, None]:
+    """The model's words, or what is true where they begin with something else."""
+    at = latest_user(request.messages)
+    results = _results(request.messages[at + 1 :]) if at >= 0 else []
+    words = (request.asked or request.messages[at].content) if request.tools and at >= 0 else ""
+    judged = bool(results) or is_delicate(words)
+    held = ""
+    answer = door.complete(body, deadline=deadline, retries=0, quiet_s=request.timeout_s)
+    async with aclosing(answer) as items:
+        async for item in items:
+            if not judged:
+                yield item
+                continue
+            if isinstance(item, TextDelta):
+                held += item.text
+            over = isinstance(item, LlmFinished)
+            if not over and len(held) < HELD_CHARS:
+                continue
+            instead = _instead(held, words, results)
+            yield TextDelta(text=instead or held)
+            if instead:
+                # The rest is not read: closing the stream stops the model.
+                yield item if isinstance(item, LlmFinished) else LlmFinished(finish_reason="stop")
+                return
+            judged = False
+            if over:
+                yield item
+
+
+def _instead(answer: str, words: str, results: Sequence[str]) -> str:
+    """What is said to the user's `words` in place of `answer`; empty where it may stand."""
+    if results:
+        return "\n\n".join(results)[:_RESULT_CHARS] if is_refusal(answer) else ""
+    if asks_who(words) and names_a_maker(answer) and "?" not in answer:
+        return WHO
+    return NOTHING_DONE if claims_done(answer) else ""
+
+
+async def _call(request: LlmRequest, asked: _Asked) -> ToolCall | str | None:
+    """The call that the newest user's message needs, or the answer where there is no such tool; None for
+    the model's words."""
     at = latest_user(request.messages)
     done = _calls(request.messages[at + 1 :])
     if at < 0 or not request.tools or any(call.name not in LOADERS for call in done):
         return None
+    wanted = read_request(request.asked or request.messages[at].content)
+    if wanted is None:
+        return await _chosen(request, at, done, asked)
+    loadable = _loadable(request.tools)
+    if any(tool.name == wanted.tool for tool in request.tools) or wanted.group in _settled(done):
+        # Off the record it is not among the tools; proposed all the same, it is refused in true words.
+        return _made(wanted.tool, wanted.arguments)
+    if wanted.group in loadable:
+        return _made(_LOAD_TOOLS, {"groups": [wanted.group]})
+    return TURNED_OFF
+
+
+async def _chosen(request: LlmRequest, at: int, done: Sequence[ToolCall], asked: _Asked) -> ToolCall | None:
+    """The call that the model chooses among tools of others."""
     # What is loaded is enough: a long list of choices costs seconds, and there is one tool for a message.
     tools = [tool for tool in request.tools if tool.name not in LOADERS] or request.tools
-    choices = choices_of(tools, _settled(done))
+    choices = [
+        choice
+        for choice in choices_of(tools, _settled(done))
+        if choice.tool.name not in CHANGING
+        and not (choice.tool.name == _LOAD_TOOLS and choice.label in GROUPS)
+    ]
     if not choices:
         return None
     words = request.messages[at].content
@@ -79,18 +160,42 @@ async def _call(request: LlmRequest, asked: _Asked) -> ToolCall | None:
     before = _said_before(earlier)
     if choice is None or lacks_address(choice, (words, *(before or ()))):
         return None
-    arguments = choice.arguments
-    if arguments is None and not choice.tool.parameters.get("properties"):
-        arguments = {}
-    if arguments is not None:
-        text = json.dumps(arguments, ensure_ascii=False)
-    else:
-        text = await asked.text(arguments_body(choice.tool, words, before))
-    return ToolCall(id=f"call_{secrets.token_hex(8)}", name=choice.tool.name, arguments=text)
+    if choice.arguments is not None:
+        return _made(choice.tool.name, choice.arguments)
+    if not choice.tool.parameters.get("properties"):
+        return _made(choice.tool.name, {})
+    text = await asked.text(arguments_body(choice.tool, words, before))
+    if borrowed(choice.tool, _object(text), (words, *(before or ()))):
+        return None
+    return ToolCall(id=_new_id(), name=choice.tool.name, arguments=text)
+
+
+def _made(name: str, arguments: Mapping[str, object]) -> ToolCall:
+    return ToolCall(id=_new_id(), name=name, arguments=json.dumps(arguments, ensure_ascii=False))
+
+
+def _new_id() -> str:
+    return f"call_{secrets.token_hex(8)}"
+
+
+def _loadable(tools: Sequence[ToolDefinition]) -> set[str]:
+    """The groups that may be loaded."""
+    loads = [tool for tool in tools if tool.name == _LOAD_TOOLS]
+    return {choice.label for choice in choices_of(loads)}
 
 
 def _calls(messages: Sequence[ChatMessage]) -> list[ToolCall]:
     return [call for message in messages for call in message.tool_calls]
+
+
+def _results(messages: Sequence[ChatMessage]) -> list[str]:
+    """What tools returned, without the marks around it."""
+    names = {call.id: call.name for call in _calls(messages)}
+    return [
+        unmarked(message.content)
+        for message in messages
+        if message.role == "tool" and names.get(message.tool_call_id) not in LOADERS
+    ]
 
 
 def _settled(loads: Sequence[ToolCall]) -> set[str]:
@@ -116,8 +221,8 @@ def _chosen_before(earlier: Sequence[ChatMessage], choices: Sequence[Choice]) ->
     if at < 0:
         return None
     used = [call.name for call in _calls(earlier[at:]) if call.name not in LOADERS]
-    labels = [choice.label for choice in choices]
-    return earlier[at].content, label_for(used[0], labels) if used else ANSWER
+    known = {choice.label for choice in choices}
+    return earlier[at].content, used[0] if used and used[0] in known else ANSWER
 
 
 def _said_before(earlier: Sequence[ChatMessage]) -> tuple[str, str] | None:

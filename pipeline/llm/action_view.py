@@ -12,6 +12,7 @@ from dataclasses import replace
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.marking import unmarked
 from pipeline.llm.action_choice import latest_user
+from pipeline.llm.action_truth import is_refusal
 
 LOADERS = ("load_tools", "load_skills")
 """Their results say nothing to a user."""
@@ -24,6 +25,7 @@ _ADVICE = "\nUse this to answer."
 def in_plain_words(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
     """`messages` without a tool call and without the role `tool`. Results of the newest message are
     shown nearly whole, earlier ones by their beginning."""
+    messages = _without_refusals(messages)
     newest = latest_user(messages)
     names: dict[str, str] = {}
     plain: list[ChatMessage] = []
@@ -41,6 +43,25 @@ def in_plain_words(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
     if heard:
         _tell(plain, _ADVICE)
     return tuple(plain)
+
+
+def _without_refusals(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """`messages` without earlier turns that end in a refusal: the model would go on refusing."""
+    kept: list[ChatMessage] = []
+    newest = latest_user(messages)
+    for at, message in enumerate(messages):
+        if (
+            at < newest
+            and message.role == "assistant"
+            and not message.tool_calls
+            and is_refusal(message.content)
+        ):
+            asked = latest_user(kept)
+            if asked >= 0:
+                del kept[asked:]
+                continue
+        kept.append(message)
+    return kept
 
 
 def _tell(plain: list[ChatMessage], words: str) -> None:

@@ -25,7 +25,8 @@ class OpenAnswer(Protocol):
     """One attempt that a provider answers."""
 
     async def next(self) -> TextDelta | ToolAsked | None:
-        """The next item; None at the end. Raises TimeoutError at the deadline, or the provider's error."""
+        """The next item; None at the end. Raises TimeoutError where it does not come in time, or the
+        provider's error."""
         ...
 
     def finished(self) -> LlmFinished:
@@ -48,9 +49,9 @@ class Call:
     target: Target
     clock: Clock
     deadline: float
-    """In the event loop's time."""
+    """Of the first item, in the event loop's time."""
     timeout_s: float
-    """How long that is altogether, for the words of the error."""
+    """How long one item is waited for, for the words of the error."""
     retries: int
     """Further attempts after the first, made only while nothing was yielded."""
     max_tokens: int | None = None

@@ -16,10 +16,13 @@ class LlmRequest:
     messages: tuple[ChatMessage, ...]
     tools: tuple[ToolDefinition, ...] = ()
     """What the model may ask for."""
+    asked: str = ""
+    """The newest words of the user alone: in a room the last message holds other people's, and a name."""
     max_tokens: int = 1024
     temperature: float = 0.2
     timeout_s: float = 60.0
-    """Deadline of the whole call in seconds, the wait for the first token and retries included."""
+    """Seconds to the first token, retries included, and from then on from one to the next. A call that goes
+    on saying something has no other end: whoever waits for the whole sets a deadline of their own."""
     retries: int | None = None
     """How many further attempts the client may make after the first; None: as many as it is set to. One
     message has a bounded number of them, whatever it takes to answer it."""

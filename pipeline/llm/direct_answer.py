@@ -27,13 +27,19 @@ _CUT = "the answer stopped in the middle, or is no stream of chat completions"
 
 
 class DirectAnswer:
-    """An answer, read item by item as an `OpenAnswer`."""
+    """An answer, read item by item as an `OpenAnswer`: its first event by `deadline`, a time of the event
+    loop, and each further one within `quiet_s` seconds."""
 
-    def __init__(self, response: aiohttp.ClientResponse, deadline: float, price: Price | None) -> None:
+    def __init__(
+        self, response: aiohttp.ClientResponse, deadline: float, quiet_s: float, price: Price | None
+    ) -> None:
         self._response = response
         self._expired = False
-        # One timer for the whole answer: one for each read would be a quarter of the work on a token.
-        self._timer = asyncio.get_running_loop().call_at(deadline, self._expire)
+        self._loop = asyncio.get_running_loop()
+        self._deadline = deadline
+        self._quiet_s = quiet_s
+        # One timer, set anew when it rings: one for each read would be a quarter of the work on a token.
+        self._timer = self._loop.call_at(deadline, self._expire)
         self._events = EventReader()
         self._completion = Completion(price)
         self._received = 0
@@ -102,6 +108,9 @@ class DirectAnswer:
 
     def _expire(self) -> None:
         """The deadline: whoever reads is woken by the connection's end."""
+        if self._deadline > self._loop.time():
+            self._timer = self._loop.call_at(self._deadline, self._expire)
+            return
         self._expired = True
         self._response.close()
 
@@ -142,6 +151,8 @@ class DirectAnswer:
                 break
             if not data:
                 continue
+            # Comments, which some endpoints send while they have nothing to say, are no events.
+            self._deadline = self._loop.time() + self._quiet_s
             try:
                 text = self._completion.read(data)
             except (Unreadable, ReportedError) as error:

@@ -89,12 +89,13 @@ class DirectClient:
         return body
 
     def complete(
-        self, body: Mapping[str, Any], *, deadline: float, retries: int
+        self, body: Mapping[str, Any], *, deadline: float, retries: int, quiet_s: float | None = None
     ) -> AsyncGenerator[LlmItem, None]:
         """As `stream`, for a body of one's own: `model`, `messages`, and what else the endpoint knows, such
         as `response_format`. Streaming and the count of tokens are asked for here.
 
-        `deadline` is a time of the running event loop; `retries` counts further attempts.
+        `deadline`, of the first token, is a time of the running event loop; `quiet_s` is the longest wait for
+        a further one, as long as the first may take unless given. `retries` counts further attempts.
         """
         whole = {
             "model": self._model,
@@ -103,15 +104,16 @@ class DirectClient:
             "stream": True,
             "stream_options": {"include_usage": True},
         }
+        quiet_s = round(deadline - asyncio.get_running_loop().time(), 3) if quiet_s is None else quiet_s
         call = Call(
             target=self._target,
             clock=self._clock,
             deadline=deadline,
-            timeout_s=round(deadline - asyncio.get_running_loop().time(), 3),
+            timeout_s=quiet_s,
             retries=retries,
             max_tokens=whole.get("max_tokens"),
         )
-        return play(lambda: self._attempt(whole, deadline), call, self._note)
+        return play(lambda: self._attempt(whole, deadline, quiet_s), call, self._note)
 
     async def warm_up(self) -> None:
         """Look the model's price up. Connections are made when they are needed."""
@@ -132,7 +134,7 @@ class DirectClient:
     def _note(self, status: str) -> None:
         self._status = status
 
-    async def _attempt(self, body: dict[str, Any], deadline: float) -> OpenAnswer:
+    async def _attempt(self, body: dict[str, Any], deadline: float, quiet_s: float) -> OpenAnswer:
         if self._openai and not self._target.secret:
             raise ModelRejected(f"Model {self._target.model!r} needs a key: set `llm.api_key`")
         data = json.dumps(self._dialect.put(body), ensure_ascii=False).encode("utf-8", "replace")
@@ -140,7 +142,7 @@ class DirectClient:
             await self.warm_up()
             response = await self._post(data)
             if response.ok and response.status < 300:
-                return DirectAnswer(response, deadline, self._price)
+                return DirectAnswer(response, deadline, quiet_s, self._price)
             async with response:
                 error = await refusal_of(response)
         if isinstance(error, ReportedError) and self._dialect.learn(error):

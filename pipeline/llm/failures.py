@@ -16,7 +16,7 @@ from typing import Any
 from pipeline.domain.errors import ModelError, ModelRejected, ModelTimeout, ModelUnavailable
 from pipeline.llm.client import LlmFinished
 
-_MAX_DETAIL_CHARS = 200
+_MAX_DETAIL_CHARS = 4_000
 _FIRST_DELAY_S = 0.5
 _MAX_DELAY_S = 8.0
 _TRANSIENT_4XX = frozenset({408, 425, 429})
@@ -38,49 +38,55 @@ class Target:
 
 
 def translate(error: Exception, target: Target) -> ModelError:
-    """The error to raise for `error`, which a provider call raised. Never contains the secret."""
+    """The error to raise for `error`, which a provider call raised: its words are ours and fit for people,
+    and what the provider said is its `detail`, without the call's own secret."""
     if isinstance(error, ModelError):
         return error
+    translated = _in_our_words(error, target)
+    translated.detail = _detail(error, target)
+    return translated
+
+
+def _in_our_words(error: Exception, target: Target) -> ModelError:
     status = status_of(error)
-    detail = _detail(error, target)
     lowered = str(error).lower()
     if _NO_KEY in lowered or status in (401, 403):
         return ModelRejected(
-            f"The provider of model {target.model!r} did not accept the key: check `llm.api_key`{detail}"
+            f"The provider of model {target.model!r} did not accept the key: check `llm.api_key`"
         )
     if status in (400, 413) and any(words in lowered for words in _TOO_LONG):
         return ModelRejected(
             f"The conversation does not fit the context of model {target.model!r}: "
-            f"start a new one with /new or use a model with a larger context{detail}"
+            f"start a new one with /new or use a model with a larger context"
         )
     if status == 404:
         where = f" at {target.api_base}" if target.api_base else ""
         return ModelRejected(
-            f"There is no model {target.model!r}{where}: check `llm.model` and `llm.api_base`{detail}"
+            f"There is no model {target.model!r}{where}: check `llm.model` and `llm.api_base`"
         )
     if status == 402 or any(words in lowered for words in _NO_CREDIT):
         return ModelRejected(
-            f"The account at the provider of model {target.model!r} has no credit left: top it up{detail}"
+            f"The account at the provider of model {target.model!r} has no credit left: top it up"
         )
     if status is not None and 400 <= status < 500 and status not in _TRANSIENT_4XX:
         return ModelRejected(
             f"The provider refused the request to model {target.model!r} ({status}): "
-            f"check `llm.model` and `llm.api_base`{detail}"
+            f"check `llm.model` and `llm.api_base`"
         )
     if status == 429:
         return ModelUnavailable(
-            f"The provider of model {target.model!r} limits the rate of requests; try again later{detail}",
+            f"The provider of model {target.model!r} limits the rate of requests; try again later",
             retry_after_s=retry_after_of(error),
         )
     return ModelUnavailable(
-        f"Model {target.model!r} cannot be reached now; try again later{detail}",
+        f"Model {target.model!r} cannot be reached now; try again later",
         retry_after_s=retry_after_of(error),
     )
 
 
 def timed_out(timeout_s: float, target: Target) -> ModelTimeout:
-    """The error for a call whose deadline passed."""
-    return ModelTimeout(f"Model {target.model!r} did not finish its answer within {timeout_s:g} seconds")
+    """The error for a call that brought nothing for `timeout_s`."""
+    return ModelTimeout(f"Model {target.model!r} said nothing within {timeout_s:g} seconds")
 
 
 class EmptyAnswer(ModelUnavailable):
@@ -157,12 +163,9 @@ def _until(moment: str, headers: Mapping[str, Any]) -> float:
 
 
 def _detail(error: Exception, target: Target) -> str:
-    """What the provider said, one short line in parentheses, without the secret."""
+    """What the provider said, on one line. Cut far behind what anybody shows of it: whoever does has the
+    redactor cut it, so that no other secret is halved."""
     text = " ".join(str(error).split())
     if target.secret:
         text = text.replace(target.secret, "***")
-    if not text:
-        return ""
-    if len(text) > _MAX_DETAIL_CHARS:
-        text = text[: _MAX_DETAIL_CHARS - 1] + "…"
-    return f" ({text})"
+    return text[:_MAX_DETAIL_CHARS]

@@ -97,7 +97,7 @@ class LitellmClient:
         async with asyncio.timeout_at(deadline):
             litellm = await self._litellm()
             stream = await litellm.acompletion(**self._arguments(request))
-        return _Answer(stream, deadline, functools.partial(_cost, litellm, self._model))
+        return _Answer(stream, deadline, request.timeout_s, functools.partial(_cost, litellm, self._model))
 
     def _arguments(self, request: LlmRequest) -> dict[str, Any]:
         arguments: dict[str, Any] = {
@@ -136,10 +136,12 @@ class LitellmClient:
 
 
 class _Answer:
-    """One open stream of litellm, read item by item."""
+    """One open stream of litellm, read item by item: the first by `deadline`, each further one within
+    `quiet_s` seconds."""
 
-    def __init__(self, stream: Any, deadline: float, cost: Callable[[Any], float]) -> None:
+    def __init__(self, stream: Any, deadline: float, quiet_s: float, cost: Callable[[Any], float]) -> None:
         self._stream = stream
+        self._quiet_s = quiet_s
         self._deadline = deadline
         self._cost = cost
         self._finish_reason = "stop"
@@ -152,6 +154,7 @@ class _Answer:
         while self._calls is None:
             async with asyncio.timeout_at(self._deadline):
                 chunk = await anext(self._stream, None)
+            self._deadline = asyncio.get_running_loop().time() + self._quiet_s
             if chunk is None:
                 self._calls = deque(ToolAsked(call=call) for call in self._assembly.calls())
                 self._called = bool(self._calls)

@@ -8,35 +8,60 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from typing import TYPE_CHECKING
 
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ModelError, ModelRejected, ModelTimeout, ModelUnavailable
-from pipeline.llm.action_client import ActionClient
 from pipeline.llm.client import LlmItem, LlmRequest
 from pipeline.llm.direct_client import DirectClient
 from pipeline.llm.failures import Target, timed_out
 from pipeline.llm.local_process import ChildFailed, ChildProcess, ChildSettings
+
+if TYPE_CHECKING:
+    from pipeline.llm.action_client import ActionClient
+
+_log = logging.getLogger(__name__)
 
 _WINDOW_S = 60.0
 _LOAD_TIMEOUT_S = 180.0
 _NOTICE_S = 0.5
 _FIRST_BACKOFF_S = 0.25
 _MAX_BACKOFF_S = 8.0
+_QUIET_S = 10.0
+_PROBE_S = 10.0
+_TIMEOUTS = 2
+_DIED = "The embedded model stopped in the middle of its answer. Please send the message again."
+_DIED_UNHEARD = "The embedded model stopped before it answered. Please send the message again."
 
 
 class LocalModel:
     """Answers with the model file of `settings`. `warm_up` or the first call starts the child.
 
     A child that ends is started again, with backoff, `restarts_per_minute` times at most; after that
-    requests are refused with the reason until the minute has passed.
+    requests are refused with the reason until the minute has passed. One that gives nothing for `quiet_s`
+    seconds and does not answer its server's port within `probe_s` either is killed; so is one that two
+    requests in a row have waited for in vain.
     """
 
-    def __init__(self, settings: ChildSettings, *, clock: Clock, restarts_per_minute: int = 5) -> None:
+    def __init__(
+        self,
+        settings: ChildSettings,
+        *,
+        clock: Clock,
+        restarts_per_minute: int = 5,
+        quiet_s: float = _QUIET_S,
+        probe_s: float = _PROBE_S,
+    ) -> None:
         self._settings = settings
         self._clock = clock
         self._restarts_per_minute = restarts_per_minute
+        self._quiet_s = quiet_s
+        self._probe_s = probe_s
+        self._timeouts = 0
+        """Requests in a row that the child did not answer in time."""
         self._target = Target(model=settings.model_path.name)
         self._slots = asyncio.Semaphore(settings.slots)
         self._supervisor: asyncio.Task[None] | None = None
@@ -102,15 +127,55 @@ class LocalModel:
             async with asyncio.timeout_at(deadline):
                 life = await self._usable()
             try:
-                async with contextlib.aclosing(life.client.stream(request, deadline)) as items:
+                async with (
+                    contextlib.aclosing(life.client.stream(request, deadline)) as items,
+                    self._watched(life) as sign,
+                ):
                     async for item in items:
                         heard = True
+                        sign()
                         yield item
+            except ModelTimeout:
+                self._late(life)
+                raise
             except ModelUnavailable:
-                if heard or last_try or not await life.is_over():
+                if not await life.is_over():
                     raise
+                if heard or last_try:
+                    raise ModelUnavailable(_DIED if heard else _DIED_UNHEARD) from None
             else:
+                self._timeouts = 0
                 return
+
+    def _late(self, life: _Life) -> None:
+        """Note that a request ran out of time; the second one in a row ends the child."""
+        self._timeouts += 1
+        if self._timeouts >= _TIMEOUTS:
+            _log.warning("the embedded model is replaced: it did not finish two answers in a row")
+            life.child.kill()
+
+    @contextlib.asynccontextmanager
+    async def _watched(self, life: _Life) -> AsyncIterator[Callable[[], None]]:
+        """Kill the child if it hangs while this is entered; call what is given at each sign of life."""
+        signs = asyncio.Event()
+        watch = asyncio.create_task(self._watch(life, signs), name="local-model-watch")  # noqa: TID251  # awaited below
+        try:
+            yield signs.set
+        finally:
+            watch.cancel()
+            await asyncio.wait([watch])
+
+    async def _watch(self, life: _Life, signs: asyncio.Event) -> None:
+        while True:
+            signs.clear()
+            try:
+                async with asyncio.timeout(self._quiet_s):
+                    await signs.wait()
+            except TimeoutError:
+                if not await life.child.answers(life.port, self._probe_s) and not signs.is_set():
+                    _log.warning("the embedded model is replaced: its process does not answer any more")
+                    life.child.kill()
+                    return
 
     async def _usable(self) -> _Life:
         """The child that serves; starts it first if need be. Raises what stands against it."""
@@ -158,7 +223,8 @@ class LocalModel:
         try:
             async with asyncio.timeout(_LOAD_TIMEOUT_S):
                 port = await child.ready()
-            self._life = _Life(child, self._client_of(child, port))
+            self._timeouts = 0
+            self._life = _Life(child, port, self._client_of(child, port))
             self._refusal = None
             self._settled.set()
             await child.ended()
@@ -189,6 +255,9 @@ class LocalModel:
             retries=0,
             keep_alive=False,  # llama.cpp's server promises it and closes after every stream
         )
+        # Reading what is asked for takes some 40 ms of patterns, of which other models have no use.
+        from pipeline.llm.action_client import ActionClient  # noqa: PLC0415 - loaded where it is used
+
         return ActionClient(door)
 
     def _settle(self, refusal: ModelUnavailable) -> None:
@@ -209,8 +278,9 @@ class LocalModel:
 class _Life:
     """A child that serves, until it is over."""
 
-    def __init__(self, child: ChildProcess, client: ActionClient) -> None:
+    def __init__(self, child: ChildProcess, port: int, client: ActionClient) -> None:
         self.child = child
+        self.port = port
         self.client = client
         self.over = asyncio.Event()
 

@@ -64,6 +64,8 @@ class ChildProcess:
             stdout=PIPE,
             stderr=STDOUT,
             cwd=_IMPORT_ROOT,
+            # All of it: no secret of the gateway's reaches the native code.
+            env={"PYTHONUTF8": "1", "PYTHONPATH": str(_IMPORT_ROOT)},
             limit=_LINE_BYTES,
             # Ctrl-C in a terminal goes to the whole group; the turn in flight still needs the model.
             start_new_session=True,
@@ -95,6 +97,25 @@ class ChildProcess:
         code = await self._process.wait()
         how = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
         return f"{how}: {self._last_words}" if self._last_words else how
+
+    async def answers(self, port: int, within_s: float) -> bool:
+        """Whether its server says anything at all within `within_s` seconds: one that computes does, one
+        that hangs does not."""
+        try:
+            async with asyncio.timeout(within_s):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                try:
+                    writer.write(b"GET /health HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")
+                    return bool(await reader.read(1))
+                finally:
+                    writer.close()
+        except (OSError, TimeoutError):
+            return False
+
+    def kill(self) -> None:
+        """End the process at once; `ended` tells when it is over."""
+        if self._process.returncode is None:
+            self._process.kill()
 
     async def stop(self) -> None:
         """End the process: ask by closing its input, then kill. Safe to call more than once."""

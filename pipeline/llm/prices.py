@@ -35,7 +35,7 @@ class Price:
 
 def price_of(model: str) -> Price | None:
     """The price of OpenAI's `model`; None if it or the list is not there. Reads a file of 3 MB."""
-    entry = _price_list().get(model)
+    entry = model_table().get(model)
     if not isinstance(entry, dict) or entry.get("litellm_provider") != "openai":
         return None
     try:
@@ -46,7 +46,8 @@ def price_of(model: str) -> Price | None:
         return None
 
 
-def _price_list() -> dict[str, Any]:
+def model_table() -> dict[str, Any]:
+    """What litellm's list says of each model, by its name; empty where there is none."""
     found = importlib.util.find_spec("litellm")
     folders = found.submodule_search_locations if found is not None else None
     try:

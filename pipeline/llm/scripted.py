@@ -127,7 +127,7 @@ class ScriptedLlm:
         self.script.extend(ScriptedAnswer.of(a) if isinstance(a, str) else a for a in answers)
 
     async def stream(self, request: LlmRequest) -> AsyncGenerator[LlmItem, None]:
-        """See `LlmClient.stream`. The deadline is kept in the client's clock, between chunks."""
+        """See `LlmClient.stream`. `timeout_s` is kept in the client's clock, for each chunk."""
         self.requests.append(request)
         answer = self._next(request)
         deadline = self._clock.monotonic() + request.timeout_s
@@ -136,6 +136,7 @@ class ScriptedLlm:
             for index, chunk in enumerate(answer.chunks):
                 await self._step(answer, index, deadline, request.timeout_s)
                 yield TextDelta(text=chunk)
+                deadline = self._clock.monotonic() + request.timeout_s
             await self._step(answer, len(answer.chunks), deadline, request.timeout_s)
             finished = _finished(answer, request)
             if not answer.chunks and not answer.calls:
@@ -181,7 +182,7 @@ class ScriptedLlm:
         if answer.delay_s > 0 and index < len(answer.chunks):
             await self._clock.sleep(answer.delay_s)
         if self._clock.monotonic() > deadline:
-            raise ModelTimeout(f"The scripted model did not finish its answer within {timeout_s:g} seconds")
+            raise ModelTimeout(f"The scripted model said nothing within {timeout_s:g} seconds")
 
 
 def _finished(answer: ScriptedAnswer, request: LlmRequest) -> LlmFinished:

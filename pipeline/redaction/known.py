@@ -6,6 +6,7 @@ Not here: what only looks like a secret (`patterns`).
 from __future__ import annotations
 
 import base64
+import html
 import json
 import re
 from collections.abc import Iterable
@@ -19,6 +20,7 @@ MIN_CHARS = 8
 _SHOWN_FROM_CHARS = 16
 """Of a shorter secret, four characters would be too much."""
 _MIN_BASE64_CHARS = 12
+_PERCENT = re.compile(r"%[0-9A-F]{2}")
 
 
 class KnownSecrets:
@@ -28,11 +30,16 @@ class KnownSecrets:
         forms = {form for secret in secrets if len(secret) >= MIN_CHARS for form in _forms(secret)}
         # The longest first: the first alternative that fits is taken, and none may leave a rest behind.
         ordered = sorted(forms, key=lambda form: (-len(form), form))
-        self._found = re.compile("|".join(map(re.escape, ordered))) if ordered else None
         self._longest = len(ordered[0]) if ordered else 0
         self._by_first: dict[str, tuple[str, ...]] = {}
         for form in ordered:
             self._by_first[form[0]] = (*self._by_first.get(form[0], ()), form)
+        # By the first character: at most places one comparison says that there is none.
+        found = (
+            f"{re.escape(first)}(?:{'|'.join(re.escape(form[1:]) for form in starting)})"
+            for first, starting in self._by_first.items()
+        )
+        self._found = re.compile("|".join(found)) if ordered else None
         self._first = re.compile("|".join(map(re.escape, self._by_first)))
         """Where a secret may begin. Not asked where there is none."""
 
@@ -101,16 +108,37 @@ def _masked(match: re.Match[str]) -> str:
 
 
 def _forms(secret: str) -> set[str]:
-    """The secret as it is, and as JSON, a URL and base64 spell it."""
+    """The secret as it is, and as JSON, Python, HTML, a URL, base64 and hexadecimal spell it."""
+    data = secret.encode("utf-8", "surrogatepass")
+    quoted = {_quoted(secret, safe=safe) for safe in ("", "/")} | {quote_plus(data)}
     forms = {
         secret,
+        secret.lower(),
+        secret.upper(),
         json.dumps(secret)[1:-1],
         json.dumps(secret, ensure_ascii=False)[1:-1],
-        quote(secret, safe=""),
-        quote(secret),
-        quote_plus(secret),
+        repr(secret)[1:-1],
+        ascii(secret)[1:-1],
+        html.escape(secret, quote=False),
+        html.escape(secret),
+        html.escape(secret).replace("&#x27;", "&#39;").replace("&quot;", "&#34;"),
+        *quoted,
+        *map(_lower_percent, quoted),
+        # Encoded once more, as an address within an address is.
+        *(quote(once, safe="") for once in quoted),
+        *(quote(_lower_percent(once), safe="") for once in quoted),
+        data.hex(),
+        data.hex().upper(),
     }
-    return forms | _base64_forms(secret.encode("utf-8", "surrogatepass"))
+    return forms | _base64_forms(data)
+
+
+def _quoted(secret: str, *, safe: str) -> str:
+    return quote(secret.encode("utf-8", "surrogatepass"), safe=safe)
+
+
+def _lower_percent(text: str) -> str:
+    return _PERCENT.sub(lambda match: match.group().lower(), text)
 
 
 def _base64_forms(secret: bytes) -> set[str]:

@@ -110,6 +110,24 @@ class KeyStream:
         return at
 
 
+def without_key_lines(text: str) -> list[str]:
+    """The lines of a whole text, those of key material replaced by the mark: for whoever shows some of them.
+
+    Without the opening line before it, nothing tells such a line from any other.
+    """
+    lines = text.splitlines()
+    if OPENING not in text:
+        return lines
+    stream = KeyStream()
+    given = [stream.feed(f"{line}\n") for line in lines]
+    given.append(stream.finish())
+    # What is held back at the end of a line comes with the next one.
+    return [
+        line if line in given[n] + given[n + 1] or line in given[n + 1] else MARK
+        for n, line in enumerate(lines)
+    ]
+
+
 def _begun(text: str, at: int) -> int:
     """Where an opening mark may have begun that is not complete; else the end."""
     last = text.rfind(OPENING, at)

@@ -117,7 +117,7 @@ class Redactor:
 
     def configured(self, text: str) -> str:
         """`text` without configured secrets: for a person's own words, which are theirs otherwise."""
-        return self._current().redact(text)
+        return self._current().redact(text) if text else ""
 
     def stream(self) -> StreamingRedactor:
         """For a text that comes in pieces."""

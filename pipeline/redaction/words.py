@@ -33,12 +33,17 @@ _QUOTES = "\"'`\\"
 _SIGNS = (":=", "=>", "=", ":")
 _SCHEMES = frozenset({"basic", "bearer", "bot", "token"})
 """Of an `Authorization` header: the value comes behind them."""
-_ANNOUNCING = (*OPENERS, *_SCHEMES)
-_LAST = frozenset("".join((*_SIGNS, _QUOTES, *(word[-1] + word[-1].upper() for word in _ANNOUNCING))))
+_USER_FLAGS = ("-u", "--user", "--proxy-user")
+"""Of curl: a name, a colon and a password come behind them."""
+_ANNOUNCING = (*OPENERS, *_SCHEMES, "cookie", "curl", *_USER_FLAGS)
+_LAST = frozenset("".join((";", *_SIGNS, _QUOTES, *(word[-1] + word[-1].upper() for word in _ANNOUNCING))))
 """What a word ends with behind which a secret may come."""
 _VALUE = re.compile(
     rf"[=:>]{{0,2}}[{re.escape(_QUOTES)}]*(?P<value>{VALUE_CLASS}{{{MIN_VALUE_CHARS},}}={{0,2}})"
 )
+_COOKIE = re.compile(r"[\"']?[^=;\s]{1,128}=(?P<value>[^;\s\"']{8,})")
+_USER = re.compile(r"[\"']?[^:\s]{1,128}:(?P<value>[^\s\"']{1,256})")
+_BY_STATE = {"cookie": _COOKIE, "user": _USER}
 _VALUE_TAIL = re.compile(f"{VALUE_CLASS}*")
 
 
@@ -53,7 +58,10 @@ class WordStream:
         self._going_on: re.Pattern[str] | None = None
         """What the rest of a secret is made of whose beginning is out already."""
         self._expects = ""
-        """`sign` after a name such as `password`, `value` after the sign."""
+        """`sign` after a name such as `password`, `value` after the sign; `cookie` in a header of cookies,
+        and `user` behind curl's flag."""
+        self._in_curl = False
+        """The line calls curl."""
 
     def feed(self, text: str) -> str:
         """What can be shown now."""
@@ -70,7 +78,7 @@ class WordStream:
         """The rest."""
         out: list[str] = []
         self._end_word(out)
-        self._expects = ""
+        self._expects, self._in_curl = "", False
         return "".join(out)
 
     def _grow(self, piece: str, out: list[str]) -> None:
@@ -93,8 +101,8 @@ class WordStream:
         self._word, self._before, self._going_on = "", "", None
 
     def _space(self, gap: str, out: list[str]) -> None:
-        if self._expects and gap.strip(" \t"):
-            self._expects = ""
+        if (self._expects or self._in_curl) and gap.strip(" \t"):
+            self._expects, self._in_curl = "", False
         out.append(gap)
 
     def _next(self, word: str) -> str:
@@ -102,6 +110,12 @@ class WordStream:
         if word[-1:] not in _LAST:
             return ""
         name = word[-32:].rstrip(_QUOTES).lower()
+        if name.endswith("curl"):
+            self._in_curl = True
+        if self._in_curl and name in _USER_FLAGS:
+            return "user"
+        if name.endswith("cookie:") or (self._expects == "cookie" and name.endswith(";")):
+            return "cookie"
         sign = ""
         if name.endswith(_SIGNS):
             sign = next(sign for sign in _SIGNS if name.endswith(sign))
@@ -159,12 +173,22 @@ class WordStream:
         """Take the value that was announced from the front of `word`; where to go on."""
         if self._expects == "sign" and word[0] not in "=:":
             return 0
+        if pattern := _BY_STATE.get(self._expects):
+            return self._other_value(pattern, word, out)
         found = _VALUE.match(word)
         if found is None or not is_value(found["value"], after=word[found.end() :][:1]):
             return 0
         out += (word[: found.start("value")], MARK)
         if found.end() == len(word):
             self._going_on = _VALUE_TAIL
+        return found.end()
+
+    def _other_value(self, pattern: re.Pattern[str], word: str, out: list[str]) -> int:
+        """Take a cookie's value, or the password behind a user's name; where to go on."""
+        found = pattern.match(word)
+        if found is None or (self._expects == "cookie" and not is_value(found["value"])):
+            return 0
+        out += (word[: found.start("value")], MARK)
         return found.end()
 
 

@@ -5,9 +5,12 @@ For hosts that want nothing but a conversation, and for whoever builds a run by 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pipeline.domain.chat import ToolCall, ToolDefinition
+from pipeline.domain.conversation import Conversation
+from pipeline.domain.messages import ApprovalReply, InboundMessage
+from pipeline.domain.rooms import RoomTalk
 from pipeline.runtime.ports import Allowance, SkillSummary, ToolResult, WorkspaceTexts
 from pipeline.runtime.scope import TurnScope
 
@@ -15,11 +18,24 @@ from pipeline.runtime.scope import TurnScope
 class NoTools:
     """A gate behind which there is nothing."""
 
+    async def prepare(self, _groups: Sequence[str], _scope: TurnScope) -> None:
+        return None
+
     def offered(self, _groups: Sequence[str], _scope: TurnScope) -> tuple[ToolDefinition, ...]:
         return ()
 
     async def propose(self, call: ToolCall, _groups: Sequence[str], _scope: TurnScope) -> ToolResult:
         return ToolResult(content=f"Unknown tool: {call.name}", success=False, summary="there are no tools")
+
+
+class NoRooms:
+    """Nobody can say more of a room than its messages do."""
+
+    async def named(self, message: InboundMessage) -> InboundMessage:
+        return message
+
+    async def talk(self, _message: InboundMessage | ApprovalReply, _said: Conversation) -> RoomTalk:
+        return RoomTalk()
 
 
 class NoSkills:
@@ -54,3 +70,9 @@ class NoBudgets:
 
     async def spent(self, _scope: TurnScope, *, tokens: int, cost: float) -> None:
         del tokens, cost
+
+
+def links_stay(markdown: str, may_link: Callable[[str], bool], *, rewrite: bool = False) -> str:
+    """The `InertLinks` of a host that shows no links."""
+    del may_link, rewrite
+    return markdown

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pipeline.domain.clock import Clock
 from pipeline.domain.conversation import Conversation, Summary
 from pipeline.domain.messages import Speech
+from pipeline.domain.rooms import RoomTalk
 from pipeline.llm.client import LlmClient
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.ports import Budgets, FactBook, SkillBook, ToolGate, Workspace
@@ -25,6 +26,10 @@ class RunContext:
 
     text: str
     """The user's words, typed or heard, as recorded."""
+    by: str = ""
+    """In a room: the name of who said them."""
+    room: RoomTalk = field(default_factory=RoomTalk)
+    """What others said in the room before; foreign words, kept nowhere."""
     speech: Speech | None
     """That they were spoken, and how well they were heard; None for typed words."""
     conversation: Conversation

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from pipeline.domain.clock import Clock
 
@@ -64,36 +64,93 @@ class TurnDeadline:
             self._timeout.reschedule(asyncio.get_running_loop().time())
 
 
+class Room(Protocol):
+    """What a turn takes up while it works: one of the places that the host has."""
+
+    async def enter(self) -> None:
+        """Take it, when there is some. Does nothing where it is taken already."""
+        ...
+
+    def leave(self) -> None:
+        """Give it back. Does nothing where it is not taken."""
+        ...
+
+    async def step_aside(self) -> None:
+        """Give it back for as long as a person is waited for."""
+        ...
+
+    async def come_back(self) -> None:
+        """Take it again after `step_aside`, when there is some."""
+        ...
+
+
+class AnyRoom:
+    """Room without bounds."""
+
+    async def enter(self) -> None:
+        """There is always some."""
+
+    def leave(self) -> None:
+        """Nobody waits for it."""
+
+    async def step_aside(self) -> None:
+        """Nobody waits for it."""
+
+    async def come_back(self) -> None:
+        """There is always some."""
+
+
 class Absence:
     """Lets a turn step aside: its deadline stands still, and its room is left to others meanwhile.
 
-    `room` is one that the turn has entered, and that may be left twice. Absences that overlap, of
-    sub-agents, count once.
+    `room` is one that the turn has entered. Absences that overlap, of sub-agents, count once.
     """
 
-    def __init__(self, deadline: TurnDeadline, room: AbstractAsyncContextManager[object]) -> None:
+    def __init__(self, deadline: TurnDeadline, room: Room) -> None:
         self._deadline = deadline
         self._room = room
         self._absent = 0
+        self._away = False
 
     @asynccontextmanager
     async def waiting(self) -> AsyncIterator[None]:
-        """Be away for as long as the block takes; coming back waits for room, unless it is cancelled: what
-        ends needs none, and must not wait for others. The room's own exit has to bear that."""
+        """Be away for as long as the block takes; coming back waits for room, unless the block is cancelled:
+        what ends needs none, and must not wait for others."""
         with self._deadline.standing_still():
             self._absent += 1
-            if self._absent == 1:
-                await self._room.__aexit__(None, None, None)
-            cut_off = False
+            try:
+                if not self._away:
+                    self._away = True
+                    await self._room.step_aside()
+                yield
+            except asyncio.CancelledError:
+                self._absent -= 1
+                raise
+            except BaseException:
+                self._absent -= 1
+                await self._come_back()
+                raise
+            self._absent -= 1
+            await self._come_back()
+
+    @asynccontextmanager
+    async def delegating(self) -> AsyncIterator[None]:
+        """The time of this block does not count. A sub-agent that was cut off while it was away has not come
+        back, so the turn does so itself, unless the block is cancelled."""
+        with self._deadline.standing_still():
             try:
                 yield
             except asyncio.CancelledError:
-                cut_off = True
                 raise
-            finally:
-                self._absent -= 1
-                if self._absent == 0 and not cut_off:
-                    await self._room.__aenter__()
+            except BaseException:
+                await self._come_back()
+                raise
+            await self._come_back()
+
+    async def _come_back(self) -> None:
+        if self._away and not self._absent:
+            self._away = False
+            await self._room.come_back()
 
 
 def _nothing() -> None:

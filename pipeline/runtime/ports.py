@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition
 from pipeline.domain.conversation import Conversation, Summary
 from pipeline.domain.events import Thought
-from pipeline.domain.messages import InboundMessage, Mode, Speech
+from pipeline.domain.messages import ApprovalReply, InboundMessage, Mode, Speech
+from pipeline.domain.rooms import RoomTalk
 from pipeline.graph.outcome import Gate
 from pipeline.graph.ports import RunLog
 from pipeline.graph.records import RawRecord
@@ -23,6 +24,8 @@ class UserWords:
     text: str
     speech: Speech | None = None
     """That it was spoken, and how well it was heard; None for typed words."""
+    by: str = ""
+    """In a room: the name that stands before the words where the model reads them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,11 +93,20 @@ class TurnJournal(Protocol):
         """Answer, questions, outbox row, inbox done and fence check in one transaction; the entry's id."""
         ...
 
-    async def commit_failure(self, code: str, message: str, *, recoverable: bool, partial: str) -> int:
+    async def commit_failure(
+        self,
+        code: str,
+        message: str,
+        *,
+        recoverable: bool,
+        partial: str,
+        exchange: Sequence[ChatMessage] = (),
+    ) -> int:
         """End the turn with a visible error instead of an answer; the error entry's id.
 
         `partial` is what was streamed before; it is kept as the assistant's words, so that the
-        conversation shows what the user saw.
+        conversation shows what the user saw. `exchange` is what the model and its tools said before, each
+        call with a result; later turns are shown both, and that the turn has no answer.
         """
         ...
 
@@ -159,6 +171,15 @@ class ToolResult:
     """Tool groups that are loaded from now on, for this message."""
     skills: tuple[str, ...] = ()
     """Skills that are loaded from now on, for this message."""
+    foreign: str = ""
+    """Whose words `content` holds, where they are neither the author's nor the operator's."""
+    answer: str = ""
+    """What people may be told of it in place of words of the model; empty where only those will do."""
+
+
+EXECUTION: Final = "execute:"
+"""In front of a call's id: the key of the effect (`Step.effect`) that carries the call out. Its result has
+the `text`, and whether that is the tool's `content` rather than the gate's own words."""
 
 
 class ToolGate(Protocol):
@@ -166,6 +187,11 @@ class ToolGate(Protocol):
 
     `action_started`, `shield_verdict` and `action_completed` go to the scope's `send`, in this order.
     """
+
+    async def prepare(self, groups: Sequence[str], scope: TurnScope) -> None:
+        """List the tools of the loaded `groups` that this process has not listed yet: an earlier process
+        loaded them. A group that does not answer is left out. Call it before `offered`."""
+        ...
 
     def offered(self, groups: Sequence[str], scope: TurnScope) -> tuple[ToolDefinition, ...]:
         """What the model may call when `groups` are loaded: `load_tools` alone when none are."""
@@ -237,6 +263,20 @@ class Reminders(Protocol):
         ...
 
 
+class Rooms(Protocol):
+    """What the channels tell of the people in their rooms, and of what was said there."""
+
+    async def named(self, message: InboundMessage) -> InboundMessage:
+        """The message with its author's name, and the names of those it mentions, where its channel tells
+        ids alone. The same message where nobody can say. Never raises but CancelledError."""
+        ...
+
+    async def talk(self, message: InboundMessage | ApprovalReply, said: Conversation) -> RoomTalk:
+        """What was said in the message's room before it, but for what stands in `said`; nothing for a
+        private chat, and where the operator does not want it read. Never raises but CancelledError."""
+        ...
+
+
 class SkillBook(Protocol):
     """The skills of the bot."""
 
@@ -258,6 +298,8 @@ class WorkspaceTexts:
     agents: str = ""
     user: str = ""
     memory: str = ""
+    time_zone: str = ""
+    """The person's own, by its IANA name; empty where they named none."""
 
 
 class Workspace(Protocol):
@@ -296,4 +338,13 @@ class Budgets(Protocol):
 
     async def spent(self, scope: TurnScope, *, tokens: int, cost: float) -> None:
         """Count what a call has used; `cost` in US dollars."""
+        ...
+
+
+class InertLinks(Protocol):
+    """Takes the links out of a text for people; the host's, for it knows how its channels read Markdown."""
+
+    def __call__(self, markdown: str, may_link: Callable[[str], bool], *, rewrite: bool = False) -> str:
+        """`markdown` with the host in place of every address whose host, in lower case, `may_link` does not
+        allow. `rewrite`: as Markdown that stands by itself, whatever stands around it. Never raises."""
         ...

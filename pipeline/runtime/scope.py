@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, field
 
 from pipeline.domain.events import PipelineEvent
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author, Mode
+from pipeline.runtime.foreign import ForeignWords
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +33,10 @@ class TurnScope:
     waiting: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     """Entered while a person is waited for: the turn's own clock stands still meanwhile, and its room is
     free for others."""
-    delegating: Callable[[], AbstractContextManager[None]] = nullcontext
+    delegating: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     """Entered while sub-agents work: the turn's own clock stands still, for theirs has a limit of its own."""
+    foreign: ForeignWords = field(default_factory=ForeignWords, compare=False)
+    """What of others' words the turn has read so far; sub-agents share it."""
 
     @property
     def owner(self) -> str:

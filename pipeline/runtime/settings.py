@@ -13,6 +13,10 @@ class PipelineSettings:
     """Bounds and wording of every turn."""
 
     system_prompt: str = DEFAULT_SYSTEM_PROMPT
+    bot_name: str = "Parlour"
+    """Who the model is told it is."""
+    time_zone: str = "UTC"
+    """The IANA name of the zone of whoever named none of their own."""
     max_answer_tokens: int = 512
     temperature: float = 0.2
     llm_timeout_s: float = 120.0
@@ -38,14 +42,19 @@ class PipelineSettings:
     """Calls of the model with tool results, for one message; loading tools or skills counts twice."""
     max_retries: int = 2
     """Further attempts at the model for one message, over all its calls."""
-    completion: Literal["declared", "implicit"] = "implicit"
-    """Whether the model must say DONE, BLOCKED or CONTINUE around its answers (seed 0), or an answer without
-    a tool call is the last one."""
+    completion: Literal["declared", "implicit", "nudged"] = "implicit"
+    """declared: the model is told to say DONE, BLOCKED or CONTINUE, and an answer that says none of them is
+    done. nudged: it is asked once which of them it means (seed 0). implicit: it is told of none of them."""
     prompt: Literal["full", "brief"] = "brief"
     """How much a system prompt says besides what the operator wrote: small models repeat long ones."""
     spam: Literal["answer", "refuse"] = "answer"
     """What happens to a message that looks like spam."""
     too_fast: Literal["answer", "refuse"] = "answer"
     """What happens to a message that came too soon after others."""
+    tool_answers: bool = False
+    """Whether the answer is a tool's own sentence where it has one, and the model is not asked for words."""
     remember_facts: bool = False
     """Whether what lasts is written down for its author when the conversation is compacted."""
+    link_hosts: tuple[str, ...] = ()
+    """Hosts, in lower case, to which answers may link even when the conversation holds foreign text; their
+    subdomains, too."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from pipeline.llm.client import LlmClient
 from pipeline.redaction.redactor import Redactor
-from pipeline.runtime.bare import NoBudgets, NoFacts, NoSkills, NoTools, NoWorkspace
-from pipeline.runtime.ports import Budgets, FactBook, SkillBook, ToolGate, Workspace
+from pipeline.runtime.bare import NoBudgets, NoFacts, NoRooms, NoSkills, NoTools, NoWorkspace, links_stay
+from pipeline.runtime.ports import Budgets, FactBook, InertLinks, Rooms, SkillBook, ToolGate, Workspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +19,9 @@ class Surroundings:
     workspace: Workspace = field(default_factory=NoWorkspace)
     facts: FactBook = field(default_factory=NoFacts)
     budgets: Budgets = field(default_factory=NoBudgets)
+    rooms: Rooms = field(default_factory=NoRooms)
     redactor: Redactor = field(default_factory=Redactor)
     cheaper: LlmClient | None = None
     """The model for whose budget is nearly spent."""
+    inert_links: InertLinks = links_stay
+    """What answers of conversations with foreign text go through."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pipeline.tools.shown import shown
 from pipeline.tools.tool import Tool, described
 
 
@@ -59,24 +60,12 @@ def action_hash(tool_name: str, payload: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def asked_words(action: Action) -> str:
-    """All that a person needs to decide, with nothing of the arguments hidden but what is counted."""
-    lines = [f"May I use {action.tool.name}?"]
-    for key, value in action.payload.items():
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_plain)
-        lines.append(f"{key}: {_shortened(text)}")
-    return "\n".join(lines)
-
-
-_SHOWN_CHARS = 600
-"""Of one argument: two of them fit into a message on every platform."""
-
-
-def _shortened(text: str) -> str:
-    if len(text) <= _SHOWN_CHARS:
-        return text
-    half = _SHOWN_CHARS // 2
-    return f"{text[:half]}\n[… {len(text) - _SHOWN_CHARS} more characters …]\n{text[-half:]}"
+def asked_words(action: Action, foreign: Sequence[str] = ()) -> str:
+    """The question, the whole payload (see `shown`) and the action's hash. Nothing is left out: whoever shows
+    less of a long value shows a way to all of it. `foreign` names what the turn has read from elsewhere."""
+    read = f"This conversation holds text from elsewhere: {', '.join(foreign)}." if foreign else ""
+    lines = [f"May I use {action.tool.name}?", read, shown(action.payload), f"SHA-256: {action.hash}"]
+    return "\n".join(line for line in lines if line)
 
 
 def _plain(value: Any) -> Any:

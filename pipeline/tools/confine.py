@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import secrets
-import stat
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path, PurePosixPath
 
+from pipeline.tools.folders import Place, check_name, reason
 from pipeline.tools.tool import Refused, ToolFailed
 
 _SLUG_CHARS = 40
@@ -31,11 +31,16 @@ def slug(name: str) -> str:
 
 def person_folder(root: Path, owner: str) -> Path:
     """Where a turn's owner has what is theirs (see `TurnScope.owner`); it may not exist yet."""
-    return root / "people" / slug(owner)
+    return person_place(root, owner).path
 
 
-def inside(root: Path, given: str) -> Path:
-    """The path below `root` that `given` leads to, symlinks followed; it may not exist yet.
+def person_place(root: Path, owner: str) -> Place:
+    """The same folder, for reading and writing there: no link below `root` is followed."""
+    return Place(root, ("people", slug(owner)))
+
+
+def inside(folder: Place, given: str) -> Place:
+    """The place below `folder` that `given` names; it may not exist yet.
 
     Raises Refused for what leads outside, and for what no path is.
     """
@@ -48,34 +53,25 @@ def inside(root: Path, given: str) -> Path:
         raise Refused("path: give one such as notes.txt or plans/june.md, not an absolute one")
     if ".." in parts:
         raise Refused("path: it must not contain ..")
-    # Symlinks of the last part count as well: what they lead to is what would be opened.
-    real_root = os.path.realpath(root)
-    real = Path(os.path.realpath(Path(real_root, *parts)))
-    if Path(real_root) not in real.parents:
-        raise Refused("path: it leads out of the folder")
-    return real
+    for part in parts:
+        check_name(part)
+    return Place(folder.anchor, (*folder.parts, *parts))
 
 
-def read_text(path: Path, *, most_bytes: int) -> str:
+def read_text(place: Place, *, most_bytes: int) -> str:
     """A text file's words. Raises ToolFailed where there is none, it is too large or no text, and Refused
     for what is no ordinary file."""
     try:
-        # A pipe or a device would block or do something when it is opened or read.
-        opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        opened = place.open_to_read()
     except FileNotFoundError:
         raise ToolFailed("there is no such file") from None
     except OSError as error:
-        raise ToolFailed(f"it cannot be read ({error.strerror})") from None
-    try:
-        kind = os.fstat(opened)
-        if not stat.S_ISREG(kind.st_mode):
-            raise Refused("it is not an ordinary file")
-        if kind.st_size > most_bytes:
-            raise ToolFailed(f"it is too large: {kind.st_size} bytes, at most {most_bytes} can be read")
-        with os.fdopen(opened, "rb", closefd=False) as file:
-            data = file.read(most_bytes)
-    finally:
-        os.close(opened)
+        raise ToolFailed(f"it cannot be read ({reason(error)})") from None
+    with os.fdopen(opened, "rb") as file:
+        size = os.fstat(opened).st_size
+        if size > most_bytes:
+            raise ToolFailed(f"it is too large: {size} bytes, at most {most_bytes} can be read")
+        data = file.read(most_bytes)
     if b"\0" in data[:_BINARY_LOOKED_AT]:
         raise ToolFailed("it is not text")
     try:
@@ -84,47 +80,16 @@ def read_text(path: Path, *, most_bytes: int) -> str:
         raise ToolFailed("it is not text in UTF-8") from None
 
 
-def write_private(path: Path, text: str) -> None:
+def write_private(place: Place, text: str) -> None:
     """Put `text` in place of the file, whole or not at all. Missing folders are made. Raises
     ToolFailed where the disk does not let us, and Refused for what is no ordinary file."""
     try:
-        _make_folders(path.parent)
-        if path.exists() and not path.is_file():
-            raise Refused("it is not an ordinary file")
-        beside = path.with_name(f".{secrets.token_hex(8)}.new")
-        try:
-            opened = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with os.fdopen(opened, "wb") as file:
-                file.write(text.encode("utf-8", "replace"))
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(path)
-        finally:
-            beside.unlink(missing_ok=True)
+        place.replace_with(text.encode("utf-8", "replace"))
     except OSError as error:
-        raise ToolFailed(f"it cannot be written ({error.strerror})") from None
+        raise ToolFailed(f"it cannot be written ({reason(error)})") from None
 
 
-def text_files(root: Path, *, most: int) -> Iterator[tuple[str, Path]]:
-    """Up to `most` ordinary files below `root` with their paths relative to it, by name. Hidden ones and
-    symlinks are left out."""
-    found = 0
-    for folder, folders, files in os.walk(root, followlinks=False):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(files):
-            path = Path(folder, name)
-            if name.startswith(".") or path.is_symlink() or not path.is_file():
-                continue
-            found += 1
-            if found > most:
-                return
-            yield path.relative_to(root).as_posix(), path
-
-
-def _make_folders(folder: Path) -> None:
-    missing: list[Path] = []
-    while not folder.exists():
-        missing.append(folder)
-        folder = folder.parent
-    for one in reversed(missing):
-        one.mkdir(mode=0o700, exist_ok=True)
+def text_files(folder: Place, *, most: int) -> Iterator[tuple[str, Place]]:
+    """Up to `most` ordinary files below `folder` with their paths relative to it, by name. Hidden ones and
+    links are left out."""
+    return islice(folder.files(), most)

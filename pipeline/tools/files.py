@@ -11,9 +11,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pipeline.domain.chat import ToolDefinition
+from pipeline.redaction.private_keys import without_key_lines
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.scope import TurnScope
-from pipeline.tools.confine import inside, person_folder, read_text, text_files, write_private
+from pipeline.tools.confine import inside, person_place, read_text, text_files, write_private
+from pipeline.tools.folders import Place, reason
 from pipeline.tools.registry import FixedGroup
 from pipeline.tools.tool import Refused, Tool, ToolFailed, ToolOutput, tool_schema
 
@@ -22,6 +24,7 @@ _SHARED = "shared"
 _MOST_READ = 1_000_000
 _MOST_WRITTEN = 200_000
 """Characters of one file."""
+_MOST_ADDED = 10_000
 _MOST_FILES = 500
 """Of one owner; and looked at in one search."""
 _MOST_LISTED = 200
@@ -35,6 +38,7 @@ def files_group(root: Path, redactor: Redactor | None = None) -> FixedGroup:
     """The group over a workspace: `root/files` is shared, `root/people/<owner>/files` the owner's own."""
     files = _Files(root, redactor or Redactor())
     text = {"type": "string", "maxLength": _MOST_WRITTEN, "description": "all that the file will hold"}
+    line = {"type": "string", "minLength": 1, "maxLength": _MOST_ADDED, "description": "what is added"}
     return FixedGroup(
         name="files",
         description="list, read, search, write and delete text files",
@@ -51,6 +55,13 @@ def files_group(root: Path, redactor: Redactor | None = None) -> FixedGroup:
                 "Write a text file below own/, in place of what it held.",
                 tool_schema({"path": _PATH, "text": text}),
                 files.write,
+                reads_only=False,
+            ),
+            _tool(
+                "append_file",
+                "Add a line at the end of a text file below own/; one that is not there is made.",
+                tool_schema({"path": _PATH, "text": line}),
+                files.append,
                 reads_only=False,
             ),
             _tool(
@@ -77,7 +88,7 @@ def _tool(
         return ToolOutput(text=await asyncio.to_thread(work, arguments, scope.owner))
 
     definition = ToolDefinition(name=name, description=description, parameters=parameters)
-    return Tool(definition=definition, group="files", run=run, reads_only=reads_only)
+    return Tool(definition=definition, group="files", run=run, reads_only=reads_only, answers=True)
 
 
 class _Files:
@@ -95,7 +106,7 @@ class _Files:
         given = arguments["path"]
         text = _about(given, lambda: read_text(self._path(given, owner), most_bytes=_MOST_READ))
         first = int(arguments.get("line", 1))
-        lines = text.splitlines()
+        lines = without_key_lines(text) if first > 1 else text.splitlines()
         if first > 1 and first > len(lines):
             raise ToolFailed(f"{given}: it has only {len(lines)} lines")
         return "\n".join(lines[first - 1 :]) if first > 1 else text or f"{given} is empty."
@@ -121,21 +132,35 @@ class _Files:
         _about(given, lambda: write_private(path, text))
         return f"{given} is written: {len(text)} characters."
 
+    def append(self, arguments: Mapping[str, Any], owner: str) -> str:
+        given = arguments["path"]
+        path = self._path(given, owner, writes=True)
+        held = _about(given, lambda: read_text(path, most_bytes=_MOST_READ)) if path.exists() else ""
+        line = arguments["text"].rstrip("\n")
+        text = f"{held}{'' if not held or held.endswith(chr(10)) else chr(10)}{line}\n"
+        if len(text) > _MOST_WRITTEN:
+            raise ToolFailed(f"{given}: it would be longer than {_MOST_WRITTEN} characters")
+        self.write({"path": given, "text": text}, owner)
+        return f"Added to {given}: {self._redactor.line(line, _HIT_CHARS)}"
+
     def delete(self, arguments: Mapping[str, Any], owner: str) -> str:
         given = arguments["path"]
         path = self._path(given, owner, writes=True)
-        if not path.is_file():
+        if not path.exists():
             raise ToolFailed(f"{given}: there is no such file")
+        if not path.is_file():
+            raise Refused(f"{given}: it is not an ordinary file")
         try:
             path.unlink()
         except OSError as error:
-            raise ToolFailed(f"{given}: it cannot be deleted ({error.strerror})") from None
+            raise ToolFailed(f"{given}: it cannot be deleted ({reason(error)})") from None
         return f"{given} is deleted."
 
-    def _folder(self, which: str, owner: str) -> Path:
-        return self._root / "files" if which == _SHARED else person_folder(self._root, owner) / "files"
+    def _folder(self, which: str, owner: str) -> Place:
+        # The operator may have linked the shared folder to another one; nobody else's is a link.
+        return Place(self._root / "files") if which == _SHARED else person_place(self._root, owner) / "files"
 
-    def _path(self, given: str, owner: str, *, writes: bool = False) -> Path:
+    def _path(self, given: str, owner: str, *, writes: bool = False) -> Place:
         """Where a path leads; one without own/ or shared/ is an own one, or else a shared one."""
         parts = PurePosixPath(given.replace("\\", "/")).parts
         if writes and any(part.startswith(".") and part != ".." for part in parts):
@@ -149,7 +174,7 @@ class _Files:
             raise Refused(f"{given}: shared files are the operator's; write below own/")
         return inside(self._folder(which, owner), rest)
 
-    def _all(self, owner: str, *, most: int) -> Iterator[tuple[str, Path]]:
+    def _all(self, owner: str, *, most: int) -> Iterator[tuple[str, Place]]:
         for which in (_OWN, _SHARED):
             for name, path in text_files(self._folder(which, owner), most=most):
                 yield f"{which}/{name}", path
@@ -163,10 +188,10 @@ def _about(given: str, work: Callable[[], Any]) -> Any:
         raise type(failure)(f"{given}: {failure}") from None
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+def _lines(path: Place) -> Iterator[tuple[int, str]]:
     """A file's lines by number; none where it is no text or too large."""
     try:
         text = read_text(path, most_bytes=_MOST_READ)
     except ToolFailed:
         return
-    yield from enumerate(text.splitlines(), 1)
+    yield from enumerate(without_key_lines(text), 1)

@@ -22,14 +22,16 @@ from pipeline.domain.marking import marked
 from pipeline.graph.plain import thaw
 from pipeline.graph.step import EffectUnknown, current_step
 from pipeline.redaction.redactor import Redactor
-from pipeline.runtime.ports import Approvals, SkillBook, ToolResult
+from pipeline.runtime.ports import EXECUTION, Approvals, SkillBook, ToolResult
 from pipeline.runtime.scope import TurnScope
 from pipeline.tools.action import Action, action_for, asked_words
 from pipeline.tools.arguments import BadArguments, check_arguments, parsed_arguments
 from pipeline.tools.loading import LOAD_SKILLS, LOAD_TOOLS, Loading
-from pipeline.tools.policy import OTR_WORDS, Policy, Verdict, allowed_off_the_record
+from pipeline.tools.origins import SOURCES, Origins
+from pipeline.tools.policy import OTR_ANSWER, OTR_WORDS, Policy, Verdict, allowed_off_the_record
 from pipeline.tools.protection import Protection
 from pipeline.tools.registry import ToolRegistry
+from pipeline.tools.sentences import sentence
 from pipeline.tools.tool import Refused, Tool, ToolFailed, ToolOutput
 
 _log = logging.getLogger(__name__)
@@ -47,6 +49,11 @@ _NOT_APPROVED = {
     "refused": "The user did not allow {name}. Do not try it again; ask what they want instead.",
     "expired": "Nobody answered in time whether {name} may be used, so it was not done. Say so.",
 }
+_NOT_DONE = "That was not done: {why}."
+_ANSWERS = {
+    "refused": "You did not allow it, so nothing was done.",
+    "expired": "Nobody allowed it in time, so nothing was done.",
+}
 _TIMED_OUT = "{name} did not finish within {seconds:g} seconds and was given up."
 _TIMED_OUT_UNKNOWN = " Nobody knows whether it was done."
 _FAILED = "{name} failed for an internal reason. Go on without it."
@@ -56,8 +63,8 @@ _CHANGED = "integrity: the arguments of {name} were changed after they were judg
 class Gate:
     """The `ToolGate` in front of a registry. One instance serves every turn.
 
-    `protection` is None where there is no workspace; `timeout_s` bounds one execution, without the time
-    that a person takes to allow it.
+    `protection` and `origins` are None where there is no workspace; `timeout_s` bounds one execution, without
+    the time that a person takes to allow it.
     """
 
     def __init__(
@@ -70,8 +77,10 @@ class Gate:
         protection: Protection | None = None,
         timeout_s: float = 60.0,
         redactor: Redactor | None = None,
+        origins: Origins | None = None,
     ) -> None:
         self._redactor = redactor or Redactor()
+        self._origins = origins
         self._registry = registry
         self._approvals = approvals
         self._clock = clock
@@ -79,6 +88,10 @@ class Gate:
         self._timeout_s = timeout_s
         self._policy = Policy(clock)
         self._loading = Loading(registry, skills, clock=clock, timeout_s=timeout_s)
+
+    async def prepare(self, groups: Sequence[str], scope: TurnScope) -> None:
+        """See `ToolGate.prepare`."""
+        await self._loading.list_again(groups, scope)
 
     def offered(self, groups: Sequence[str], scope: TurnScope) -> tuple[ToolDefinition, ...]:
         """The loaders, but for sub-agents, and the tools of the loaded groups; off the record only those
@@ -105,9 +118,13 @@ class Gate:
             await self._protect(tool, arguments)
             action = action_for(call.id, _place(scope), tool, arguments)
         except (ToolFailed, ValueError) as failure:
-            return await self._not_begun(call.name, str(failure), scope)
+            return await self._not_begun(call.name, str(failure), scope, _NOT_DONE.format(why=failure))
         await scope.send(
-            ActionStarted(**_ids(scope), tool_name=tool.name, summary=self._line(action.summary))
+            ActionStarted(
+                **_ids(scope),
+                tool_name=tool.name,
+                summary=self._line(sentence(tool, arguments, self._redactor)),
+            )
         )
         result = await self._judged(action, call, scope)
         await self._completed(tool.name, result, scope)
@@ -149,8 +166,8 @@ class Gate:
         shape = ", ".join(f'"{name}": …' for name in properties)
         return f"{call.name} was not done: {failure}. Expected an object: {{{shape}}}"
 
-    async def _not_begun(self, name: str, words: str, scope: TurnScope) -> ToolResult:
-        result = self._refusal(words)
+    async def _not_begun(self, name: str, words: str, scope: TurnScope, answer: str = "") -> ToolResult:
+        result = self._refusal(words, answer)
         await self._completed(name, result, scope)
         return result
 
@@ -165,15 +182,16 @@ class Gate:
         if scope.mode == "otr" and not allowed_off_the_record(tool):
             words = OTR_WORDS.format(name=tool.name)
             await scope.send(OtrBlocked(**_ids(scope), reason=words))
-            return self._refusal(words)
+            return self._refusal(words, OTR_ANSWER)
         verdict = self._policy.judge(tool, scope)
         await self._tell(verdict, tool, scope)
         if verdict.decision == "BLOCK":
-            return self._refusal(f"{tool.name} was not done: {verdict.reasoning}")
+            why = verdict.reasoning
+            return self._refusal(f"{tool.name} was not done: {why}", _NOT_DONE.format(why=why.rstrip(".")))
         if verdict.decision == "ESCALATE":
             answer = await self._reviewed(action, call, scope)
             if answer != "allowed":
-                return self._refusal(_NOT_APPROVED[answer].format(name=tool.name))
+                return self._refusal(_NOT_APPROVED[answer].format(name=tool.name), _ANSWERS[answer])
         if not action.unchanged:
             return self._refusal(_CHANGED.format(name=tool.name))
         return await self._done(action, call, scope)
@@ -200,11 +218,15 @@ class Gate:
                 action_hash=action.hash,
                 tool_name=action.tool.name,
                 summary=action.summary,
-                reasoning=asked_words(action),
+                reasoning=asked_words(action, scope.foreign.sources),
             )
             return {"answer": answer, "hash": action.hash}
 
         kept = await _once(f"review:{call.id}", ask, scope, repeatable=True)
+        if scope.depth == 0:
+            # Durable by itself: in one write with the record that the action begins, a death right behind it
+            # would be reported as an action that may have been done.
+            await current_step().barrier()
         # An answer is for what was asked, and a call that has become another one since is not it.
         if kept["hash"] != action.hash or kept["answer"] not in ("allowed", "expired"):
             return "refused"
@@ -220,12 +242,20 @@ class Gate:
                 # Nothing to protect from being done twice: no record, and no wait for the disk.
                 kept: Mapping[str, Any] = await run()
             else:
-                kept = await _once(f"execute:{call.id}", run, scope, repeatable=False)
+                kept = await _once(EXECUTION + call.id, run, scope, repeatable=False)
         except EffectUnknown:
             return self._refusal(_UNKNOWN.format(name=tool.name))
         text = kept["text"]
         content = marked(tool.name, text) if kept["content"] else text
-        return ToolResult(content=content, success=kept["success"], summary=self._line(text))
+        foreign = kept.get("foreign", "")
+        scope.foreign.note(foreign)
+        return ToolResult(
+            content=content,
+            success=kept["success"],
+            summary=self._line(text),
+            foreign=foreign,
+            answer=_answer(tool, text, success=kept["success"]),
+        )
 
     async def _executed(self, action: Action, scope: TurnScope) -> dict[str, Any]:
         """What came of it, as plain data; `content` says whether the text is the tool's and not ours."""
@@ -234,9 +264,11 @@ class Gate:
         deadline = self._clock.timeout(timeout_s)
         try:
             async with deadline:
-                output = await tool.run(thaw(action.payload), scope)
+                output = await self._run(action, scope)
         except ToolFailed as failure:
-            return _ours(self._safe(str(failure)))
+            # A server's own words may be among them: they are marked as data, as its results are.
+            told = _ours(self._safe(str(failure))) | {"content": not tool.built_in}
+            return told | _foreign(tool, "")
         except TimeoutError:
             if not deadline.expired():
                 _log.exception("a tool failed", extra={"tool": tool.name})
@@ -251,7 +283,20 @@ class Gate:
         if not output.text.strip():
             output = replace(output, text=f"{tool.name} returned nothing.")
         # Cut and without secrets before it goes on record: a server may return megabytes, and keys.
-        return {"text": self._fit(output), "success": output.success, "content": not tool.own_words}
+        kept = {"text": self._fit(output), "success": output.success, "content": not tool.own_words}
+        return kept | _foreign(tool, output.foreign)
+
+    async def _run(self, action: Action, scope: TurnScope) -> ToolOutput:
+        """Run the tool, and keep the book of what was written under the influence of foreign text."""
+        tool, owner, foreign = action.tool, scope.owner, bool(scope.foreign)
+        if self._origins is None or tool.group not in SOURCES:
+            return await tool.run(thaw(action.payload), scope)
+        await asyncio.to_thread(self._origins.before, tool, action.payload, owner, foreign=foreign)
+        output = await tool.run(thaw(action.payload), scope)
+        await asyncio.to_thread(self._origins.after, tool, action.payload, owner, foreign=foreign)
+        if not tool.reads_only:
+            return output
+        return replace(output, foreign=await asyncio.to_thread(self._origins.source, tool, owner))
 
     def _safe(self, words: str) -> str:
         """Words about a call, a server's own among them, as they may be shown."""
@@ -267,9 +312,11 @@ class Gate:
         missing = max(1, len(output.text) + output.left_out - len(found.text))
         return f"{shown}\n[{missing} more characters are not shown]"
 
-    def _refusal(self, words: str) -> ToolResult:
+    def _refusal(self, words: str, answer: str = "") -> ToolResult:
         safe = self._safe(words)
-        return ToolResult(content=safe, success=False, summary=self._line(safe))
+        return ToolResult(
+            content=safe, success=False, summary=self._line(safe), answer=self._safe(answer) if answer else ""
+        )
 
     def _line(self, text: str) -> str:
         return self._redactor.line(text, _SUMMARY_CHARS)
@@ -297,5 +344,20 @@ def _ids(scope: TurnScope) -> dict[str, str]:
     return {"session_id": scope.session_id, "message_id": scope.message_id}
 
 
+def _foreign(tool: Tool, source: str) -> dict[str, str]:
+    """Whose words a result holds. Whatever a tool of others returns is foreign, its errors too."""
+    if not tool.built_in:
+        kind, _, name = tool.group.partition(":")
+        source = f"the MCP server {name}" if kind == "mcp" and name else f"the tool {tool.name}"
+    return {"foreign": source} if source else {}
+
+
 def _ours(words: str) -> dict[str, Any]:
     return {"text": words, "success": False, "content": False}
+
+
+def _answer(tool: Tool, text: str, *, success: bool) -> str:
+    """What people are told of what the tool returned, or failed with."""
+    if not tool.answers:
+        return ""
+    return text if success else _NOT_DONE.format(why=text.rstrip("."))

@@ -6,7 +6,7 @@ They are the gate's own: they touch nothing outside, need no approval and are no
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline.domain.chat import ToolCall, ToolDefinition
@@ -15,7 +15,7 @@ from pipeline.runtime.ports import SkillBook, ToolResult
 from pipeline.runtime.scope import TurnScope
 from pipeline.tools.arguments import BadArguments, parsed_arguments
 from pipeline.tools.registry import ToolRegistry
-from pipeline.tools.tool import ToolFailed, tool_schema
+from pipeline.tools.tool import Tool, ToolFailed, tool_schema
 
 _log = logging.getLogger(__name__)
 
@@ -70,24 +70,40 @@ class Loading:
             return await self._load_tools(arguments, scope)
         return self._load_skills(arguments)
 
+    async def list_again(self, groups: Sequence[str], scope: TurnScope) -> None:
+        """List the groups among `groups` that an earlier process loaded. One that cannot be listed is left
+        out; a call of one of its tools says why."""
+        for name in self._registry.unlisted(groups, scope):
+            listed = await self._listed(name, scope)
+            if isinstance(listed, str):
+                _log.warning("a loaded tool group is missing", extra={"group": name, "reason": listed})
+
+    async def _listed(self, name: str, scope: TurnScope) -> tuple[Tool, ...] | str:
+        """The group's tools, or why they cannot be had, in words for the model."""
+        try:
+            async with self._clock.timeout(self._timeout_s):
+                return await self._registry.load(name, scope)
+        except ToolFailed as failure:
+            return str(failure)
+        except TimeoutError:
+            return f"it did not answer within {self._timeout_s:g} seconds"
+        except Exception:  # noqa: BLE001 - the other groups are loaded all the same
+            _log.exception("a tool group could not be loaded", extra={"group": name})
+            return "it failed"
+
     async def _load_tools(self, arguments: Mapping[str, Any], scope: TurnScope) -> ToolResult:
         """Every named group that can be had; the others are explained."""
         lines: list[str] = []
         loaded: list[str] = []
         for name in _names(arguments, "groups"):
-            try:
-                async with self._clock.timeout(self._timeout_s):
-                    tools = await self._registry.load(name, scope)
-            except ToolFailed as failure:
-                lines.append(f"{name}: not loaded, {failure}")
-            except TimeoutError:
-                lines.append(f"{name}: not loaded, it did not answer within {self._timeout_s:g} seconds")
-            except Exception:  # noqa: BLE001 - the other groups of the call are loaded all the same
-                _log.exception("a tool group could not be loaded", extra={"group": name})
-                lines.append(f"{name}: not loaded, it failed")
+            listed = await self._listed(name, scope)
+            if isinstance(listed, str):
+                lines.append(f"{name}: not loaded, {listed}")
             else:
                 loaded.append(name)
-                lines.append(f"{name}: loaded {', '.join(tool.name for tool in tools) or 'no tools'}")
+                lines.append(f"{name}: loaded {', '.join(tool.name for tool in listed) or 'no tools'}")
+                if unusable := self._registry.unusable(name):
+                    lines.append(f"{name}: not usable: {_some(unusable)}")
         return _result(lines, "groups", groups=tuple(loaded))
 
     def _load_skills(self, arguments: Mapping[str, Any]) -> ToolResult:
@@ -102,6 +118,12 @@ class Loading:
                 loaded.append(name)
                 lines.append(f"{name}: loaded, its instructions are in the system prompt")
         return _result(lines, "skills", skills=tuple(loaded))
+
+
+def _some(named: Sequence[str]) -> str:
+    """The first names of a list that a server may make as long as it likes."""
+    more = f", and {len(named) - _MOST_AT_ONCE} more" if len(named) > _MOST_AT_ONCE else ""
+    return ", ".join(named[:_MOST_AT_ONCE]) + more
 
 
 def _definition(name: str, description: str, key: str, choices: list[str]) -> ToolDefinition:

@@ -9,20 +9,31 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
+import logging
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
+from pipeline.domain.visible import visible_text
 from pipeline.redaction.redactor import Redactor
 from pipeline.tools.mcp_child import McpChild
 from pipeline.tools.mcp_config import McpServerConfig, Resolve
 
+_log = logging.getLogger(__name__)
+
+_NAME_CHARS = 64
+_CLOSED = "Connection closed"
 MAX_TOOLS = 100
 _QUICK_BYTES = 1 << 18
 """Longer messages are read in a thread: nobody else's turn waits for them."""
 _PAGES = 20
+_TOO_MANY = f"only {MAX_TOOLS} tools of a server are taken"
+_DIRECTIONS = re.compile("[\u200e\u200f\u061c]")
+_SIFTED = "parlour/unusable"
+"""Where a list of tools says what was taken out of it: pairs of a name and a fault."""
 _CONNECT_S = 30.0
 """Of one HTTP connection; how long an answer may take is the caller's bound."""
 
@@ -42,6 +53,8 @@ class ListedTool:
     name: str
     description: str
     schema: Mapping[str, Any]
+    fault: str = ""
+    """Why it cannot be used, in words of ours; empty where it can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +76,10 @@ class McpConnection:
         """The server has ended the connection."""
 
     async def tools(self) -> tuple[ListedTool, ...]:
-        """The server's tools, `MAX_TOOLS` at most. Raises McpGone or McpRefused."""
+        """The server's tools, `MAX_TOOLS` usable ones at most, and those that are not, with their fault.
+        Raises McpGone or McpRefused."""
         found: list[ListedTool] = []
+        unusable: list[ListedTool] = []
         cursor: str | None = None
         for _ in range(_PAGES):
             page = await self._asked(self._client.list_tools(cursor=cursor))
@@ -72,10 +87,15 @@ class McpConnection:
                 ListedTool(name=tool.name, description=tool.description or "", schema=tool.input_schema)
                 for tool in page.tools
             ]
+            unusable += [
+                ListedTool(name=name, description="", schema={}, fault=fault)
+                for name, fault in (page.meta or {}).get(_SIFTED, ())
+            ]
             cursor = page.next_cursor
             if not cursor or len(found) >= MAX_TOOLS:
                 break
-        return tuple(found[:MAX_TOOLS])
+        unusable += [replace(tool, fault=_TOO_MANY) for tool in found[MAX_TOOLS:]]
+        return (*found[:MAX_TOOLS], *unusable)
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> McpAnswer:
         """Have a tool called. Raises McpGone or McpRefused."""
@@ -90,7 +110,8 @@ class McpConnection:
         try:
             return await request
         except sdk.MCPError as error:
-            closed = error.code == sdk.types.CONNECTION_CLOSED
+            # Servers use the number for errors of their own, too; the SDK's has these words.
+            closed = error.code == sdk.types.CONNECTION_CLOSED and str(error) == _CLOSED
             if not closed and not self.over.is_set():
                 raise McpRefused(str(error)) from None
             raise McpGone(self._how()) from None
@@ -166,7 +187,8 @@ async def _http(config: McpServerConfig, resolve: Resolve) -> AsyncIterator[Any]
         httpx2.AsyncClient(headers=headers, timeout=timeout) as requests,
         http.streamable_http_client(config.url, http_client=requests) as streams,
     ):
-        yield streams
+        read, write, *_ = streams
+        yield _Incoming(_HttpMessages(read)), write
 
 
 class _Pipes:
@@ -203,13 +225,34 @@ class _Pipes:
         read = partial(self._shapes.jsonrpc_message_adapter.validate_json, line, by_name=False)
         try:
             message = read() if len(line) < _QUICK_BYTES else await asyncio.to_thread(read)
-            return self._wrapped(message)
+            return self._wrapped(_sifted(message, self._shapes))
         except ValueError as error:
             return error  # programs print; the SDK passes over what is no message
 
 
+class _HttpMessages:
+    """What an HTTP server says, message by message."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._shapes = importlib.import_module("mcp.types")
+
+    async def receive(self) -> Any:
+        """The next message, or what was wrong with it. Raises StopAsyncIteration at the end."""
+        item = await anext(self._stream)
+        if not isinstance(item, Exception):
+            _sifted(item.message, self._shapes)
+        return item
+
+    async def aclose(self) -> None:
+        """Close the stream behind it."""
+        await self._stream.aclose()
+
+
 class _Incoming:
-    def __init__(self, pipes: _Pipes) -> None:
+    """The SDK's stream of incoming messages, over pipes or over HTTP."""
+
+    def __init__(self, pipes: _Pipes | _HttpMessages) -> None:
         self._pipes = pipes
 
     def __aiter__(self) -> Self:
@@ -222,13 +265,59 @@ class _Incoming:
         return await self._pipes.receive()
 
     async def aclose(self) -> None:
-        """There is nothing to close."""
+        """Close what it reads from."""
+        await self._pipes.aclose()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_error: object) -> None:
-        """As `aclose`."""
+        await self.aclose()
+
+
+def _sifted(message: Any, shapes: Any) -> Any:
+    """The message; of a list of tools without those for which the SDK would refuse the whole list, which its
+    `_meta` names. `shapes` is the SDK's module of types."""
+    result = getattr(message, "result", None)
+    if not isinstance(result, dict) or not isinstance(listed := result.get("tools"), list):
+        return message
+    faults = [_fault(tool, shapes) for tool in listed]
+    result["tools"] = [tool for tool, fault in zip(listed, faults, strict=True) if not fault]
+    meta = result.get("_meta")
+    result["_meta"] = {
+        **(meta if isinstance(meta, dict) else {}),
+        _SIFTED: [(_name_of(tool), fault) for tool, fault in zip(listed, faults, strict=True) if fault],
+    }
+    return message
+
+
+def _fault(plain: Any, shapes: Any) -> str:
+    """Why the SDK would refuse a tool; empty where it would not."""
+    try:
+        shapes.Tool.model_validate(plain, by_name=False)
+    except ValueError as error:
+        fault = f"its {_first_place(error)} is not what the protocol asks for"
+        extra = {"tool": _name_of(plain)[:_NAME_CHARS], "reason": fault}
+        _log.warning("a tool of an MCP server is left out", extra=extra)
+        return fault
+    return ""
+
+
+def _name_of(plain: Any) -> str:
+    name = plain.get("name") if isinstance(plain, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def _first_place(error: Any) -> str:
+    """The field of the protocol that pydantic found wrong first."""
+    place = next((problem["loc"] for problem in error.errors() if problem["loc"]), ("description",))
+    return str(place[0])
+
+
+def clean_words(text: str) -> str:
+    """A server's words without what cannot be seen. Direction marks go too: one between the characters of a
+    secret would hide it from whoever takes secrets out."""
+    return _DIRECTIONS.sub("", visible_text(text))
 
 
 def _words(block: Any) -> str:

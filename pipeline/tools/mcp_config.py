@@ -18,7 +18,10 @@ MAX_FILE_BYTES = 1_000_000
 _MAX_SERVERS = 50
 _INHERITED = ("PATH", "HOME", "LANG")
 _NAME = re.compile(r"(?!.*__)[A-Za-z0-9][A-Za-z0-9_-]{0,31}(?<!_)")
-_REFERENCES = ("env:", "file:")
+REFERENCES = ("env:", "file:")
+"""How a value begins that only names a secret."""
+_SECRET_NAMES = ("key", "token", "secret", "passw", "auth", "cookie", "credential")
+_LEAST_CHARS = 8
 _KINDS = {"stdio": "command", "http": "url", "streamable-http": "url", "streamableHttp": "url"}
 
 
@@ -44,6 +47,17 @@ class McpServerConfig:
     def sent_headers(self, resolve: Resolve) -> dict[str, str]:
         """The headers, with references resolved."""
         return _resolved(self.headers, resolve)
+
+    def secret_values(self) -> tuple[str, ...]:
+        """The references, unresolved, and what stands in the file itself under a name of a secret: of a
+        header such as `Bearer …` the last word."""
+        named = [*self.env.items(), *self.headers.items()]
+        return tuple(
+            value if value.startswith(REFERENCES) else value.split()[-1]
+            for name, value in named
+            if value.startswith(REFERENCES)
+            or (any(stem in name.lower() for stem in _SECRET_NAMES) and len(value.strip()) >= _LEAST_CHARS)
+        )
 
 
 def read_mcp_file(path: Path) -> tuple[McpServerConfig, ...]:
@@ -163,6 +177,4 @@ def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _resolved(values: Mapping[str, str], resolve: Resolve) -> dict[str, str]:
-    return {
-        name: resolve(value) if value.startswith(_REFERENCES) else value for name, value in values.items()
-    }
+    return {name: resolve(value) if value.startswith(REFERENCES) else value for name, value in values.items()}

@@ -16,7 +16,7 @@ from pipeline.domain.chat import ToolDefinition
 from pipeline.domain.clock import Clock
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.scope import TurnScope
-from pipeline.tools.mcp_client import ListedTool, connected
+from pipeline.tools.mcp_client import ListedTool, clean_words, connected
 from pipeline.tools.mcp_config import McpServerConfig, Resolve
 from pipeline.tools.mcp_server import McpServer, Spawn
 from pipeline.tools.tool import Tool, ToolOutput, described
@@ -28,7 +28,6 @@ MAX_SCHEMA_CHARS = 20_000
 _MAX_NAME_CHARS = 64
 _DESCRIBED_CHARS = 80
 _DEEPEST = 20
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _HASHED = re.compile(r".*_[0-9a-f]{8}")
 _NOT_AT_THE_TOP = frozenset({"oneOf", "anyOf", "allOf", "enum", "not"})
@@ -45,10 +44,18 @@ class McpGroup:
         self._server_name = server_name
         self._server = server
         self._redactor = redactor or Redactor()
+        self.unusable: tuple[str, ...] = ()
+        """See PartialGroup."""
 
     async def tools(self, _scope: TurnScope) -> tuple[Tool, ...]:
         """The server's tools, listed anew; starts it. Raises ToolFailed."""
-        return tuple(self._tool(listed) for listed in await self._server.tools())
+        listed = await self._server.tools()
+        self.unusable = tuple(
+            f"{tool_name(self._server_name, tool.name, self._plain)} ({tool.fault})"
+            for tool in listed
+            if tool.fault
+        )
+        return tuple(self._tool(tool) for tool in listed if not tool.fault)
 
     async def close(self) -> None:
         """Stop the server."""
@@ -74,18 +81,18 @@ class McpGroup:
         answer = await self._server.call(tool, arguments)
         text = answer.text.strip() or "(The tool says nothing.)"
         # Without what cannot be seen, before secrets are looked for: it may stand in the middle of one.
-        shown = _CONTROLS.sub("", text[:MAX_RESULT_CHARS])
+        shown = clean_words(text[:MAX_RESULT_CHARS])
         left_out = max(0, len(text) - MAX_RESULT_CHARS)
         return ToolOutput(text=shown, success=not answer.failed, left_out=left_out)
 
     def _describe(self, tool: str, arguments: Mapping[str, Any]) -> str:
         """By its whole name: a person sees whose tool it is."""
-        name = self._redactor.line(_CONTROLS.sub("", tool[:MAX_RESULT_CHARS]), _DESCRIBED_CHARS)
+        name = self._redactor.line(clean_words(tool[:MAX_RESULT_CHARS]), _DESCRIBED_CHARS)
         return f"{self.name}:{name} {described(arguments)}".strip()
 
     def _plain(self, text: str) -> str:
         """A server's words without what cannot be seen and without secrets, at a bounded length."""
-        found = self._redactor.excerpt(_CONTROLS.sub("", text).strip(), MAX_DESCRIPTION_CHARS)
+        found = self._redactor.excerpt(clean_words(text).strip(), MAX_DESCRIPTION_CHARS)
         return found.text if found.whole else found.text[: MAX_DESCRIPTION_CHARS - 1] + "…"
 
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
 from pipeline.redaction.redactor import Redactor
-from pipeline.tools.mcp_client import ListedTool, McpAnswer, McpConnection, McpGone, McpRefused
+from pipeline.tools.mcp_client import ListedTool, McpAnswer, McpConnection, McpGone, McpRefused, clean_words
 from pipeline.tools.tool import ToolFailed
 
 _log = logging.getLogger(__name__)
@@ -27,6 +27,8 @@ LIST_S = 20.0
 _WINDING_UP_S = 5.0
 _FAILURE_CHARS = 600
 """More than a server's last words have."""
+_MOST_WORDS = 20_000
+"""Of an error are looked at; a server may send megabytes."""
 MAX_STARTS = 5
 STARTS_WITHIN_S = 60.0
 """(seed 4: crash budget, 5 in 60 s)"""
@@ -205,7 +207,9 @@ class McpServer:
             error = error.exceptions[0]
         if isinstance(error, FileNotFoundError):
             return f"there is no {error.filename}"
-        return self._redactor.line(str(error) or type(error).__name__, _FAILURE_CHARS)
+        # Without what cannot be seen, before secrets are looked for: it may stand in the middle of one.
+        words = clean_words(str(error)[:_MOST_WORDS]) or type(error).__name__
+        return self._redactor.line(words, _FAILURE_CHARS)
 
     async def _end(self, life: _Life) -> None:
         """Stop a life and wait until nothing of it is left."""

@@ -10,7 +10,8 @@ from typing import Any
 from pipeline.domain.chat import ToolDefinition
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.scope import TurnScope
-from pipeline.tools.confine import person_folder, read_text, slug, text_files, write_private
+from pipeline.tools.confine import person_place, read_text, slug, text_files, write_private
+from pipeline.tools.folders import Place, reason
 from pipeline.tools.registry import FixedGroup
 from pipeline.tools.tool import Tool, ToolFailed, ToolOutput, tool_schema
 
@@ -71,7 +72,9 @@ def _tool(
         return ToolOutput(text=await asyncio.to_thread(work, arguments, scope.owner))
 
     definition = ToolDefinition(name=name, description=description, parameters=parameters)
-    return Tool(definition=definition, group="notes", run=run, reads_only=not changes, own_only=own)
+    return Tool(
+        definition=definition, group="notes", run=run, reads_only=not changes, own_only=own, answers=True
+    )
 
 
 class _Notes:
@@ -88,7 +91,9 @@ class _Notes:
         if not path.exists() and sum(1 for _ in self._all(owner)) >= _MOST_NOTES:
             raise ToolFailed(f"there are {_MOST_NOTES} notes already; delete some first")
         write_private(path, f"{title}\n{arguments['text']}")
-        return f"The note “{title}” is kept."
+        text = " ".join(arguments["text"].split())
+        more = "" if text == title else f": {self._redactor.line(text, _LISTED_CHARS)}"
+        return f"The note “{title}” is kept{more or '.'}"
 
     def read(self, arguments: Mapping[str, Any], owner: str) -> str:
         if "title" in arguments:
@@ -112,7 +117,7 @@ class _Notes:
         except FileNotFoundError:
             raise ToolFailed(self._unknown(title, owner)) from None
         except OSError as error:
-            raise ToolFailed(f"the note cannot be deleted ({error.strerror})") from None
+            raise ToolFailed(f"the note cannot be deleted ({reason(error)})") from None
         return f"The note “{title}” is deleted."
 
     def _one(self, title: str, owner: str) -> str:
@@ -125,10 +130,10 @@ class _Notes:
         titles = ", ".join(known for known, _text in self._all(owner))
         return f"there is no note “{title}”; there are: {titles or 'none'}"
 
-    def _folder(self, owner: str) -> Path:
-        return person_folder(self._root, owner) / "notes"
+    def _folder(self, owner: str) -> Place:
+        return person_place(self._root, owner) / "notes"
 
-    def _path(self, title: str, owner: str) -> Path:
+    def _path(self, title: str, owner: str) -> Place:
         return self._folder(owner) / f"{slug(title.casefold())}.txt"
 
     def _all(self, owner: str) -> Iterator[tuple[str, str]]:

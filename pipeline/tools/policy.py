@@ -1,7 +1,8 @@
 """Who may do what without being asked: the built-in policy, until there is a shield.
 
 Only built-in tools that read, or that change nothing but the turn owner's own notes and reminders, run by
-themselves. Everything else is a person's decision. Off the record nothing that changes anything runs.
+themselves; those that change something only while the turn has read nothing foreign. Everything else is a
+person's decision. Off the record nothing that changes anything runs.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ _MOST_OWNERS = 1_000
 """Above so many, whoever has done nothing for a minute is forgotten."""
 
 OTR_WORDS = "{name} is not available off the record: it is not a tool that only reads."
+_FOREIGN = "the conversation holds text from elsewhere, so a person has to allow what changes anything"
+OTR_ANSWER = "This conversation is off the record and keeps nothing, so that was not done."
 _TOO_MANY = "too many actions: more than {most} within a minute; try again in a moment"
 
 
@@ -52,6 +55,8 @@ class Policy:
             return Verdict(decision="BLOCK", reasoning=_TOO_MANY.format(most=PER_MINUTE))
         if tool.built_in and tool.reads_only:
             return Verdict(decision="ALLOW", reasoning="it only reads")
+        if scope.foreign and not tool.delegates:
+            return Verdict(decision="ESCALATE", tier=3, reasoning=_FOREIGN)
         if tool.built_in and tool.own_only:
             return Verdict(decision="ALLOW", reasoning="it changes only what is the person's own")
         return Verdict(decision="ESCALATE", tier=3, reasoning="a person has to allow it")

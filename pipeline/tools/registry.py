@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from pipeline.runtime.scope import TurnScope
-from pipeline.tools.tool import Tool, ToolFailed, ToolGroup
+from pipeline.tools.tool import PartialGroup, Tool, ToolFailed, ToolGroup
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +42,8 @@ class ToolRegistry:
         self._groups = {group.name: group for group in groups}
         self._enabled = enabled
         self._tools: dict[str, tuple[Tool, ...]] = {}
+        self._taken: dict[str, tuple[str, ...]] = {}
+        """Of each group, the tools that stand back behind another of their name."""
         for group in groups:
             if isinstance(group, FixedGroup):
                 self._tools[group.name] = self._own_names(group.name, group.fixed)
@@ -71,6 +73,17 @@ class ToolRegistry:
                     tools.setdefault(tool.name, tool)
         return tuple(tools.values())
 
+    def unusable(self, name: str) -> tuple[str, ...]:
+        """The tools of a group that was loaded which cannot be used: the name of each, with the reason."""
+        group: object = self._groups.get(name)
+        faulty = group.unusable if isinstance(group, PartialGroup) else ()
+        return (*faulty, *self._taken.get(name, ()))
+
+    def unlisted(self, names: Iterable[str], scope: TurnScope) -> tuple[str, ...]:
+        """Those of the named groups that the turn may have and that this process has not listed yet."""
+        wanted = names if scope.depth == 0 else scope.groups or ()
+        return tuple(name for name in wanted if name not in self._tools and self._may(name, scope))
+
     async def find(self, tool_name: str, names: Iterable[str], scope: TurnScope) -> Tool | None:
         """The tool of that name out of the named groups. A group that was loaded by an earlier process is
         listed again. Raises ToolFailed where that fails."""
@@ -78,11 +91,10 @@ class ToolRegistry:
         found = _named(tool_name, self.loaded(wanted, scope))
         if found is not None:
             return found
-        for name in wanted:
-            if name not in self._tools and name in self._groups and self._may(name, scope):
-                found = _named(tool_name, await self.load(name, scope))
-                if found is not None:
-                    return found
+        for name in self.unlisted(wanted, scope):
+            found = _named(tool_name, await self.load(name, scope))
+            if found is not None:
+                return found
         return None
 
     def home_of(self, tool_name: str, scope: TurnScope) -> str:
@@ -118,11 +130,14 @@ class ToolRegistry:
                 break
             taken |= {tool.name for tool in self._tools.get(name, ())}
         kept: dict[str, Tool] = {}
+        second: list[str] = []
         for tool in listed:
             if tool.name in taken or tool.name in kept:
                 _log.warning("a tool's name is taken", extra={"tool": tool.name, "group": group})
+                second.append(f"{tool.name} (another tool has this name)")
             else:
                 kept[tool.name] = tool
+        self._taken[group] = tuple(second)
         return tuple(kept.values())
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -13,18 +14,27 @@ from pipeline.domain.chat import ToolDefinition
 from pipeline.domain.clock import Clock
 from pipeline.runtime.ports import ReminderNote, Reminders
 from pipeline.runtime.scope import TurnScope
+from pipeline.tools.moments import moment_of
 from pipeline.tools.tool import Refused, Tool, ToolFailed, ToolOutput, tool_schema
+from pipeline.tools.zones import TimeZones
 
 MAX_REMINDERS = 50
 MAX_TEXT_CHARS = 500
 MAX_MINUTES = 366 * 24 * 60
+_NO_SUCH = "there is no such reminder; list_reminders shows those that there are"
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _REMIND_ME = ToolDefinition(
     name="remind_me",
-    description="Say something in this chat later. Give in_minutes, or at: one of the two.",
+    description="Say something in this chat later, once: it cannot repeat. Give one of when, in_minutes, at.",
     parameters=tool_schema(
         {"text": {"type": "string", "description": "What to remind of.", "maxLength": MAX_TEXT_CHARS}},
         {
+            "when": {
+                "type": "string",
+                "description": "The time in the user's own words (English, German, French, Spanish), such as "
+                "tomorrow at 8 am. It is read in the user's time zone.",
+                "maxLength": 100,
+            },
             "in_minutes": {"type": "number", "description": "How many minutes from now."},
             "at": {
                 "type": "string",
@@ -43,7 +53,27 @@ _CANCEL = ToolDefinition(
     name="cancel_reminder",
     description="Take a reminder back.",
     parameters=tool_schema(
-        {"id": {"type": "string", "description": "As list_reminders shows it.", "maxLength": 40}}
+        {
+            "id": {
+                "type": "string",
+                "description": "As list_reminders shows it, or words of its text.",
+                "maxLength": 40,
+            }
+        }
+    ),
+)
+_SET_ZONE = ToolDefinition(
+    name="set_time_zone",
+    description="Keep the time zone in which the user lives.",
+    parameters=tool_schema(
+        {
+            "zone": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": 64,
+                "description": "such as Europe/Berlin, or a city",
+            }
+        }
     ),
 )
 
@@ -54,17 +84,19 @@ class ScheduleGroup:
     name = "schedule"
     description = "remind the user of something later, list and cancel reminders"
 
-    def __init__(self, reminders: Reminders, clock: Clock) -> None:
+    def __init__(self, reminders: Reminders, clock: Clock, zones: TimeZones) -> None:
         self._reminders = reminders
         self._clock = clock
+        self._zones = zones
         self._tools = (
-            Tool(definition=_REMIND_ME, group=self.name, run=self._remind, own_only=True),
-            Tool(definition=_LIST, group=self.name, run=self._list, reads_only=True),
-            Tool(definition=_CANCEL, group=self.name, run=self._cancel, own_only=True),
+            Tool(definition=_REMIND_ME, group=self.name, run=self._remind, own_only=True, answers=True),
+            Tool(definition=_LIST, group=self.name, run=self._list, reads_only=True, answers=True),
+            Tool(definition=_CANCEL, group=self.name, run=self._cancel, own_only=True, answers=True),
+            Tool(definition=_SET_ZONE, group=self.name, run=self._set_zone, own_only=True, answers=True),
         )
 
     async def tools(self, _scope: TurnScope) -> tuple[Tool, ...]:
-        """The same three for everybody."""
+        """The same four for everybody."""
         return self._tools
 
     async def close(self) -> None:
@@ -76,23 +108,55 @@ class ScheduleGroup:
         text = " ".join(_CONTROLS.sub(" ", str(arguments["text"])).split())
         if not text:
             raise ToolFailed("the reminder has no text")
-        now = self._clock.now()
-        due, offset = _when(arguments, now)
+        due, offset = await self._when(arguments, scope)
         note = ReminderNote(id=f"rem_{secrets.token_hex(5)}", due=due, text=text, offset_s=offset)
         if not await self._reminders.add(note, scope, limit=MAX_REMINDERS):
             raise ToolFailed(f"there are {MAX_REMINDERS} reminders already; cancel one first")
         return ToolOutput(text=f"Reminder {note.id} is set for {shown_time(due, offset)}: {text}")
 
+    async def _when(self, arguments: Mapping[str, Any], scope: TurnScope) -> tuple[float, int]:
+        """The time asked for, as Unix time, and its zone's offset. Raises ToolFailed in words."""
+        given = [name for name in ("when", "in_minutes", "at") if arguments.get(name) is not None]
+        now = await self._zones.now(scope)
+        match given:
+            case ["when"]:
+                # The first date loads a library, and every one takes a while.
+                moment = await asyncio.to_thread(moment_of, str(arguments["when"]), now)
+                due, offset = moment.timestamp(), _offset(moment)
+            case ["in_minutes"]:
+                due = now.timestamp() + _minutes(arguments["in_minutes"]) * 60
+                offset = _offset(now)
+            case ["at"]:
+                due, offset = _moment(str(arguments["at"]), now.timestamp())
+            case []:
+                raise ToolFailed("say when, as in “tomorrow at 8:00” or “in 20 minutes”")
+            case _:
+                raise ToolFailed("give one of when, in_minutes and at")
+        if due <= now.timestamp():
+            raise ToolFailed(f"that time is over: it is {_iso(now.timestamp())} now")
+        if due > now.timestamp() + MAX_MINUTES * 60:
+            raise ToolFailed("a reminder can be at most a year ahead")
+        return due, offset
+
+    async def _set_zone(self, arguments: Mapping[str, Any], scope: TurnScope) -> ToolOutput:
+        if scope.mode == "otr":
+            raise Refused("this conversation is off the record, and a time zone would have to be kept")
+        now = await self._zones.keep(scope, str(arguments["zone"]))
+        return ToolOutput(text=f"Your time zone is {now.tzinfo} from now on: it is {now:%H:%M} there.")
+
     async def _list(self, _arguments: Mapping[str, Any], scope: TurnScope) -> ToolOutput:
         notes = await self._reminders.of(scope)
-        lines = [f"It is {shown_time(self._clock.now(), notes[0].offset_s if notes else 0)}."]
+        offset = _offset(await self._zones.now(scope))
+        lines = [f"It is {shown_time(self._clock.now(), offset)}."]
         lines += [f"- {note.id}, {shown_time(note.due, note.offset_s)}: {note.text}" for note in notes]
         return ToolOutput(text="\n".join(lines if notes else [*lines, "There are no reminders."]))
 
     async def _cancel(self, arguments: Mapping[str, Any], scope: TurnScope) -> ToolOutput:
         note_id = str(arguments["id"]).strip()
         if not await self._reminders.remove(note_id, scope):
-            raise ToolFailed("there is no such reminder; list_reminders shows those that there are")
+            note_id = _meant(note_id, await self._reminders.of(scope))
+            if not await self._reminders.remove(note_id, scope):
+                raise ToolFailed(_NO_SUCH)
         return ToolOutput(text=f"Reminder {note_id} is cancelled.")
 
 
@@ -102,17 +166,21 @@ def shown_time(at: float, offset_s: int) -> str:
     return moment.strftime("%A %Y-%m-%d %H:%M (%Z)")
 
 
-def _when(arguments: Mapping[str, Any], now: float) -> tuple[float, int]:
-    """The time asked for, as Unix time, and its zone's offset. Raises ToolFailed in words."""
-    minutes, at = arguments.get("in_minutes"), arguments.get("at")
-    if (minutes is None) == (at is None):
-        raise ToolFailed("give either in_minutes or at")
-    due, offset = (now + _minutes(minutes) * 60, 0) if at is None else _moment(str(at), now)
-    if due <= now:
-        raise ToolFailed(f"that time is over: it is {_iso(now)} now")
-    if due > now + MAX_MINUTES * 60:
-        raise ToolFailed("a reminder can be at most a year ahead")
-    return due, offset
+def _meant(words: str, notes: Sequence[ReminderNote]) -> str:
+    """The id of the one reminder whose text has `words`. Raises ToolFailed where it is none, or several."""
+    found = [note for note in notes if words and words.casefold() in note.text.casefold()]
+    if len(found) > 1:
+        raise ToolFailed(
+            f"{len(found)} reminders have “{words}” in them; give an id that list_reminders shows"
+        )
+    if not found:
+        raise ToolFailed(_NO_SUCH)
+    return found[0].id
+
+
+def _offset(moment: datetime) -> int:
+    offset = moment.utcoffset()
+    return 0 if offset is None else int(offset.total_seconds())
 
 
 def _minutes(value: Any) -> float:

@@ -14,6 +14,7 @@ from pathlib import Path
 from pipeline.domain.clock import Clock
 from pipeline.runtime.ports import SkillSummary
 from pipeline.tools.confine import read_text
+from pipeline.tools.folders import followed
 from pipeline.tools.tool import ToolFailed
 
 _log = logging.getLogger(__name__)
@@ -79,7 +80,7 @@ class SkillFolder:
         for name in list(self._seen)[:_MOST_SKILLS]:
             path = self._folder / name / FILE
             try:
-                skills[name] = _parsed(name, read_text(path.resolve(), most_bytes=4 * _LONGEST_BODY))
+                skills[name] = _parsed(name, read_text(followed(path), most_bytes=4 * _LONGEST_BODY))
             except ToolFailed as failure:
                 problems.append(f"{path}: {failure}")
         if len(self._seen) > _MOST_SKILLS:

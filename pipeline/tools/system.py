@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from pipeline.domain.chat import ToolDefinition
 from pipeline.domain.clock import Clock
 from pipeline.runtime.scope import TurnScope
 from pipeline.tools.arithmetic import calculated
 from pipeline.tools.registry import FixedGroup
-from pipeline.tools.tool import Run, Tool, ToolFailed, ToolOutput, tool_schema
+from pipeline.tools.tool import Run, Tool, ToolOutput, tool_schema
+from pipeline.tools.zones import TimeZones
 
-_ZONE = {"type": "string", "maxLength": 64, "description": "such as Europe/Berlin; UTC when absent"}
+_ZONE = {
+    "type": "string",
+    "maxLength": 64,
+    "description": "such as Europe/Berlin; the user's own when absent",
+}
 _SUM = {"type": "string", "minLength": 1, "maxLength": 200, "description": "such as 2 * (3 + 4)"}
 
 
-def system_group(clock: Clock, *, version: str) -> FixedGroup:
+def system_group(clock: Clock, zones: TimeZones, *, version: str) -> FixedGroup:
     """The group of a process that runs since now."""
     began = clock.monotonic()
 
-    async def current_time(arguments: Mapping[str, Any], _scope: TurnScope) -> ToolOutput:
-        # A zone that was not asked for before is read from the disk.
-        zone = await asyncio.to_thread(_zone, arguments.get("zone") or "UTC")
-        now = datetime.fromtimestamp(clock.now(), UTC).astimezone(zone)
-        return ToolOutput(text=f"{now:%A, %Y-%m-%d %H:%M:%S} {now.tzname()} (UTC{now:%z})")
+    async def current_time(arguments: Mapping[str, Any], scope: TurnScope) -> ToolOutput:
+        now = await zones.now(scope, arguments.get("zone") or "")
+        return ToolOutput(text=f"{now:%A, %Y-%m-%d %H:%M:%S} {now.tzname()} (UTC{now:%z}, {now.tzinfo})")
 
     async def calculate(arguments: Mapping[str, Any], _scope: TurnScope) -> ToolOutput:
         expression = arguments["expression"]
@@ -50,14 +50,7 @@ def system_group(clock: Clock, *, version: str) -> FixedGroup:
 
 def _tool(name: str, description: str, parameters: dict[str, Any], run: Run) -> Tool:
     definition = ToolDefinition(name=name, description=description, parameters=parameters)
-    return Tool(definition=definition, group="system", run=run, reads_only=True, own_words=True)
-
-
-def _zone(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError):
-        raise ToolFailed(f"there is no time zone {name}; give one such as Europe/Berlin") from None
+    return Tool(definition=definition, group="system", run=run, reads_only=True, own_words=True, answers=True)
 
 
 def _duration(seconds: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from pipeline.domain.chat import ToolDefinition
 from pipeline.domain.errors import ParlourError
@@ -36,6 +36,9 @@ class ToolOutput:
     left_out: int = 0
     """So many more characters there were that the tool did not return."""
     success: bool = True
+    foreign: str = ""
+    """Whose words the text holds, in words of ours (`a web page`), where they are neither the turn's author's
+    nor the operator's. Of tools of others the gate says it."""
 
 
 Run = Callable[[Mapping[str, Any], TurnScope], Awaitable[ToolOutput]]
@@ -67,8 +70,13 @@ class Tool:
     built_in: bool = True
     """False for tools of others, MCP servers' among them: those are asked for, whatever they say of
     themselves."""
+    delegates: bool = False
+    """It changes nothing by itself: what it sets off is judged call by call."""
     own_words: bool = False
     """What it returns are the program's own words, as a sum or the time are: not marked as data."""
+    answers: bool = False
+    """What it returns is a sentence, or a text, that people may be shown as the answer; so are the words of
+    its ToolFailed."""
     timeout_s: float | None = None
     """Seconds that one execution may take; None: as the gate is set."""
     describe: Callable[[Mapping[str, Any]], str] = described
@@ -99,6 +107,17 @@ class ToolGroup(Protocol):
 
     async def close(self) -> None:
         """Give back what it holds. Doing it twice is harmless."""
+        ...
+
+
+@runtime_checkable
+class PartialGroup(Protocol):
+    """A ToolGroup of which not every tool may be usable."""
+
+    @property
+    def unusable(self) -> tuple[str, ...]:
+        """Of the last listing, for each such tool its name, safe for the model, with the reason in
+        parentheses."""
         ...
 
 

@@ -62,7 +62,7 @@ class WebGroup:
         except WebFailed as error:
             raise ToolFailed(str(error)) from None
         read = await asyncio.to_thread(read_page, page, self._clock.monotonic)
-        return ToolOutput(text=self._shown(page, read), success=page.status < 400)
+        return ToolOutput(text=self._shown(page, read), success=page.status < 400, foreign="a web page")
 
     def _shown(self, page: WebPage, read: ReadPage) -> str:
         """The page in at most `MAX_TEXT_CHARS`, each part without secrets before it is cut."""

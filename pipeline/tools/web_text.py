@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from urllib.parse import urljoin
 
+from pipeline.domain.visible import visible_text
 from pipeline.tools.web_client import WebPage
 
 MAX_LINKS = 20
@@ -55,7 +56,6 @@ _BLOCKS = frozenset(
 )
 _BLANKS = re.compile(r"[ \t\r\f\v\u00a0]+")
 _GAPS = re.compile(r"\n\s*\n+")
-_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _DECLARED = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]{1,40})", re.IGNORECASE)
 _NAMES_ALONE = frozenset({"punycode", "idna"})
 """Codecs of host names: a page of 2 MB would keep them busy for minutes."""
@@ -79,7 +79,7 @@ def read_page(page: WebPage, monotonic: Callable[[], float]) -> ReadPage:
     """The page as words. Takes up to some seconds of a processor: for a thread of its own."""
     text = _decoded(page)
     if page.media_type not in _HTML:
-        return ReadPage(text=_CONTROLS.sub("", text).strip(), cut=page.cut)
+        return ReadPage(text=_visible(text).strip(), cut=page.cut)
     reader = _Reader(page.url)
     # A parser that was made for pages, not for attacks: what tangles it up is left, not waited for.
     until = monotonic() + _PARSING_S
@@ -93,7 +93,7 @@ def read_page(page: WebPage, monotonic: Callable[[], float]) -> ReadPage:
         reader.close()
     return ReadPage(
         # Of one that was cut there is no whole word, and perhaps half a secret.
-        title="" if cut and reader.in_title else " ".join(_CONTROLS.sub("", "".join(reader.title)).split()),
+        title="" if cut and reader.in_title else " ".join(_visible("".join(reader.title)).split()),
         text=_tidy("".join(reader.words)),
         links=[(" ".join(words.split()), url) for words, url in reader.links],
         cut=cut,
@@ -113,8 +113,14 @@ def _decoded(page: WebPage) -> str:
     return page.body.decode("utf-8", "replace")
 
 
+def _visible(text: str) -> str:
+    """See `visible_text`; in pieces, between which the threads of others run."""
+    pieces = range(0, len(text), _PIECE_CHARS)
+    return "".join(visible_text(text[start : start + _PIECE_CHARS]) for start in pieces)
+
+
 def _tidy(text: str) -> str:
-    text = _CONTROLS.sub("", _BLANKS.sub(" ", text))
+    text = _visible(_BLANKS.sub(" ", text))
     lines = "\n".join(line.strip() for line in text.split("\n"))
     return _GAPS.sub("\n\n", lines).strip()
 

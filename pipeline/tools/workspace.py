@@ -4,6 +4,7 @@
     skills/                                           the operator's (see `skills`)
     files/                                            the operator's, which tools read (see `files`)
     people/<owner>/USER.md, MEMORY.md                 one person's, or one room's
+    people/<owner>/TIME_ZONE                          the zone that they named
     people/<owner>/files/, notes/                     theirs, which tools change
 
 Nothing has to be there, and nothing is created before it is needed.
@@ -23,8 +24,9 @@ from pipeline.domain.errors import StorageError
 from pipeline.history.facts import with_facts
 from pipeline.runtime.ports import WorkspaceTexts
 from pipeline.runtime.scope import TurnScope
-from pipeline.tools.confine import person_folder, read_text, write_private
-from pipeline.tools.tool import ToolFailed
+from pipeline.tools.confine import person_place, read_text, write_private
+from pipeline.tools.folders import Place, followed
+from pipeline.tools.tool import Refused, ToolFailed
 
 _log = logging.getLogger(__name__)
 
@@ -36,6 +38,8 @@ _MOST_CACHED = 512
 _MOST_PEOPLE = 128
 _CUT = "\n[The rest of this text is left out: it is too long.]"
 _MEMORY = "MEMORY.md"
+_TIME_ZONE = "TIME_ZONE"
+_ZONE_CHARS = 64
 _OPERATORS = ("IDENTITY.md", "SOUL.md", "AGENTS.md")
 _BOTH = ("USER.md", _MEMORY)
 """The operator's, and each person's own besides."""
@@ -64,7 +68,7 @@ class WorkspaceFolder:
     def __init__(self, root: Path, clock: Clock) -> None:
         self._root = root
         self._clock = clock
-        self._cache: OrderedDict[Path, _Cached] = OrderedDict()
+        self._cache: OrderedDict[Place, _Cached] = OrderedDict()
         self._shown: OrderedDict[str, _Shown] = OrderedDict()
         self._writing = asyncio.Lock()
 
@@ -73,7 +77,7 @@ class WorkspaceFolder:
         owner, now = scope.owner, self._clock.monotonic()
         shown = self._shown.get(owner)
         if shown is None or now - shown.looked_at >= _LOOK_AGAIN_S:
-            shown = self._shown[owner] = self._looked_up(person_folder(self._root, owner))
+            shown = self._shown[owner] = self._looked_up(person_place(self._root, owner))
             self._shown.move_to_end(owner)
             while len(self._shown) > _MOST_PEOPLE:
                 self._shown.popitem(last=False)
@@ -81,28 +85,40 @@ class WorkspaceFolder:
 
     async def remember(self, scope: TurnScope, facts: Sequence[str]) -> None:
         """See `FactBook.remember`."""
-        path = person_folder(self._root, scope.owner) / _MEMORY
+        path = person_place(self._root, scope.owner) / _MEMORY
         # One after the other: two of a person's conversations may end at once.
         async with self._writing:
             await asyncio.to_thread(_add_facts, path, facts, self._clock.now())
         self._cache.pop(path, None)
         self._shown.pop(scope.owner, None)
 
-    def _looked_up(self, own: Path) -> _Shown:
-        identity, soul, agents = (self._looked_at(self._root / name) for name in _OPERATORS)
-        user, memory = ((self._looked_at(self._root / name), self._looked_at(own / name)) for name in _BOTH)
+    async def keep_time_zone(self, scope: TurnScope, name: str) -> None:
+        """Keep the IANA name of the zone in which the turn's owner lives. Raises ToolFailed."""
+        path = person_place(self._root, scope.owner) / _TIME_ZONE
+        await asyncio.to_thread(write_private, path, f"{name}\n")
+        self._cache.pop(path, None)
+        self._shown.pop(scope.owner, None)
+
+    def _looked_up(self, own: Place) -> _Shown:
+        # The operator's own links are followed.
+        identity, soul, agents = (self._looked_at(followed(self._root / name)) for name in _OPERATORS)
+        user, memory = (
+            (self._looked_at(followed(self._root / name)), self._looked_at(own / name)) for name in _BOTH
+        )
+        zone = self._looked_at(own / _TIME_ZONE)
         return _Shown(
-            looked_at=min(file.looked_at for file in (identity, soul, agents, *user, *memory)),
+            looked_at=min(file.looked_at for file in (identity, soul, agents, *user, *memory, zone)),
             texts=WorkspaceTexts(
                 identity=identity.text,
                 soul=soul.text,
                 agents=agents.text,
                 user=_joined(user),
                 memory=_joined(memory),
+                time_zone=zone.text[:_ZONE_CHARS].strip(),
             ),
         )
 
-    def _looked_at(self, path: Path) -> _Cached:
+    def _looked_at(self, path: Place) -> _Cached:
         """The file's text, read again when it has changed; empty where there is none that can be read."""
         now = self._clock.monotonic()
         cached = self._cache.get(path)
@@ -123,27 +139,28 @@ def _joined(files: Iterable[_Cached]) -> str:
     return "\n\n".join(file.text for file in files if file.text)
 
 
-def _stamp(path: Path) -> tuple[int, int]:
+def _stamp(path: Place) -> tuple[int, int]:
     try:
-        found = path.stat()
-    except OSError:
+        found = path.status()
+    except (ToolFailed, Refused):
         return (0, 0)
-    return (found.st_mtime_ns, found.st_size)
+    return (found.st_mtime_ns, found.st_size) if found is not None else (0, 0)
 
 
-def _read(path: Path) -> str:
+def _read(path: Place) -> str:
     try:
-        # The operator's own links are followed.
-        text = read_text(path.resolve(), most_bytes=_MOST_BYTES).strip()
+        text = read_text(path, most_bytes=_MOST_BYTES).strip()
     except ToolFailed as failure:
-        _log.warning("a text of the workspace is left out", extra={"path": str(path), "reason": str(failure)})
+        _log.warning(
+            "a text of the workspace is left out", extra={"path": str(path.path), "reason": str(failure)}
+        )
         return ""
     return text if len(text) <= _MOST_CHARS else text[:_MOST_CHARS] + _CUT
 
 
-def _add_facts(path: Path, facts: Sequence[str], now: float) -> None:
+def _add_facts(path: Place, facts: Sequence[str], now: float) -> None:
     try:
         book = read_text(path, most_bytes=_MOST_BYTES) if path.exists() else ""
         write_private(path, with_facts(book, facts, now))
     except ToolFailed as failure:
-        raise StorageError(f"{path.name}: {failure}") from failure
+        raise StorageError(f"{path.parts[-1]}: {failure}") from failure

@@ -7,10 +7,22 @@ from typing import TypedDict
 
 from adapters.channel import Acceptance
 from pipeline.domain import events
+from pipeline.domain.clock import SystemClock
 from pipeline.domain.events import PipelineEvent, Thought
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Inbound
-from pipeline.domain.timeline import TimelineEntry
+from pipeline.domain.timeline import ChatSummary, Earlier, TimelineEntry
+
+
+class QuickClock(SystemClock):
+    """The machine's clock, on which a wait takes no time; `waits` are those that were asked for."""
+
+    def __init__(self) -> None:
+        self.waits: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        await super().sleep(0)
 
 
 class MemoryTimeline:
@@ -33,6 +45,23 @@ class MemoryTimeline:
         lines = self.lines.get(thread, [])
         durable = [line for line in lines if line.entry_id > after][-limit:]
         return (*durable, *(line for line in lines if line.entry_id == 0))
+
+    async def earlier(self, thread: ThreadKey, *, before: int, limit: int) -> Earlier:
+        if self.error is not None:
+            raise self.error
+        older = [line for line in self.lines.get(thread, []) if 0 < line.entry_id < before]
+        kept = older[-limit:]
+        return Earlier(entries=tuple(kept), next=kept[0].entry_id if len(older) > limit else 0)
+
+    async def chats(self, channel: str, account: str, *, limit: int) -> tuple[ChatSummary, ...]:
+        if self.error is not None:
+            raise self.error
+        mine = [key for key in self.lines if (key.channel, key.account) == (channel, account)]
+        mine.sort(key=lambda key: -self.lines[key][-1].entry_id)
+        return tuple(
+            ChatSummary(thread=key, title=self.lines[key][0].text, at=self.lines[key][-1].at)
+            for key in mine[:limit]
+        )
 
     async def questions(self, thread: ThreadKey) -> tuple[events.ApprovalRequired, ...]:
         if self.error is not None:

@@ -150,13 +150,15 @@ def test_live_answers_are_bounded_in_number_and_length() -> None:
     ]
 
 
-def test_an_open_question_is_kept_until_it_is_resolved() -> None:
+def test_a_question_is_kept_with_what_came_of_it_until_its_turn_ends() -> None:
     answers = LiveAnswers(ManualClock())
     answers.observe(THREAD, QUESTION)
     assert answers.answers(THREAD)[0].approvals == (QUESTION,)
     resolved = ApprovalResolved(session_id="s", message_id="m_1", interaction_id="i", choice="allow")
     answers.observe(THREAD, resolved)
-    assert answers.answers(THREAD)[0].approvals == ()
+    answers.observe(THREAD, replace(QUESTION, interaction_id="j"))
+    assert [one.interaction_id for one in answers.answers(THREAD)[0].approvals] == ["i", "i", "j"]
+    assert answers.answers(THREAD)[0].approvals[1] == resolved
 
 
 async def test_a_question_that_is_shown_again_says_what_is_left_of_its_time() -> None:
@@ -166,7 +168,10 @@ async def test_a_question_that_is_shown_again_says_what_is_left_of_its_time() ->
     answers.observe(THREAD, replace(QUESTION, interaction_id="for_ever", timeout_s=0.0))
     await clock.advance(120)
     clock.step_wall(-10_000)
-    assert [one.timeout_s for one in answers.answers(THREAD)[0].approvals] == [180.0, 0.0]
+    first, second = answers.answers(THREAD)[0].approvals
+    assert isinstance(first, ApprovalRequired)
+    assert isinstance(second, ApprovalRequired)
+    assert [first.timeout_s, second.timeout_s] == [180.0, 0.0]
     await clock.advance(181)
     assert [one.interaction_id for one in answers.answers(THREAD)[0].approvals] == ["for_ever"]
 

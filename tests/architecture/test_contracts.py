@@ -1,4 +1,7 @@
-"""The import contracts are kept, and each of them notices when it is broken."""
+"""The import contracts are kept, and each of them notices when it is broken.
+
+Covers: pipeline/graph/executor.py.
+"""
 
 from __future__ import annotations
 
@@ -46,6 +49,8 @@ VIOLATIONS = {
     "door-discord": ("adapters/slack/adapter.py", "import discord"),
     "door-mcp": ("pipeline/tools/mcp_group.py", "import mcp"),
     "door-markdown-it": ("adapters/web/protocol.py", "import markdown_it"),
+    "door-prompt-toolkit": ("gateway/terminal.py", "import prompt_toolkit"),
+    "door-segno": ("gateway/serve.py", "import segno"),
     "no-door-yet": ("adapters/streaming.py", "import redis"),
 }
 """For each contract a file and a line that breaks it."""

@@ -6,16 +6,17 @@ import ast
 import re
 
 from gateway import __version__
+from gateway.storage.sqlite.schema import MIGRATIONS
 from gateway.telemetry import Telemetry
 from pipeline.domain.clock import ManualClock
 from tests.architecture.house import PACKAGES, ROOT, documents, python_files, relative, tree
 
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
-_PATH = re.compile(r"`((?:adapters|gateway|pipeline|voice|tests|docs|deploy|examples|tools|bench)/[^`\s*]+)`")
+_PATH = re.compile(
+    r"`((?:adapters|gateway|pipeline|voice|tests|docs|deploy|examples|tools|bench|evals)/[^`\s*]+)`"
+)
 _CLASS_NAME = re.compile(r"`([A-Z][a-z]+(?:[A-Z][a-z]*)*)`")
-_ROW = re.compile(r"^\| *(\d+\.\d+) *\| *(.*?) *\| *(.*?) *\| *(.*?) *\|$", re.MULTILINE)
 _ROOM = re.compile(r"^\| `([a-z/0-9]+/)` \|.*\| ([^|]*) \|$", re.MULTILINE)
-_STEP = re.compile(r"not yet \((step [B-E]|later)[^)]*\)")
 ADR_PARTS = ("## Context", "## Decision", "## Consequences")
 _MAX_ADR_WORDS = 700
 
@@ -94,40 +95,6 @@ def test_the_glossary_is_in_order_and_has_no_word_twice() -> None:
     assert len(set(words)) == len(words)
 
 
-def seed_rows() -> list[tuple[str, str, str, str]]:
-    text = (ROOT / "docs" / "seeds.md").read_text(encoding="utf-8")
-    return _ROW.findall(text)
-
-
-def test_every_seed_row_names_a_module_and_a_test_or_the_step_that_brings_them() -> None:
-    rows = seed_rows()
-
-    assert len(rows) >= 100
-    for number, _, module, test in rows:
-        if _STEP.search(module):
-            continue
-        assert _PATH.findall(module), f"{number}: which module?"
-        assert _PATH.findall(test) or _STEP.search(test), f"{number}: which test?"
-
-
-def test_the_seed_rows_are_numbered_without_a_gap() -> None:
-    numbers = [tuple(int(part) for part in row[0].split(".")) for row in seed_rows()]
-
-    assert sorted(numbers) == numbers
-    for seed in range(5):
-        assert [item for section, item in numbers if section == seed] == list(
-            range(1, sum(section == seed for section, _ in numbers) + 1)
-        )
-
-
-def test_the_seeds_are_counted_right() -> None:
-    text = (ROOT / "docs" / "seeds.md").read_text(encoding="utf-8")
-    rows = seed_rows()
-    built = sum(not _STEP.search(module) for _, _, module, _ in rows)
-
-    assert f"Of the {len(rows)} statements, {built} are built." in " ".join(text.split())
-
-
 def test_every_metric_is_explained_and_no_other() -> None:
     text = (ROOT / "docs" / "guides" / "operate.md").read_text(encoding="utf-8")
     explained = set(re.findall(r"^\| `(parlour_\w+)` \|", text, re.MULTILINE))
@@ -157,6 +124,12 @@ def test_the_decisions_are_listed() -> None:
 
 def test_the_changelog_speaks_of_this_version() -> None:
     assert __version__ in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_changelog_names_the_version_of_the_data_folder() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+    assert re.findall(r"The data folder's format is version (\d+)\.", text) == [str(len(MIGRATIONS))]
 
 
 def test_the_architecture_shows_every_folder_and_only_modules_that_exist() -> None:

@@ -14,6 +14,7 @@ IMPORT_NAMES = {
     "markdown-it-py": "markdown_it",
     "piper-tts": "piper",
     "prometheus-client": "prometheus_client",
+    "prompt-toolkit": "prompt_toolkit",
     "python-telegram-bot": "telegram",
     "slack-bolt": "slack_bolt",
     "typing-extensions": "typing_extensions",

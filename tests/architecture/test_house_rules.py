@@ -34,7 +34,7 @@ def test_every_module_says_what_it_is() -> None:
 def test_no_module_is_longer_than_a_person_reads_at_once() -> None:
     lengths = {
         relative(path): len(path.read_text(encoding="utf-8").splitlines())
-        for path in python_files(*PACKAGES, "tests", "bench", "examples")
+        for path in python_files(*PACKAGES, "tests", "bench", "evals", "examples")
     }
 
     assert {name: count for name, count in lengths.items() if count > MAX_MODULE_LINES} == {}
@@ -43,7 +43,7 @@ def test_no_module_is_longer_than_a_person_reads_at_once() -> None:
 def test_no_function_is_longer_than_a_screen() -> None:
     long = {
         f"{relative(path)}: {node.name}": (node.end_lineno or node.lineno) - node.lineno + 1
-        for path in python_files(*PACKAGES, "tests", "bench", "examples")
+        for path in python_files(*PACKAGES, "tests", "bench", "evals", "examples")
         for node in functions(path)
         if (node.end_lineno or node.lineno) - node.lineno + 1 > MAX_FUNCTION_LINES
     }
@@ -101,7 +101,7 @@ def _can_fail(function: Function, asserting: set[str]) -> bool:
 def test_no_suppression_is_without_its_reason() -> None:
     bare = [
         f"{relative(path)}:{number}"
-        for path in python_files(*PACKAGES, "tests", "bench", "examples")
+        for path in python_files(*PACKAGES, "tests", "bench", "evals", "examples")
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
         if _is_bare_suppression(line)
     ]
@@ -124,7 +124,7 @@ def test_nothing_names_the_machines_that_it_was_written_on() -> None:
     words = ("/wo" + "rk/", "/tmp" + "/w/", "work" + "place", "Co-" + "Authored-By")
     texts = [
         path
-        for path in [*python_files(*PACKAGES, "tests", "bench", "examples"), *_texts()]
+        for path in [*python_files(*PACKAGES, "tests", "bench", "evals", "examples"), *_texts()]
         if any(word in path.read_text(encoding="utf-8") for word in words)
     ]
 

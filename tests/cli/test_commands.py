@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gateway.data_dir import DataDir
+from tests.support.gateway_process import GatewayProcess
 from tests.support.models import require_models
 from tests.voice.clips import CLIPS, NOTES
 from voice.wer import word_error_rate
@@ -36,8 +38,30 @@ def parlour(
 def test_help_lists_every_command(tmp_path: Path) -> None:
     done = parlour(tmp_path, "--help")
     assert done.returncode == 0
-    for command in ("serve", "chat", "doctor", "check-config", "models"):
+    for command in ("serve", "chat", "link", "doctor", "check-config", "models"):
         assert command in done.stdout
+
+
+def test_without_a_command_the_help_is_shown(tmp_path: Path) -> None:
+    done = parlour(tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == parlour(tmp_path, "--help").stdout
+
+
+def test_link_prints_what_signs_a_browser_in(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("tiger/tiger-burning-bright")
+    (tmp_path / "token").chmod(0o600)
+    token = ("--set", "channels.web.token=file:token")
+    local = parlour(tmp_path, "link", *token)
+    assert local.returncode == 0
+    assert "http://127.0.0.1:8765/#token=tiger%2Ftiger-burning-bright\n" in local.stdout
+    public = ("--set", 'server.public_origins=["https://bot.example.org"]')
+    everywhere = parlour(tmp_path, "link", *token, *public)
+    assert "https://bot.example.org/#token=tiger%2Ftiger-burning-bright\n" in everywhere.stdout
+    assert everywhere.stdout.count("▄") > 50
+    nothing = parlour(tmp_path, "link")
+    assert nothing.returncode == 2
+    assert "start the gateway once" in nothing.stderr
 
 
 PLATFORMS = ("telegram", "slack_bolt", "slack_sdk", "discord", "nacl")
@@ -77,7 +101,7 @@ print([name for name in {PLATFORMS} if name in sys.modules])
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("arguments", [(), ("dance",), ("models",), ("serve", "--unknown")])
+@pytest.mark.parametrize("arguments", [("dance",), ("models",), ("serve", "--unknown")])
 def test_a_wrong_command_line_says_how_it_goes(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     done = parlour(tmp_path, *arguments)
     assert done.returncode == 2
@@ -136,7 +160,7 @@ def test_the_doctor_says_what_a_stranger_meets_on_each_channel(tmp_path: Path) -
     lines = {line[4:].partition(":")[0].strip(): line for line in done.stdout.splitlines()}
     assert "a stranger is refused, and shown a code for `parlour pair`" in lines["telegram"]
     assert "open to everybody, 100 messages a day and person" in lines["discord"]
-    assert "a placeholder is posted and recorded" in lines["delivery on telegram"]
+    assert "it is posted again, says that it may be a repeat" in lines["delivery on telegram"]
     assert "GAbCdE" not in done.stdout + done.stderr
 
 
@@ -178,15 +202,35 @@ def test_chat_with_a_missing_voice_file_says_so_and_fails(tmp_path: Path) -> Non
     assert "cannot be read" in done.stdout
 
 
-def test_chat_beside_a_running_gateway_says_what_to_do(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        (None, "try again in a moment"),
+        ("", "channels.web.enabled=true"),
+        ("http://[::1]:1", "http://[::1]:1"),
+    ],
+)
+def test_chat_beside_a_gateway_that_it_cannot_join_says_what_to_do(
+    tmp_path: Path, page: str | None, words: str
+) -> None:
     data = DataDir.claim(tmp_path / "data")
+    (tmp_path / "data" / "web-token").write_text("tiger")
     try:
+        if page is not None:
+            data.note_page(page)
         done = parlour(tmp_path, "chat", *SCRIPTED)
     finally:
         data.release()
-    assert done.returncode == 2
-    assert "data.dir" in done.stderr
-    assert "its page" in done.stderr
+    assert done.returncode == (1 if page else 2)
+    assert words in done.stderr
+    assert ("data.dir" in done.stderr) == (not page)
+
+
+async def test_chat_beside_a_running_gateway_talks_to_that_one(tmp_path: Path) -> None:
+    async with GatewayProcess(tmp_path) as gateway:
+        await gateway.start()
+        done = await asyncio.to_thread(parlour, tmp_path, "chat", typed="hello\n/quit\nnever\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "You said: hello\n", "")
 
 
 def test_a_missing_model_is_told_as_an_answer_and_by_the_doctor(tmp_path: Path) -> None:
@@ -237,3 +281,32 @@ def test_the_embedded_models_hear_a_real_note_and_answer_in_the_terminal(tmp_pat
     heard = done.stdout.split('heard: "', 1)[1].split('"', 1)[0]
     assert word_error_rate(clip.transcript, heard) < 0.2
     assert len(done.stdout.splitlines()) >= 3
+
+
+async def test_serve_says_what_is_missing_instead_of_that_it_is_ready(tmp_path: Path) -> None:
+    nothing = tmp_path / "nothing"
+    overrides = (f"models.dir={json.dumps(str(nothing))}", "channels.telegram.previews=true")
+    async with GatewayProcess(tmp_path, overrides=overrides) as gateway:
+        await gateway.start()
+        log = gateway.log()
+
+    assert "Parlour is running, but not complete." in log
+    assert "Parlour is ready." not in log
+    assert "No message can be answered: the model file " in log
+    assert "No voice note can be answered: the speech model in " in log
+    assert log.count("Fetch it with `parlour models get`.") == 2
+    assert "telegram  is off: the token is not set" in log
+
+
+async def test_serve_says_that_the_provider_needs_a_key(tmp_path: Path) -> None:
+    overrides = ('llm.model="openai/gpt-5-mini"', SCRIPTED[3])
+    async with GatewayProcess(tmp_path, overrides=overrides) as gateway:
+        await gateway.start()
+
+        assert "openai/gpt-5-mini needs a key. Set llm.api_key, for example" in gateway.log()
+
+
+async def test_serve_prints_a_link_that_signs_in(tmp_path: Path) -> None:
+    async with GatewayProcess(tmp_path) as gateway:
+        await gateway.start()
+        assert f"  link   {gateway.url}/#token={gateway.token}   " in gateway.log()

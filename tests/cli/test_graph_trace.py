@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gateway.cli import main
 from gateway.run_rows import runs_of
+from pipeline.domain.chat import ToolCall
 from pipeline.domain.errors import ModelUnavailable
 from pipeline.graph.decisions import End, Goto, NodeResult, State
 from pipeline.graph.elements import END, EdgeSpec
@@ -42,6 +44,28 @@ async def test_an_answered_run_is_drawn_to_its_end_while_the_gateway_runs(
     assert "flowchart TD" in lines
     assert any("-->" in line and "1" in line for line in lines)
     assert any(line.strip().startswith("linkStyle") for line in lines)
+
+
+async def test_tools_their_outcome_and_the_tokens_of_each_model_call_are_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    load = ToolCall(id="l", name="load_tools", arguments='{"groups": ["system"]}')
+    unknown = ToolCall(id="u", name="no_such_tool", arguments="{}")
+    script = [
+        replace(ScriptedAnswer.calling(load), prompt_tokens=700),
+        replace(ScriptedAnswer.calling(unknown), prompt_tokens=800),
+        replace(ScriptedAnswer.of("It is noon."), prompt_tokens=900),
+    ]
+    async with open_house(tmp_path, llm=ScriptedLlm(script)) as house:
+        await house.channel.reply((await house.channel.say("what time is it?")).message_id)
+        (run,) = await _runs(house)
+    assert _trace(tmp_path, run) == 0
+    steps = [line for line in capsys.readouterr().out.splitlines() if line.startswith("%%   ")]
+    agents = [line for line in steps if line.split()[2] == "agent"]
+    assert len(agents) == 3
+    assert all(f"  {asked} + " in line for asked, line in zip((700, 800, 900), agents, strict=True))
+    acts = [line for line in steps if line.split()[2] == "act"]
+    assert ["load_tools: done" in acts[0], "no_such_tool: failed" in acts[1]] == [True, True]
 
 
 async def test_the_newest_runs_are_listed_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -166,3 +166,35 @@ async def test_an_interaction_is_found_again_with_its_answer_after_a_restart(
     again = await reopen()
     assert await again.interaction("act-1") == (interaction(), "deny")
     assert await again.interaction("act-2") is None
+
+
+async def test_unanswered_interactions_are_due_by_their_kind_soonest_first(store: Store) -> None:
+    for name, expires_at in (("later", NOW + 20), ("sooner", NOW + 10), ("open", NOW + 30)):
+        await store.open_interaction(replace(interaction(name), kind="gate", expires_at=expires_at))
+    await store.open_interaction(replace(interaction("other"), kind="tool", expires_at=NOW + 5))
+    assert await store.expiries.next_due("gate") == NOW + 10
+    assert await store.expiries.due("gate", now=NOW + 20, limit=10) == ("sooner", "later")
+    assert await store.expiries.due("gate", now=NOW + 20, limit=1) == ("sooner",)
+    assert await store.expiries.next_due("nothing") is None
+
+
+async def test_a_closed_interaction_is_due_no_more_and_has_expired_for_every_later_answer(
+    store: Store, reopen: Reopen
+) -> None:
+    await store.open_interaction(interaction())
+    assert await store.expiries.close("act-1", at=NOW + 100)
+    assert not await store.expiries.close("act-1", at=NOW + 100)
+    store = await reopen()
+    assert await store.expiries.due("tool", now=NOW + 1_000, limit=10) == ()
+    assert await store.pending_interactions(THREAD, now=NOW) == ()
+    # Also by a clock that was set back since.
+    answer = await store.answer_interaction("act-1", thread=THREAD, user="ann", choice="allow", now=NOW)
+    assert answer == "expired"
+
+
+async def test_an_answered_interaction_cannot_be_closed(store: Store) -> None:
+    await store.open_interaction(interaction())
+    await store.answer_interaction("act-1", thread=THREAD, user="ann", choice="allow", now=NOW)
+    assert not await store.expiries.close("act-1", at=NOW + 100)
+    assert await store.interaction("act-1") == (interaction(), "allow")
+    assert not await store.expiries.close("unknown", at=NOW + 100)

@@ -1,4 +1,7 @@
-"""The per-thread log, on every store."""
+"""The per-thread log, on every store.
+
+Covers: gateway/storage/bodies.py.
+"""
 
 from __future__ import annotations
 

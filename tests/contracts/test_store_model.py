@@ -100,6 +100,10 @@ class Stores(RuleBasedStateMachine):
         lease = self._lease(back)
         self._both(lambda store: store.excuse_attempt(lease, seq))
 
+    @rule()
+    def note_deaths(self) -> None:
+        self._both(lambda store: store.deaths.note())
+
     @rule(back=small, kind=kinds, message=small, body=bodies, attempt=st.none() | small)
     def append(
         self, back: int, kind: RecordKind, message: int, body: dict[str, Any], attempt: int | None

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.storage.ports import ShownPart, Store, StoreCounts
+from gateway.storage.ports import NewEntry, NewOutboxRow, NewRecord, ShownPart, Store, StoreCounts, TurnCommit
 from pipeline.domain.errors import FenceLost, StorageError
 from tests.contracts.conftest import Reopen
 from tests.contracts.store_values import (
@@ -208,8 +208,60 @@ async def test_the_newest_entries_are_told_whether_finished_or_not(store: Store)
     assert len(await store.newest_entries(limit=9)) == 3
 
 
+async def test_the_threads_of_an_account_come_by_their_newest_record_and_first_those_that_wait(
+    store: Store,
+) -> None:
+    channel, account, _ = THREAD.split(":", 2)
+    older, newer, foreign = THREAD, f"{channel}:{account}:newer", f"{channel}:{account}2:c1"
+    for thread in (newer, older, foreign, OTHER, newer):
+        lease = await lease_on(store, thread)
+        await store.append(lease, [record("assistant")])
+        await store.release_lease(lease)
+    waiting = f"{channel}:{account}:waits"
+    await store.accept(entry("new", thread=waiting))
+    await store.acquire_lease(f"{channel}:{account}:empty", "me", ttl_s=30, now=NOW)
+
+    assert await store.threads_of(channel, account, limit=9) == (waiting, newer, older)
+    assert await store.threads_of(channel, account, limit=1) == (waiting,)
+    assert await store.threads_of(channel, f"{account}2", limit=9) == (foreign,)
+    assert await store.threads_of(channel, "nobody", limit=9) == ()
+
+
+async def test_a_log_is_read_backwards_from_any_record(store: Store) -> None:
+    lease = await lease_on(store)
+    ids = await store.append(lease, [record("assistant", text=str(number)) for number in range(5)])
+    earlier = await store.read_log(THREAD, before=ids[3], limit=2)
+    assert [row.body["text"] for row in earlier] == ["1", "2"]
+    assert [row.id for row in await store.read_log(THREAD, after=ids[0], before=ids[2])] == [ids[1]]
+    assert await store.read_log(THREAD, before=ids[0]) == ()
+
+
 async def test_what_shows_a_reply_that_was_given_up_is_forgotten(store: Store) -> None:
     row_id = await sent_row(store)
     await store.note_shown("msg-1:answer", ShownPart(part=0, native_id="n-1", final=False))
     await store.mark_failed(row_id, "the chat is gone")
     assert await store.shown("msg-1:answer") == ()
+
+
+async def test_the_receipts_of_a_chat_are_those_of_its_topics_too_newest_first(store: Store) -> None:
+    for number, thread in enumerate(("telegram:main:7", "telegram:main:7:1", "telegram:main:77")):
+        lease = await store.acquire_lease(thread, "me", ttl_s=30, now=1.0)
+        assert lease is not None
+        row = NewOutboxRow(key=f"k{number}", message_id=f"m{number}", body={}, created_at=1.0)
+        accepted = await store.accept(
+            NewEntry(
+                dedupe_key=f"d{number}",
+                thread=thread,
+                message_id=f"m{number}",
+                kind="message",
+                body={},
+                received_at=1.0,
+            )
+        )
+        said = NewRecord(kind="assistant", session_id="s", message_id=f"m{number}", body={}, at=1.0)
+        commit = TurnCommit(seq=accepted.seq, outcome="answered", records=(said,), outbox=(row,), at=1.0)
+        committed = await store.commit_turn(lease, commit)
+        await store.mark_sending(committed.outbox_ids[0])
+        await store.mark_sent(committed.outbox_ids[0], f"r{number}", 2.0)
+    assert await store.receipts("telegram:main:7") == ("r1", "r0")
+    assert await store.receipts("telegram:main:8") == ()

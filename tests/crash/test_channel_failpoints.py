@@ -19,7 +19,7 @@ pytestmark = pytest.mark.crash
 _CRASHED = 137
 _PLATFORMS = (FakeTelegram, FakeSlack, FakeDiscord)
 _PLACED = ("place-before", "place-after")
-"""Only Telegram posts a placeholder before a reply that had no preview."""
+"""Only Telegram posts a placeholder before a reply that had no preview, and only when it is told to."""
 _ELSEWHERE = {
     *("voice-before", "voice-after"),
     *("effect-begun-before", "effect-begun-after", "effect-done-before", "effect-done-after"),
@@ -39,7 +39,9 @@ async def test_death_at_a_label_gives_one_answer(
 ) -> None:
     platform: FakePlatform = make()
     async with platform:
-        overrides = (*SCRIPTED, *platform.overrides(tmp_path))
+        overrides = [*SCRIPTED, *platform.overrides(tmp_path)]
+        if label in _PLACED:
+            overrides.append("channels.telegram.replies=edit")
         async with GatewayProcess(tmp_path, overrides=overrides) as gateway:
             ann = platform.person("ann")
             chat = platform.private_chat(ann)

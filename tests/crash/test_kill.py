@@ -1,4 +1,7 @@
-"""kill -9 at random moments while eight chats talk: nothing is lost, answered twice or out of order."""
+"""kill -9 at random moments while eight chats talk: nothing is lost, answered twice or out of order.
+
+Covers: gateway/turn_journal.py.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,14 @@ from tests.support.kill_run import KillPlan, run_kills
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(400)]
 
 
-async def test_twenty_kills_lose_nothing_and_answer_nothing_twice(
-    tmp_path: Path, record_property: Callable[[str, object], None]
+@pytest.mark.parametrize(
+    "plan",
+    [KillPlan(kills=16, seed=20, attempts=20), KillPlan(kills=8, seed=21)],
+    ids=["patient", "product"],
+)
+async def test_kills_lose_nothing_and_answer_nothing_twice(
+    tmp_path: Path, record_property: Callable[[str, object], None], plan: KillPlan
 ) -> None:
-    plan = KillPlan(kills=24, seed=20)
     found = await run_kills(tmp_path, plan)
     line = json.dumps(found.figures())
     record_property("kill run", line)

@@ -9,8 +9,10 @@ from typing import Literal
 
 import pytest
 
-from tests.support.gateway_process import KILLED, GatewayProcess
+from tests.support.gateway_process import KILLED, GatewayProcess, up
 from tests.support.openai_server import FakeOpenAiServer
+from tests.support.platforms.platform import Fault, Shown
+from tests.support.platforms.telegram import FakeTelegram
 from tests.support.store_file import integrity, open_runs, stored_messages
 from tests.support.tool_talk import (
     ASKED,
@@ -64,6 +66,12 @@ _DEATHS = (
     Death(kind="file", at="effect-begun-after:1", asked=(0, 1)),
     Death(kind="file", at="inbox-commit-before:2", asked=(1, 1)),
     Death(kind="file", at="inbox-commit-after:2", asked=(1, 0)),
+    # Allowed, and not on record as begun: it is done, and nobody is asked again.
+    Death(kind="file", at="effect-done-before:1", asked=(1, 0)),
+    Death(kind="line", at="effect-done-before:1", asked=(1, 0)),
+    Death(kind="line", at="effect-done-after:1", asked=(1, 0)),
+    Death(kind="line", at="effect-begun-before:2", asked=(1, 0)),
+    # It is on record that it begins: nobody can tell this death from one behind the effect.
     Death(kind="line", at="effect-begun-after:2", done=0, said="unknown", asked=(1, 0)),
     Death(kind="line", at="effect-done-before:2", said="unknown", asked=(1, 0)),
 )
@@ -115,6 +123,41 @@ async def test_a_question_that_is_open_when_the_process_is_killed_is_asked_and_a
             await chat.receive()
         assert [problem["client_id"] for problem in chat.seen.problems] == ["late"]
         await _check(gateway, chat, Death(kind="file", at=""))
+
+
+async def test_a_question_on_telegram_stands_once_though_the_process_dies_before_it_is_on_record(
+    tmp_path: Path,
+) -> None:
+    async with FakeOpenAiServer(brain=think) as model, FakeTelegram() as telegram:
+        settings = [*tool_settings(model.api_base, tmp_path), *telegram.overrides(tmp_path)]
+        settings.append("channels.telegram.previews=false")
+        ann = telegram.person("ann")
+        chat = telegram.private_chat(ann)
+
+        def asked() -> list[Shown]:
+            return [one for one in telegram.visible(chat) if "write_file asks" in one.text]
+
+        async with GatewayProcess(tmp_path, overrides=settings) as gateway:
+            await gateway.start()
+            await up(gateway, "telegram")
+            # Telegram shows the question, and the process does not live to hear of it.
+            telegram.faults.script.append(Fault(method="sendMessage", kind="hang"))
+            await telegram.say(chat, ann, wish("file", _NAME))
+            await telegram.until(lambda: len(asked()) == 1)
+            (first,) = asked()
+            await gateway.kill()
+
+            await gateway.start()
+            await telegram.until(lambda: any(call.method == "deleteMessage" for call in telegram.calls))
+            assert [one.native_id for one in asked()] == [first.native_id]
+            await telegram.press(chat, ann, first.native_id, "Allow")
+            await telegram.until(
+                lambda: any(_NAME in text and "written" in text for text in telegram.bot_texts(chat))
+            )
+            await telegram.until(lambda: not any(one.buttons for one in telegram.visible(chat)))
+            assert ["Answered: Allow" in one.text for one in asked()] == [True]
+            assert await gateway.stop() == 0
+            assert executions(tmp_path, gateway.store_path)[_NAME] == 1
 
 
 async def _read_on(chat: WebChat, opening: list[Frame], *, until: Callable[[], bool]) -> set[str]:

@@ -129,9 +129,11 @@ async def desk(channel: MemoryPosts | None = None, store: MemoryStore | None = N
         await made.supervisor.close()
 
 
-async def restarted(old: Desk) -> Desk:
-    """What the next process sees after kill -9: the platform and the store, and nothing else."""
+async def restarted(old: Desk, *, after_s: float = 0.0) -> Desk:
+    """What the next process sees after kill -9: the platform and the store, and nothing else. It starts
+    `after_s` seconds later."""
     await old.supervisor.close()
+    await old.clock.advance(after_s)
     new = _desk(old.channel, old.store, old.clock)
     new.row_id = old.row_id
     return new

@@ -37,6 +37,9 @@ class Wakes:
     def stop_before(self, thread: str, seq: int, cancelled: int) -> None:
         raise AssertionError("nothing here is stopped")
 
+    def withdraw(self, thread: str, seq: int) -> None:
+        raise AssertionError("nothing here is withdrawn")
+
     def interrupt(self, thread: str, seq: int, at: float) -> None:
         raise AssertionError("nothing here is interrupted")
 

@@ -17,7 +17,7 @@ from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.live import LiveEvent
-from pipeline.domain.messages import Author, Inbound, InboundMessage
+from pipeline.domain.messages import Author, Inbound, InboundMessage, SessionCommand
 from tests.voice.booth import Scribe, pause, speak
 from voice.activity import EnergyDetector
 from voice.scripted import ScriptedAnswer
@@ -45,6 +45,10 @@ class Letterbox:
         return Acceptance(status="accepted", message_id=item.message_id)
 
     @property
+    def stops(self) -> list[SessionCommand]:
+        return [item for item in self.items if isinstance(item, SessionCommand)]
+
+    @property
     def messages(self) -> list[InboundMessage]:
         return [item for item in self.items if isinstance(item, InboundMessage)]
 
@@ -64,6 +68,8 @@ class Room:
     letterbox: Letterbox
     supervisor: Supervisor
     answering: set[str]
+    running: dict[str, str]
+    """Of each thread the message whose turn is at work."""
     events: list[LiveEvent] = field(default_factory=list)
     """Of the microphones that `sit` opened."""
 
@@ -98,6 +104,7 @@ async def open_room(
     """A desk on a store. With `crashes`, it ends without being closed."""
     clock, supervisor, detector = clock or ManualClock(), Supervisor(), EnergyDetector()
     scribe, letterbox, answering = Scribe(clock, finals, partials), Letterbox(), set[str]()
+    running: dict[str, str] = {}
     if store is None:
         store = MemoryStore()
         await store.open()
@@ -108,6 +115,7 @@ async def open_room(
         voices=store.voices,
         clock=clock,
         answering=answering.__contains__,
+        running=lambda thread: running.get(thread, ""),
         supervisor=supervisor,
         settings=settings,
     )
@@ -120,6 +128,7 @@ async def open_room(
         letterbox=letterbox,
         supervisor=supervisor,
         answering=answering,
+        running=running,
     )
     try:
         yield room

@@ -26,7 +26,9 @@ from gateway.app import Gateway
 from gateway.bootstrap import Extras, build
 from gateway.config import Secrets, load
 from gateway.storage.memory import MemoryStore
-from pipeline.domain.clock import SystemClock
+from gateway.storage.ports import Accepted, NewEntry
+from gateway.store_health import CHECK_EVERY_S, DAMAGE_CHECK_EVERY_S, QUIET_CHECKS, StoreHealth
+from pipeline.domain.clock import ManualClock, SystemClock
 from pipeline.domain.errors import ConfigurationError, MediaUnavailable, StorageError
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import MediaRef
@@ -99,6 +101,7 @@ async def _running(
     *channels: Channel,
     llm: ScriptedLlm | None = None,
     rules: Mapping[tuple[str, str], AccessRule] | None = None,
+    store: MemoryStore | None = None,
 ) -> AsyncIterator[Gateway]:
     settings = load(None, {}, ["channels.web.enabled=false", f'data.dir="{folder}"'])
     extras = Extras(
@@ -106,7 +109,7 @@ async def _running(
         rules=rules or {},
         llm=llm or ScriptedLlm.echo(),
         transcriber=ScriptedTranscriber(),
-        store=MemoryStore(),
+        store=store or MemoryStore(),
         http=False,
     )
     gateway = build(settings, Secrets(()), extras)
@@ -124,10 +127,93 @@ async def test_one_channel_that_is_down_does_not_make_the_gateway_unready(tmp_pa
         assert gateway.ready
         assert gateway.channel_lines() == (
             "console:local up",
-            "telegram:main down (channels.telegram.token: refused; make a new one (tried again every 300 s))",
+            "telegram:main down (channels.telegram.token: refused; make a new one (tried again every 15 s))",
         )
         accepted = await channel.say("hi")
         assert (await channel.reply(accepted.message_id)).text == "You said: hi"
+
+
+class _FullDisk(MemoryStore):
+    """A store on a disk that may be full."""
+
+    full = False
+
+    async def accept(self, entry: NewEntry, *, limit: int | None = None) -> Accepted:
+        await self.check_writable()
+        return await super().accept(entry, limit=limit)
+
+    async def check_writable(self) -> None:
+        if self.full:
+            raise StorageError("the disk is full")
+
+
+async def test_a_gateway_that_refuses_every_message_is_not_ready_until_it_takes_one(tmp_path: Path) -> None:
+    channel, store = MemoryChannel(), _FullDisk()
+    async with _running(tmp_path, channel, store=store) as gateway:
+        seen = [gateway.ready]
+        store.full = True
+        with pytest.raises(StorageError):
+            await channel.say("hi")
+        seen.append(gateway.ready)
+        assert gateway.channel_lines()[0].startswith("store down (takes no writes")
+        store.full = False
+        await channel.say("hi again")
+        seen.append(gateway.ready)
+        assert seen == [True, False, True]
+        assert gateway.channel_lines() == ("console:local up",)
+
+
+async def test_a_disk_that_fills_up_or_has_room_again_is_noticed_without_messages() -> None:
+    clock, store = ManualClock(), _FullDisk()
+    health = StoreHealth(store, clock)
+    async with asyncio.TaskGroup() as group:
+        watching = group.create_task(health.watch())
+        store.full = True
+        seen = []
+        for _ in range(QUIET_CHECKS):
+            seen.append(health.writable)
+            await clock.advance(CHECK_EVERY_S)
+        assert seen == [True] * QUIET_CHECKS
+        seen = [health.writable]
+        store.full = False
+        await clock.advance(CHECK_EVERY_S)
+        assert [*seen, health.writable] == [False, True]
+        watching.cancel()
+
+
+class _DamagedPage(MemoryStore):
+    """A store in which a look finds something."""
+
+    found: tuple[str, ...] = ("Tree 5 page 7: btreeInitPage() returns error code 11",)
+
+    async def find_damage(self) -> tuple[str, ...]:
+        return self.found
+
+
+async def test_a_gateway_with_a_damaged_store_answers_and_says_what_to_do(tmp_path: Path) -> None:
+    channel = MemoryChannel()
+    async with _running(tmp_path, channel, store=_DamagedPage()) as gateway:
+        accepted = await channel.say("hi")
+        assert (await channel.reply(accepted.message_id)).text == "You said: hi"
+        assert gateway.ready
+        assert gateway.channel_lines()[0] == (
+            "store damaged: Tree 5 page 7: btreeInitPage() returns error code 11 "
+            "(stop the gateway and restore a backup, see docs/guides/deploy.md)"
+        )
+
+
+async def test_damage_is_logged_once_and_looked_for_once_a_day(caplog: pytest.LogCaptureFixture) -> None:
+    clock, store = ManualClock(), _DamagedPage()
+    health = StoreHealth(store, clock)
+    async with asyncio.TaskGroup() as group:
+        watching = group.create_task(health.watch_for_damage())
+        for _ in range(3):
+            await clock.advance(DAMAGE_CHECK_EVERY_S)
+        assert [record.levelname for record in caplog.records] == ["ERROR"]
+        store.found = ()
+        await clock.advance(DAMAGE_CHECK_EVERY_S)
+        assert health.damage == ()
+        watching.cancel()
 
 
 async def test_a_gateway_whose_only_channel_is_down_is_not_ready(tmp_path: Path) -> None:

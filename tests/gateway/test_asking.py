@@ -184,3 +184,33 @@ async def test_an_answer_that_is_quicker_than_the_platform_leaves_no_question() 
         await sender.send_event(resolved)
         await out.clock.advance(30)
         assert len([one for one in out.channel.messages if one.buttons]) == 1
+
+
+async def test_a_question_in_doubt_whose_look_up_is_refused_is_asked_again() -> None:
+    async with desk(MemoryPosts(resolution="lookup")) as out:
+        out.channel.failures.append(refusal("transient", done=True))
+        out.channel.lookup_failures.append(refusal("permission"))
+        question = replace(QUESTION, tool_name="ls", reasoning="x", options=("A", "B"))
+        await _ask(out, question)
+        assert _buttons(out) == [("A", "B")] * 2
+        assert len({message.data for message in out.channel.messages}) == 1, "an answer to one is one to both"
+
+
+async def test_a_question_outlives_an_outage_that_is_shorter_than_its_time() -> None:
+    async with desk(MemoryPosts(resolution="lookup")) as out:
+        out.channel.failures.extend([refusal("transient")] * 6)
+        await _ask(out)
+        assert _buttons(out) == []
+        await out.clock.advance(40)
+        assert [one for one in _buttons(out) if one] == [("Allow", "Deny")]
+
+
+async def test_a_question_that_is_settled_while_the_platform_is_away_is_not_asked_any_more() -> None:
+    async with desk(MemoryPosts(resolution="lookup")) as out:
+        out.channel.failures.extend([refusal("transient")] * 1_000)
+        await _ask(out)
+        await _resolve(out, "expired")
+        await out.clock.advance(60)
+        before = len(out.channel.calls)
+        await out.clock.advance(600)
+        assert len(out.channel.calls) == before

@@ -13,6 +13,7 @@ from gateway.config.agent import BudgetSettings
 from gateway.storage.memory import MemoryStore
 from gateway.storage.sqlite import SqliteStore
 from gateway.storage.usage import Spent
+from gateway.telemetry import Telemetry
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author
@@ -38,6 +39,22 @@ async def test_without_limits_everything_is_allowed_and_nothing_is_written() -> 
     await free.spent(scope(), tokens=10**9, cost=10**6)
     assert (await free.allowance(scope())).model == "full"
     assert await store.usage.of("2023-11-14", ["everybody"]) == {"everybody": Spent()}
+
+
+async def test_calls_are_counted_for_the_metrics_also_without_limits() -> None:
+    telemetry = Telemetry(ManualClock(NOON))
+    free = DailyBudgets(
+        usage=MemoryStore().usage,
+        clock=ManualClock(NOON),
+        settings=BudgetSettings(),
+        on_spent=telemetry.model_called,
+    )
+    for _ in range(2):
+        await free.spent(scope(thread=ROOM), tokens=120, cost=0.25)
+
+    lines = telemetry.exposition().decode().splitlines()
+    assert 'parlour_llm_tokens_total{channel="slack"} 240.0' in lines
+    assert 'parlour_llm_cost_dollars_total{channel="slack"} 0.5' in lines
 
 
 async def test_a_persons_budget_is_the_persons_in_every_chat_and_nobody_elses() -> None:

@@ -16,6 +16,7 @@ from adapters.channel import (
     Failure,
     OnInbound,
 )
+from adapters.logins import LoginRefused
 from gateway.channels import BACKOFF_S, ENDING_S, ChannelStatus, ChannelSupervisor, any_alive, channel_lines
 from gateway.token_lease import TokenInUse
 from pipeline.domain.clock import ManualClock
@@ -125,10 +126,10 @@ async def _supervised(
 async def test_a_failing_channel_is_started_again_for_ever_and_ever_less_often() -> None:
     channel = _Scripted(ManualClock(), _fails)
     async with _supervised(channel) as supervisor:
-        await channel.clock.advance(300)
-        assert channel.begun == [0, 1, 3, 8, 23, 53, 113, 173, 233, 293]
-        assert supervisor.status.restarts == 9
-        assert BACKOFF_S == (1, 2, 5, 15, 30, 60)
+        await channel.clock.advance(100)
+        assert channel.begun == [0, 1, 3, 8, 18, 33, 63, 93]
+        assert supervisor.status.restarts == 7
+        assert BACKOFF_S == (1, 2, 5, 10, 15, 30)
 
 
 async def test_the_waits_are_spread_by_chance() -> None:
@@ -184,13 +185,20 @@ async def test_what_the_adapter_understands_is_said_in_its_words_and_without_a_t
         assert "where" not in vars(caplog.records[-1])
 
 
-async def test_what_only_the_operator_can_help_is_told_once_and_tried_every_five_minutes(
+async def _login_refused(_channel: _Scripted) -> None:
+    raise LoginRefused("channels.discord: the intents are off; make a new one with @BotFather")
+
+
+@pytest.mark.parametrize(("life", "every_s"), [(_refused, 15), (_login_refused, 120)])
+async def test_what_only_the_operator_can_help_is_told_once_and_tried_as_often_as_the_platform_bears(
+    life: Life,
+    every_s: int,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    channel = _Scripted(ManualClock(), _refused)
+    channel = _Scripted(ManualClock(), life)
     async with _supervised(channel) as supervisor:
-        await channel.clock.advance(899)
-        assert channel.begun == [0, 300, 600]
+        await channel.clock.advance(3 * every_s - 1)
+        assert channel.begun == [0, every_s, 2 * every_s]
         assert supervisor.status.state == "down"
         assert "make a new one with @BotFather" in supervisor.status.words
     told = [record for record in caplog.records if record.levelno == logging.ERROR]

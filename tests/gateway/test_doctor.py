@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+from gateway.channel_checks import Finding
 from gateway.config import load
-from gateway.doctor import Finding, findings
+from gateway.doctor import doctor, findings
 from pipeline.domain.clock import SystemClock
 from tests.support.transcription_server import FakeTranscriptionServer
 from tests.voice.voices import voices_dir
@@ -111,3 +114,44 @@ async def test_a_voice_that_is_damaged_is_red(tmp_path: Path) -> None:
     ]
     assert not found.good
     assert found.words
+
+
+class _Refusing(BaseHTTPRequestHandler):
+    """A provider that repeats keys in its refusal, as some do."""
+
+    def do_POST(self) -> None:
+        body = json.dumps({"error": {"message": f"no such key: {OTHER_KEY}"}}).encode()
+        self.send_response(401)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_line: object) -> None:
+        """Say nothing."""
+
+
+OTHER_KEY = "gsk_" + "a1B2c3D4e5" * 4
+
+
+def test_what_a_provider_says_is_printed_without_keys(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Refusing)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        overrides = (
+            f"data.dir={json.dumps(str(tmp_path / 'data'))}",
+            f"models.dir={json.dumps(str(tmp_path / 'models'))}",
+            'llm.model="openai/some"',
+            f'llm.api_base="http://127.0.0.1:{server.server_port}/v1"',
+            'voice.transcriber="scripted:hello"',
+            "voice.replies.enabled=false",
+        )
+        assert doctor(NOWHERE, overrides) == 1
+    finally:
+        server.shutdown()
+        server.server_close()
+    printed = capsys.readouterr().out
+    assert OTHER_KEY[4:] not in printed
+    assert "BAD  model:" in printed

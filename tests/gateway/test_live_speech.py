@@ -286,3 +286,18 @@ async def _kept(store: SqliteStore) -> None:
     async with asyncio.timeout(60):
         while not await store.voices.buffers():
             pass
+
+
+async def test_words_show_while_somebody_speaks_and_are_a_message_within_a_second_after_the_pause() -> None:
+    partials = ["Turn on", "Turn on the lights"]
+    async with open_room(SENTENCE, partials=partials) as room:
+        room.scribe.takes_s = 0.9
+        microphone = await room.sit()
+        await room.hear(microphone, 4.0)
+        shown = room.told(SpeechPartial)
+        assert [event.text for event in shown if isinstance(event, SpeechPartial)] == partials
+        assert not room.told(SpeechEnded)
+        silence = room.clock.monotonic()
+        while not room.letterbox.messages:
+            await pause(microphone.feed, room.clock, 0.032)
+        assert room.clock.monotonic() - silence <= LiveSettings().commit_s + 1.0

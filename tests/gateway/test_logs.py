@@ -19,15 +19,9 @@ SECRET = "s3cr3t-value-of-the-page"
 
 @pytest.fixture
 def lines() -> Iterator[io.StringIO]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
     out = io.StringIO()
     configure_logging(level="info", style="json", redactor=Redactor(lambda: (SECRET,)), stream=out)
     yield out
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    for package in ("gateway", "adapters", "pipeline", "voice"):
-        logging.getLogger(package).setLevel(logging.NOTSET)
     structlog.contextvars.clear_contextvars()
 
 

@@ -154,7 +154,7 @@ async def test_a_notice_that_is_limited_keeps_what_follows_from_the_platform() -
         await out.clock.advance(29)
         assert out.channel.calls == ["post Not allowed."]
         await out.clock.advance(2)
-        assert out.channel.texts() == ["The answer"]
+        assert out.channel.texts() == ["Not allowed.", "The answer"]
 
 
 async def test_a_question_that_is_limited_is_asked_when_the_platform_allows_it() -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from adapters.channel import Resolution
+from adapters.channel import Outgoing, Part, Resolution
 from adapters.formatting.fences import closed_code
 from gateway.delivery import MAX_AGE_S, MAX_ATTEMPTS
-from gateway.posting import REPEAT_LABEL
+from gateway.posting import REPEAT_LABEL, UNSHOWABLE
 from tests.gateway.desk import desk, restarted
 from tests.support.posting_channel import MemoryPosts, refusal
 
@@ -50,6 +50,22 @@ async def test_a_long_reply_is_shown_in_parts_and_only_the_first_points_at_the_m
         assert out.channel.texts() == ["a" * 40, "b" * 40, "c"]
         assert [message.reply_handle for message in out.channel.messages] == ["to-1", "", ""]
         assert row.receipt == "n1,n2,n3"
+
+
+class _FailingRenderer(MemoryPosts):
+    """A channel whose renderer has a fault that some words bring out."""
+
+    def render(self, outgoing: Outgoing) -> tuple[Part, ...]:
+        if "fault" in outgoing.text:
+            raise RecursionError("too deep")
+        return super().render(outgoing)
+
+
+async def test_a_reply_that_cannot_be_rendered_is_set_aside_in_words_and_holds_nobody_up() -> None:
+    async with desk(_FailingRenderer()) as out:
+        row = await out.send("This has a fault.")
+        assert row.state == "sent"
+        assert "".join(out.channel.texts()) == UNSHOWABLE
 
 
 async def test_too_many_parts_end_in_a_file() -> None:
@@ -154,13 +170,19 @@ async def test_a_token_that_is_refused_keeps_the_reply_until_somebody_mended_it(
 
 async def test_a_token_that_is_refused_is_not_tried_at_every_second() -> None:
     async with desk(MemoryPosts(resolution="nonce")) as out:
-        out.channel.failures.extend([refusal("auth")] * 1_000)
+        out.channel.failures.extend([refusal("auth")] * 10_000)
         reply = await out.reply("one")
         out.delivery.enqueue(out.row_id, reply)
         await out.clock.advance(3_600)
-        assert len(out.channel.calls) < 20
-        await out.clock.advance(MAX_AGE_S)
-        assert (await out.row()).state == "failed"
+        assert len(out.channel.calls) <= 3_600 / 15 + 5
+        # The time between is spent switched off: a day of attempts says nothing more.
+        later = await restarted(out, after_s=MAX_AGE_S - 4_200)
+        await later.delivery.recover()
+        await later.clock.advance(300)
+        assert (await later.row()).state != "failed"
+        await later.clock.advance(600)
+        assert (await later.row()).state == "failed"
+        await later.supervisor.close()
 
 
 async def test_calls_that_were_limited_before_a_restart_do_not_use_its_attempts_up() -> None:
@@ -212,9 +234,17 @@ async def test_replies_to_one_chat_arrive_in_order_though_the_first_has_to_wait(
         assert out.channel.texts() == ["one", "two"]
 
 
+async def test_a_notice_that_the_platform_did_not_take_is_said_again() -> None:
+    async with desk(MemoryPosts(resolution="nonce")) as out:
+        out.channel.failures.extend([refusal("rate_limit", retry_after_s=30.0), refusal("transient")])
+        out.delivery.say(out.channel.thread(), "Your code is 1234.", private=True)
+        await out.clock.advance(40)
+        assert out.channel.texts() == ["Your code is 1234."]
+
+
 async def test_a_notice_is_said_once_and_its_failure_stops_nothing() -> None:
     async with desk(MemoryPosts(resolution="nonce")) as out:
-        out.channel.failures.append(refusal("transient"))
+        out.channel.failures.append(refusal("permission"))
         out.delivery.say(out.channel.thread(), "Not allowed.", private=True)
         await out.clock.advance(100)
         assert out.channel.texts() == []

@@ -109,6 +109,12 @@ def test_the_last_records_ride_without_what_nobody_asks_for() -> None:
     assert to_riding([dead, failed]) == [{"node": "agent", "error": {"code": "x"}, "to": []}, failed]
 
 
+def test_the_tokens_of_the_last_model_call_are_kept() -> None:
+    agent = {"answer": "long", "prompt_tokens": 812, "completion_tokens": 41}
+    step = {"do": "step", "node": "agent", "update": {"agent": agent}, "to": ("end",)}
+    assert to_riding([step, _END]) == [{"node": "agent", "used": [812, 41]}]
+
+
 def test_the_newest_run_of_a_message_begins_at_its_last_head() -> None:
     old, new = {**_HEAD, "run": "run_0"}, {**_HEAD, "run": "run_1"}
     rows = [

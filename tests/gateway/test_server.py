@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import aiohttp
 import pytest
 from aiohttp import web
 
-from adapters.web.security import AttemptLimit
+from adapters.web.attempts import WrongTokens
+from gateway.config import load
+from gateway.page import metrics_check
 from gateway.server import Addresses, Server
 from pipeline.domain.clock import SystemClock
 from pipeline.domain.errors import ConfigurationError
@@ -43,7 +46,7 @@ async def site() -> AsyncIterator[_Site]:
             channels=lambda: found.channels,
             metrics=lambda: b"parlour_accepted_total 1\n",
             token_check=lambda token: token == "right",
-            attempts=AttemptLimit(SystemClock()),
+            wrong_tokens=WrongTokens(SystemClock(), "metrics"),
         )
         await server.start()
         yield found
@@ -72,10 +75,26 @@ async def test_metrics_need_the_token(site: _Site, header: str) -> None:
     assert "parlour_accepted" not in text
 
 
-async def test_guessing_the_token_of_the_metrics_locks_them(site: _Site) -> None:
+async def test_guessing_the_token_of_the_metrics_is_told_and_keeps_the_right_one_not_out(site: _Site) -> None:
     guesses = [(await site.get("/metrics", Authorization=f"Bearer guess-{n}"))[0] for n in range(7)]
     assert guesses == [401] * 5 + [429] * 2
-    assert (await site.get("/metrics", Authorization="Bearer right"))[0] == 429
+    assert (await site.get("/metrics", Authorization="Bearer right"))[0] == 200
+
+
+def test_the_metrics_token_opens_the_metrics_and_the_page_token_does_too() -> None:
+    environ = {"KEY": "a-token-for-metrics-alone"}
+    settings = load(Path("/dev/null"), environ, ["server.metrics_token=env:KEY"])
+
+    check = metrics_check(settings, lambda token: token == "page")
+
+    assert [check(token) for token in ("a-token-for-metrics-alone", "page", "", "x")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    environ.clear()
+    assert [check(token) for token in ("a-token-for-metrics-alone", "page", "")] == [False, True, False]
 
 
 async def test_metrics_with_the_token(site: _Site) -> None:
@@ -114,7 +133,7 @@ async def test_a_port_in_use_is_named_with_what_to_do(site: _Site) -> None:
         ready=lambda: True,
         metrics=lambda: b"",
         token_check=lambda _: False,
-        attempts=AttemptLimit(SystemClock()),
+        wrong_tokens=WrongTokens(SystemClock(), "metrics"),
     )
     with pytest.raises(
         ConfigurationError, match=r"server\.port: cannot listen on 127\.0\.0\.1:\d+ .*stop the"

@@ -14,7 +14,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from adapters.web.security import AttemptLimit
+from adapters.web.attempts import WrongTokens
 from gateway.server import Addresses, Server, ServerLimits
 from pipeline.domain.clock import SystemClock
 
@@ -25,7 +25,7 @@ _RISE = 50 * _MIB
 _CHILD = """
 import asyncio, sys
 from aiohttp import web
-from adapters.web.security import AttemptLimit
+from adapters.web.attempts import WrongTokens
 from gateway.server import Addresses, Server
 from pipeline.domain.clock import SystemClock
 
@@ -36,7 +36,7 @@ async def serve():
     addresses = Addresses("127.0.0.1", 0, ())
     server = Server(
         addresses=addresses, routes=[web.post("/hook", hook)], ready=lambda: True, metrics=lambda: b"",
-        token_check=lambda _: False, attempts=AttemptLimit(SystemClock()),
+        token_check=lambda _: False, wrong_tokens=WrongTokens(SystemClock(), "metrics"),
     )
     await server.start()
     print(addresses.port, flush=True)
@@ -59,7 +59,7 @@ async def _serving(**limits: float) -> AsyncIterator[Addresses]:
         ready=lambda: True,
         metrics=lambda: b"",
         token_check=lambda _: False,
-        attempts=AttemptLimit(SystemClock()),
+        wrong_tokens=WrongTokens(SystemClock(), "metrics"),
         limits=ServerLimits(**limits),  # type: ignore[arg-type]  # counts and seconds alike
     )
     await server.start()
@@ -160,6 +160,29 @@ async def test_a_connection_that_asked_in_time_is_kept_for_the_next_request() ->
             assert await silent.read() == b""
         writer.write(ask)
         assert (await reader.readuntil(b"ok\n")).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize("packing", ["deflate", "gzip"])
+async def test_a_body_that_is_not_packed_as_it_says_is_refused_without_a_traceback(
+    packing: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with _serving() as addresses:
+        head = (f"Content-Encoding: {packing}", "Content-Length: 7", "Connection: close")
+        said = _head(addresses, *head) + "\r\ndamaged"
+        async with _connected(addresses, said) as (reader, _):
+            assert (await reader.readline()).startswith(b"HTTP/1.1 400 ")
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == []
+
+
+@pytest.mark.parametrize(
+    "head", ["nonsense", "GET / HTTP/9", "GET / HTTP/1.1\r\nno colon", "GET \x00 HTTP/1.1"]
+)
+async def test_a_malformed_head_is_refused_without_a_traceback(
+    head: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with _serving() as addresses, _connected(addresses, f"{head}\r\n\r\n") as (reader, _):
+        assert b" 400 " in await reader.readline()
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == []
 
 
 async def test_an_idle_connection_is_closed() -> None:

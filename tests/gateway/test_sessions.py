@@ -13,6 +13,7 @@ from gateway.sessions import (
     load_session,
     past_turn,
     session_record,
+    unanswered_turn,
     write_summary,
 )
 from gateway.storage.memory import MemoryStore
@@ -115,7 +116,78 @@ async def test_a_partial_answer_is_what_the_assistant_said(store: MemoryStore) -
             _record("error", "m1", text="Stopped.", code="stopped"),
         ],
     )
-    assert _words(session.conversation) == ["long?", "It is"]
+    assert _words(session.conversation) == [
+        "long?",
+        "It is\n\n[Stopped by the user before the answer was complete.]",
+    ]
+
+
+async def test_a_message_that_failed_is_part_of_the_conversation_with_what_became_of_it(
+    store: MemoryStore,
+) -> None:
+    session = await _loaded(
+        store,
+        [
+            _record("user", "m1", text="My flight is LX318."),
+            _record("error", "m1", text="The model is away.", code="model_unavailable"),
+            *_talk(range(2, 3)),
+        ],
+    )
+    assert _words(session.conversation) == [
+        "My flight is LX318.",
+        "[Not answered: an error ended the turn.]",
+        "question 2",
+        "answer 2",
+    ]
+
+
+async def test_a_failed_turn_is_shown_with_its_calls_and_says_nothing_twice(store: MemoryStore) -> None:
+    plain = [message_to_plain(message) for message in EXCHANGE]
+    session = await _loaded(
+        store,
+        [
+            _record("user", "m1", text="tea?"),
+            _record("assistant", "m1", text="I look it up.\n\nGre", partial=True),
+            _record("error", "m1", text="Too long.", code="timeout", exchange=plain),
+        ],
+    )
+    (turn,) = session.conversation.turns
+    assert turn.messages == (
+        ChatMessage(role="user", content="tea?"),
+        *EXCHANGE,
+        ChatMessage(
+            role="assistant", content="Gre\n\n[Given up before the answer was complete: it took too long.]"
+        ),
+    )
+    assert turn == unanswered_turn(turn.id, "tea?", EXCHANGE, "I look it up.\n\nGre", "timeout", 1.0)
+
+
+async def test_a_summary_of_an_earlier_release_that_ends_with_a_partial_answer_covers_it(
+    store: MemoryStore,
+) -> None:
+    first = await _loaded(store, _talk(range(1, 2)))
+    lease = await _lease(store)
+    _, partial, _ = await store.append(
+        lease,
+        [
+            _record("user", "m2", text="long?"),
+            _record("assistant", "m2", text="It is", partial=True),
+            _record("error", "m2", text="Stopped.", code="stopped"),
+        ],
+    )
+    summary = _record("summary", "m2", text="They talked.", upto=partial, session=first.session_id)
+    await store.append(lease, [summary])
+    assert (await load_session(store, THREAD)).conversation.turns == ()
+
+
+@pytest.mark.parametrize("code", ["gave_up", "unreadable"])
+async def test_words_that_may_have_ended_the_process_are_not_shown_again(
+    store: MemoryStore, code: str
+) -> None:
+    session = await _loaded(
+        store, [_record("user", "m1", text="boom"), _record("error", "m1", text="Set aside.", code=code)]
+    )
+    assert session.conversation == Conversation()
 
 
 async def test_a_summary_stands_for_what_it_covers_also_after_a_restart(store: MemoryStore) -> None:
@@ -183,3 +255,20 @@ async def test_a_new_session_begins_without_the_summary_of_the_one_before(store:
     assert (await load_session(store, THREAD)).conversation == Conversation()
     session.restart("ses-2")
     assert session.conversation == Conversation()
+
+
+async def test_a_summary_of_foreign_text_is_foreign_after_a_restart_and_in_the_next_summary(
+    store: MemoryStore,
+) -> None:
+    read = ChatMessage(role="tool", content="x", tool_call_id="c", foreign="a web page")
+    plain = [message_to_plain(read)]
+    lease = await _lease(store)
+    records = [_record("user", "m1", text="look"), _record("assistant", "m1", text="seen", exchange=plain)]
+    records += _talk(range(2, 4))
+    await store.append(lease, [session_record(SESSION, "m1", 1.0), *records])
+    session = await load_session(store, THREAD)
+    first, second = (turn.id for turn in session.conversation.turns[:2])
+    assert await write_summary(store, lease, session, Summary(text="a", upto=first), at=2.0)
+    assert await write_summary(store, lease, session, Summary(text="b", upto=second), at=3.0)
+    later = await load_session(store, THREAD)
+    assert later.conversation.summary == Summary(text="b", upto=second, foreign="a web page")

@@ -11,8 +11,9 @@ from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import NewRecord, RecordKind
 from gateway.timeline import StoreTimeline
 from pipeline.domain.clock import ManualClock, SystemClock
-from pipeline.domain.events import Thought
+from pipeline.domain.events import EXPIRED, Thought
 from pipeline.domain.ids import ThreadKey
+from pipeline.domain.timeline import AskedQuestion
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.gate_graph import OPTIONS, PROMPT, Ledger, answer_to, gate_graph
 from tests.support.house import THREAD, open_house
@@ -57,8 +58,23 @@ async def test_an_open_question_is_the_event_that_asked_it_until_it_is_answered(
         assert [question] == asked
         assert (question.reasoning, question.options, question.timeout_s) == (PROMPT, OPTIONS, 0.0)
         assert await timeline.questions(replace(key, chat="c2")) == ()
+        assert [entry.questions for entry in await timeline.entries(key, after=0, limit=50)] == [(), ()]
         await house.channel.bring(answer_to(question.interaction_id, "deny"))
         assert await timeline.questions(key) == ()
+        # From then on the line that asked has it, with what came of it, also among earlier lines.
+        shown = next(e for e in await timeline.entries(key, after=0, limit=50) if e.questions)
+        assert (shown.message_id, shown.role) == (message_id, "assistant")
+        assert shown.questions == (
+            AskedQuestion(
+                interaction_id=question.interaction_id,
+                tool_name=question.tool_name,
+                reasoning=PROMPT,
+                options=OPTIONS,
+                choice="deny",
+                paused=True,
+            ),
+        )
+        assert shown in (await timeline.earlier(key, before=shown.entry_id + 1, limit=1)).entries
 
 
 async def test_an_open_question_has_only_the_time_that_is_left(tmp_path: Path) -> None:
@@ -72,6 +88,8 @@ async def test_an_open_question_has_only_the_time_that_is_left(tmp_path: Path) -
         assert [question.timeout_s for question in await timeline.questions(key)] == [15.0]
         clock.step_wall(15)
         assert await timeline.questions(key) == ()
+        entries = await timeline.entries(key, after=0, limit=50)
+        assert [one.choice for entry in entries for one in entry.questions] == [EXPIRED]
 
 
 async def test_titles_and_sessions_off_the_record_are_told_apart_and_thoughts_come_back() -> None:
@@ -100,3 +118,63 @@ async def test_titles_and_sessions_off_the_record_are_told_apart_and_thoughts_co
         ("session", ""),
     ]
     assert entries[1].thoughts == (Thought(stage="tool_call", summary="read -> a.txt", detail=detail),)
+
+
+async def _said(store: MemoryStore, thread: str, *records: tuple[RecordKind, str], at: float = 1.0) -> None:
+    lease = await store.acquire_lease(thread, "me", ttl_s=30, now=at)
+    assert lease is not None
+    for number, (kind, text) in enumerate(records):
+        row = NewRecord(
+            kind=kind, session_id="s", message_id=f"{thread}-{number}", body={"text": text}, at=at + number
+        )
+        await store.append(lease, [row])
+    await store.release_lease(lease)
+
+
+async def test_a_history_is_read_backwards_to_its_beginning() -> None:
+    store = MemoryStore()
+    await store.open()
+    await _said(store, THREAD, *(("user", str(number)) for number in range(5)), ("step", ""), ("user", "5"))
+    timeline, key = StoreTimeline(store, ManualClock()), ThreadKey.decode(THREAD)
+    (last,) = await timeline.entries(key, after=0, limit=1)
+
+    first = await timeline.earlier(key, before=last.entry_id, limit=3)
+    assert [entry.text for entry in first.entries] == ["2", "3", "4"]
+    assert first.next == first.entries[0].entry_id
+    second = await timeline.earlier(key, before=first.next, limit=3)
+    assert ([entry.text for entry in second.entries], second.next) == (["0", "1"], 0)
+
+
+async def test_the_chats_of_an_account_are_named_by_their_title_or_their_newest_words() -> None:
+    store = MemoryStore()
+    await store.open()
+    await _said(
+        store, "web:local:a", ("user", "Plan a trip"), ("title", "A trip to Rome"), ("user", "thanks")
+    )
+    await _said(store, "web:local:b", ("user", "  What is\n the tide? "), ("assistant", "It is"), at=50.0)
+    await _said(store, "telegram:main:1", ("user", "not here"))
+    timeline = StoreTimeline(store, ManualClock())
+
+    chats = await timeline.chats("web", "local", limit=9)
+
+    assert [(one.thread.chat, one.title, one.at) for one in chats] == [
+        ("b", "What is the tide?", 51.0),
+        ("a", "A trip to Rome", 3.0),
+    ]
+
+
+async def test_a_message_has_the_time_at_which_it_was_sent_before_and_after_its_turn(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    llm = ScriptedLlm([ScriptedAnswer(chunks=("answer",), gate=gate)])
+    clock, key = ManualClock(), ThreadKey.decode(THREAD)
+    async with open_house(tmp_path, llm=llm, clock=clock) as house:
+        timeline = StoreTimeline(house.store, clock)
+        await house.channel.say("first")
+        await house.channel.until(lambda: llm.requests)
+        second = await house.channel.say("second")
+        waiting = (await timeline.entries(key, after=0, limit=50))[-1]
+        clock.step_wall(90)
+        gate.set()
+        await house.channel.reply(second.message_id)
+        recorded = [one for one in await timeline.entries(key, after=0, limit=50) if one.text == "second"]
+        assert [one.at for one in recorded] == [waiting.at]

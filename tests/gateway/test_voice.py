@@ -41,8 +41,9 @@ async def test_a_key_that_is_gone_is_not_taken_for_a_service_that_is(tmp_path: P
     assert transcriber is not None
     key.unlink()
     try:
-        with pytest.raises(TranscriberUnavailable, match="key cannot be read now"):
+        with pytest.raises(TranscriberUnavailable, match="cannot be heard here") as caught:
             await transcriber.transcribe(Recording(data=wav(samples_of(CLIPS["lj001-0002"]))))
+        assert "check voice.api_key" in caught.value.detail
         assert "key cannot be read" in transcriber.status()
     finally:
         await transcriber.close()

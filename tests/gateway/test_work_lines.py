@@ -37,8 +37,12 @@ def lines(verbosity: Verbosity, *events: Any) -> list[str]:
 
 
 def test_one_line_says_what_is_being_done() -> None:
-    assert lines("normal", started("read_file", "notes.txt")) == ["Using `read_file: notes.txt` …"]
-    assert lines("normal", started("a"), done("a"), started("b")) == ["Using `b` …"]
+    assert lines("normal", started("read_file", "Reading the file “notes.txt”")) == [
+        "Reading the file `notes.txt` …"
+    ]
+    assert lines("normal", started("list_files", "Listing the files")) == ["Listing the files …"]
+    assert lines("normal", started("a"), done("a"), started("keep_it")) == ["Using `keep it` …"]
+    assert lines("normal", started("mcp__the_weather__is_fine")) == ["Using `is fine (the weather)` …"]
 
 
 def test_the_line_goes_when_the_answer_goes_on() -> None:
@@ -46,15 +50,28 @@ def test_the_line_goes_when_the_answer_goes_on() -> None:
 
 
 def test_every_step_is_listed_where_that_is_asked_for() -> None:
-    shown = lines("detailed", started("a", "x"), done("a", "3 lines"), done("b", success=False), started("c"))
-    assert [line.rstrip() for line in shown] == ["✓ `a: 3 lines`", "✗ `b`", "Using `c` …"]
+    shown = lines(
+        "detailed",
+        started("a", "Reading the file “x”"),
+        done("a", "3 lines"),
+        started("b", "Reading the file “y”"),
+        done("b", "it is *gone*", success=False),
+        done("c", success=False),
+        started("c"),
+    )
+    assert [line.rstrip() for line in shown] == [
+        "✓ Reading the file `x`",
+        "✗ Reading the file `y`: `it is *gone*`",
+        "✗ Using `c`",
+        "Using `c` …",
+    ]
 
 
 def test_a_long_list_of_steps_is_cut_at_its_beginning() -> None:
     shown = lines("detailed", *(done(f"t{number}") for number in range(20)))
     assert len(shown) == 13
     assert shown[0].startswith("… 8 earlier steps")
-    assert shown[-1] == "✓ `t19`"
+    assert shown[-1] == "✓ Using `t19`"
 
 
 def test_nothing_is_shown_where_it_is_to_be_quiet() -> None:
@@ -69,9 +86,9 @@ def test_nothing_is_shown_where_it_is_to_be_quiet() -> None:
 
 def test_sub_agents_are_named_with_what_they_do() -> None:
     spawned = SubAgentSpawned(**IDS, name="reader", task="read all")
-    progress = SubAgentProgress(**IDS, name="reader", status="web_fetch: a page")
+    progress = SubAgentProgress(**IDS, name="reader", status="Reading the page “a page”")
     assert lines("normal", spawned) == ["Sub-agent `reader` is at work …"]
-    assert lines("normal", spawned, progress) == ["Sub-agent `reader`: `web_fetch: a page` …"]
+    assert lines("normal", spawned, progress) == ["Sub-agent `reader`: Reading the page `a page` …"]
     finished = SubAgentCompleted(**IDS, name="reader", result="all")
     assert lines("detailed", finished) == ["✓ sub-agent `reader`"]
 
@@ -81,8 +98,12 @@ def test_a_new_attempt_begins_without_the_old_steps() -> None:
 
 
 def test_no_markdown_and_nothing_hidden_gets_into_a_line() -> None:
-    (line,) = lines("normal", started("x`y", "[here](http://evil) \u202e**b**\nnext"))
-    assert line == "Using `x\u2019y: [here](http://evil) <U+202E>**b** next` …"
+    evil = "[here](http://evil) `\u202e**b**\nnext"
+    inert = "[here](http://evil) \u2019<U+202E>**b** next"
+    assert lines("normal", started("x", f"Reading “{evil}”")) == [f"Reading `{inert}` …"]
+    assert lines("normal", started("x", evil)) == [f"`{inert}` …"]
+    assert lines("normal", started(evil)) == [f"Using `{inert}` …"]
+    assert lines("normal", started("x", f"*Reading* “{evil}”")) == [f"`*Reading* “{inert}”` …"]
     (long,) = lines("normal", started("x", "y" * 500))
     assert len(long) < 140
 
@@ -90,9 +111,9 @@ def test_no_markdown_and_nothing_hidden_gets_into_a_line() -> None:
 async def test_the_line_stands_below_the_preview_and_never_in_the_answer() -> None:
     async with desk(MemoryPosts(resolution="nonce")) as out:
         sender = await out.begin("Hm.")
-        await sender.send_event(started("read", "a.md"))
+        await sender.send_event(started("read", "Reading the file “a.md”"))
         await out.clock.advance(2)
-        assert out.channel.texts() == ["Hm.\n\nUsing `read: a.md` …"]
+        assert out.channel.texts() == ["Hm.\n\nReading the file `a.md` …"]
         await sender.send_event(LlmToken(**IDS, text=" It says", offset=3))
         await out.clock.advance(5)
         assert out.channel.texts() == ["Hm. It says"]
@@ -106,11 +127,11 @@ async def test_the_line_changes_at_most_every_three_seconds_and_shows_the_newest
     async with desk(MemoryPosts(resolution="nonce")) as out:
         sender = await out.begin()
         for number in range(30):
-            await sender.send_event(started("read_file", f"{number}.txt"))
+            await sender.send_event(started("read_file", f"Reading the file “{number}.txt”"))
             await out.clock.advance(0.5)
         assert 4 <= len(out.channel.calls) <= 7
         await out.clock.advance(5)
-        assert out.channel.texts() == ["Using `read_file: 29.txt` …"]
+        assert out.channel.texts() == ["Reading the file `29.txt` …"]
 
 
 async def test_words_behind_open_code_keep_the_line_out_of_it() -> None:

@@ -260,7 +260,7 @@ async def test_its_calls_pass_the_same_gate_and_questions_bear_its_name() -> Non
 async def test_progress_comes_from_its_calls_at_most_every_few_seconds() -> None:
     shop = Shop(ScriptedLlm([*(asks("read", path=str(at)) for at in range(4)), ScriptedAnswer.of("done")]))
     await shop.call(agent("reader", "read", "files"))
-    assert [event.status for event in shop.events(SubAgentProgress)] == ["read: path: 0"]
+    assert [event.status for event in shop.events(SubAgentProgress)] == ["Using “read”"]
 
 
 async def test_one_that_fails_does_not_stop_the_others() -> None:

@@ -1,4 +1,7 @@
-"""What parallel branches wrote is merged as a small model says, in whatever order they finish."""
+"""What parallel branches wrote is merged as a small model says, in whatever order they finish.
+
+Covers: pipeline/graph/merging.py.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,8 @@ The comparison is exact, the order of parallel branches included: nodes get thei
 depends on the state of the run alone (graph_world.Turns). Where an interruption changes that order by
 right, because nodes in progress are finished or begun anew at another time, graphs are drawn on which it does
 not matter, and only the order itself is left out of the comparison.
+
+Covers: pipeline/graph/applying.py.
 """
 
 from __future__ import annotations

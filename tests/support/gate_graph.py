@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import ApprovalReply, Author
 from pipeline.graph.decisions import NodeResult, Pause, State
-from pipeline.graph.spec import EdgeSpec, GraphSpec, NodeSpec
+from pipeline.graph.spec import EdgeSpec, GraphSpec, NodeSpec, OnFailure, OnSuccess
 from pipeline.runtime.context import RunContext
 
 PROMPT = "Send 100 to Ann?"
@@ -31,17 +32,30 @@ class Ledger:
 
 
 def gate_graph(
-    ledger: Ledger, *, expires_s: float | None = None, options: tuple[str, ...] = OPTIONS, version: str = "1"
+    ledger: Ledger,
+    *,
+    expires_s: float | None = None,
+    expires_by_text: Mapping[str, float] | None = None,
+    options: tuple[str, ...] = OPTIONS,
+    prompt: str = PROMPT,
+    version: str = "1",
+    rescued: bool = False,
 ) -> GraphSpec[RunContext]:
-    """prepare -> ask (a gate) -> act -> end."""
+    """prepare -> ask (a gate) -> act -> end. With `rescued`, an edge leads on from a question that failed;
+    `expires_by_text` gives the gate's time by the message that asked, in place of `expires_s`."""
 
     async def prepare(_state: State, context: RunContext) -> NodeResult:
         ledger.note("prepare")
         return NodeResult(update={"prepared": context.text})
 
-    async def ask(_state: State, _context: RunContext) -> NodeResult:
+    async def ask(_state: State, context: RunContext) -> NodeResult:
         ledger.note("ask")
-        return NodeResult(decision=Pause(prompt=PROMPT, options=options, expires_s=expires_s))
+        seconds = (expires_by_text or {}).get(context.text, expires_s)
+        return NodeResult(decision=Pause(prompt=prompt, options=options, expires_s=seconds))
+
+    async def rescue(_state: State, context: RunContext) -> NodeResult:
+        ledger.note("rescue")
+        return NodeResult(update={"agent": {"answer": f"{context.text}: not paid"}})
 
     async def act(state: State, context: RunContext) -> NodeResult:
         answer = state["answers"]["ask"]
@@ -54,8 +68,17 @@ def gate_graph(
     return GraphSpec(
         name="gates",
         entry="prepare",
-        nodes={"prepare": prepare, "ask": NodeSpec(run=ask, goes_to=()), "act": act},
-        edges=(EdgeSpec(source="prepare", target="ask"), EdgeSpec(source="ask", target="act")),
+        nodes={
+            "prepare": prepare,
+            "ask": NodeSpec(run=ask, goes_to=()),
+            "act": act,
+            **({"rescue": rescue} if rescued else {}),
+        },
+        edges=(
+            EdgeSpec(source="prepare", target="ask"),
+            EdgeSpec(source="ask", target="act", when=OnSuccess()),
+            *((EdgeSpec(source="ask", target="rescue", when=OnFailure()),) if rescued else ()),
+        ),
         version=version,
     )
 

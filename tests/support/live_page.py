@@ -13,6 +13,7 @@ import numpy as np
 from playwright.async_api import BrowserContext, Page, expect
 
 from tests.support.gateway_process import GatewayProcess
+from tests.support.web_client import WebChat
 from tests.voice.clips import Clip, samples_of, wav
 
 _CLIP_HZ, _MICROPHONE_HZ = 16_000, 48_000
@@ -72,13 +73,18 @@ def recording(path: Path, clip: Clip, *, before_s: float, after_s: float) -> Pat
 
 
 async def open_page(context: BrowserContext, gateway: GatewayProcess, *, hands_free: bool = True) -> Page:
-    """A signed-in page whose frames are noted."""
+    """A signed-in page with a chat of its own, whose frames are noted."""
+    async with WebChat() as chat:
+        await chat.connect(gateway.url, gateway.token)
+        own = chat.chat
     page = await context.new_page()
     await page.add_init_script(f"({_NOTE_FRAMES})()")
     await page.goto(gateway.url)
+    # A new browser would open on the chat that was spoken in last, which is another test's.
+    await page.evaluate("chat => localStorage.setItem('parlour.chat', chat)", own)
     if not hands_free:
         await page.evaluate("localStorage.setItem('parlour.handsFree', 'no')")
-        await page.reload()
+    await page.reload()
     await page.get_by_test_id("token-input").fill(gateway.token)
     await page.get_by_test_id("sign-in").click()
     await expect(page.get_by_test_id("status")).to_have_attribute("data-state", "ready")

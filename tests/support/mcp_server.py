@@ -1,7 +1,6 @@
 """A real MCP server on the official SDK, with tools that fail as servers do.
 
-`python -m tests.support.mcp_server` serves on its pipes; with `broken` it ends at once. `over_http` serves in
-this process.
+`python -m tests.support.mcp_server` serves on its pipes, `over_http` in this process.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import uvicorn
+from mcp import MCPError
 from mcp.server.mcpserver import MCPServer
 
 server = MCPServer("weather")
@@ -108,17 +108,14 @@ def chatter() -> str:
 
 
 @server.tool()
+def decline() -> str:
+    """A refusal under the number that the SDK uses for a lost connection."""
+    raise MCPError(code=-32000, message="the quota of this month is used up")
+
+
+@server.tool()
 def nothing() -> None:
     """Says nothing."""
-
-
-def main(arguments: list[str]) -> None:
-    match arguments:
-        case ["broken"]:
-            os.write(2, b"no licence found\n")
-            sys.exit(1)
-        case _:
-            server.run()
 
 
 def entry(*arguments: str, **more: Any) -> dict[str, Any]:
@@ -170,4 +167,4 @@ def listening() -> Iterator[Said]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    server.run()

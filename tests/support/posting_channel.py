@@ -33,6 +33,7 @@ from adapters.identity import derived_message_id
 from pipeline.domain.errors import MediaUnavailable
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import ApprovalReply, Author, Inbound, InboundMessage, MediaRef, button_handle
+from tests.support.posting_events import inbound_of
 
 CHARS = 40
 """Characters of one message: small, so that tests meet the limit."""
@@ -114,6 +115,8 @@ class MemoryPosts:
         self.voices: list[Voiced] = []
         self.calls: list[str] = []
         self.failures: deque[Refused | None] = deque()
+        self.lookup_failures: deque[Refused] = deque()
+        """Played in order, one for each look-up: of a reply, and of a preview in doubt."""
         self.gate: asyncio.Event | None = None
         self.judge: Callable[[str], Refused | None] = lambda _method: None
         """Asked after `failures`, with "post" or "edit": a platform's own faults."""
@@ -218,15 +221,23 @@ class MemoryPosts:
             pieces = pieces[:1]
         if len(pieces) > MAX_PARTS:
             file = Part(body={"text": ""}, plain="", file=text.encode(), file_name="answer.md")
+            if buttons:
+                # As the platforms do it: the whole of what is asked stands above the buttons.
+                shown: dict[str, Any] = {"text": pieces[0], "buttons": buttons, "data": data}
+                return (file, Part(body=shown, plain=pieces[0]))
             return (Part(body={"text": pieces[0]}, plain=pieces[0]), file)
         last = len(pieces) - 1
-        return tuple(
+        parts = [
             Part(
                 body={"text": piece, **({"buttons": buttons, "data": data} if index == last else {})},
                 plain=piece,
             )
             for index, piece in enumerate(pieces)
-        )
+        ]
+        if outgoing.attached:
+            name = outgoing.attached_name
+            parts.insert(0, Part(body={"text": ""}, plain="", file=outgoing.attached, file_name=name))
+        return tuple(parts)
 
     async def post(self, thread: ThreadKey, part: Part, *, key: str, reply_handle: str = "") -> Receipt:
         refused = await self._called(f"post {part.body['text']}")
@@ -283,6 +294,7 @@ class MemoryPosts:
 
     async def find(self, thread: ThreadKey, part: Part, *, key: str, since: float) -> Receipt | None:
         self.calls.append(f"find {key.rpartition(':')[2]}")
+        self.looked()
         found = next((one for one in self.messages if one.key == key), None)
         return None if found is None else Receipt(native_id=found.native_id)
 
@@ -299,9 +311,14 @@ class MemoryPosts:
             return None
         # Where replies are looked for by their key, a preview must not be taken for one.
         key = f"{key}p" if self.capabilities.resolution == "lookup" else key
-        if doubtful_since is not None and not native_id:
-            native_id = next((one.native_id for one in self.messages if one.key == key), "")
-        return _View(self, thread, key, reply_handle, native_id)
+        view = _View(self, thread, key, reply_handle, native_id)
+        view.in_doubt = doubtful_since is not None and not native_id
+        return view
+
+    def looked(self) -> None:
+        """Fail as the script says."""
+        if self.lookup_failures:
+            raise self.lookup_failures.popleft()
 
     async def typing(self, thread: ThreadKey) -> None:
         self.calls.append(f"typing {thread.chat}")
@@ -337,8 +354,10 @@ class _View:
         self._key = key
         self._reply_handle = reply_handle
         self.native_id = native_id
+        self.in_doubt = False
 
     async def show(self, outgoing: Outgoing) -> None:
+        self._resolve()
         part = self._channel.render(outgoing)[0]
         if self.native_id:
             await self._channel.edit(self._thread, self.native_id, part)
@@ -347,40 +366,14 @@ class _View:
         self.native_id = receipt.native_id
 
     async def close(self) -> None:
-        return None
+        self._resolve()
 
-
-def inbound_of(event: Mapping[str, Any], channel: str, account: str) -> Inbound | None:
-    """The parser: what a native event says to the bot; None for the bot's own and other bots' words, and for
-    whatever it does not know. Raises nothing."""
-    native_id, chat, author = (event.get(name) for name in ("id", "chat", "from"))
-    if not (_named(native_id) and _named(chat) and _named(author)) or event.get("bot") is not False:
-        return None
-    common: dict[str, Any] = {
-        "message_id": derived_message_id(channel, account, str(native_id)),
-        "native_id": native_id,
-        "thread": ThreadKey(channel=channel, account=account, chat=str(chat)),
-        "author": Author(id=str(author)),
-        "received_at": 1_700_000_000.0,
-        "private": event.get("private") is True,
-    }
-    match event:
-        case {"kind": "press", "data": str(data)} if len(data) <= 100 and data.count(":") == 2:
-            _, handle, place = data.split(":")
-            option = int(place) if place.isdecimal() else -1
-            return ApprovalReply(interaction_id=handle, choice="", option=option, **common)
-        case {"kind": "message", "text": str(text)} if text.strip():
-            addressed = common["private"] or event.get("addressed") is True
-            return InboundMessage(text=text, addressed=addressed, reply_handle=f"to-{native_id}", **common)
-        case {"kind": "voice", "handle": str(handle)} if handle:
-            voice = MediaRef(channel=channel, handle=handle, kind="voice")
-            return InboundMessage(voice=voice, reply_handle=f"to-{native_id}", **common)
-        case _:
-            return None
-
-
-def _named(value: object) -> bool:
-    return isinstance(value, str) and 0 < len(value) <= 100
+    def _resolve(self) -> None:
+        if self.in_doubt:
+            self._channel.looked()
+            found = (one.native_id for one in self._channel.messages if one.key == self._key)
+            self.native_id = next(found, "")
+            self.in_doubt = False
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -24,6 +24,7 @@ _FAILURES: Mapping[str, tuple[FailureKind, bool]] = {
     "hang": ("transient", True),
     "drop": ("transient", True),
     "refuse_format": ("invalid", False),
+    "forbid": ("permission", False),
 }
 """By the kind of the fault: how the adapter understands it, and whether the call was carried out."""
 

@@ -67,6 +67,8 @@ class ToolFigures:
     questions: list[tuple[str, str | None]]
     asked: list[str]
     """The message of each name that a person had to be asked for."""
+    may_be_asked: list[str]
+    """The messages whose tool asks a person only after the chat has read foreign words."""
     asked_twice: int
     """Messages whose clients were shown two different questions."""
     turns_begun_again: int
@@ -128,6 +130,9 @@ async def run_tool_kills(folder: Path, plan: ToolPlan) -> ToolFigures:
             executed=executions(folder, gateway.store_path),
             questions=questions(gateway.store_path),
             asked=[chat.message_of(name) for chat in chats for name in chat.kinds if kinds[name] in ASKED],
+            may_be_asked=[
+                chat.message_of(name) for chat in chats for name in chat.kinds if kinds[name] == "remind"
+            ],
             asked_twice=sum(len(shown) > 1 for chat in chats for shown in chat.shown.values()),
             turns_begun_again=sum(message.attempts - 1 for message in stored.values()),
             open=open_runs(gateway.store_path),

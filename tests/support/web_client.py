@@ -16,6 +16,7 @@ from typing import Any, Self
 import aiohttp
 
 Frame = dict[str, Any]
+_SOUND_BYTES = 2048
 _PATIENCE_S = 120.0
 
 
@@ -176,6 +177,19 @@ class WebChat:
         await self._send({"type": "voice", "client_id": client_id, "mime": mime, "size": len(data)})
         try:
             await self._open_socket().send_bytes(data)
+        except ConnectionError as error:
+            raise Disconnected(None) from error
+
+    async def talk(self, client_id: str) -> None:
+        """Open a microphone, hands-free, and read until the gateway listens."""
+        await self._send({"type": "live_start", "client_id": client_id, "hands_free": True})
+        await self.wait_for(lambda frame: frame["type"] == "live_ready")
+
+    async def send_sound(self, pcm: bytes) -> None:
+        """Sound of the open microphone: 16 kHz, mono, 16 bit, in frames of 64 ms."""
+        try:
+            for start in range(0, len(pcm), _SOUND_BYTES):
+                await self._open_socket().send_bytes(pcm[start : start + _SOUND_BYTES])
         except ConnectionError as error:
             raise Disconnected(None) from error
 

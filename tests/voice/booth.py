@@ -111,8 +111,8 @@ class Booth:
     listener: LiveListener
     manager: StreamBufferManager
     notes: Notes = field(default_factory=Notes)
-    flushed: list[tuple[float, Flushed, float | None]] = field(default_factory=list)
-    """(monotonic time, what, confidence)."""
+    flushed: list[tuple[float, Flushed]] = field(default_factory=list)
+    """(monotonic time, what)."""
     voice_end: float = 0.0
     """When the last sound with a voice had been made."""
 
@@ -135,7 +135,7 @@ class Booth:
 
     @property
     def texts(self) -> list[str]:
-        return [flushed.text for _, flushed, _ in self.flushed]
+        return [flushed.text for _, flushed in self.flushed]
 
 
 async def _answer(script: ScriptedTranscriber, recording: Recording) -> Transcript | VoiceError:
@@ -176,7 +176,8 @@ async def open_booth(
     scribe = Scribe(clock, finals, partials, takes_s=takes_s)
 
     async def on_flush(one: Flushed) -> None:
-        booth.flushed.append((clock.monotonic(), one, booth.listener.flushed(one.chunks)))
+        booth.listener.flushed(one.chunks)
+        booth.flushed.append((clock.monotonic(), one))
 
     manager = StreamBufferManager(on_flush=on_flush, clock=clock, settings=flush)
     listener = LiveListener(

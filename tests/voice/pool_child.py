@@ -2,8 +2,8 @@
 
 `hello` is heard as that; `die` ends the process; `die alone` does so unless it is in a batch; `once PATH`
 ends the first process that meets it; `hang` never answers; `nonsense` breaks the protocol; `de hallo` is
-German. Each job is a line of the log: the texts in it, then the likely languages. With `--never-warm` it
-hangs when it is to warm up, and logs its process id.
+German, and `de? so` perhaps. Each job is a line of the log: the texts in it, then the likely languages. With
+`--never-warm` it hangs when it is to warm up, and logs its process id.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def obey(text: str, piece: dict[str, Any], batch: int) -> dict[str, Any]:
             os._exit(3)
     (start, _), (_, end) = piece["spans"][0], piece["spans"][-1]
     language, _, rest = text.partition(" ")
-    foreign = language == "de"
+    unsure = language == "de?" and piece["language"] is None
+    foreign = language.rstrip("?") == "de"
     chunk = {
         "text": rest if foreign else text,
         "start_s": start,
@@ -75,8 +76,8 @@ def obey(text: str, piece: dict[str, Any], batch: int) -> dict[str, Any]:
         "confidence": 0.9,
         "no_speech_probability": 0.0,
     }
-    spoken = piece["language"] or (language if foreign else "en")
-    return {"chunks": [chunk], "language": spoken, "language_probability": 0.9}
+    spoken = piece["language"] or ("de" if foreign else "en")
+    return {"chunks": [chunk], "language": spoken, "language_probability": 0.5 if unsure else 0.9}
 
 
 def send(frame: Frame) -> None:

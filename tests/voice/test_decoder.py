@@ -73,8 +73,8 @@ async def test_bare_samples_are_searched_and_cut_in_the_same_way(decoder: Decode
     await decoder.decode(clip.data, on_piece=from_file.append)
     decoded = await decoder.decode(samples_of(clip), form="pcm", on_piece=bare.append)
     assert bare == from_file
-    assert len(bare[0].spans) == 3
-    assert bare[0].pcm in {samples_of(clip), b"".join(cuts(samples_of(clip), bare[0]))}
+    assert len(bare) == 3  # he pauses twice for more than a second
+    assert [[piece.pcm] for piece in bare] == [cuts(samples_of(clip), piece) for piece in bare]
     assert decoded.container == "pcm"
     assert decoded.seconds == pytest.approx(11.0)
 
@@ -108,7 +108,7 @@ async def test_pieces_of_a_long_recording_come_while_the_rest_is_decoded(decoder
         assert not work.done()
     assert work.result().pieces == len(pieces) > 6
     assert [piece.index for piece in pieces] == list(range(len(pieces)))
-    assert all(15 <= piece.seconds <= 20 for piece in pieces[:-2])
+    assert all(piece.seconds <= 25 for piece in pieces)
     ends = [time for piece in pieces for span in piece.spans for time in span]
     assert ends == sorted(ends)
 

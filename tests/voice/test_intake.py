@@ -170,3 +170,8 @@ async def test_stock_phrases_are_known_in_many_languages_and_need_weak_sound_to_
     with pytest.raises(NothingHeard):
         await intake(said(chunk(phrase, confidence=0.3))).hear(Recording(data=b"note"))
     assert (await intake(said(chunk(phrase))).hear(Recording(data=b"note"))).text == phrase
+
+
+async def test_a_recording_that_was_cut_before_anybody_spoke_says_how_far_it_was_heard() -> None:
+    with pytest.raises(NothingHeard, match=r"in the first 8 seconds .* and I listen no further"):
+        await intake(said(truncated=True)).hear(Recording(data=b"note"))

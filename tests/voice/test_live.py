@@ -19,7 +19,7 @@ WORDS = "the lights that are in the kitchen and the"
 
 def silence_before_the_message(booth: Booth) -> float:
     """Seconds from the last voice to the only message."""
-    [(at, _, _)] = booth.flushed
+    [(at, _)] = booth.flushed
     return at - booth.voice_end
 
 
@@ -273,9 +273,9 @@ async def test_the_confidence_of_a_message_is_that_of_its_words_by_their_length(
         await booth.pause(1.0)
         await booth.speak(1.0)
         await booth.pause(1.0)
-        [(_, flushed, confidence)] = booth.flushed
+        [(_, flushed)] = booth.flushed
         assert flushed.chunks == 2
-        assert confidence == pytest.approx(0.875)
+        assert flushed.confidence == pytest.approx(0.75)
 
 
 async def test_words_after_the_longest_time_are_the_next_message() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voice.spans import SpeechSpans
+from voice.spans import SpeechSpans, split_spans
 
 TWO = SpeechSpans([(1.0, 4.0), (9.0, 12.0)])
 
@@ -40,3 +40,13 @@ def test_a_segment_never_starts_after_it_ends_and_stays_inside_the_recording(
 def test_no_speech_has_no_times() -> None:
     with pytest.raises(ValueError, match="at least one span"):
         SpeechSpans([])
+
+
+def test_spans_are_split_at_a_time_of_the_speech_alone() -> None:
+    spans = ((1.0, 3.0), (10.0, 14.0))
+    assert split_spans(spans, 1.5) == (((1.0, 2.5),), ((2.5, 3.0), (10.0, 14.0)))
+    assert split_spans(spans, 2.0) == (((1.0, 3.0),), ((10.0, 14.0),))
+    assert split_spans(spans, 5.0) == (((1.0, 3.0), (10.0, 13.0)), ((13.0, 14.0),))
+    for outside in (0.0, 6.0, 9.0):
+        with pytest.raises(ValueError, match="inside the speech"):
+            split_spans(spans, outside)

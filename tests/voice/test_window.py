@@ -22,6 +22,7 @@ from voice.window import (
     judge,
     prompt_room,
     token_budget,
+    words_missing,
 )
 
 LOOP = "thank you for watching " * 12
@@ -194,3 +195,9 @@ def test_every_window_is_decoded_once_and_together_only_with_its_like(frames: li
         assert 1 <= len(group) <= 2
         lengths = [frames[index] for index in group]
         assert min(lengths) >= 0.75 * max(lengths)
+
+
+def test_slow_speech_in_a_short_piece_is_not_taken_for_missing_words() -> None:
+    assert not words_missing(8, 2.9, "en")
+    assert words_missing(8, 4.0, "en")
+    assert words_missing(16, 6.0, "en")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voice.errors import AudioRefused, TranscriberUnavailable
+from voice.errors import NOT_WORKING, AudioRefused, TranscriberUnavailable
 from voice.speech import SpeechChunk, Transcript
 from voice.wire import (
     BrokenFrame,
@@ -93,6 +93,8 @@ def test_a_refusal_keeps_its_code_and_words_and_anything_else_is_the_recognisers
     refused = error_from_wire(error_to_wire(AudioRefused("damaged", "It is broken.")))
     assert (type(refused), refused.code, str(refused)) == (AudioRefused, "damaged", "It is broken.")
     assert isinstance(error_from_wire({"code": "surprise"}), TranscriberUnavailable)
+    kept = error_from_wire(error_to_wire(TranscriberUnavailable(detail="/models lacks\nmodel.bin")))
+    assert (str(kept), kept.detail) == (NOT_WORKING, "/models lacks model.bin")
 
 
 def answer(*, chunk: dict[str, Any] | None = None, **piece: Any) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""Tools in the agent's loop through the public path: order, rounds, thoughts, and going round in circles."""
+"""Tools in the agent's loop through the public path: order, rounds, thoughts, and going round in circles.
+
+Covers: gateway/turn_journal.py, pipeline/agent/acting.py, pipeline/agent/node.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The agent's loop through the public path: what a model declares, and what people see of it."""
+"""The agent's loop through the public path: what a model declares, and what people see of it.
+
+Covers: pipeline/agent/assembler.py, pipeline/agent/node.py.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from pipeline.agent.wrappers import NUDGE
+from pipeline.domain.errors import ModelTimeout, ModelUnavailable
 from pipeline.domain.events import ErrorEvent, LlmToken, PipelineEvent, ResponseComplete
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.house import House, open_house
 
 DECLARED = "agent.completion=declared"
+NUDGED = "agent.completion=nudged"
 DONE = "<AGENT_DONE><KEY_RESULT>It is 42.</KEY_RESULT></AGENT_DONE>"
 BLOCKED = (
     "<AGENT_BLOCKED><BLOCKER_REASON>I have no key.</BLOCKER_REASON>"
@@ -55,9 +60,18 @@ async def test_wrappers_are_never_shown_and_the_final_text_is_the_streamed_one(
         assert stored.body["text"] == seen
 
 
+async def test_an_answer_that_declares_nothing_is_done_and_costs_one_call(tmp_path: Path) -> None:
+    llm = ScriptedLlm([ScriptedAnswer.of("The answer is 42."), ScriptedAnswer.of("re: of")])
+    async with open_house(tmp_path, DECLARED, llm=llm) as house:
+        done = await _ask(house)
+        assert isinstance(done, ResponseComplete)
+        assert done.content == "The answer is 42."
+    assert len(llm.requests) == 1
+
+
 async def test_a_model_that_declares_nothing_is_nudged_once_and_the_nudge_reaches_it(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer.of("The answer is 42."), ScriptedAnswer.of(DONE)])
-    async with open_house(tmp_path, DECLARED, llm=llm) as house:
+    async with open_house(tmp_path, NUDGED, llm=llm) as house:
         done = await _ask(house)
         assert isinstance(done, ResponseComplete)
         assert done.content == "The answer is 42."
@@ -69,13 +83,25 @@ async def test_a_model_that_declares_nothing_is_nudged_once_and_the_nudge_reache
     assert second.messages[: len(first.messages)] == first.messages
 
 
-async def test_a_model_that_declares_nothing_twice_is_taken_at_its_word(tmp_path: Path) -> None:
-    llm = ScriptedLlm([ScriptedAnswer.of("The answer is 42."), ScriptedAnswer.of("Nothing to add.")])
-    async with open_house(tmp_path, DECLARED, llm=llm) as house:
+@pytest.mark.parametrize(
+    "reply",
+    [
+        ScriptedAnswer.of("re: of"),
+        ScriptedAnswer(chunks=(), error=ModelUnavailable("The provider is gone.")),
+        ScriptedAnswer(chunks=("Hal",), error=ModelTimeout("Too slow.")),
+        ScriptedAnswer(chunks=()),
+    ],
+)
+async def test_what_comes_of_a_nudge_never_changes_or_fails_an_answer_that_is_there(
+    tmp_path: Path, reply: ScriptedAnswer
+) -> None:
+    llm = ScriptedLlm([ScriptedAnswer.of("The answer is 42."), reply])
+    async with open_house(tmp_path, NUDGED, llm=llm) as house:
         done = await _ask(house)
         assert isinstance(done, ResponseComplete)
-        assert done.content == "The answer is 42.\n\nNothing to add."
-        assert len(llm.requests) == 2
+        assert done.content == "The answer is 42."
+        assert _streamed(house, done) == "The answer is 42."
+        assert len(llm.requests) >= 2
 
 
 async def test_an_embedded_model_declares_nothing_and_is_not_asked_to(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""Budgets of a day, from a message to the visible line: refused in words, over restarts, until midnight."""
+"""Budgets of a day, from a message to the visible line: refused in words, over restarts, until midnight.
+
+Covers: gateway/mind.py.
+"""
 
 from __future__ import annotations
 
@@ -48,3 +51,31 @@ async def test_a_voice_note_that_nobody_could_answer_is_not_heard(tmp_path: Path
         assert await _code(house, "one", 1) == ""
         assert await _code(house, "", 2, voice=b"opus") == "budget"
     assert ears.calls == []
+
+
+async def test_the_switch_to_the_cheaper_model_is_said_once_and_again_after_it_was_off(
+    tmp_path: Path,
+) -> None:
+    clock = ManualClock(NOON)
+    settings = (
+        "budget.person_tokens=4000",
+        "budget.cheaper_from=0.2",
+        'budget.cheaper_model="scripted:echo"',
+    )
+    async with open_house(tmp_path, *settings, llm=_dear(), clock=clock) as house:
+        said = [await _answer(house, words, number) for number, words in enumerate(("one", "two", "three"))]
+        await clock.advance(_HALF_A_DAY_S)
+        said += [await _answer(house, words, number) for number, words in enumerate(("four", "five"), 4)]
+    switched = "Your budget for today is nearly used up: a smaller model answers."
+    assert said == [
+        "Dear.",
+        f"{switched}\n\nYou said: two",
+        "You said: three",
+        "Dear.",
+        f"{switched}\n\nYou said: five",
+    ]
+
+
+async def _answer(house: House, text: str, number: int) -> str:
+    accepted = await house.channel.say(text, native_id=f"a{number}")
+    return (await house.channel.reply(accepted.message_id)).text

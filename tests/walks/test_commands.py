@@ -1,4 +1,7 @@
-"""/stop, /new and /help: the priority path, a clean slate, and the queue around them."""
+"""/stop, /new and /help: the priority path, a clean slate, and the queue around them.
+
+Covers: gateway/sessions.py.
+"""
 
 from __future__ import annotations
 
@@ -125,7 +128,7 @@ async def test_help_is_answered_once_without_the_model(tmp_path: Path) -> None:
         assert len(house.channel.sent) == 1
 
 
-@pytest.mark.parametrize("text", ["/foo", " /Start_Over@parlour_bot\n"])
+@pytest.mark.parametrize("text", ["/foo", " /Start_Over@parlour_bot\n", "/foo bar"])
 async def test_a_command_that_there_is_not_gets_one_line_and_not_the_model(tmp_path: Path, text: str) -> None:
     async with open_house(tmp_path) as house:
         accepted = await house.channel.say(text)
@@ -137,18 +140,25 @@ async def test_a_command_that_there_is_not_gets_one_line_and_not_the_model(tmp_p
         assert [record.body["text"] for record in await house.records("user")] == [text.strip()]
 
 
-@pytest.mark.parametrize("text", ["/etc/hosts is what?", "/etc/hosts", "/foo bar", "/ foo", "what is /foo"])
+@pytest.mark.parametrize("text", ["/etc/hosts is what?", "/etc/hosts", "/ foo", "what is /foo"])
 async def test_what_only_begins_like_a_command_is_a_message(tmp_path: Path, text: str) -> None:
     async with open_house(tmp_path) as house:
         accepted = await house.channel.say(text)
         assert (await house.channel.reply(accepted.message_id)).text == f"You said: {text}"
 
 
+async def test_a_command_with_words_behind_it_is_not_done_and_says_so(tmp_path: Path) -> None:
+    async with open_house(tmp_path) as house:
+        accepted = await house.channel.say("/new please")
+        assert (await house.channel.reply(accepted.message_id)).text.startswith("`/new` takes no words")
+        assert house.llm.requests == []
+
+
 async def test_in_a_room_a_word_with_a_slash_is_a_message(tmp_path: Path) -> None:
     posts = MemoryPosts()
     async with open_house(tmp_path, posts=posts) as house:
         await posts.receive("/foo", native_id="1", private=False)
-        await posts.until(lambda: "You said: /foo" in posts.texts())
+        await posts.until(lambda: "You said: ann: /foo" in posts.texts())
         assert len(house.llm.requests) == 1
 
 

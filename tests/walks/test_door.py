@@ -1,4 +1,7 @@
-"""The door: who is let in, what is refused, and what a full queue or a broken store says."""
+"""The door: who is let in, what is refused, and what a full queue or a broken store says.
+
+Covers: gateway/inbox.py.
+"""
 
 from __future__ import annotations
 
@@ -83,11 +86,11 @@ class _StopsOnce(SqliteStore):
 
     failed = False
 
-    async def cancel_open(self, thread: str, *, up_to_seq: int | None = None) -> int:
+    async def cancel_open(self, thread: str, *, up_to_seq: int | None = None, from_seq: int = 0) -> int:
         if not self.failed:
             self.failed = True
             raise StorageError("the disk is full")
-        return await super().cancel_open(thread, up_to_seq=up_to_seq)
+        return await super().cancel_open(thread, up_to_seq=up_to_seq, from_seq=from_seq)
 
 
 async def test_a_stop_that_got_only_into_the_inbox_counts_when_it_is_delivered_again(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -30,14 +31,20 @@ MESSAGES = 100
 """Of the user's; with the answers, 200."""
 RESTART_AT = 57
 WINDOW, ANSWER = 2_400, 200
-SYSTEM = "You are Parlour. Answer briefly."
+OPERATORS = "You are Parlour. Answer briefly."
+SYSTEM = (
+    f"{OPERATORS} Today is {datetime.now(UTC):%A, %Y-%m-%d}. The user's time zone is UTC. "
+    "Your name is Parlour. If you are asked who you are or who made you, "
+    "say that you are Parlour, a chat bot."
+)
 TOOL = ToolDefinition(
     name="look_up", description="Look something up.", parameters={"type": "object", "properties": {}}
 )
 SETTINGS = (
     f"llm.context_tokens={WINDOW}",
     f"llm.max_tokens={ANSWER}",
-    f'bot.system_prompt="{SYSTEM}"',
+    f'bot.system_prompt="{OPERATORS}"',
+    'bot.time_zone="UTC"',
     "agent.titles=false",
     "agent.summarise_above=10000",
     "limits.messages_per_minute=0",
@@ -46,6 +53,9 @@ SETTINGS = (
 
 class OneTool:
     """A gate that lets its one tool through."""
+
+    async def prepare(self, _groups: Sequence[str], _scope: TurnScope) -> None:
+        return None
 
     def offered(self, _groups: Sequence[str], _scope: TurnScope) -> tuple[ToolDefinition, ...]:
         return (TOOL,)

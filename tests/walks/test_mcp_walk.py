@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from pipeline.domain.chat import ToolCall
 from pipeline.domain.clock import Clock, ManualClock
 from pipeline.domain.events import ActionCompleted, ApprovalRequired
 from pipeline.domain.ids import ThreadKey
+from pipeline.domain.marking import unmarked
 from pipeline.domain.messages import ApprovalReply, Author, button_handle
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.architecture.house import ROOT
@@ -83,7 +85,7 @@ async def test_a_servers_tool_is_offered_asked_for_by_its_whole_name_and_called(
     assert "mcp__weather__weather" in {tool.name for tool in house.llm.requests[1].tools}
     assert "It rains in Bonn." in house.llm.requests[-1].messages[-1].content
     assert "mcp__weather__weather" in asked.reasoning
-    assert "city: Bonn" in asked.reasoning
+    assert 'City: "Bonn"' in asked.reasoning
     assert question.allowed_users == ("owner",)
 
 
@@ -98,6 +100,7 @@ async def test_a_crash_and_ten_megabytes_are_words_and_the_conversation_goes_on(
         stored = [record.body["text"] for record in await house.records("assistant")]
 
     assert "the connection to the MCP server weather is over (it ended: out of cheese)" in crashed
+    assert unmarked(crashed) != crashed
     assert "[9995000 more characters are not shown]" in big
     assert len(big) < 6_000
     assert "It rains in Bonn." in again
@@ -140,3 +143,19 @@ async def test_a_key_on_a_cut_of_a_servers_words_is_nowhere_halved(tmp_path: Pat
     for seen in (*told, kept, events, *server.lines):
         assert key[:6] not in seen
     assert sum("wwww" in line for line in server.lines) == 1
+
+
+async def test_a_tool_that_cannot_be_used_is_named_to_the_model_with_the_reason(tmp_path: Path) -> None:
+    odd = {"command": sys.executable, "args": ["-m", "tests.support.odd_mcp_server"], "cwd": str(ROOT)}
+    file = tmp_path / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"odd": odd}}), encoding="utf-8")
+    load = ToolCall(id="l", name="load_tools", arguments='{"groups": ["mcp:odd"]}')
+    llm = ScriptedLlm([ScriptedAnswer.calling(load), ScriptedAnswer.of("One tool is broken.")])
+    async with open_house(tmp_path / "data", f'tools.mcp_file="{file}"', llm=llm) as house:
+        said = await house.channel.say("use the odd tools")
+        await house.channel.reply(said.message_id)
+    assert house.llm.requests[-1].messages[-1].content == (
+        "mcp:odd: loaded mcp__odd__fine\n"
+        "mcp:odd: not usable: mcp__odd__strange (its inputSchema is not what the protocol asks for)"
+    )
+    assert [tool.name for tool in house.llm.requests[-1].tools] == ["load_tools", "mcp__odd__fine"]

@@ -1,4 +1,7 @@
-"""Off the record: what is said is in no byte of the data folder once it is answered, whatever happens."""
+"""Off the record: what is said is in no byte of the data folder once it is answered, whatever happens.
+
+Covers: gateway/storage/sqlite/overwriting.py, gateway/turn_journal.py.
+"""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ async def test_nothing_of_a_note_for_somebody_else_stays_in_the_store(tmp_path: 
         overheard = replace(note, text="my caption", quoted="a quotation")
         await posts.bring(overheard)
         await posts.bring(room_note(posts, "2", addressed=True, author="bob"))
-        await posts.until(lambda: "You said: Parlour" in "".join(posts.texts()))
+        await posts.until(lambda: "You said: bob: Parlour" in "".join(posts.texts()))
         assert (await posts.bring(overheard)).status == "duplicate"
         assert len(house.llm.requests) == 1
     kept = everything_in(tmp_path / "parlour.sqlite3")
@@ -54,13 +54,14 @@ async def test_a_note_for_somebody_else_that_ended_the_process_each_time_is_set_
     with sqlite3.connect(tmp_path / "parlour.sqlite3") as db:
         body = "json_set(body, '$.if_named', json('true'))"
         db.execute(f"UPDATE inbox SET outcome = NULL, attempts = 3, body = {body}")
+        db.execute("INSERT INTO deaths SELECT seq, 3, 3 FROM inbox")
     db.close()
     said = len(posts.texts())
     async with open_house(
         tmp_path, posts=posts, rule=RULE, transcriber=ScriptedTranscriber(["yes"])
     ) as house:
         await posts.bring(room_note(posts, "2", addressed=True))
-        await posts.until(lambda: "You said: yes" in "".join(posts.texts()))
+        await posts.until(lambda: "You said: ann: yes" in "".join(posts.texts()))
         assert len(posts.texts()) == said + 1
         assert not (await house.store.open_threads())
 

@@ -29,7 +29,7 @@ async def test_a_message_is_answered_once_where_it_was_asked(tmp_path: Path) -> 
         await posts.receive("there", native_id="2", chat="c2", private=False)
         await posts.until(lambda: len(posts.messages) == 2 and "…" not in posts.texts() + posts.texts("c2"))
         assert posts.texts() == ["You said: hello"]
-        assert posts.texts("c2") == ["You said: there"]
+        assert posts.texts("c2") == ["You said: ann: there"]
         assert [message.reply_handle for message in posts.messages] == ["to-1", "to-2"]
 
 

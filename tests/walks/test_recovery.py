@@ -1,4 +1,7 @@
-"""After an interruption: everything accepted is finished, once, from where it stood."""
+"""After an interruption: everything accepted is finished, once, from where it stood.
+
+Covers: gateway/storage/sqlite/threads.py.
+"""
 
 from __future__ import annotations
 
@@ -91,6 +94,80 @@ async def test_a_message_that_took_the_process_down_three_times_is_set_aside_and
         assert "3 times" in event.message
         fine = await house.channel.say("fine")
         assert (await house.channel.reply(fine.message_id)).text == "You said: fine"
+
+
+async def test_messages_at_work_together_are_not_set_aside_however_often_the_process_dies(
+    tmp_path: Path,
+) -> None:
+    sent: list[str] = []
+    for _ in range(3):
+        llm = ScriptedLlm([_never(), _never()])
+        async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+            if not sent:
+                sent = [
+                    (await house.channel.say(f"to {chat}", chat=chat)).message_id for chat in ("c1", "c2")
+                ]
+            await house.channel.until(lambda seen=llm: len(seen.requests) == 2)
+            await _cut_off_by_a_crash(house)
+    for _ in range(4):
+        llm = ScriptedLlm([_never(), _never()])
+        async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+            await house.channel.until(lambda seen=llm: len(seen.requests) == 1)
+            await _cut_off_by_a_crash(house)
+    # Of four deaths alone, each has had two: they take turns.
+    async with open_house(tmp_path) as house:
+        answers = [(await house.channel.reply(message_id)).text for message_id in sent]
+        assert answers == ["You said: to c1", "You said: to c2"]
+
+
+async def test_of_two_messages_only_the_one_that_the_process_dies_of_is_set_aside(tmp_path: Path) -> None:
+    ids: dict[str, str] = {}
+    for _ in range(3):
+        llm = ScriptedLlm([_never(), _never()])
+        async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+            for chat, text in (("c1", "poison"), ("c2", "harmless")):
+                if text not in ids:
+                    ids[text] = (await house.channel.say(text, chat=chat)).message_id
+            await house.channel.until(lambda seen=llm: len(seen.requests) == 2)
+            await _cut_off_by_a_crash(house)
+    # The first is alone, and the process dies; then the other one is, and it does not.
+    llm = ScriptedLlm([_never()])
+    async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+        await house.channel.until(lambda: llm.requests)
+        await _cut_off_by_a_crash(house)
+    llm = ScriptedLlm([ScriptedAnswer.of("fine"), _never()])
+    async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+        assert (await house.channel.reply(ids["harmless"])).text == "fine"
+        await house.channel.until(lambda: len(llm.requests) == 2)
+        await _cut_off_by_a_crash(house)
+    llm = ScriptedLlm([_never()])
+    async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+        await house.channel.until(lambda: llm.requests)
+        await _cut_off_by_a_crash(house)
+    async with open_house(tmp_path) as house:
+        event = await house.channel.terminal(ids["poison"])
+        assert isinstance(event, ErrorEvent)
+        assert event.code == "gave_up"
+
+
+async def test_a_new_message_waits_for_those_that_are_taken_up_one_at_a_time(tmp_path: Path) -> None:
+    for _ in range(3):
+        llm = ScriptedLlm([_never(), _never()])
+        async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+            if not await house.store.open_threads():
+                for chat in ("c1", "c2"):
+                    await house.channel.say(f"to {chat}", chat=chat)
+            await house.channel.until(lambda seen=llm: len(seen.requests) == 2)
+            await _cut_off_by_a_crash(house)
+    gate = asyncio.Event()
+    slow = ScriptedAnswer(chunks=("slowly",), gate=gate)
+    llm = ScriptedLlm([slow, ScriptedAnswer.of("then"), ScriptedAnswer.of("last")])
+    async with open_house(tmp_path, llm=llm) as house:
+        new = await house.channel.say("new", chat="c3")
+        await house.channel.until(lambda: llm.requests)
+        gate.set()
+        assert (await house.channel.reply(new.message_id)).text == "last"
+    assert [request.messages[-1].content for request in llm.requests] == ["to c1", "to c2", "new"]
 
 
 async def test_restarts_in_the_middle_of_an_answer_are_not_the_messages_fault(tmp_path: Path) -> None:

@@ -3,40 +3,39 @@
 from __future__ import annotations
 
 import io
-import logging
+import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import aiohttp
 import pytest
 
+from gateway.config import Secrets
 from gateway.config.channels import WEB_TOKEN_FILE
 from gateway.logs import configure_logging
-from pipeline.domain.errors import ModelUnavailable
+from pipeline.domain.errors import MediaUnavailable, ModelUnavailable
 from pipeline.domain.events import ErrorEvent, LlmToken, ResponseComplete
+from pipeline.domain.messages import MediaRef
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.redaction.known import MARK
 from pipeline.redaction.redactor import Redactor
 from tests.pipeline.redaction.secrets_made import made_secrets
+from tests.support.channel import MemoryChannel
 from tests.support.gateway_process import free_port
 from tests.support.house import open_house
+from voice.errors import TranscriberUnavailable
+from voice.scripted import ScriptedTranscriber
 
 MADE = made_secrets(300, seed=11)
 TOGETHER = 20
 
 
 @pytest.fixture
-def lines() -> Iterator[io.StringIO]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
+def lines() -> io.StringIO:
     out = io.StringIO()
     configure_logging(level="debug", style="json", redactor=Redactor(), stream=out)
-    yield out
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    for package in ("gateway", "adapters", "pipeline", "voice"):
-        logging.getLogger(package).setLevel(logging.NOTSET)
+    return out
 
 
 def pieces(text: str, chosen: random.Random) -> tuple[str, ...]:
@@ -114,3 +113,92 @@ def _in_order(events: Sequence[object]) -> bool:
                 return False
             shown += len(event.text)
     return True
+
+
+async def test_a_configured_key_that_a_person_pastes_is_in_no_table(tmp_path: Path) -> None:
+    secrets = Secrets(())
+    secrets.add("pasted-key-0123456789")
+    async with open_house(tmp_path, secrets=secrets) as house:
+        said = await house.channel.say("is pasted-key-0123456789 right?", native_id="n1")
+        reply = await house.channel.reply(said.message_id)
+    assert reply.text == "You said: is past[REDACTED] right?"
+    kept = _kept(tmp_path)
+    assert b"is past[REDACTED] right?" in kept
+    assert b"pasted-key-0123456789" not in kept
+
+
+def _kept(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+async def test_secrets_of_the_mcp_file_are_known_before_any_server_is_started(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("named-in-a-file-123", encoding="utf-8")
+    (tmp_path / "key").chmod(0o600)
+    env = {"WEATHER_KEY": "file:key", "REGION": "eu-central-1-a"}
+    headers = {"Authorization": "Bearer stands-in-the-file-1"}
+    servers = {"a": {"command": "no-such", "env": env}, "b": {"url": "http://a.test", "headers": headers}}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
+    said = "keys named-in-a-file-123 and stands-in-the-file-1 in eu-central-1-a"
+    llm = ScriptedLlm([ScriptedAnswer.of(said)])
+    mcp_file = f'tools.mcp_file="{tmp_path / "mcp.json"}"'
+    async with open_house(tmp_path / "data", mcp_file, llm=llm) as house:
+        asked = await house.channel.say("hello")
+        reply = await house.channel.reply(asked.message_id)
+    assert reply.text == "keys name[REDACTED] and stan[REDACTED] in eu-central-1-a"
+
+
+async def test_a_provider_that_quotes_a_key_is_logged_without_it_and_people_get_plain_words(
+    tmp_path: Path, lines: io.StringIO
+) -> None:
+    failure = ModelUnavailable("The model cannot be reached now; try again later")
+    # Where a cut after 200 characters would have halved it.
+    failure.detail = f"litellm.RateLimitError: {'x ' * 85}{_OTHER_KEY} is over its limit"
+    llm = ScriptedLlm([ScriptedAnswer(chunks=("a",), error=failure, fail_at=0)])
+    async with open_house(tmp_path, llm=llm) as house:
+        said = await house.channel.say("hello")
+        reply = await house.channel.reply(said.message_id)
+    assert reply.text == "The model cannot be reached now; try again later"
+    (line,) = [text for text in lines.getvalue().splitlines() if "gave no answer" in text]
+    assert "litellm.RateLimitError" in line
+    assert "is over its limit" in line
+    assert not any(window in line for window in windows(_OTHER_KEY))
+
+
+@pytest.mark.parametrize("fails", ["the recogniser", "the download"])
+async def test_what_a_library_says_of_a_recording_is_logged_without_secrets_and_people_get_plain_words(
+    tmp_path: Path, lines: io.StringIO, fails: str
+) -> None:
+    detail = f"The speech model in /srv/models/base cannot be loaded ({'x ' * 85}{_OTHER_KEY} is over)"
+    transcriber, channel = ScriptedTranscriber(), MemoryChannel()
+    if fails == "the recogniser":
+        transcriber = ScriptedTranscriber([TranscriberUnavailable(detail=detail)])
+        words = "Recordings cannot be heard here at the moment. Please type your message."
+    else:
+        words = "Telegram does not give the file out."
+        channel = UnwillingChannel(MediaUnavailable(words, detail=detail))
+    async with open_house(tmp_path, transcriber=transcriber, channel=channel) as house:
+        said = await house.channel.say("", voice=b"opus")
+        reply = await house.channel.reply(said.message_id)
+        error = await house.channel.terminal(said.message_id)
+    assert reply.text == words
+    assert isinstance(error, ErrorEvent)
+    assert error.message == words
+    (line,) = [text for text in lines.getvalue().splitlines() if "a recording was not heard" in text]
+    assert "/srv/models/base" in line
+    assert "is over" in line
+    assert not any(window in line for window in windows(_OTHER_KEY))
+    assert b"/srv/models" not in _kept(tmp_path)
+
+
+class UnwillingChannel(MemoryChannel):
+    """Gives no recording out."""
+
+    def __init__(self, error: MediaUnavailable) -> None:
+        super().__init__()
+        self._error = error
+
+    async def download(self, ref: MediaRef, *, max_bytes: int) -> bytes:
+        raise self._error
+
+
+_OTHER_KEY = "gsk_" + "a1B2c3D4e5" * 4

@@ -131,7 +131,7 @@ async def test_a_spoken_answer_of_somebody_else_is_a_message(tmp_path: Path) -> 
         await posts.bring(room_note(posts, "1", addressed=True))
         await posts.until(lambda: "I heard" in "".join(posts.texts()))
         await posts.bring(room_note(posts, "2", addressed=True, author="bob"))
-        await posts.until(lambda: "You said: Send" in "".join(posts.texts()))
+        await posts.until(lambda: "You said: bob: Send" in "".join(posts.texts()))
         pending = await house.store.pending_interactions(posts.thread().encode(), now=0.0)
         assert len(pending) == 1
 
@@ -197,9 +197,12 @@ async def test_a_note_in_a_room_counts_when_it_names_the_bot(
         assert overheard.status == ("accepted" if hear_rooms else "refused")
         await posts.bring(room_note(posts, "2", addressed=True))
         last = "Parlour, are you there?" if hear_rooms else said
-        await posts.until(lambda: f"You said: {last}" in "".join(posts.texts()))
+        asked = house.llm.requests
+        await posts.until(lambda: any(one.messages[-1].content.endswith(f"ann: {last}") for one in asked))
+        await posts.until(lambda: len(posts.texts()) > 0)
 
-        assert (f"You said: {said}" in "".join(posts.texts())) == (answered or not hear_rooms)
+        heard = any(one.messages[-1].content.endswith(f"ann: {said}") for one in asked)
+        assert heard == (answered or not hear_rooms)
         assert len(house.llm.requests) == 1 + answered
         if hear_rooms and not answered:
             assert said not in "".join(posts.texts()), "what is not for the bot leaves no trace"
@@ -214,8 +217,8 @@ async def test_a_note_in_a_room_that_cannot_be_heard_is_nobodys_business(tmp_pat
     async with open_house(tmp_path, posts=posts, rule=rule, transcriber=ears):
         await posts.bring(room_note(posts, "1"))
         await posts.bring(room_note(posts, "2", addressed=True))
-        await posts.until(lambda: "You said: and now" in "".join(posts.texts()))
-        assert "".join(posts.texts()) == "heard: and now\nYou said: and now"
+        await posts.until(lambda: "You said: ann: and now" in "".join(posts.texts()))
+        assert "".join(posts.texts()) == "heard: and now\nYou said: ann: and now"
 
 
 class Hesitant(ScriptedTranscriber):

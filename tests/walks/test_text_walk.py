@@ -1,4 +1,8 @@
-"""One typed message the whole way: accepted, recorded, answered, committed, delivered, receipted."""
+"""One typed message the whole way: accepted, recorded, answered, committed, delivered, receipted.
+
+Covers: gateway/broadcaster.py, gateway/sessions.py, gateway/turn_journal.py, pipeline/agent/node.py,
+pipeline/agent/prompt.py, pipeline/service.py, pipeline/topologies.py.
+"""
 
 from __future__ import annotations
 

@@ -1,14 +1,19 @@
-"""Tools, from a message to the stored answer: loading, calls, approvals by the author alone, crashes."""
+"""Tools, from a message to the stored answer: loading, calls, approvals by the author alone, crashes.
+
+Covers: pipeline/agent/acting.py, pipeline/tools/gate.py.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from gateway.storage.ports import Interaction
+from gateway.timeline import StoreTimeline
 from pipeline.domain.chat import ToolCall
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.events import ActionCompleted, ApprovalRequired, ApprovalResolved, ShieldVerdict
@@ -145,13 +150,15 @@ async def test_a_second_press_changes_nothing(tmp_path: Path) -> None:
 
 
 async def _pending(house: House, holds: Callable[[], bool], clock: ManualClock, seconds: float) -> None:
-    """Turn the clock on until something holds."""
-    for _ in range(200):
-        if holds():
-            return
-        await clock.advance(seconds)
-        await asyncio.sleep(0.01)
-    raise AssertionError("it never came")
+    """Turn the clock on, 200 times at most, until something holds: threads answer at a pace of their own,
+    and the turn's time must not run out meanwhile."""
+    async with asyncio.timeout(60):
+        for left in itertools.count(200, -1):
+            if holds():
+                return
+            if left > 0:
+                await clock.advance(seconds)
+            await asyncio.sleep(0.01)
 
 
 async def test_without_an_answer_the_question_expires_and_a_late_press_does_nothing(tmp_path: Path) -> None:
@@ -193,6 +200,39 @@ async def test_stop_ends_a_turn_that_waits_and_closes_its_question(tmp_path: Pat
         assert (await house.channel.bring(_press(question, "Allow"))).status == "refused"
         assert await house.store.pending_interactions(THREAD, now=0.0) == ()
     assert _written(tmp_path) == []
+
+
+async def test_a_history_shows_what_a_turn_asked_and_what_came_of_it(tmp_path: Path) -> None:
+    wishes = (LOAD_FILES, _asking("write_file", path="a.txt", text="hello"))
+    asked: list[ApprovalRequired] = []
+    async with open_house(tmp_path, llm=_llm(*wishes, "Done.", *wishes)) as house:
+        for way in ("Allow", "/stop"):
+            said = await house.channel.say("write it down")
+            asked.append(await _asked(house, said.message_id))
+            if way == "Allow":
+                (question,) = await house.store.pending_interactions(THREAD, now=0.0)
+                await house.channel.bring(_press(question, way))
+            else:
+                await house.channel.say(way)
+            await house.channel.reply(said.message_id)
+        timeline = StoreTimeline(house.store, ManualClock())
+        entries = await timeline.entries(ThreadKey.decode(THREAD), after=0, limit=50)
+    shown = [(entry.role, *(one.choice for one in entry.questions)) for entry in entries if entry.questions]
+    assert shown == [("assistant", "Allow"), ("error", "")]
+    told = [(one.interaction_id, one.reasoning) for entry in entries for one in entry.questions]
+    assert told == [(one.interaction_id, one.reasoning) for one in asked]
+    assert {(one.tool_name, one.options) for one in asked} == {("write_file", ("Allow", "Deny"))}
+
+
+async def _asked(house: House, message_id: str) -> ApprovalRequired:
+    """The question of that message's turn, once it is shown."""
+
+    def found() -> list[ApprovalRequired]:
+        events = house.channel.events_of(message_id)
+        return [one for one in events if isinstance(one, ApprovalRequired)]
+
+    await house.channel.until(found)
+    return found()[0]
 
 
 async def test_a_question_survives_a_restart_and_its_answer_is_found(tmp_path: Path) -> None:

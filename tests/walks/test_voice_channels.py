@@ -1,17 +1,18 @@
 """Real speech through every channel, in the container that the platform sends, heard by the real Whisper.
 
-What is heard is compared with bare faster-whisper hearing the same bytes with the same model.
+Whisper alone is compared with faster-whisper elsewhere (`tests/voice/test_engine.py`); here the way to it
+may cost at most one word of a sentence, in most of its variants.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from statistics import median
 
 import pytest
 import pytest_asyncio
 
-from bench.voice_raw import Raw, raw_recogniser
 from tests.support.gateway_process import free_port
 from tests.support.models import require_models
 from tests.support.platforms.platform import FakePlatform, Place
@@ -20,13 +21,15 @@ from tests.support.web_client import WebChat
 from tests.voice.clips import CLIPS, samples_of
 from tests.voice.notes import note
 from tests.voice.sounds import music, pink_noise
+from tests.voice.variants import variants
 from voice.settings import VoiceSettings
 from voice.wer import normalised_words, word_error_rate
 from voice.worker import WhisperTranscriber
 
 pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(900)]
 
-SPOKEN = ("lv_0890", "jfk")
+CLIP = CLIPS["lv_0890"]
+ONE_WORD = 1 / len(normalised_words(CLIP.transcript))
 DEAF = "I could not hear any words"
 ANSWER = "You said: "
 SILENCES: dict[str, Callable[[], bytes]] = {
@@ -40,20 +43,10 @@ AUDIO_FILES = {"wav": "audio/x-wav", "mp3": "audio/mpeg", "amr": "audio/amr", "f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """The gateway on all channels, and the bare recogniser beside it."""
+    """The gateway on all channels."""
 
     town: Town
-    raw: Raw
     token: str
-    heard: dict[bytes, str] = field(default_factory=dict)
-    """What the bare recogniser has heard: Telegram's notes are Discord's, too."""
-
-    async def allowed_errors(self, notes: dict[str, bytes]) -> float:
-        """The bare recogniser's word error rate on these notes, by clip, and 0.02."""
-        for data in notes.values():
-            if data not in self.heard:
-                self.heard[data] = (await self.raw.hear(data)).text
-        return _rate({name: self.heard[data] for name, data in notes.items()}) + 0.02
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -62,16 +55,19 @@ async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene
     folder = tmp_path_factory.mktemp("town")
     web = ("channels.web.enabled=true", f"server.port={free_port()}")
     ears = WhisperTranscriber(VoiceSettings(model_dir=models / "whisper-base"))
-    async with raw_recogniser(models / "whisper-base") as raw, town(folder, *web, transcriber=ears) as place:
+    async with town(folder, *web, transcriber=ears) as place:
         token = (folder / "data" / "web-token").read_text(encoding="ascii").strip()
-        yield Scene(town=place, raw=raw, token=token)
+        yield Scene(town=place, token=token)
 
 
-def _rate(heard: dict[str, str]) -> float:
-    """Errors over all words of the clips."""
-    words = {name: len(normalised_words(CLIPS[name].transcript)) for name in heard}
-    errors = sum(word_error_rate(CLIPS[name].transcript, text) * words[name] for name, text in heard.items())
-    return errors / sum(words.values())
+def _notes(kind: str) -> list[bytes]:
+    """The clip as three notes of one kind, which nobody can tell apart."""
+    return [note(pcm, kind) for pcm in variants(samples_of(CLIP), 3)]
+
+
+def _is_understood(heard: list[str]) -> bool:
+    """Whether most of what was heard is the clip, but for a word."""
+    return median(word_error_rate(CLIP.transcript, text) for text in heard) <= ONE_WORD
 
 
 async def _answered(platform: FakePlatform, chat: Place, number: int) -> str:
@@ -95,16 +91,14 @@ def _heard(text: str) -> str:
     return shown
 
 
-async def _spoken_to(
-    platform: FakePlatform, notes: dict[str, bytes], mime: str, person: str
-) -> dict[str, str]:
+async def _spoken_to(platform: FakePlatform, notes: list[bytes], mime: str, person: str) -> list[str]:
     """Sends each note as the platform's own voice note; what the chat then shows as heard."""
     somebody = platform.person(person)
     chat = platform.private_chat(somebody)
-    heard: dict[str, str] = {}
-    for number, (name, data) in enumerate(notes.items(), start=1):
+    heard: list[str] = []
+    for number, data in enumerate(notes, start=1):
         await platform.speak(chat, somebody, data, mime=mime)
-        heard[name] = _heard(await _answered(platform, chat, number))
+        heard.append(_heard(await _answered(platform, chat, number)))
     return heard
 
 
@@ -112,39 +106,39 @@ async def _spoken_to(
     ("channel", "kind", "mime"),
     [("telegram", "ogg", "audio/ogg"), ("slack", "m4a", "audio/mp4"), ("discord", "ogg", "audio/ogg")],
 )
-async def test_a_note_of_the_platforms_own_kind_is_heard_as_well_as_by_bare_whisper(
+async def test_a_note_of_the_platforms_own_kind_is_heard(
     scene: Scene, channel: str, kind: str, mime: str
 ) -> None:
     (platform,) = [one for one in scene.town.platforms if one.name == channel]
-    notes = {name: note(samples_of(CLIPS[name]), kind) for name in SPOKEN}
-    heard = await _spoken_to(platform, notes, mime, "ann")
-    assert _rate(heard) <= await scene.allowed_errors(notes), heard
+    heard = await _spoken_to(platform, _notes(kind), mime, "ann")
+    assert _is_understood(heard), heard
 
 
-async def test_a_browsers_recording_is_heard_as_well_as_by_bare_whisper(scene: Scene) -> None:
-    notes = {name: note(samples_of(CLIPS[name]), "webm") for name in SPOKEN}
+async def test_a_browsers_recording_is_heard(scene: Scene) -> None:
     async with WebChat() as chat:
         await chat.connect(scene.town.house.gateway.url, scene.token)
-        heard: dict[str, str] = {}
-        for name, data in notes.items():
-            await chat.send_voice(name, data, mime="audio/webm")
-            message_id = await chat.accepted(name)
+        heard: list[str] = []
+        for number, data in enumerate(_notes("webm")):
+            await chat.send_voice(f"note-{number}", data, mime="audio/webm")
+            message_id = await chat.accepted(f"note-{number}")
             answer = await chat.answer(message_id)
             (said,) = {line.text for line in chat.seen.lines_of(message_id, "user") if line.text}
             assert normalised_words(answer.text) == normalised_words(ANSWER + said)
-            heard[name] = said
-    assert _rate(heard) <= await scene.allowed_errors(notes), heard
+            heard.append(said)
+    assert _is_understood(heard), heard
 
 
 @pytest.mark.parametrize("kind", sorted(AUDIO_FILES))
-async def test_a_file_with_speech_in_it_is_heard_as_well_as_by_bare_whisper(scene: Scene, kind: str) -> None:
+async def test_a_file_with_speech_in_it_is_heard(scene: Scene, kind: str) -> None:
     telegram = scene.town.telegram
     ben = telegram.person(f"ben {kind}")
     chat = telegram.private_chat(ben)
-    data = note(samples_of(CLIPS["lv_0890"]), kind)
-    telegram.send(chat, ben, "audio", data, duration=5, mime_type=AUDIO_FILES[kind], file_name=f"a.{kind}")
-    heard = {"lv_0890": _heard(await _answered(telegram, chat, 1))}
-    assert _rate(heard) <= await scene.allowed_errors({"lv_0890": data}), heard
+    heard: list[str] = []
+    for number, data in enumerate(_notes(kind), start=1):
+        name = f"{number}.{kind}"
+        telegram.send(chat, ben, "audio", data, duration=5, mime_type=AUDIO_FILES[kind], file_name=name)
+        heard.append(_heard(await _answered(telegram, chat, number)))
+    assert _is_understood(heard), heard
 
 
 @pytest.mark.parametrize("sound", sorted(SILENCES))

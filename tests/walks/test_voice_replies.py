@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gateway.habits import speaker_of
+from gateway.storage.ports import Committed, Lease, TurnCommit
+from gateway.storage.sqlite import SqliteStore
+from pipeline.domain.clock import ManualClock
+from pipeline.domain.errors import StorageError
 from pipeline.domain.messages import Author, CommandName, SessionCommand
 from tests.support.house import open_house
 from tests.support.platforms.platform import FakePlatform, Place
@@ -163,3 +169,32 @@ def command(
         name=name,
         quiet=quiet,
     )
+
+
+class _FailsOnce(SqliteStore):
+    """Cannot commit the first turn of one chat, as on a full disk."""
+
+    failed = False
+
+    async def commit_turn(self, lease: Lease, commit: TurnCommit) -> Committed:
+        if not self.failed and lease.thread.endswith(":c1"):
+            self.failed = True
+            raise StorageError("the disk is full")
+        return await super().commit_turn(lease, commit)
+
+
+async def test_a_command_that_is_done_again_after_one_in_another_chat_changes_nothing(tmp_path: Path) -> None:
+    posts, clock = MemoryPosts(), ManualClock()
+    store = _FailsOnce(tmp_path / "parlour.sqlite3", synchronous="NORMAL")
+    first = command("voice", posts)
+    second = replace(first, message_id="m_second", native_id="second", thread=posts.thread("c2"))
+    speaker = ScriptedSpeaker()
+    async with open_house(tmp_path, posts=posts, store=store, speaker=speaker, clock=clock) as house:
+        await posts.bring(first)
+        await posts.until(lambda: store.failed)
+        await posts.bring(second)
+        await posts.until(lambda: posts.texts("c2") == ["Voice replies are off."])
+        await clock.advance(5)
+        await posts.until(lambda: posts.texts("c1") == ["Voice replies are off."])
+        habits = await house.store.voices.habits(speaker_of(posts.thread(), "ann"))
+        assert not habits.voice_replies

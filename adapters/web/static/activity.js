@@ -5,11 +5,14 @@
  * @module activity
  */
 
+import { spanOf } from './times.js';
+import { toolWords } from './tools.js';
+
 /** @type {Record<string, (event: Record<string, any>) => string>} */
 const WORDS = {
-  action_started: (event) => event.summary || `Using ${event.tool_name}…`,
-  action_completed: (event) => event.summary || `${event.tool_name} ${event.success ? 'is done' : 'did not work'}`,
-  shield_verdict: (event) => `${event.tool_name}: ${VERDICTS[event.decision] ?? 'checked'}`,
+  action_started: (event) => event.summary || `Using “${toolWords(event.tool_name)}”`,
+  action_completed: (event) => `${toolWords(event.tool_name)} ${event.success ? 'is done' : `was not done${event.summary ? `: ${event.summary}` : ''}`}`,
+  shield_verdict: (event) => `${toolWords(event.tool_name)}: ${VERDICTS[event.decision] ?? 'checked'}`,
   otr_blocked: (event) => `Off the record: ${event.reason}`,
   sub_agent_spawned: (event) => `${event.name} starts: ${event.task}`,
   sub_agent_progress: (event) => `${event.name}: ${event.status}`,
@@ -27,4 +30,11 @@ const VERDICTS = { ALLOW: 'allowed', BLOCK: 'not allowed', ESCALATE: 'needs your
  */
 export function activityOf(event) {
   return WORDS[event.type]?.(event) ?? '';
+}
+
+/** @param {Record<string, any>} event of a voice note's transcript @returns {Partial<import('./items.js').Item>} */
+export function transcriptOf({ type, text, ahead, eta_s: seconds }) {
+  if (type !== 'transcript_pending') return { text, spoken: true, wait: '', growing: type === 'transcript_partial' };
+  const long = seconds >= 1 ? `, about ${spanOf(seconds)}` : '';
+  return { spoken: true, wait: ahead > 0 || long ? `Waiting for its turn${long}` : '' };
 }

@@ -8,7 +8,10 @@
 import { Composer } from './composer.js';
 import { Connection } from './connection.js';
 import { byId } from './dom.js';
+import { refuseFiles } from './drops.js';
+import { wireKeys } from './keys.js';
 import { Outbox, newClientId } from './outbox.js';
+import { Past } from './past.js';
 import { read, wireTheme, write } from './settings.js';
 import { SignIn } from './signin.js';
 import { Spoken } from './spoken.js';
@@ -22,7 +25,8 @@ import { VoiceButton } from './voice.js';
 
 const COMMANDS = new Set(['/stop', '/new', '/help', '/voice', '/otr']);
 const RESEND_MS = 4000;
-const LOCKED_MS = 20_000;
+/** In place of a chat's id: the one that was spoken in last, in whichever browser. */
+const LATEST = 'latest';
 
 /** What the gateway allows; the values before its first `welcome` are the protocol's own. */
 let limits = { text_chars: 8000, voice_bytes: 20_971_520, voice_seconds: 300 };
@@ -42,7 +46,7 @@ const store = new ConversationStore((item, change) => {
 store.label.onChange = (/** @type {import('./label.js').Label} */ label) => status.session(label);
 const view = new LogView(store, { retry, discard, choose, listen: (item) => spoken.reader.listen(item), botName: () => botName });
 const connection = new Connection({
-  hello: () => ({ token: signIn.token, chat: read('chat'), after: store.highest }),
+  hello: () => ({ token: signIn.token, chat: read('chat') ?? LATEST, after: store.highest }),
   onFrame: receive,
   onBinary: (content) => spoken.reader.sound(content),
   onState: (state) => {
@@ -51,7 +55,7 @@ const connection = new Connection({
   },
   onClose: closed,
 });
-const signIn = new SignIn(() => connection.connect());
+const signIn = new SignIn(() => connection.connect(), (words) => status.tell(words));
 const composer = new Composer({ limit: () => limits.text_chars, onSend: say });
 const voice = new VoiceButton({
   limits: () => limits,
@@ -67,13 +71,15 @@ const spoken = new Spoken({
   onToggle: () => voice.refresh(),
   onEdit: (text) => composer.fill(text),
 });
+const past = new Past({ send: (frame) => connection.send(frame), store, view, onChat: show });
 
 start();
 
 function start() {
   wireTheme(byId('theme'));
   wireButtons();
-  wireKeys();
+  wireKeys({ signIn, composer, onEscape: escape });
+  refuseFiles((words) => (signIn.open ? signIn.say(words) : status.tell(words)));
   for (const { clientId, text, at } of outbox.texts()) {
     store.add({ role: 'user', clientId, text, at, state: 'sending' });
   }
@@ -87,6 +93,7 @@ function start() {
 
 /** @param {Frame} frame */
 function receive(frame) {
+  past.frame(frame);
   switch (frame.type) {
     case 'welcome':
       welcome(frame);
@@ -102,7 +109,10 @@ function receive(frame) {
       view.endHistory();
       for (const words of lostVoices.splice(0)) store.addLocal('notice', words);
       // The connection counts as ready only after this frame.
-      queueMicrotask(sendWaiting);
+      queueMicrotask(() => {
+        sendWaiting();
+        past.askForChats();
+      });
       return;
     case 'accepted':
       outbox.remove(frame.client_id);
@@ -164,21 +174,7 @@ function problem({ code, message, client_id: clientId }) {
 function closed(code) {
   const why = lastProblem;
   lastProblem = { code: '', message: '' };
-  if (why.code === 'bad_chat') return 0;
-  if (code === 4401) {
-    const stale = signIn.proven;
-    signIn.forget();
-    signIn.show(stale ? 'The access token has changed. Enter the one that the gateway printed when it started.' : 'This token is not right. Check it against the line that the gateway printed when it started.');
-    return 'stop';
-  }
-  if (code === 4429) {
-    if (signIn.proven) return LOCKED_MS;
-    signIn.show('Too many wrong tokens. Wait a minute, then try again.');
-    return 'stop';
-  }
-  if (signIn.proven) return 'retry';
-  signIn.show(why.message || 'The gateway cannot be reached. Is it running? Try again in a moment.');
-  return 'stop';
+  return why.code === 'bad_chat' ? 0 : signIn.closed(code, why.message);
 }
 
 /** Everything not accepted yet, oldest first; each carries its own key, so twice counts once. */
@@ -220,6 +216,20 @@ function command(name) {
   status.tell('Not connected just now. Try again when the connection is back.');
 }
 
+/** Another conversation of the same person. @param {string} chat */
+function show(chat) {
+  if (outbox.waiting().length > 0) {
+    // What waits belongs to this conversation, and would go to the other one.
+    status.tell('Your message is still on its way. Change the conversation when it has arrived.');
+    past.askForChats();
+    return;
+  }
+  write('chat', chat);
+  store.reset();
+  view.toEnd();
+  connection.connect();
+}
+
 /** @param {Item} item a failed message, or the error that a message ended with */
 function retry(item) {
   const source = item.role === 'error' ? store.find(item.messageId, 'user') : item;
@@ -245,6 +255,12 @@ function choose(item, choice) {
     return;
   }
   status.tell('Not connected just now. Answer again when the connection is back.');
+}
+
+function escape() {
+  if (voice.recording || voice.starting) voice.cancel();
+  else if (spoken.reader.playing) spoken.reader.stop();
+  else if (store.active.size > 0) command('stop');
 }
 
 function refreshRunning() {
@@ -277,20 +293,5 @@ function wireButtons() {
   });
   window.addEventListener('beforeunload', (event) => {
     if (outbox.voices.size > 0 || voice.recording) event.preventDefault();
-  });
-}
-
-function wireKeys() {
-  document.addEventListener('keydown', (event) => {
-    if (signIn.open || event.isComposing) return;
-    const target = /** @type {HTMLElement} */ (event.target);
-    if (event.key === 'Escape') {
-      if (voice.recording || voice.starting) voice.cancel();
-      else if (spoken.reader.playing) spoken.reader.stop();
-      else if (store.active.size > 0) command('stop');
-    } else if (event.key === '/' && !target.closest('input, textarea') && !event.ctrlKey && !event.metaKey && !event.altKey) {
-      event.preventDefault();
-      composer.focus();
-    }
   });
 }

@@ -22,6 +22,23 @@ export function heading(level, inside) {
   return el(tag, { dir: 'auto', class: `level-${level}` }, ...inside);
 }
 
+/**
+ * Gives the headings of an answer levels without a gap, whatever the answer began with and left out: a
+ * screen reader's list of headings must not skip one. How large they look stays as the answer says.
+ *
+ * @param {Element} target
+ */
+export function orderHeadings(target) {
+  /** @type {number[]} */
+  const above = [];
+  for (const node of target.querySelectorAll('[class^="level-"]')) {
+    const level = Number(node.className.slice('level-'.length));
+    while (above.length > 0 && above[above.length - 1] >= level) above.pop();
+    above.push(level);
+    node.setAttribute('aria-level', String(Math.min(6, above.length + 2)));
+  }
+}
+
 /** @param {HTMLTableElement} table */
 export function tableRegion(table) {
   return el('div', { class: 'table', role: 'region', 'aria-label': 'Table', tabindex: 0 }, table);

@@ -6,7 +6,7 @@
  * @module finished
  */
 
-import { codeBlock, heading, tableRegion, taskBox } from './blocks.js';
+import { codeBlock, heading, orderHeadings, tableRegion, taskBox } from './blocks.js';
 import { el } from './dom.js';
 import { safeUrl, wordedLink } from './links.js';
 
@@ -43,6 +43,7 @@ export function showFinished(target, html) {
   shown.set(target, html);
   const parsed = new DOMParser().parseFromString(html, 'text/html');
   target.replaceChildren(...built(parsed.body, 0));
+  orderHeadings(target);
 }
 
 /** @param {Node} parent @param {number} depth @returns {Node[]} our nodes for what stands inside `parent` */
@@ -78,9 +79,14 @@ const SPECIAL = {
   ol: orderedList,
   pre: code,
   table: (source, depth) => [tableRegion(el('table', {}, ...built(source, depth)))],
-  td: (source, depth) => [el('td', { dir: 'auto' }, ...built(source, depth))],
-  th: (source, depth) => [el('th', { dir: 'auto', scope: 'col' }, ...built(source, depth))],
+  td: (source, depth) => [el('td', { dir: 'auto', class: alignOf(source) }, ...built(source, depth))],
+  th: (source, depth) => [el('th', { dir: 'auto', class: alignOf(source), scope: 'col' }, ...built(source, depth))],
 };
+
+/** @param {Element} source a cell @returns {string | undefined} */
+function alignOf(source) {
+  return { center: 'center', right: 'end' }[source.getAttribute('align') ?? ''];
+}
 
 /** @param {Element} source @param {number} depth */
 function link(source, depth) {

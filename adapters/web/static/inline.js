@@ -22,6 +22,8 @@ const BARE_LINK = /https?:\/\/[^\s<>"'`\\]{1,2000}/iy;
 const ANGLE_LINK = /<((?:https?:\/\/|mailto:)[^\s<>]{1,2000}|[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,8})>/iy;
 const LINE_BREAK_TAG = /<br ?\/?>/iy;
 const LONGEST_LINK_TEXT = 1000;
+const MOST_BRACKETS = 300;
+const MOST_DELIMITERS = 2000;
 
 /**
  * @param {string} text
@@ -29,6 +31,7 @@ const LONGEST_LINK_TEXT = 1000;
  * @returns {Node[]}
  */
 export function renderInline(text, { links = true } = {}) {
+  if (isHostile(text)) return [document.createTextNode(text)];
   /** @type {Token[]} */
   const tokens = [];
   let plain = '';
@@ -52,6 +55,23 @@ export function renderInline(text, { links = true } = {}) {
   }
   flush();
   return pairMarks(tokens);
+}
+
+/**
+ * Whether drawing `text` would take far longer than reading it, or nest its marks thousands deep. The gateway
+ * draws the same texts without their marks.
+ *
+ * @param {string} text
+ */
+function isHostile(text) {
+  if (text.length < MOST_BRACKETS) return false;
+  let brackets = 0;
+  let delimiters = 0;
+  for (const sign of text) {
+    if (sign === '[') brackets += 1;
+    else if (sign === '*' || sign === '_' || sign === '~') delimiters += 1;
+  }
+  return brackets > MOST_BRACKETS || delimiters > MOST_DELIMITERS;
 }
 
 /**
@@ -98,7 +118,8 @@ function codeSpan(text, at) {
     let end = close + width;
     if (text[end] !== '`') {
       const inside = text.slice(at + width, close).replaceAll('\n', ' ');
-      const trimmed = /^ .*[^ ].* $/.test(inside) ? inside.slice(1, -1) : inside;
+      const padded = inside.startsWith(' ') && inside.endsWith(' ') && inside.trim() !== '';
+      const trimmed = padded ? inside.slice(1, -1) : inside;
       return { end, token: { node: el('code', { dir: 'ltr' }, trimmed) } };
     }
     while (text[end] === '`') end += 1;

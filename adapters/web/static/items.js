@@ -33,7 +33,7 @@
  * @property {boolean} growing the transcript's end is still being heard
  * @property {boolean} provisional it is being said just now, and is no message yet
  * @property {number} stable so many of a provisional row's first characters (UTF-16 units) will stay
- * @property {HTMLElement | null} player a finished answer's sound, once it was read aloud
+ * @property {HTMLElement | null} player an answer's sound, once its first part was read aloud
  * @property {boolean} reading its sound is being made
  * @property {boolean} unkept the gateway has forgotten its words: it was off the record
  * @property {number} place where a row without `entryId` stands; 0 is at the end

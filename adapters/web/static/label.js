@@ -13,6 +13,8 @@ export class Label {
     this.offRecord = false;
     /** The line with which the session began; a later title belongs to it. */
     this.began = 0;
+    /** The line that gave the title. */
+    this.titled = 0;
   }
 
   /** Another chat is shown. */
@@ -20,6 +22,7 @@ export class Label {
     this.title = '';
     this.offRecord = false;
     this.began = 0;
+    this.titled = 0;
     this.onChange(this);
   }
 
@@ -27,10 +30,12 @@ export class Label {
   entry({ role, text, code, entry_id: entryId }) {
     if (role === 'session' && entryId > this.began) {
       this.began = entryId;
-      this.title = '';
+      // Earlier lines may come later: the title may be known before the line that its session began with.
+      if (this.titled < entryId) this.title = '';
       this.offRecord = code === 'otr';
-    } else if (role === 'title' && entryId > this.began) {
+    } else if (role === 'title' && entryId > this.began && entryId > this.titled) {
       this.title = text;
+      this.titled = entryId;
     } else {
       return;
     }

@@ -7,7 +7,7 @@
  * @module markdown
  */
 
-import { codeBlock, heading, tableRegion, taskBox } from './blocks.js';
+import { codeBlock, heading, orderHeadings, tableRegion, taskBox } from './blocks.js';
 import { el } from './dom.js';
 import { renderInline } from './inline.js';
 
@@ -50,6 +50,7 @@ export function renderMarkdown(target, text) {
     else if (old !== fresh) old.node.replaceWith(fresh.node);
   }
   shown.set(target, now);
+  orderHeadings(target);
 }
 
 /** @param {string} text */
@@ -119,7 +120,10 @@ function fencedCode(lines, at) {
 function headingLine(line) {
   const [opening, marks] = /** @type {RegExpExecArray} */ (HEADING.exec(line));
   let text = line.slice(opening.length).trim();
-  const bare = text.replace(/#+$/, '');
+  // Not by /#+$/, which begins anew at each sign of a long row.
+  let end = text.length;
+  while (text[end - 1] === '#') end -= 1;
+  const bare = text.slice(0, end);
   if (bare === '' || bare.endsWith(' ')) text = bare.trim();
   return heading(marks.length, renderInline(text));
 }

@@ -65,6 +65,20 @@ export class Questions {
     if (item) this.#change(item, { choice, open: false });
   }
 
+  /** A line of the history: what its turn asked on the way, and what came of it. @param {import('./connection.js').Frame} frame `entry` */
+  recorded({ message_id: messageId, entry_id: entryId, at, questions = [] }) {
+    for (const { interaction_id: interaction, tool_name: tool, reasoning, options, choice, paused = false } of questions) {
+      const known = this.#find(interaction);
+      if (known) {
+        this.#change(known, { choice, open: false });
+        continue;
+      }
+      const approval = { interaction, tool, options, choice, open: false, sent: false, paused, until: 0 };
+      // What was asked in the middle of a turn was answered before the line that ends it; a paused run asks behind it.
+      this.store.add({ role: 'approval', messageId, text: reasoning, at, approval, place: paused ? 0 : entryId - 0.5 });
+    }
+  }
+
   /** A message has its outcome: of its questions, only those of a run that waits are left. @param {string} messageId @param {boolean} failed */
   finish(messageId, failed) {
     for (const item of this.#open()) {

@@ -1,6 +1,7 @@
 /**
- * Answers read aloud: asks the gateway for the sound of one, and puts a player under it. It does not decide
- * when; spoken.js and the Listen button do.
+ * Answers read aloud: asks the gateway for the sound of one, part by part, and puts a player under it, which
+ * begins with the first sentence, also while the answer is still being written. It does not decide when;
+ * spoken.js and the Listen button do.
  *
  * @module reader
  */
@@ -13,6 +14,67 @@ import { newClientId } from './outbox.js';
 /** So many players stay on the page; an older answer can be asked for again. */
 const KEPT = 8;
 
+/** The parts of one answer, played by one player one after the other. */
+class Playlist {
+  /** @param {HTMLAudioElement} audio @param {string} url the first part's @param {() => void} onEnd it is through */
+  constructor(audio, url, onEnd) {
+    this.audio = audio;
+    this.onEnd = onEnd;
+    this.urls = [url];
+    this.at = 0;
+    /** The player is through with what is here, and goes on when more comes. */
+    this.waiting = false;
+    this.isComplete = false;
+    audio.src = url;
+  }
+
+  /** @param {string} url the next part's */
+  add(url) {
+    this.urls.push(url);
+    if (!this.waiting) return;
+    this.waiting = false;
+    this.next();
+  }
+
+  /** No part follows. */
+  complete() {
+    this.isComplete = true;
+    if (this.waiting) this.next();
+  }
+
+  /** It shall not go on by itself. */
+  stop() {
+    this.waiting = false;
+  }
+
+  /** A part is through. */
+  next() {
+    if (this.at + 1 < this.urls.length) {
+      this.#play(this.at + 1);
+      return;
+    }
+    this.waiting = !this.isComplete;
+    if (this.waiting) return;
+    // Playing it again begins at the beginning.
+    if (this.at > 0) {
+      this.at = 0;
+      this.audio.src = this.urls[0];
+    }
+    this.onEnd();
+  }
+
+  discard() {
+    for (const url of this.urls) URL.revokeObjectURL(url);
+  }
+
+  /** @param {number} part */
+  #play(part) {
+    this.at = part;
+    this.audio.src = this.urls[part];
+    this.audio.play().catch(() => {});
+  }
+}
+
 export class Reader {
   /**
    * @param {{ store: import('./store.js').ConversationStore, send: (frame: import('./connection.js').Frame) => boolean,
@@ -20,7 +82,13 @@ export class Reader {
    */
   constructor(options) {
     this.options = options;
-    /** @type {{ clientId: string, item: Item, play: boolean, size: number, mime: string } | null} */
+    /**
+     * `playlist` is null until the first part is here. `along`: the answer was being written when its first
+     * part was asked for, and its message names it; how many `parts` it has shows at its end.
+     *
+     * @type {{ clientId: string, item: Item, along: boolean, play: boolean, part: number, parts: number, size: number,
+     *   mime: string, playlist: Playlist | null } | null}
+     */
     this.asking = null;
     /** @type {Item | null} asked for meanwhile; the gateway reads one at a time */
     this.next = null;
@@ -28,69 +96,144 @@ export class Reader {
     this.shown = [];
     /** @type {HTMLAudioElement | null} */
     this.audio = null;
+    /** @type {WeakMap<HTMLAudioElement, Playlist>} */
+    this.playlists = new WeakMap();
   }
 
   get playing() {
     return this.audio !== null;
   }
 
-  /** Reads `item`, a finished answer, and plays it when its sound is here. @param {Item} item */
+  /** Reads `item`, an answer that is finished or being written, and plays it when its sound is here. @param {Item} item */
   listen(item) {
     if (this.asking) {
       if (this.asking.item !== item) this.next = item;
       return;
     }
-    const clientId = newClientId();
-    if (!this.options.send({ type: 'speak', client_id: clientId, entry_id: item.entryId })) {
+    const along = item.streaming;
+    this.asking = { clientId: '', item, along, play: true, part: 0, parts: along ? Infinity : 1, size: 0, mime: '', playlist: null };
+    if (!this.#ask()) {
+      this.asking = null;
       this.options.onTrouble('Not connected just now. Try again when the connection is back.');
       return;
     }
-    this.asking = { clientId, item, play: true, size: 0, mime: '' };
     this.#update(item, { reading: true });
   }
 
   /** Falls silent, and stays so until the next is asked for. */
   stop() {
     this.next = null;
-    if (this.asking) this.asking.play = false;
-    this.audio?.pause();
+    if (this.asking?.along) {
+      this.options.send({ type: 'speak_stop' });
+      this.#drop();
+    } else if (this.asking) {
+      this.asking.play = false;
+      this.asking.playlist?.stop();
+    }
+    const { audio } = this;
+    audio?.pause();
+    // One that waits for its next part does not play, so it cannot pause.
+    if (audio) this.#ended(audio);
+  }
+
+  /** A message ended without an answer: what was read of one is taken back. @param {string} messageId */
+  failed(messageId) {
+    if (this.next?.messageId === messageId) this.next = null;
+    if (this.asking?.item.messageId === messageId) this.stop();
   }
 
   /** The line is gone: what was asked for on it does not come. */
   interrupted() {
     this.next = null;
-    this.#asked();
+    if (this.asking?.along) this.#drop();
+    else this.#asked();
   }
 
   /** @param {import('./connection.js').Frame} frame `speech`: its sound comes next */
-  header({ client_id: clientId, mime, size }) {
-    if (this.asking?.clientId === clientId) Object.assign(this.asking, { mime, size });
+  header({ client_id: clientId, mime, size, parts = 1 }) {
+    if (this.asking?.clientId !== clientId) return;
+    Object.assign(this.asking, { mime, size });
+    if (!this.asking.along) this.asking.parts = parts;
+  }
+
+  /** @param {import('./connection.js').Frame} frame `speech_ended`: no part follows */
+  ended({ client_id: clientId, reason }) {
+    if (this.asking?.clientId !== clientId) return;
+    if (reason === 'failed') this.#drop();
+    else this.#asked();
   }
 
   /** @param {ArrayBuffer} sound */
   sound(sound) {
     const asking = this.asking;
     if (!asking || sound.byteLength !== asking.size) return;
-    const audio = el('audio', { controls: true, preload: 'auto', 'aria-label': 'The answer, read aloud' });
-    audio.src = URL.createObjectURL(new Blob([sound], { type: asking.mime }));
-    this.#follow(audio);
-    this.#update(asking.item, { player: audio });
-    this.shown.push(asking.item);
-    if (this.shown.length > KEPT) this.#discard(/** @type {Item} */ (this.shown.shift()));
-    // A browser that does not let a page begin to play by itself still shows the player.
-    if (asking.play) audio.play().catch(() => this.options.onChange());
-    this.#asked();
+    const url = URL.createObjectURL(new Blob([sound], { type: asking.mime }));
+    if (asking.playlist) asking.playlist.add(url);
+    else asking.playlist = this.#playlist(url, asking);
+    asking.part += 1;
+    if (asking.part >= asking.parts) asking.playlist.complete();
+    if (asking.part >= asking.parts || !this.#ask()) this.#asked();
   }
 
   /** @param {import('./connection.js').Frame} problem @returns {boolean} whether it was about reading aloud */
-  problem({ client_id: clientId, message }) {
+  problem({ client_id: clientId, code, message }) {
     if (!this.asking || this.asking.clientId !== clientId) return false;
+    const { item, along, part } = this.asking;
+    if (along && part === 0 && code === 'not_found') {
+      // It was finished before the question arrived.
+      this.asking = null;
+      this.#update(item, { reading: false });
+      if (item.entryId > 0 && !item.streaming) this.listen(item);
+      return true;
+    }
     this.options.onTrouble(`This answer cannot be read aloud: ${message}`);
     this.#asked();
     return true;
   }
 
+  /** Asks for the next part of what is being asked for. @returns {boolean} whether the question is on its way */
+  #ask() {
+    const asking = /** @type {NonNullable<typeof this.asking>} */ (this.asking);
+    asking.clientId = newClientId();
+    asking.size = 0;
+    const { clientId, item, along, part } = asking;
+    const which = along ? { message_id: item.messageId } : { entry_id: item.entryId };
+    return this.options.send({ type: 'speak', client_id: clientId, ...which, part });
+  }
+
+  /**
+   * Puts a player under an answer, and plays its first part.
+   *
+   * @param {string} url
+   * @param {{ item: Item, play: boolean }} asking
+   */
+  #playlist(url, { item, play }) {
+    const audio = el('audio', { controls: true, preload: 'auto', 'aria-label': 'The answer, read aloud' });
+    const playlist = new Playlist(audio, url, () => this.#ended(audio));
+    this.playlists.set(audio, playlist);
+    this.#follow(audio, playlist);
+    this.#update(item, { player: audio });
+    this.shown.push(item);
+    if (this.shown.length > KEPT) this.#discard(/** @type {Item} */ (this.shown.shift()));
+    // A browser that does not let a page begin to play by itself still shows the player.
+    if (play) audio.play().catch(() => this.options.onChange());
+    return playlist;
+  }
+
+  /** The answer that is read while it is written falls silent, and can be listened to from its beginning later. */
+  #drop() {
+    const item = this.asking?.item;
+    this.shown = this.shown.filter((one) => one !== item);
+    if (item?.player) {
+      // One that waits for its next part does not play, so it cannot pause.
+      this.#ended(/** @type {HTMLAudioElement} */ (item.player));
+      this.#discard(item);
+    }
+    this.#asked();
+  }
+
   #asked() {
+    this.asking?.playlist?.complete();
     const item = this.asking?.item;
     this.asking = null;
     if (item) this.#update(item, { reading: false });
@@ -99,30 +242,33 @@ export class Reader {
     if (next) this.listen(next);
   }
 
-  /** @param {HTMLAudioElement} audio */
-  #follow(audio) {
+  /** @param {HTMLAudioElement} audio @param {Playlist} playlist */
+  #follow(audio, playlist) {
     audio.addEventListener('play', () => {
       if (this.audio !== audio) this.audio?.pause();
       this.audio = audio;
       this.options.onChange();
     });
-    const ended = () => {
-      if (this.audio === audio) this.audio = null;
-      this.options.onChange();
-    };
-    audio.addEventListener('pause', ended);
-    audio.addEventListener('ended', ended);
+    // A part that is through pauses as well, and the answer goes on.
+    audio.addEventListener('pause', () => audio.ended || this.#ended(audio));
+    audio.addEventListener('ended', () => playlist.next());
     audio.addEventListener('error', () => {
-      ended();
+      this.#ended(audio);
       if (audio.isConnected) this.options.onTrouble('This browser cannot play the sound of the answer.');
     });
+  }
+
+  /** @param {HTMLAudioElement} audio it plays no more */
+  #ended(audio) {
+    if (this.audio === audio) this.audio = null;
+    this.options.onChange();
   }
 
   /** @param {Item} item */
   #discard(item) {
     const audio = /** @type {HTMLAudioElement} */ (item.player);
     audio.pause();
-    URL.revokeObjectURL(audio.src);
+    this.playlists.get(audio)?.discard();
     this.#update(item, { player: null });
   }
 

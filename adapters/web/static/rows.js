@@ -5,6 +5,7 @@
  * @module rows
  */
 
+import { shortened } from './asked.js';
 import { copyButton, el, icon } from './dom.js';
 import { showFinished } from './finished.js';
 import { renderInline } from './inline.js';
@@ -84,6 +85,7 @@ function updateAnswer(row, item, actions) {
     row.setAttribute('aria-live', 'off');
     row.setAttribute('aria-busy', 'true');
     foot.replaceChildren(...(item.text || item.activity ? [] : [dots()]));
+    showPlayer(foot, item.player);
   } else {
     const listen = item.entryId > 0 && !item.unkept && !item.player && listenButton(item, actions);
     foot.replaceChildren(...[timeOf(item.at), copyButton('Copy answer', () => item.text), listen].filter((one) => one !== false));
@@ -164,15 +166,17 @@ function sessionContent(item) {
 function approvalContent(item, actions) {
   const { tool, options, choice, open, sent, paused, until } = /** @type {NonNullable<Item['approval']>} */ (item.approval);
   const asks = `May I use ${tool}?`;
-  const title = el('p', { class: 'title' }, tool === CONFIRM ? 'Did I hear that right?' : paused ? 'I wait for your answer' : asks);
+  const waits = open ? 'I wait for your answer' : 'I waited for your answer';
+  const title = el('p', { class: 'title' }, tool === CONFIRM ? 'Did I hear that right?' : paused ? waits : asks);
   // The answer above it has these words already.
   const said = tool === CONFIRM && paused;
   // The title has the first line of a tool's question already.
   const words = !paused && item.text.startsWith(asks) ? item.text.slice(asks.length).trim() : item.text;
-  const reason = words && !said && el('p', { class: 'reason', dir: 'auto' }, words);
+  const reason = words && !said && (paused ? el('p', { class: 'reason', dir: 'auto' }, words) : payloadBlock(words));
   const label = paused ? `Answer to: ${item.text || tool}` : `Answer for ${tool}`;
   const buttons = options.map((option) => {
-    const button = el('button', { type: 'button', class: 'choice', 'data-choice': option, disabled: sent }, option);
+    const weight = paused ? 'choice' : option === options[0] ? 'choice allow' : 'choice deny';
+    const button = el('button', { type: 'button', class: weight, 'data-choice': option, disabled: sent }, option);
     button.addEventListener('click', () => actions.choose(item, option));
     return button;
   });
@@ -181,6 +185,25 @@ function approvalContent(item, actions) {
   const foot = open ? el('div', { class: 'choices', role: 'group', 'aria-label': label }, ...buttons) : ended;
   const limit = open && until > 0 && el('p', { class: 'meta' }, untilWords(until));
   return [icon('shield'), el('div', { class: 'body' }, title, reason, foot, limit)];
+}
+
+/**
+ * What a tool would be given. Its lines stand from left to right, whatever script a value is in; of long ones a
+ * part is shown, and the rest on request.
+ *
+ * @param {string} words
+ */
+function payloadBlock(words) {
+  const short = shortened(words);
+  const text = el('p', { class: 'reason payload', dir: 'ltr' }, short);
+  if (short === words) return text;
+  const more = textButton('Show all', () => {
+    text.textContent = words;
+    more.remove();
+    text.tabIndex = -1;
+    text.focus();
+  });
+  return el('div', {}, text, more);
 }
 
 function dots() {

@@ -1,6 +1,6 @@
 /**
- * What the page remembers in the browser: token, chat id, theme, draft. Nothing here ever comes
- * from the address bar. Not the messages waiting to be sent; those are in outbox.js.
+ * What the page remembers in the browser: token, chat id, theme, draft. Nothing here is
+ * read from the address bar. Not the messages waiting to be sent; those are in outbox.js.
  *
  * @module settings
  */

@@ -24,6 +24,8 @@ export class Spoken {
   constructor({ connection, store, onTrouble, onToggle, onEdit }) {
     this.store = store;
     this.onEdit = onEdit;
+    /** @type {WeakSet<import('./items.js').Item>} answers that were begun to be read by themselves: none is begun twice */
+    this.begun = new WeakSet();
     this.reader = new Reader({ store, send: (frame) => connection.send(frame), onTrouble, onChange: () => this.talk.refresh() });
     this.talk = new Talk({
       connection,
@@ -61,11 +63,12 @@ export class Spoken {
   /** @param {Frame} frame of any type */
   frame(frame) {
     if (frame.type === 'speech') this.reader.header(frame);
+    else if (frame.type === 'speech_ended') this.reader.ended(frame);
     else if (frame.type.startsWith('live')) {
       if (frame.type === 'live') this.store.heard.event(frame.event);
       if (frame.type === 'live_ended') this.store.heard.clear();
       this.talk.frame(frame);
-    } else if (frame.type === 'event' && frame.event.type === 'response_complete') this.#answered(frame.event);
+    } else if (frame.type === 'event') this.#event(frame.event);
   }
 
   /** @param {Frame} problem @returns {boolean} whether it was about something spoken */
@@ -81,11 +84,17 @@ export class Spoken {
     if (choice === 'Retry') byId('mic').focus();
   }
 
-  /** @param {Record<string, any>} event `response_complete` */
-  #answered({ message_id: messageId, entry_id: entryId }) {
+  /** Reads an answer aloud from its first words on, where that is wanted. @param {Record<string, any>} event of the pipeline */
+  #event({ type, message_id: messageId }) {
+    if (type === 'error') this.reader.failed(messageId);
+    if (type !== 'llm_token' && type !== 'response_complete') return;
     const item = this.store.find(messageId, 'assistant');
     const wanted = this.talk.on && !this.talk.hearing && !this.talk.held && !this.aloud.hidden && this.#readsAloud();
-    if (wanted && item && entryId > 0 && !item.unkept) this.reader.listen(item);
+    if (!wanted || !item || this.begun.has(item)) return;
+    // What the gateway does not keep it is not asked to read.
+    if (item.streaming ? this.store.label.offRecord : item.entryId === 0 || item.unkept) return;
+    this.begun.add(item);
+    this.reader.listen(item);
   }
 
   #readsAloud() {

@@ -59,6 +59,7 @@ export class StatusLine {
   /** What the conversation is about, and whether it is kept. @param {import('./label.js').Label} label */
   session({ title, offRecord }) {
     byId('chat-title').textContent = title;
+    byId('chat-title').title = title;
     byId('chat-title').hidden = !title;
     byId('off-record').hidden = !offRecord;
   }

@@ -5,10 +5,13 @@
  * @module steps
  */
 
+import { toolWords } from './tools.js';
+
 /**
  * @typedef {object} Step
  * @property {'tool' | 'agent' | 'words'} kind
  * @property {string} name of the tool or the sub-agent; empty for words
+ * @property {string} label what stands before the words: the tool's or the sub-agent's name; empty where the words say it
  * @property {string} words what it does, or what came of it
  * @property {'running' | 'asking' | 'done' | 'failed'} state
  */
@@ -18,11 +21,11 @@ const MOST_STEPS = 200;
 
 /** @type {Record<string, (steps: Step[], event: Record<string, any>) => Step[]>} */
 const CHANGES = {
-  action_started: (steps, { tool_name: name, summary }) => [...steps, { kind: 'tool', name, words: summary, state: 'running' }],
+  action_started: (steps, { tool_name: name, summary }) => [...steps, { kind: 'tool', name, label: summary ? '' : toolWords(name), words: summary, state: 'running' }],
   shield_verdict: (steps, { tool_name: name, decision }) => changed(steps, 'tool', name, { state: decision === 'ESCALATE' ? 'asking' : 'running' }),
   action_completed: (steps, { tool_name: name, success, summary }) => ended(steps, 'tool', name, summary, success),
-  otr_blocked: (steps, { reason }) => [...steps, { kind: 'words', name: '', words: `Off the record: ${reason}`, state: 'failed' }],
-  sub_agent_spawned: (steps, { name, task }) => [...steps, { kind: 'agent', name, words: task, state: 'running' }],
+  otr_blocked: (steps, { reason }) => [...steps, { kind: 'words', name: '', label: '', words: `Off the record: ${reason}`, state: 'failed' }],
+  sub_agent_spawned: (steps, { name, task }) => [...steps, { kind: 'agent', name, label: name, words: task, state: 'running' }],
   sub_agent_progress: (steps, { name, status }) => changed(steps, 'agent', name, { words: status }),
   sub_agent_completed: (steps, { name, result }) => ended(steps, 'agent', name, result, true),
   sub_agent_failed: (steps, { name, reason }) => ended(steps, 'agent', name, reason, false),
@@ -55,7 +58,7 @@ function stepOf({ stage, summary, detail }) {
   const name = stage === 'tool_call' && typeof detail?.tool_name === 'string' ? detail.tool_name : '';
   // The summary of a call begins with the tool's name: `read_file -> path: notes.txt`.
   const words = name && summary.startsWith(name) ? summary.slice(name.length).replace(/^\s*(?:->|:)?\s*/, '') : summary;
-  return { kind: name ? 'tool' : 'words', name, words, state };
+  return { kind: name ? 'tool' : 'words', name, label: name && toolWords(name), words, state };
 }
 
 /**
@@ -78,9 +81,11 @@ function changed(steps, kind, name, fields) {
 function ended(steps, kind, name, words, success) {
   const state = success ? 'done' : 'failed';
   const open = steps.filter((step) => step.kind === kind && step.name === name && isOpen(step)).pop();
-  if (!open) return [...steps, { kind, name, words, state }];
+  if (!open) return [...steps, { kind, name, label: kind === 'tool' ? toolWords(name) : name, words, state }];
   // What it was about says more than that it went well.
-  return changed(steps, kind, name, { state, words: success && kind === 'tool' && open.words ? open.words : words || open.words });
+  if (kind === 'agent') return changed(steps, kind, name, { state, words: words || open.words });
+  const why = success || !words ? '' : words;
+  return changed(steps, kind, name, { state, words: [open.words, why].filter(Boolean).join(': ') || words });
 }
 
 /** @param {Step} step */

@@ -5,26 +5,18 @@
  * @module store
  */
 
-import { activityOf } from './activity.js';
+import { activityOf, transcriptOf } from './activity.js';
 import { Heard } from './heard.js';
 import { newItem } from './items.js';
 import { Label } from './label.js';
 import { Questions } from './questions.js';
 import { settled, stepsOf, withStep } from './steps.js';
-import { spanOf } from './times.js';
 
 /** @typedef {import('./items.js').Item} Item */
 /** @typedef {import('./items.js').Role} Role */
 
 /** @type {ReadonlySet<string>} */
 const ROLES = new Set(['user', 'assistant', 'notice', 'error', 'session']);
-
-/** @param {Record<string, any>} event of a voice note's transcript @returns {Partial<Item>} */
-function transcriptOf({ type, text, ahead, eta_s: seconds }) {
-  if (type !== 'transcript_pending') return { text, spoken: true, wait: '', growing: type === 'transcript_partial' };
-  const long = seconds >= 1 ? `, about ${spanOf(seconds)}` : '';
-  return { spoken: true, wait: ahead > 0 || long ? `Waiting for its turn${long}` : '' };
-}
 
 export class ConversationStore {
   /** @param {(item: Item, change: 'changed' | 'removed') => void} onChange */
@@ -57,8 +49,7 @@ export class ConversationStore {
   /** @returns {Item[]} in the order of the conversation */
   ordered() {
     const keyed = [...this.items.values()].map((item) => ({ item, key: this.#sortKey(item) }));
-    keyed.sort((a, b) => a.key[0] - b.key[0] || a.key[1] - b.key[1] || a.key[2] - b.key[2] || a.item.uid - b.item.uid);
-    return keyed.map(({ item }) => item);
+    return keyed.sort((a, b) => a.key[0] - b.key[0] || a.key[1] - b.key[1] || a.key[2] - b.key[2] || a.item.uid - b.item.uid).map(({ item }) => item);
   }
 
   /** @param {string} messageId @param {Role} role */
@@ -107,20 +98,26 @@ export class ConversationStore {
     this.questions.beginHistory();
   }
 
+  /** Earlier lines are there: none of them waits for anything. */
+  endEarlier() {
+    this.#settleUsers(true);
+  }
+
   /** The history is complete: half-written answers that the gateway did not mention are over. */
   endHistory() {
     this.questions.endHistory();
-    let ended = 0;
-    for (const item of this.items.values()) {
-      if (item.role !== 'user' && item.role !== 'approval' && item.entryId > ended) ended = item.entryId;
-    }
-    for (const item of [...this.items.values()]) {
-      if (this.active.has(item.messageId)) continue;
-      if (item.streaming) this.remove(item);
-      else if (item.role === 'user' && item.messageId && item.state !== 'answered') {
-        // Turns run one after the other: a line before the last answer has had its turn.
-        this.update(item, { state: item.entryId > 0 && item.entryId < ended ? 'answered' : 'queued' });
-      }
+    for (const item of [...this.items.values()]) if (item.streaming && !this.active.has(item.messageId)) this.remove(item);
+    this.#settleUsers(false);
+  }
+
+  /** Turns run one after the other: a line before the last answer has had its turn. @param {boolean} recordedOnly */
+  #settleUsers(recordedOnly) {
+    const items = [...this.items.values()];
+    const ended = Math.max(0, ...items.map(({ role, entryId }) => (role === 'user' || role === 'approval' ? 0 : entryId)));
+    for (const item of items) {
+      if (item.role !== 'user' || !item.messageId || item.state === 'answered' || this.active.has(item.messageId)) continue;
+      const over = item.entryId > 0 && item.entryId < ended;
+      if (over || !recordedOnly) this.update(item, { state: over ? 'answered' : 'queued' });
     }
   }
 
@@ -141,6 +138,8 @@ export class ConversationStore {
     this.label.entry(frame);
     if (!ROLES.has(role)) return;
     this.highest = Math.max(this.highest, entryId);
+    // The line that ends `/stop`: each message that it stopped has a line of its own that says so.
+    if (role === 'notice' && code === 'stopped') return;
     const known = this.find(messageId, role) ?? this.heard.claim(frame);
     const words = { text: text || known?.text || '', html: html || known?.html || '' };
     const steps = stepsOf(thoughts).length > 0 ? stepsOf(thoughts) : settled(known?.steps ?? []);
@@ -149,6 +148,7 @@ export class ConversationStore {
     if (known) this.update(known, fields);
     if (role === 'user') this.#refreshUser(item);
     else this.#finish(messageId, role);
+    this.questions.recorded(frame);
   }
 
   /** @param {import('./connection.js').Frame} frame `snapshot` */

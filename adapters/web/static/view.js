@@ -37,6 +37,8 @@ export class LogView {
     this.disordered = true;
     this.pinned = true;
     this.loaded = false;
+    /** Lines come in above: what the reader looks at stays where it is. */
+    this.growsUp = false;
     this.#wireScrolling();
   }
 
@@ -64,6 +66,19 @@ export class LogView {
     setTimeout(() => this.log.setAttribute('aria-live', 'polite'), 0);
   }
 
+  /** Earlier lines are about to come. */
+  beginEarlier() {
+    this.beginHistory();
+    this.pinned = false;
+    this.growsUp = true;
+  }
+
+  /** They are there. */
+  endEarlier() {
+    this.endHistory();
+    this.growsUp = false;
+  }
+
   /** Back to the end, wherever the reader was. */
   toEnd() {
     this.pinned = true;
@@ -73,12 +88,14 @@ export class LogView {
 
   #draw() {
     this.scheduled = false;
+    const below = this.scroller.scrollHeight - this.scroller.scrollTop;
     const changed = this.dirty;
     this.dirty = new Set();
     for (const item of changed) this.#drawItem(item);
     if (this.disordered) this.#arrange();
     this.empty.hidden = !this.loaded || this.rows.size > 0;
-    if (this.pinned) this.scroller.scrollTop = this.scroller.scrollHeight;
+    if (this.growsUp) this.scroller.scrollTop = this.scroller.scrollHeight - below;
+    else if (this.pinned) this.scroller.scrollTop = this.scroller.scrollHeight;
     this.#showJump();
   }
 

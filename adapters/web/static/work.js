@@ -61,14 +61,14 @@ function build(body, item) {
 }
 
 /** @param {Step} step */
-function stepLine({ kind, name, words, state }) {
+function stepLine({ kind, label, words, state }) {
   const [mark, said] = MARKS[state];
   return el(
     'li',
     { class: 'step', 'data-kind': kind, 'data-state': state },
     el('span', { class: 'sign', 'aria-hidden': 'true' }, mark),
     el('span', { class: 'visually-hidden' }, `${said}: `),
-    el('span', { class: 'what', dir: 'auto' }, name && el('code', { dir: 'auto' }, name), name && words ? ' ' : '', words),
+    el('span', { class: 'what', dir: 'auto' }, label && el('code', { dir: 'auto' }, label), label && words ? ' ' : '', words),
   );
 }
 

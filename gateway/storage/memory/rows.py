@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -17,6 +18,7 @@ from gateway.storage.ports import (
     Outcome,
     Record,
 )
+from pipeline.domain.ids import ThreadKey
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,6 +71,23 @@ class LogRow:
     record: NewRecord
     body: str
 
+    def passes(
+        self,
+        after: int,
+        before: int | None,
+        kinds: Collection[str] | None,
+        session_id: str | None,
+        message_id: str | None,
+    ) -> bool:
+        """Whether `Store.read_log` with these gives it."""
+        return (
+            self.id > after
+            and (before is None or self.id < before)
+            and (kinds is None or self.record.kind in kinds)
+            and (session_id is None or self.record.session_id == session_id)
+            and (message_id is None or self.record.message_id == message_id)
+        )
+
     def view(self, thread: str) -> Record:
         """The record as the port shows it."""
         return Record(
@@ -102,6 +121,13 @@ class ReplyRow:
         """Whether it still has to leave."""
         return self.state in ("ready", "sending")
 
+    @staticmethod
+    def newest_receipts(rows: Iterable[ReplyRow], chat: str) -> tuple[str, ...]:
+        """Of what was sent last to the thread `chat` and its topics, newest first."""
+        views = [row.view() for row in sorted(rows, key=lambda row: row.id, reverse=True)]
+        ours = [row for row in views if row.thread == chat or row.thread.startswith(f"{chat}:")]
+        return tuple(row.receipt for row in ours if row.state == "sent")[:20]
+
     def view(self) -> OutboxRow:
         """The row as the port shows it."""
         return OutboxRow(
@@ -129,6 +155,11 @@ class InteractionRow:
     choice: str | None = None
     """The answer, once it has come."""
 
+    def is_open(self, thread: str, now: float) -> bool:
+        """Whether it may still be answered from the thread."""
+        asked = self.interaction
+        return asked.thread == thread and self.choice is None and now < asked.expires_at
+
     def is_of(self, session_id: str) -> bool:
         """Whether it was asked in the session."""
         return self.interaction.session_id == session_id
@@ -155,3 +186,14 @@ class ThreadRow:
         for row in self.log:
             if row.record.message_id == message_id:
                 row.body = FORGOTTEN
+
+
+def newest_first(threads: Mapping[str, ThreadRow], channel: str, account: str) -> tuple[str, ...]:
+    """Those of the account in which anything was said, as `Store.threads_of` orders them."""
+    prefix = ThreadKey(channel=channel, account=account, chat="x").encode().removesuffix("x")
+    found = [
+        (bool(row.log), -row.log[-1].id if row.log else 0, key)
+        for key, row in threads.items()
+        if key.startswith(prefix) and (row.log or row.unfinished)
+    ]
+    return tuple(key for _, _, key in sorted(found))

@@ -1,7 +1,6 @@
-"""A `Store` in plain dictionaries.
+"""A `Store` in plain dictionaries: the port's promises, except that nothing outlives the object.
 
-It keeps the port's promises except survival of the process: what it holds outlives `close` and a
-second `open`, never the object. Every call takes effect at once, in one step of the loop.
+What it holds outlives `close` and a second `open`. Every call takes effect at once, in one step of the loop.
 """
 
 from __future__ import annotations
@@ -14,9 +13,11 @@ from typing import Any
 from gateway.storage.answers import judge_answer
 from gateway.storage.appends import report_if_failed
 from gateway.storage.bodies import FORGOTTEN, encode_body, storable_text
+from gateway.storage.memory.deaths import MemoryDeaths
+from gateway.storage.memory.expiries import MemoryExpiries
 from gateway.storage.memory.pairings import MemoryPairings
 from gateway.storage.memory.reminders import MemoryReminders
-from gateway.storage.memory.rows import EntryRow, InteractionRow, LogRow, ReplyRow, ThreadRow
+from gateway.storage.memory.rows import EntryRow, InteractionRow, LogRow, ReplyRow, ThreadRow, newest_first
 from gateway.storage.memory.usage import MemoryUsage
 from gateway.storage.memory.voices import MemoryVoices
 from gateway.storage.ports import (
@@ -55,7 +56,9 @@ class MemoryStore:
         self.pairings = MemoryPairings(self._require_open)
         self.voices = MemoryVoices(self._require_open)
         self.reminders = MemoryReminders(self._require_open)
+        self.expiries = MemoryExpiries(self._require_open, self._interactions)
         self.usage = MemoryUsage(self._require_open)
+        self.deaths = MemoryDeaths(self._require_open, self._entries)
 
     # -- life ---------------------------------------------------------------------------------
     async def open(self) -> None:
@@ -66,6 +69,9 @@ class MemoryStore:
 
     async def check_writable(self) -> None:
         self._require_open()
+
+    async def find_damage(self) -> tuple[str, ...]:
+        return ()
 
     async def counts(self) -> StoreCounts:
         self._require_open()
@@ -99,13 +105,15 @@ class MemoryStore:
 
     async def next_entry(self, thread: str) -> InboxEntry | None:
         self._require_open()
-        for row in self._peek(thread).unfinished.values():
-            return row.view()
-        return None
+        return next((row.view() for row in self._peek(thread).unfinished.values()), None)
 
     async def open_entries(self, thread: str) -> tuple[InboxEntry, ...]:
         self._require_open()
         return tuple(row.view() for row in self._peek(thread).unfinished.values())
+
+    async def threads_of(self, channel: str, account: str, *, limit: int) -> tuple[str, ...]:
+        self._require_open()
+        return newest_first(self._threads, channel, account)[:limit]
 
     async def newest_entries(self, *, limit: int) -> tuple[tuple[str, Mapping[str, Any]], ...]:
         self._require_open()
@@ -123,12 +131,12 @@ class MemoryStore:
         row = self._unfinished(self._fenced(lease), seq)
         row.excused = min(row.attempts, row.excused + 1)
 
-    async def cancel_open(self, thread: str, *, up_to_seq: int | None = None) -> int:
+    async def cancel_open(self, thread: str, *, up_to_seq: int | None = None, from_seq: int = 0) -> int:
         self._require_open()
         newly = [
             row
             for row in self._peek(thread).unfinished.values()
-            if not row.cancelled and (up_to_seq is None or row.seq <= up_to_seq)
+            if not row.cancelled and row.seq >= from_seq and (up_to_seq is None or row.seq <= up_to_seq)
         ]
         for row in newly:
             row.cancelled = True
@@ -186,20 +194,15 @@ class MemoryStore:
         thread: str,
         *,
         after: int = 0,
+        before: int | None = None,
         kinds: Sequence[RecordKind] | None = None,
         session_id: str | None = None,
         message_id: str | None = None,
         limit: int | None = None,
     ) -> tuple[Record, ...]:
         self._require_open()
-        found = [
-            row
-            for row in self._peek(thread).log
-            if row.id > after
-            and (kinds is None or row.record.kind in kinds)
-            and (session_id is None or row.record.session_id == session_id)
-            and (message_id is None or row.record.message_id == message_id)
-        ]
+        log = self._peek(thread).log
+        found = [row for row in log if row.passes(after, before, kinds, session_id, message_id)]
         newest = found if limit is None else found[max(0, len(found) - limit) :]
         return tuple(row.view(thread) for row in newest)
 
@@ -222,8 +225,7 @@ class MemoryStore:
         for key in [key for key, row in self._interactions.items() if row.is_of(commit.forget_session)]:
             del self._interactions[key]
         for question, body in questions:
-            row = InteractionRow(interaction=question, body=body)
-            self._interactions.setdefault(question.id, row)
+            self._interactions.setdefault(question.id, InteractionRow(interaction=question, body=body))
         return Committed(record_ids=record_ids, outbox_ids=outbox_ids)
 
     # -- outbox -------------------------------------------------------------------------------
@@ -258,15 +260,17 @@ class MemoryStore:
         row.error = storable_text(error)
         self._end_reply(row, forget=forget)
 
-    async def outbox_row(self, row_id: int) -> OutboxRow | None:
+    async def outbox_row(self, row: int | str) -> OutboxRow | None:
         self._require_open()
-        row = self._outbox.get(row_id)
-        return None if row is None else row.view()
+        found = self._outbox.get(self._outbox_ids.get(row, 0) if isinstance(row, str) else row)
+        return None if found is None else found.view()
+
+    async def receipts(self, chat: str) -> tuple[str, ...]:
+        return ReplyRow.newest_receipts(self._outbox.values(), chat)
 
     async def note_shown(self, key: str, part: ShownPart) -> None:
         self._require_open()
-        kept = replace(part, native_id=storable_text(part.native_id))
-        self._shown.setdefault(key, {})[part.part] = kept
+        self._shown.setdefault(key, {})[part.part] = replace(part, native_id=storable_text(part.native_id))
 
     async def shown(self, key: str) -> tuple[ShownPart, ...]:
         self._require_open()
@@ -306,7 +310,7 @@ class MemoryStore:
         if row is None:
             return "unknown"
         status = judge_answer(
-            row.interaction, answered=row.choice is not None, thread=thread, user=user, choice=choice, now=now
+            row.interaction, answered=row.choice, thread=thread, user=user, choice=choice, now=now
         )
         if status == "accepted":
             if entry is not None:
@@ -324,11 +328,7 @@ class MemoryStore:
 
     async def pending_interactions(self, thread: str, *, now: float) -> tuple[Interaction, ...]:
         self._require_open()
-        waiting = [
-            row
-            for row in self._interactions.values()
-            if row.interaction.thread == thread and row.choice is None and now < row.interaction.expires_at
-        ]
+        waiting = [row for row in self._interactions.values() if row.is_open(thread, now)]
         waiting.sort(key=lambda row: row.interaction.created_at)
         return tuple(row.view() for row in waiting)
 

@@ -81,6 +81,16 @@ def open_reader(path: Path) -> sqlite3.Connection:
     return db
 
 
+def open_checker(path: Path) -> sqlite3.Connection:
+    """A connection that cannot write and makes no file, for a thread that another one may interrupt.
+
+    Raises sqlite3.Error as it comes: to a check, damage is a finding.
+    """
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, check_same_thread=False
+    )
+
+
 def open_beside(path: Path) -> sqlite3.Connection:
     """A connection that writes into a file which the gateway may have open as well. Raises StorageError,
     also for a file whose schema is not this program's: the gateway alone migrates."""

@@ -37,7 +37,7 @@ _EXCUSE_ATTEMPT = """
 _CANCEL = """
     UPDATE inbox SET cancelled = 1
     WHERE thread = (SELECT id FROM threads WHERE key = ?)
-        AND outcome IS NULL AND cancelled = 0 AND seq <= ?"""
+        AND outcome IS NULL AND cancelled = 0 AND seq BETWEEN ? AND ?"""
 _FINISH = """
     UPDATE inbox SET outcome = ?, finished_at = ? WHERE seq = ? AND thread = ? AND outcome IS NULL"""
 _SIZE = "SELECT length(CAST(body AS BLOB)) FROM inbox WHERE seq = ?"
@@ -110,10 +110,10 @@ def excuse_attempt(db: sqlite3.Connection, lease: Lease, seq: int) -> None:
         raise _not_unfinished(seq)
 
 
-def cancel_open(db: sqlite3.Connection, thread: str, up_to_seq: int | None) -> int:
+def cancel_open(db: sqlite3.Connection, thread: str, up_to_seq: int | None, from_seq: int) -> int:
     """Mark unfinished entries cancelled; how many were not marked before."""
     last = _GREATEST_SEQ if up_to_seq is None else up_to_seq
-    return db.execute(_CANCEL, (thread, last)).rowcount
+    return db.execute(_CANCEL, (thread, from_seq, last)).rowcount
 
 
 def finish(db: sqlite3.Connection, thread_id: int, seq: int, outcome: Outcome, at: float) -> None:

@@ -19,11 +19,10 @@ _INSERT = """
     ON CONFLICT (id) DO NOTHING"""
 _SELECT = """
     SELECT i.id, t.key, session_id, kind, options, allowed_users, action_hash, created_at, i.expires_at, body,
-        answered_at
+        choice
     FROM interactions AS i JOIN threads AS t ON t.id = i.thread """
 _ONE = _SELECT + "WHERE i.id = ?"
 _PENDING = _SELECT + "WHERE t.key = ? AND answered_at IS NULL AND i.expires_at > ? ORDER BY created_at, n"
-_CHOICE = "SELECT choice FROM interactions WHERE id = ?"
 _FORGET = "DELETE FROM interactions WHERE session_id = ?"
 _ANSWER = "UPDATE interactions SET answered_by = ?, choice = ?, answered_at = ? WHERE id = ?"
 
@@ -63,7 +62,7 @@ def answer(
     row = db.execute(_ONE, (interaction_id,)).fetchone()
     status = judge_answer(
         None if row is None else _interaction(row),
-        answered=row is not None and row[-1] is not None,
+        answered=None if row is None else row[-1],
         thread=thread,
         user=user,
         choice=choice,
@@ -77,10 +76,7 @@ def answer(
 def one(db: sqlite3.Connection, interaction_id: str) -> tuple[Interaction, str | None] | None:
     """The interaction and its answer's choice; None where there is no such id."""
     row = db.execute(_ONE, (interaction_id,)).fetchone()
-    if row is None:
-        return None
-    choice = db.execute(_CHOICE, (interaction_id,)).fetchone()
-    return _interaction(row), choice[0]
+    return None if row is None else (_interaction(row), row[-1])
 
 
 def pending(db: sqlite3.Connection, thread: str, now: float) -> tuple[Interaction, ...]:

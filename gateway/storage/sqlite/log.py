@@ -56,6 +56,7 @@ def read(
     thread: str,
     *,
     after: int,
+    before: int | None = None,
     kinds: Sequence[RecordKind] | None,
     session_id: str | None,
     message_id: str | None,
@@ -65,7 +66,13 @@ def read(
     if kinds is not None and not kinds:
         return ()
     sql, values = read_statement(
-        thread, after=after, kinds=kinds, session_id=session_id, message_id=message_id, limit=limit
+        thread,
+        after=after,
+        before=before,
+        kinds=kinds,
+        session_id=session_id,
+        message_id=message_id,
+        limit=limit,
     )
     found = [
         Record(
@@ -98,6 +105,7 @@ def read_statement(
     thread: str,
     *,
     after: int,
+    before: int | None = None,
     kinds: Sequence[RecordKind] | None,
     session_id: str | None,
     message_id: str | None,
@@ -108,6 +116,9 @@ def read_statement(
     index = "log_thread"
     conditions = ["thread = (SELECT id FROM threads WHERE key = ?)", "id > ?"]
     values: list[str | int] = [thread, after]
+    if before is not None:
+        conditions.append("id < ?")
+        values.append(before)
     if kinds is not None:
         conditions.append(f"kind IN ({', '.join('?' * len(kinds))})")
         values.extend(kinds)

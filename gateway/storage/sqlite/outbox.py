@@ -23,6 +23,7 @@ _SELECT_OPEN = _SELECT + "INDEXED BY outbox_open JOIN threads AS t ON t.id = o.t
 ALL_OPEN = _SELECT_OPEN + "WHERE state IN ('ready', 'sending') ORDER BY o.id"
 OPEN_OF_THREAD = _SELECT_OPEN + "WHERE state IN ('ready', 'sending') AND t.key = ? ORDER BY o.id"
 _ONE = _SELECT + "JOIN threads AS t ON t.id = o.thread WHERE o.id = ?"
+_ONE_BY_KEY = _SELECT + "JOIN threads AS t ON t.id = o.thread WHERE o.key = ?"
 _SENDING = """
     UPDATE outbox SET state = 'sending', attempts = attempts + 1
     WHERE id = ? AND state IN ('ready', 'sending')"""
@@ -37,6 +38,11 @@ _NOTE_SHOWN = """
     ON CONFLICT (key, part)
         DO UPDATE SET native_id = excluded.native_id, final = excluded.final, at = excluded.at"""
 _SHOWN = "SELECT part, native_id, final, at FROM shown WHERE key = ? ORDER BY part"
+_RECEIPTS = """
+    SELECT o.receipt FROM outbox AS o JOIN threads AS t ON t.id = o.thread
+    WHERE o.state = 'sent' AND (t.key = :chat OR (t.key > :chat || ':' AND t.key < :chat || ';'))
+    ORDER BY o.id DESC LIMIT 20"""
+"""Read backwards along the ids: asked seldom, and for a chat that has just been written to."""
 _FORGET_SHOWN = "DELETE FROM shown WHERE key = (SELECT key FROM outbox WHERE id = ?)"
 _SIZE = "SELECT length(CAST(body AS BLOB)) FROM outbox WHERE id = ?"
 _RECORD_SIZES = """
@@ -62,10 +68,15 @@ def open_rows(db: sqlite3.Connection, thread: str | None) -> tuple[OutboxRow, ..
     return tuple(_row(values) for values in rows)
 
 
-def one(db: sqlite3.Connection, row_id: int) -> OutboxRow | None:
-    """The row, or None."""
-    values = db.execute(_ONE, (row_id,)).fetchone()
+def one(db: sqlite3.Connection, row: int | str) -> OutboxRow | None:
+    """The row with that id or, for a string, with that key; or None."""
+    values = db.execute(_ONE_BY_KEY if isinstance(row, str) else _ONE, (row,)).fetchone()
     return None if values is None else _row(values)
+
+
+def receipts(db: sqlite3.Connection, chat: str) -> tuple[str, ...]:
+    """Of what was sent last to the thread `chat` and its topics, newest first."""
+    return tuple(receipt for (receipt,) in db.execute(_RECEIPTS, {"chat": chat}))
 
 
 def mark_sending(db: sqlite3.Connection, row_id: int) -> None:

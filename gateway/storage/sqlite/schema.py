@@ -178,7 +178,24 @@ _STEP_6 = (
     "ALTER TABLE speakers ADD COLUMN voice_command TEXT NOT NULL DEFAULT ''",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_STEP_1, _STEP_2, _STEP_3, _STEP_4, _STEP_5, _STEP_6)
+_STEP_7 = (
+    # Rows of unfinished entries alone: finished ones are taken out at the next start.
+    """CREATE TABLE deaths (
+        seq INTEGER PRIMARY KEY,
+        total INTEGER NOT NULL,
+        alone INTEGER NOT NULL
+    ) STRICT""",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    _STEP_1,
+    _STEP_2,
+    _STEP_3,
+    _STEP_4,
+    _STEP_5,
+    _STEP_6,
+    _STEP_7,
+)
 """Step n brings a file from schema version n - 1 to n."""
 
 

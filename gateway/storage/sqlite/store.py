@@ -32,14 +32,19 @@ from gateway.storage.ports import (
 )
 from gateway.storage.sqlite import inbox, interactions, log, outbox, probe, threads
 from gateway.storage.sqlite.connection import Synchronous
+from gateway.storage.sqlite.damage import damage_in
+from gateway.storage.sqlite.deaths import SqliteDeaths
+from gateway.storage.sqlite.expiries import SqliteExpiries
 from gateway.storage.sqlite.lane import Lane
 from gateway.storage.sqlite.pairings import SqlitePairings
+from gateway.storage.sqlite.questions import QuestionThreads
 from gateway.storage.sqlite.reading import Reading
 from gateway.storage.sqlite.reminders import SqliteReminders
 from gateway.storage.sqlite.usage import SqliteUsage
 from gateway.storage.sqlite.voices import SqliteVoices
 from gateway.storage.sqlite.writing import GroupCommit
 from pipeline.domain.errors import StorageError
+from pipeline.domain.ids import ThreadKey
 
 
 class SqliteStore:
@@ -51,14 +56,18 @@ class SqliteStore:
     """
 
     def __init__(self, path: Path, *, synchronous: Synchronous = "FULL") -> None:
+        self._path = path
         self._group_commit = GroupCommit(path, synchronous=synchronous)
         self._reading = Reading(path)
         self._writer = Lane("store-writer", self._group_commit)
         self._reader = Lane("store-reader", self._reading)
+        self._questions = QuestionThreads()
         self.pairings = SqlitePairings(lambda: self._writer, lambda: self._reader)
         self.voices = SqliteVoices(lambda: self._writer, lambda: self._reader)
         self.reminders = SqliteReminders(lambda: self._writer, lambda: self._reader)
+        self.expiries = SqliteExpiries(lambda: self._writer, lambda: self._reader)
         self.usage = SqliteUsage(lambda: self._writer, lambda: self._reader)
+        self.deaths = SqliteDeaths(lambda: self._writer)
 
     # -- life ---------------------------------------------------------------------------------
     async def open(self) -> None:
@@ -70,6 +79,11 @@ class SqliteStore:
         except BaseException:
             await self._writer.stop()
             raise
+        try:
+            self._questions.reset(await self._reader.submit(QuestionThreads.read))
+        except BaseException:
+            await self.close()
+            raise
 
     async def close(self) -> None:
         # The reader first: the log can be emptied into the file only when nobody reads from it.
@@ -79,6 +93,9 @@ class SqliteStore:
     async def check_writable(self) -> None:
         await self._writer.submit(probe.write)
         await self._writer.submit(probe.take_back)
+
+    async def find_damage(self) -> tuple[str, ...]:
+        return await damage_in(self._path)
 
     async def counts(self) -> StoreCounts:
         return await self._reader.submit(probe.counts)
@@ -122,8 +139,8 @@ class SqliteStore:
     async def excuse_attempt(self, lease: Lease, seq: int) -> None:
         await self._writer.submit(lambda db: inbox.excuse_attempt(db, lease, seq))
 
-    async def cancel_open(self, thread: str, *, up_to_seq: int | None = None) -> int:
-        return await self._writer.submit(lambda db: inbox.cancel_open(db, thread, up_to_seq))
+    async def cancel_open(self, thread: str, *, up_to_seq: int | None = None, from_seq: int = 0) -> int:
+        return await self._writer.submit(lambda db: inbox.cancel_open(db, thread, up_to_seq, from_seq))
 
     # -- leases -------------------------------------------------------------------------------
     async def acquire_lease(self, thread: str, owner: str, *, ttl_s: float, now: float) -> Lease | None:
@@ -158,6 +175,7 @@ class SqliteStore:
         thread: str,
         *,
         after: int = 0,
+        before: int | None = None,
         kinds: Sequence[RecordKind] | None = None,
         session_id: str | None = None,
         message_id: str | None = None,
@@ -168,6 +186,7 @@ class SqliteStore:
                 db,
                 thread,
                 after=after,
+                before=before,
                 kinds=kinds,
                 session_id=session_id,
                 message_id=message_id,
@@ -175,12 +194,18 @@ class SqliteStore:
             )
         )
 
+    async def threads_of(self, channel: str, account: str, *, limit: int) -> tuple[str, ...]:
+        prefix = ThreadKey(channel=channel, account=account, chat="x").encode().removesuffix("x")
+        return await self._reader.submit(lambda db: threads.spoken_in(db, prefix, limit))
+
     # -- turn ---------------------------------------------------------------------------------
     async def commit_turn(self, lease: Lease, commit: TurnCommit) -> Committed:
         records = [(record, encode_body(record.body)) for record in commit.records]
         rows = [(row, encode_body(row.body)) for row in commit.outbox]
         questions = [(question, encode_body(question.body)) for question in commit.interactions]
         left = None if commit.body is None else encode_body(commit.body)
+        for question in commit.interactions:
+            self._questions.note(question.thread, question.expires_at)
 
         def apply(db: sqlite3.Connection) -> Committed:
             if left is not None:
@@ -227,8 +252,11 @@ class SqliteStore:
             outbox.forget(db, row_id)
             self._group_commit.forgot = True
 
-    async def outbox_row(self, row_id: int) -> OutboxRow | None:
-        return await self._reader.submit(lambda db: outbox.one(db, row_id))
+    async def receipts(self, chat: str) -> tuple[str, ...]:
+        return await self._reader.submit(lambda db: outbox.receipts(db, chat))
+
+    async def outbox_row(self, row: int | str) -> OutboxRow | None:
+        return await self._reader.submit(lambda db: outbox.one(db, row))
 
     async def note_shown(self, key: str, part: ShownPart) -> None:
         await self._writer.submit(lambda db: outbox.note_shown(db, key, part))
@@ -243,6 +271,7 @@ class SqliteStore:
     # -- pending interactions -----------------------------------------------------------------
     async def open_interaction(self, interaction: Interaction) -> None:
         body = encode_body(interaction.body)
+        self._questions.note(interaction.thread, interaction.expires_at)
         await self._writer.submit(lambda db: interactions.add(db, interaction, body))
 
     async def answer_interaction(
@@ -274,4 +303,6 @@ class SqliteStore:
         return await self._reader.submit(lambda db: interactions.one(db, interaction_id))
 
     async def pending_interactions(self, thread: str, *, now: float) -> tuple[Interaction, ...]:
+        if not self._questions.may_have(thread, now):
+            return ()
         return await self._reader.submit(lambda db: interactions.pending(db, thread, now))

@@ -7,6 +7,15 @@ import sqlite3
 from gateway.storage.ports import Lease
 from pipeline.domain.errors import FenceLost
 
+# No character of a chat's id comes after the last code point, and SQLite compares text by its bytes.
+_SPOKEN_IN = """
+    SELECT key FROM (
+        SELECT t.key,
+               (SELECT max(id) FROM log WHERE thread = t.id) AS newest,
+               EXISTS (SELECT 1 FROM inbox WHERE thread = t.id AND outcome IS NULL) AS waits
+        FROM threads t WHERE t.key >= :prefix AND t.key < :prefix || char(0x10FFFF)
+    ) WHERE newest IS NOT NULL OR waits
+    ORDER BY newest IS NULL DESC, newest DESC LIMIT :limit"""
 _INTERN = "INSERT INTO threads (key) VALUES (?) ON CONFLICT (key) DO NOTHING"
 _ID = "SELECT id FROM threads WHERE key = ?"
 _FENCED = "SELECT id FROM threads WHERE key = ? AND fence = ? AND owner = ?"
@@ -19,6 +28,11 @@ _ACQUIRE = """
 _RENEW = "UPDATE threads SET expires_at = ? WHERE key = ? AND fence = ? AND owner = ?"
 _RELEASE = "UPDATE threads SET owner = NULL WHERE key = ? AND fence = ? AND owner = ?"
 _BREAK = "UPDATE threads SET owner = NULL WHERE owner IS NOT NULL"
+
+
+def spoken_in(db: sqlite3.Connection, prefix: str, limit: int) -> tuple[str, ...]:
+    """The threads whose keys begin with `prefix` and in which anything was said, the newest first."""
+    return tuple(key for (key,) in db.execute(_SPOKEN_IN, {"prefix": prefix, "limit": limit}))
 
 
 def intern(db: sqlite3.Connection, key: str) -> int:

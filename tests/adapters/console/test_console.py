@@ -290,3 +290,19 @@ async def test_a_reply_for_another_thread_is_refused() -> None:
     )
     with pytest.raises(InvalidInput, match="thread"):
         await Bot(Terminal(), echo).adapter.send(reply)
+
+
+@pytest.mark.parametrize("interactive", [True, False])
+async def test_quit_ends_the_conversation_after_what_was_asked(interactive: bool) -> None:
+    terminal = Terminal("one", " /QUIT ", "two")
+    bot = Bot(terminal, echo, interactive=interactive)
+    await bot.chat()
+    assert [item.text for item in bot.inbox.items if isinstance(item, InboundMessage)] == ["one"]
+    assert "you said one\n" in terminal.text
+
+
+async def test_what_the_arrow_keys_write_is_not_sent() -> None:
+    bot = Bot(Terminal("\x1b[A", "\x1bOB", "he\x1b[Dllo\x1b[1;5C\x7f", "tab\tstays"), echo, interactive=True)
+    await bot.chat()
+    texts = [item.text for item in bot.inbox.items if isinstance(item, InboundMessage)]
+    assert texts == ["hello", "tab\tstays"]

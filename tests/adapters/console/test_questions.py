@@ -136,3 +136,25 @@ async def test_a_refused_answer_closes_the_question_and_the_word_is_a_message_ag
     bot = Bot(terminal, echo, timeline=timeline, lines=lines())
     await bot.chat()
     assert terminal.text.endswith("not sent: This question has expired; nothing was done.\nyou said deny\n")
+
+
+async def test_a_long_question_is_shown_in_part_and_whole_when_the_person_types_all() -> None:
+    words = f'May I use send?\nText: "a\u202e{"x" * 2_000}THE MIDDLE{"y" * 2_000}"\nSHA-256: 12ab'
+
+    async def turn(bot: Bot, item: Inbound) -> None:
+        sender = bot.adapter.sender_for(THREAD)
+        ids: dict[str, Any] = {"session_id": "s", "message_id": bot.inbox.items[0].message_id}
+        if isinstance(item, InboundMessage):
+            await sender.send_event(TurnStarted(**ids))
+            await sender.send_event(replace(_asked(item.message_id), reasoning=words, paused=False))
+        else:
+            await bot.finish(bot.inbox.items[0].message_id, "then not")
+
+    terminal = Terminal("send it", "all", "deny")
+    bot = Bot(terminal, turn)
+    await bot.chat()
+    short, _, rest = terminal.text.partition("Type all to see the whole of it.\n")
+    assert "THE MIDDLE" not in short
+    assert 'Text: "a<U+202E>' in short
+    assert rest.count("THE MIDDLE") == 1
+    assert [type(item).__name__ for item in bot.inbox.items] == ["InboundMessage", "ApprovalReply"]

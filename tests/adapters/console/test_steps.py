@@ -39,11 +39,18 @@ class Paper:
 @pytest.mark.parametrize(
     ("event", "words"),
     [
-        (ActionStarted(**IDS, tool_name="read_file", summary="path: a.txt"), "  · read_file: path: a.txt"),
+        (
+            ActionStarted(**IDS, tool_name="read_file", summary="Reading the file “a.txt”"),
+            "  · Reading the file “a.txt”",
+        ),
+        (
+            ActionStarted(**IDS, tool_name="mcp__weather__is_fine", summary=""),
+            "  · Using “is fine (weather)”",
+        ),
         (ActionCompleted(**IDS, tool_name="read_file", success=True, summary="3 lines"), ""),
         (
-            ActionCompleted(**IDS, tool_name="x", success=False, summary="refused"),
-            "  · x was not done: refused",
+            ActionCompleted(**IDS, tool_name="write_file", success=False, summary="refused"),
+            "  · write file was not done: refused",
         ),
         (OtrBlocked(**IDS, reason="it writes"), "  · off the record: it writes"),
         (SubAgentSpawned(**IDS, name="a", task="find\nit"), "  · a begins: find it"),
@@ -68,7 +75,7 @@ async def test_a_step_in_the_middle_of_an_answer_does_not_repeat_it() -> None:
     await paper.conversation.send_event(ActionStarted(**IDS, tool_name="read", summary="\x1b[31mred"))
     await paper.conversation.send_event(LlmToken(**IDS, text=" It says tea.", offset=7))
     await paper.conversation.send_event(ResponseComplete(**IDS, content="I look. It says tea."))
-    assert paper.text == "Bot: I look.\n\x1b[2m  · read: \\x1b[31mred\x1b[22m\n It says tea.\n"
+    assert paper.text == "Bot: I look.\n\x1b[2m  · \\x1b[31mred\x1b[22m\n It says tea.\n"
 
 
 async def test_a_pipe_gets_the_answer_alone() -> None:

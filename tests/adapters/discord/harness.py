@@ -102,13 +102,16 @@ def question(interaction_id: str, *options: str) -> ApprovalRequired:
     )
 
 
-def bot_for(fake: FakeDiscord, *, clock: Clock | None = None, token: str | None = None) -> Bot:
+def bot_for(
+    fake: FakeDiscord, *, clock: Clock | None = None, token: str | None = None, **listed: tuple[str, ...]
+) -> Bot:
     """An adapter that is not running yet."""
     timeline = MemoryTimeline()
     settings = DiscordSettings(
         token=lambda: fake.token if token is None else token,
         api_base=fake.api_base,
         gateway_url=fake.gateway_url,
+        **listed,  # type: ignore[arg-type]  # people and rooms
     )
     adapter = DiscordAdapter(settings, timeline, clock or SystemClock())
     return Bot(fake=fake, adapter=adapter, inbox=Door(timeline), timeline=timeline)

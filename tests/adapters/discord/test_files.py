@@ -7,7 +7,8 @@ import pytest
 from adapters.discord.download import Downloads
 from pipeline.domain.errors import MediaUnavailable
 from pipeline.domain.messages import InboundMessage, MediaRef
-from tests.adapters.discord.harness import Bot
+from tests.adapters.discord.harness import Bot, bot_for
+from tests.adapters.fakes import QuickClock
 from tests.support.platforms.discord import FakeDiscord
 from tests.support.platforms.platform import Fault
 
@@ -77,12 +78,17 @@ async def test_a_deleted_message_is_told_in_words(fake: FakeDiscord, bot: Bot) -
             await bot.adapter.download(ref, max_bytes=len(AUDIO))
 
 
-async def test_an_outage_is_told_in_words(fake: FakeDiscord, bot: Bot) -> None:
+async def test_an_outage_is_waited_for_and_told_in_words(fake: FakeDiscord) -> None:
+    bot = bot_for(fake, clock=QuickClock())
     async with bot.running():
         ref = await voice_ref(fake, bot)
         fake.faults.script.append(Fault(method="get_message", kind="error_before"))
-        with pytest.raises(MediaUnavailable, match="500"):
+        assert await bot.adapter.download(ref, max_bytes=len(AUDIO)) == AUDIO
+        fake.faults.script.extend([Fault(method="get_message", kind="error_before")] * 4)
+        with pytest.raises(MediaUnavailable, match=r"from Discord\. Please send it again later") as caught:
             await bot.adapter.download(ref, max_bytes=len(AUDIO))
+        assert "500" in caught.value.detail
+        assert "500" not in str(caught.value)
 
 
 @pytest.mark.parametrize("handle", ["", "1/2", "1/2/3/4", "../2/3", "1/2/x", "1/2/3?x", "1/2/3\n", "٤/2/3"])

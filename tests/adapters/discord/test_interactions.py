@@ -39,6 +39,22 @@ async def test_an_accepted_press_shows_the_choice_and_takes_the_buttons_away(
     assert fake.rest.embedding == []
 
 
+async def test_the_other_questions_of_a_message_keep_their_buttons(fake: FakeDiscord, bot: Bot) -> None:
+    ada = fake.person("ada")
+    chat = fake.private_chat(ada)
+    questions = (question("int_1", "Allow", "Deny"), question("int_2", "Yes", "No"))
+    async with bot.running():
+        part = bot.adapter.render(outgoing("May I?", questions=questions))[-1]
+        native_id = (await bot.adapter.post(thread(chat), part, key="m_1:0")).native_id
+        first, *_, last = fake.visible(chat)[0].buttons
+        await fake.press(chat, ada, native_id, first)
+        assert fake.visible(chat)[0].buttons[-1] == last
+        assert len(fake.visible(chat)[0].buttons) == 2
+        bot.inbox.refuse, bot.inbox.over = "This question is no longer open.", True
+        await fake.press(chat, ada, native_id, last)
+    assert fake.visible(chat)[0].buttons == ()
+
+
 async def test_a_refused_press_tells_the_presser_alone_and_leaves_the_buttons(
     fake: FakeDiscord, bot: Bot
 ) -> None:

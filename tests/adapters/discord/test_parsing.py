@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from adapters.discord.inbound import Context, bot_roles, parse_event
 from adapters.identity import derived_message_id
-from pipeline.domain.messages import ApprovalReply, InboundMessage, SessionCommand, button_handle
+from pipeline.domain.messages import ApprovalReply, InboundMessage, SessionCommand, Withdrawal, button_handle
 from tests.adapters.discord.payloads import (
     ADA,
     BOT,
@@ -91,6 +91,52 @@ MESSAGES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         ),
         {"text": "/stop", "forwarded": True},
     ),
+    (
+        "a forwarded message with words above it",
+        message(
+            "look",
+            message_reference={"type": 1, "message_id": "7"},
+            message_snapshots=[
+                {"message": {"content": "", "embeds": [{"title": "Down", "description": "db [1]"}]}}
+            ],
+        ),
+        {"text": "look", "passed_on": "[Embed: Down | db (1)]", "forwarded": False},
+    ),
+    (
+        "a sticker alone",
+        message("", sticker_items=[{"id": "1", "name": "wave"}]),
+        {"text": "[Sticker wave]"},
+    ),
+    (
+        "a poll",
+        message(
+            "",
+            poll={
+                "question": {"text": "Where?"},
+                "answers": [
+                    {"poll_media": {"text": "Here"}},
+                    {"poll_media": 5},
+                    {"poll_media": {"text": "There"}},
+                ],
+            },
+        ),
+        {"text": "[Poll: Where? Here / There]"},
+    ),
+    (
+        "a link with its preview",
+        message("https://a.test", embeds=[{"title": "A"}]),
+        {"text": "https://a.test"},
+    ),
+    (
+        "an invitation to an activity",
+        message("", activity={"type": 1}),
+        {"text": "", "unusable": ("an invitation to an activity",)},
+    ),
+    (
+        "a reply to a file",
+        message("sum it up", referenced_message=message("", id="7", attachments=[attachment()]), **REPLIED),
+        {"reply_to": "7"},
+    ),
     ("a user without a global name", message(author=user(global_name=None)), {"text": "hello"}),
     (
         "a type that is missing",
@@ -132,7 +178,6 @@ NOTHING: list[tuple[str, str, object]] = [
     ("a type in words", "MESSAGE_CREATE", message(type="0x")),
     ("no words", "MESSAGE_CREATE", message("")),
     ("only the mention", "MESSAGE_CREATE", in_room(f"<@{BOT}>")),
-    ("a sticker alone", "MESSAGE_CREATE", message("", sticker_items=[{"id": "1", "name": "wave"}])),
     ("no content", "MESSAGE_CREATE", message(None)),
     ("content of a wrong type", "MESSAGE_CREATE", message(["hello"])),
     ("content without end", "MESSAGE_CREATE", message("x" * 16_001)),
@@ -153,7 +198,8 @@ NOTHING: list[tuple[str, str, object]] = [
     ("a partial update", "MESSAGE_UPDATE", {"id": ID, "channel_id": CHAT, "embeds": []}),
     ("an edit by the bot", "MESSAGE_UPDATE", message(author=user(BOT), edited_timestamp=EDITED)),
     ("a reaction", "MESSAGE_REACTION_ADD", message()),
-    ("a deletion", "MESSAGE_DELETE", {"id": ID, "channel_id": CHAT}),
+    ("a deletion in no chat", "MESSAGE_DELETE", {"id": ID}),
+    ("a deletion of nothing", "MESSAGE_DELETE", {"id": "x", "channel_id": CHAT}),
     ("typing", "TYPING_START", {"user_id": ADA}),
     ("an unknown event", "SOMETHING_NEW", message()),
     ("a foreign button", "INTERACTION_CREATE", press("hello")),
@@ -237,6 +283,16 @@ def test_an_edit_is_a_message_of_its_own() -> None:
     item = heard(message("better", edited_timestamp=EDITED), "MESSAGE_UPDATE")
 
     assert (item.native_id, item.text, item.edited) == (f"{ID}:e{EDITED}", "better", True)
+    assert item.place == heard(message("worse"), "MESSAGE_CREATE").place == ID
+
+
+def test_a_deletion_names_the_message_that_is_gone() -> None:
+    item = parse_event("MESSAGE_DELETE", {"id": ID, "channel_id": CHAT}, CONTEXT)
+
+    assert isinstance(item, Withdrawal)
+    asked = heard(message("asked"), "MESSAGE_CREATE")
+    assert (item.place, item.thread) == (asked.place, asked.thread)
+    assert item.native_id != asked.native_id
 
 
 def test_an_edited_command_is_no_command() -> None:

@@ -48,6 +48,20 @@ async def test_the_role_of_the_bots_name_is_a_mention_too(fake: FakeDiscord, bot
     assert (item.text, item.addressed) == ("hello", True)
 
 
+async def test_a_server_that_discord_py_cannot_read_keeps_nobody_from_being_heard(
+    fake: FakeDiscord, bot: Bot
+) -> None:
+    ada = fake.person("ada")
+    room = fake.room("general", ada)
+    # As Discord sends it now and then: a thread without its counts.
+    fake.world.guild_extra = {"threads": [{"id": "7", "type": 11, "name": "x", "parent_id": room.chat}]}
+    async with bot.running():
+        await fake.say(room, ada, "hello")
+        await fake.until(lambda: bool(bot.inbox.items))
+
+    assert bot.inbox.texts() == ["hello"]
+
+
 async def test_own_messages_other_bots_and_webhooks_are_not_heard(fake: FakeDiscord, bot: Bot) -> None:
     ada, robot = fake.person("ada"), fake.person("robot", bot=True)
     room = fake.room("general", ada)
@@ -150,6 +164,27 @@ async def test_a_gateway_that_answers_5xx_for_a_while_is_resumed_all_the_same(
 
     assert bot.inbox.texts() == ["during"]
     assert fake.gateway.identifies == 1
+
+
+async def test_a_connection_that_stays_broken_ends_the_run_so_that_a_new_one_begins_at_once(
+    fake: FakeDiscord,
+) -> None:
+    clock = ManualClock()
+    bot = bot_for(fake, clock=clock)
+
+    async def run() -> None:
+        with pytest.raises(ConnectionError, match="did not come back"):
+            await bot.adapter.run(bot.inbox)
+
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(run())
+        await fake.until(lambda: bot.adapter.health().state == "up")
+        fake.gateway.refuse_connections = True
+        fake.gateway.drop_sockets()
+        await fake.until(lambda: fake.gateway.refused > 0)
+        await clock.advance(15)
+        assert not running.done(), "for a while it may resume"
+        await clock.advance(10)
 
 
 async def test_after_an_invalid_session_the_missed_messages_are_fetched_in_order_and_once(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+
 import pytest
 
 from adapters.formatting.discord import discord_parts
@@ -48,6 +51,28 @@ def test_slack_and_discord_write_markup_that_shows_what_was_meant(
     assert [part.content for part in discord_parts(markdown)] == [discord]
 
 
+@pytest.mark.parametrize("name", ["@everyone", "@here"])
+@pytest.mark.parametrize("mark", ["*", "**", "~~", "`", "_", "***"])
+def test_no_way_to_mark_its_letters_calls_everybody_on_discord(name: str, mark: str) -> None:
+    for start, end in itertools.combinations(range(len(name) + 1), 2):
+        markdown = f"{name[:start]}{mark}{name[start:end]}{mark}{name[end:]}"
+        for marked in (
+            markdown,
+            f"*{markdown}*",
+            f"[{markdown}](https://a.test)",
+            f"{mark}@{mark}{name[1:]}",
+        ):
+            for post in (*discord_parts(marked), *discord_parts("x" * 120 + marked, limit=128)):
+                bare = re.sub(r"[*_~`\\]", "", re.sub(r"`[^`]*`", "code", post.content))
+                assert name not in bare, marked
+                assert name not in post.plain, marked
+
+
+def test_a_mail_address_is_as_it_was_written() -> None:
+    [post] = discord_parts("a@example.com, b@here.example")
+    assert post.content == f"a@example.com, b@{_Z}here.example"
+
+
 def test_telegram_gets_entities_in_utf16_units() -> None:
     [part] = telegram_parts("😀 **b *bi*** `c` [l](https://e.com) ~~s~~\n\n> q\n\n```py\nx\n```")
     assert part.text == "😀 b bi c l s\n\nq\n\nx"
@@ -74,6 +99,9 @@ def test_the_page_gets_tags_for_what_it_can_show() -> None:
         "<h1><em>t</em></h1>\n<p>&lt;b&gt;x&lt;/b&gt; "
         '<a href="https://e.com/i.png" target="_blank" rel="noopener noreferrer nofollow">i</a></p>'
     )
+    aligned = render_html("| a | b | c |\n|:-:|--:|---|\n| 1 | 2 | 3 |")
+    assert '<th align="center">a</th><th align="right">b</th><th>c</th>' in aligned
+    assert '<td align="center">1</td><td align="right">2</td><td>3</td>' in aligned
     assert render_html("3. a\n4. b") == '<ol start="3"><li>a</li><li>b</li></ol>'
     assert render_html('```js" onload=x\n<\n```') == '<pre><code class="language-js">&lt;</code></pre>'
     assert render_html("[a](javascript:x)") == "<p>a (javascript:x)</p>"

@@ -92,7 +92,7 @@ def test_the_page_gets_only_tags_and_addresses_that_are_allowed(chunk: list[str]
             assert match is not None, tag
             assert match[1] in TAGS
             names = re.findall(r" ([a-z]+)=", match[2])
-            assert set(names) <= {"href", "rel", "target", "class", "start"}
+            assert set(names) <= {"href", "rel", "target", "class", "start", "align"}
         for address in re.findall(r'href="([^"]*)"', rendered):
             assert re.match(r"https?://[^/]+\.|mailto:", html.unescape(address)), address
         assert rendered.count("<a ") == rendered.count('rel="noopener noreferrer nofollow"')

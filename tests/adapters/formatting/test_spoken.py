@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.formatting.spoken import CODE_BLOCK, spoken_text
+from adapters.formatting.spoken import CODE_BLOCK, spoken_parts, spoken_text
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,18 @@ def test_whatever_is_written_no_sign_of_markup_is_said(markdown: str) -> None:
     said = spoken_text(markdown)
     assert not set(said) & set("#*_`~|[]<>\\😀")
     assert all(any(char.isalnum() for char in line) for line in said.splitlines())
+
+
+def test_parts_are_whole_sentences_of_which_the_first_comes_alone() -> None:
+    sentence = "The moon draws it, and the sun helps."
+    first, second, *rest = spoken_parts("Yes. " + "The tide rises twice. " + f"{sentence} " * 20)
+    assert first == "Yes. The tide rises twice."
+    assert second == " ".join([sentence] * 7)
+    assert all(len(part) <= 300 for part in rest)
+    assert " ".join([first, second, *rest]).count(sentence) == 20
+
+
+def test_an_answer_of_one_sentence_is_one_part_and_of_nothing_none() -> None:
+    assert spoken_parts("Water.") == ("Water.",)
+    assert spoken_parts("---") == ()
+    assert spoken_parts("# Tides\n\n- one\n- two") == ("Tides. one. two.",)

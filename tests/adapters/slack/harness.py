@@ -106,16 +106,20 @@ def thread_of(chat: str, topic: str | None = None) -> ThreadKey:
     return ThreadKey(channel="slack", account="main", chat=chat, topic=topic)
 
 
-async def ask(live: Running, chat: str, topic: str | None = None) -> str:
-    """A question with two buttons; the native id of its message."""
-    question = ApprovalRequired(
+def question(interaction_id: str, *options: str) -> ApprovalRequired:
+    return ApprovalRequired(
         session_id="s",
         message_id="m_1",
-        interaction_id="i1",
+        interaction_id=interaction_id,
         tool_name="tool",
         reasoning="because",
-        options=("Yes <!channel>", "No"),
+        options=options,
         timeout_s=0,
     )
-    part = live.adapter.render(Outgoing(text="May I?", questions=(question,)))[0]
+
+
+async def ask(live: Running, chat: str, topic: str | None = None) -> str:
+    """A question with two buttons; the native id of its message."""
+    asked = question("i1", "Yes <!channel>", "No")
+    part = live.adapter.render(Outgoing(text="May I?", questions=(asked,)))[0]
     return (await live.adapter.post(thread_of(chat, topic), part, key="k")).native_id

@@ -20,6 +20,7 @@ SCOPES: dict[str, tuple[str, ...]] = {
     "auth_test": (),
     "apps_connections_open": (),  # the app-level token's connections:write
     "assistant_threads_setStatus": ("chat:write",),
+    "bots_info": ("users:read",),
     "chat_appendStream": ("chat:write",),
     "chat_postMessage": ("chat:write",),
     "chat_startStream": ("chat:write",),
@@ -29,6 +30,9 @@ SCOPES: dict[str, tuple[str, ...]] = {
     "conversations_replies": HISTORIES,
     "files_info": ("files:read",),
     "files_upload_v2": ("files:write",),
+    "reactions_add": ("reactions:write",),
+    "reactions_remove": ("reactions:write",),
+    "users_info": ("users:read",),
 }
 """What Slack's reference demands for each method that the adapter calls."""
 EVENTS = {

@@ -48,11 +48,15 @@ async def shared(slack: FakeSlack, content: bytes = b"sound", **fields: Any) -> 
 
 
 async def refused(slack: FakeSlack, ref: MediaRef, *, max_bytes: int = 1000) -> str:
+    return str(await refusal(slack, ref, max_bytes=max_bytes))
+
+
+async def refusal(slack: FakeSlack, ref: MediaRef, *, max_bytes: int = 1000) -> MediaUnavailable:
     adapter = SlackAdapter(settings_for(slack), SystemClock())
     with pytest.raises(MediaUnavailable) as raised:
         await adapter.download(ref, max_bytes=max_bytes)
-    assert slack.bot_token not in str(raised.value)
-    return str(raised.value)
+    assert slack.bot_token not in str(raised.value) + raised.value.detail
+    return raised.value
 
 
 async def test_the_bytes_come_with_the_token(slack: FakeSlack) -> None:
@@ -73,9 +77,11 @@ async def test_a_redirect_is_not_followed(slack: FakeSlack, trap: tuple[str, lis
     assert given == []
 
 
-async def test_the_login_page_names_the_missing_scope(slack: FakeSlack) -> None:
+async def test_the_login_page_names_the_missing_scope_to_the_operator(slack: FakeSlack) -> None:
     slack.web.file_token = "another"
-    assert "files:read" in await refused(slack, await shared(slack))
+    error = await refusal(slack, await shared(slack))
+    assert str(error) == "Slack does not give the file out."
+    assert "files:read" in error.detail
 
 
 async def test_the_size_is_checked_before_and_while_reading(slack: FakeSlack) -> None:

@@ -13,7 +13,14 @@ from adapters.slack.fields import read_handle
 from adapters.slack.inbound import parse_event, parse_press, parse_slash
 from adapters.slack.spoken import plain_words
 from adapters.slack.webhook import is_for, read_body
-from pipeline.domain.messages import ApprovalReply, Inbound, InboundMessage, SessionCommand, button_handle
+from pipeline.domain.messages import (
+    ApprovalReply,
+    Inbound,
+    InboundMessage,
+    SessionCommand,
+    Withdrawal,
+    button_handle,
+)
 from tests.adapters.slack.harness import ME
 from tests.support.platforms.slack_state import APP, BOT, BOT_USER, TEAM
 
@@ -52,6 +59,43 @@ def changed(text: str, *, before: str = "hi", **inner: Any) -> dict[str, Any]:
     }
     previous = {"user": "U1", "ts": TS, "text": before}
     return event(subtype="message_changed", message=message, previous_message=previous, user=None, text=None)
+
+
+def deleted(*, tombstone: bool = False, **before: Any) -> dict[str, Any]:
+    """What Slack sends when a message is deleted; of one with replies a tombstone stays."""
+    previous = {"user": "U1", "ts": TS, "text": "hi", **before}
+    common: dict[str, Any] = {
+        "previous_message": previous,
+        "user": None,
+        "text": None,
+        "ts": "1700000009.000000",
+    }
+    if not tombstone:
+        return event(subtype="message_deleted", deleted_ts=TS, **common)
+    stays = {"user": "USLACKBOT", "ts": TS, "subtype": "tombstone", "text": "This message was deleted."}
+    return event(subtype="message_changed", message=stays, **common)
+
+
+@pytest.mark.parametrize("tombstone", [False, True])
+def test_a_deletion_names_the_message_that_is_gone(tombstone: bool) -> None:
+    item = parse_event(deleted(tombstone=tombstone), ME, "main")
+    asked = parse_event(event(), ME, "main")
+    edited = parse_event(changed("ho"), ME, "main")
+    assert isinstance(item, Withdrawal)
+    assert isinstance(asked, InboundMessage)
+    assert isinstance(edited, InboundMessage)
+    assert item.place == asked.place == edited.place
+    assert (item.thread, item.author) == (asked.thread, asked.author)
+    assert item.native_id not in (asked.native_id, edited.native_id)
+
+
+def test_a_deletion_in_a_thread_is_the_threads() -> None:
+    payload = deleted(thread_ts=ROOT)
+    payload["event"] |= {"channel": "C1", "channel_type": "channel"}
+    item, asked = parse_event(payload, ME, "main"), parse_event(room(thread_ts=ROOT), ME, "main")
+    assert item is not None
+    assert asked is not None
+    assert item.thread == asked.thread
 
 
 def press(action: object = None, **fields: Any) -> dict[str, Any]:
@@ -120,9 +164,23 @@ CLIP = {"id": "F1", "subtype": "slack_audio", "mimetype": "video/mp4", "duration
         (event(files={"id": "F1"}), {"files": []}),
         (
             event(text="look", attachments=[{"is_share": True, "text": "old words"}]),
-            {"text": "look", "quoted": "old words", "forwarded": True},
+            {"text": "look", "passed_on": "old words", "forwarded": False},
         ),
-        (event(text="", attachments=[{"is_share": True, "text": "old"}]), {"text": "old", "forwarded": True}),
+        (
+            event(
+                text="compare",
+                attachments=[
+                    {"is_share": True, "text": "one", "author_name": "Ben"},
+                    {"text": "a preview"},
+                    {"is_share": True, "text": "two &amp; three", "files": [{"id": "F7"}]},
+                ],
+            ),
+            {"text": "compare", "passed_on": "Ben:\none\n\ntwo & three", "files": ["file"]},
+        ),
+        (
+            event(text="", attachments=[{"is_share": True, "text": "old"}]),
+            {"text": "old", "passed_on": "", "forwarded": True},
+        ),
         (event(attachments=[{"text": "a link's preview"}]), {"quoted": "", "forwarded": False}),
         (event(text="/stop it"), {"text": "/stop it"}),
         (event(text="/stop@otherbot"), {"text": "/stop@otherbot"}),

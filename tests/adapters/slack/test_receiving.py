@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asyncio import Event
+from asyncio import Event, TaskGroup
 from collections.abc import AsyncIterator
 
 import pytest
@@ -14,9 +14,10 @@ from pipeline.domain.messages import (
     ApprovalReply,
     InboundMessage,
     SessionCommand,
+    Withdrawal,
     button_handle,
 )
-from tests.adapters.slack.harness import Running, ask, running, thread_of
+from tests.adapters.slack.harness import Running, ask, question, running, thread_of
 from tests.support.platforms.slack import FakeSlack
 from tests.support.platforms.slack_state import APP, TEAM
 
@@ -90,6 +91,9 @@ async def test_edits_ask_anew_and_link_previews_do_not(live: Running) -> None:
     assert isinstance(edited, InboundMessage)
     assert edited.edited
     assert edited.native_id.startswith(f"{native_id}:e")
+    gone = live.inbox.items[2]
+    assert isinstance(gone, Withdrawal)
+    assert gone.place == edited.place
 
 
 async def test_bots_are_not_heard_the_bot_itself_least_of_all(live: Running) -> None:
@@ -139,6 +143,71 @@ async def test_a_refused_press_is_explained(live: Running, reason: str, left: in
     receipt = await ask(live, place.chat)
     assert await live.slack.press(place, ann, receipt, "No") == reason
     await live.until(lambda: len(live.slack.visible(place)[0].buttons) == left)
+
+
+async def test_words_that_were_edited_while_a_press_was_under_way_stay(live: Running) -> None:
+    """The press shows the message as it was before that edit."""
+    live.inbox.gate = Event()
+    ann = live.slack.person("ann")
+    place = live.slack.private_chat(ann)
+    receipt = await ask(live, place.chat)
+    async with TaskGroup() as tasks:
+        press = tasks.create_task(live.slack.press(place, ann, receipt, "No"))
+        await live.inbox.entered.wait()
+        answered = live.adapter.render(Outgoing(text="May I? Answered: No"))[0]
+        await live.adapter.edit(thread_of(place.chat), receipt, answered)
+        live.inbox.gate.set()
+        assert await press == "You chose: No"
+    # What follows the press in the adapter has been done once a later press is through.
+    later = await ask(live, place.chat)
+    await live.slack.press(place, ann, later, "No")
+    await live.until(lambda: live.slack.visible(place)[1].buttons == ())
+    assert live.slack.bot_texts(place)[0] == "May I? Answered: No"
+
+
+async def test_an_edit_waits_for_the_one_before_it_on_the_same_message(live: Running) -> None:
+    ann = live.slack.person("ann")
+    place = live.slack.private_chat(ann)
+    receipt = await ask(live, place.chat)
+    held = Event()
+    live.slack.workspace.held.gates.append(held)
+    async with TaskGroup() as tasks:
+        press = tasks.create_task(live.slack.press(place, ann, receipt, "No"))
+        await live.until(lambda: live.slack.workspace.held.waiting == 1)
+        answered = live.adapter.render(Outgoing(text="May I? Answered: No"))[0]
+        edit = tasks.create_task(live.adapter.edit(thread_of(place.chat), receipt, answered))
+        # Another message's edit is not held up, and is time enough for the one that must wait.
+        other = await ask(live, place.chat)
+        await live.adapter.edit(thread_of(place.chat), other, answered)
+        held.set()
+        await edit
+        await press
+    await live.until(lambda: live.slack.workspace.held.waiting == 0)
+    assert [(shown.text, shown.buttons) for shown in live.slack.visible(place)] == [
+        ("May I? Answered: No", ()),
+        ("May I? Answered: No", ()),
+    ]
+
+
+async def test_the_other_questions_of_a_message_keep_their_buttons(live: Running) -> None:
+    ann = live.slack.person("ann")
+    place = live.slack.private_chat(ann)
+    questions = tuple(question(f"i{number}", f"Yes {number}", "No") for number in range(3))
+    part = live.adapter.render(Outgoing(text="May I?", questions=questions))[0]
+    receipt = (await live.adapter.post(thread_of(place.chat), part, key="k")).native_id
+    held = Event()
+    live.slack.workspace.held.gates.append(held)
+    async with TaskGroup() as tasks:
+        # The second press shows the message with the buttons of both.
+        first = tasks.create_task(live.slack.press(place, ann, receipt, "Yes 0"))
+        await live.until(lambda: live.slack.workspace.held.waiting == 1)
+        second = tasks.create_task(live.slack.press(place, ann, receipt, "Yes 1"))
+        await live.until(lambda: len(live.inbox.items) == 2)
+        held.set()
+        await first
+        await second
+    await live.until(lambda: live.slack.visible(place)[0].edits == 2)
+    assert live.slack.visible(place)[0].buttons == ("Yes 2", "No")
 
 
 async def test_the_slash_command_is_answered_to_its_sender(live: Running) -> None:

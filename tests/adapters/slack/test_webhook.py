@@ -215,6 +215,17 @@ async def test_another_apps_payload_is_refused(live: Running, session: aiohttp.C
     assert live.inbox.calls == 1
 
 
+async def test_another_apps_payload_is_refused_without_an_app_token_too(
+    session: aiohttp.ClientSession,
+) -> None:
+    async with FakeSlack(http=True) as slack, running(slack, app_token=None) as live:
+        other = event_body(live, api_app_id="A0OTHER")
+        assert await send(live, session, other, {**JSON, **signed(other, slack.signing_secret)}) == 403
+        own = event_body(live)
+        assert await send(live, session, own, {**JSON, **signed(own, slack.signing_secret)}) == 200
+        assert live.inbox.texts() == ["hello"]
+
+
 async def test_many_large_bodies_at_once_do_not_keep_small_ones_out(
     live: Running, session: aiohttp.ClientSession
 ) -> None:

@@ -63,5 +63,11 @@ def test_each_error_has_its_kind(error: Exception, kind: str, maybe: bool) -> No
     assert "SECRET" not in failure.message
 
 
+def test_a_long_description_is_not_cut_where_a_secret_would_be_halved() -> None:
+    key = "gsk_" + "a1B2c3D4e5" * 4
+    failure = classify(Forbidden(f"{'x ' * 85}{key} may not"))
+    assert f"{key} may not" in failure.message
+
+
 def test_a_flood_says_how_long_to_wait() -> None:
     assert classify(FloodWait(7)).retry_after_s == 7.0

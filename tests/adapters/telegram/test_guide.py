@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -60,9 +61,11 @@ def test_the_figures_are_the_codes() -> None:
     assert MAX_BODY == 1024 * 1024
 
 
-@pytest.mark.parametrize("replies", ["edit", "plain"])
-def test_the_promise_of_each_mode_is_the_one_that_the_doctor_prints(replies: str) -> None:
-    settings = TelegramSettings(token=lambda: "", replies="plain" if replies == "plain" else "edit")
+@pytest.mark.parametrize("replies", ["post", "edit", "plain"])
+def test_the_promise_of_each_mode_is_the_one_that_the_doctor_prints(
+    replies: Literal["post", "edit", "plain"],
+) -> None:
+    settings = TelegramSettings(token=lambda: "", replies=replies)
     promise = TelegramAdapter(settings, SystemClock()).capabilities.guarantee
     first = promise.split(":")[0].lower()
     assert f'`"{replies}"`' in GUIDE

@@ -137,7 +137,57 @@ MESSAGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         message(document=file(mime_type="image/png")),
         {"attachments": [("image", "AwACAgIAAx-1_z")]},
     ),
-    "sticker": (message(sticker=file(emoji="\U0001f600")), {"attachments": [("image", "AwACAgIAAx-1_z")]}),
+    "sticker": (message(sticker=file(emoji="\U0001f600")), {"text": "[Sticker \U0001f600]"}),
+    "location": (
+        message(location={"latitude": 47.3769, "longitude": -8.5}),
+        {"text": "[Location: latitude 47.3769, longitude -8.5]"},
+    ),
+    "live location": (
+        message(location={"latitude": 1.0, "longitude": 2.0, "live_period": 60}),
+        {"text": "[Live location, at first: latitude 1, longitude 2]"},
+    ),
+    "venue": (
+        message(
+            venue={
+                "title": "Caf\u00e9 [x]",
+                "address": "Main St 1",
+                "location": {"latitude": 1, "longitude": 2},
+            },
+            location={"latitude": 1, "longitude": 2},
+        ),
+        {"text": "[Venue: Caf\u00e9 (x), Main St 1, latitude 1, longitude 2]"},
+    ),
+    "contact": (
+        message(contact={"first_name": "Bob", "last_name": "Lee", "phone_number": "+41 79"}),
+        {"text": "[Contact: Bob Lee, +41 79]"},
+    ),
+    "poll": (
+        message(poll={"question": "Eat\nwhere?", "options": [{"text": "Here"}, {"text": "There"}, 5]}),
+        {"text": "[Poll: Eat where? Here / There]"},
+    ),
+    "dice": (message(dice={"emoji": "\U0001f3b2", "value": 3}), {"text": "[Dice \U0001f3b2: 3]"}),
+    "checklist": (
+        message(
+            checklist={
+                "title": "Shop",
+                "tasks": [{"id": 1, "text": "eggs"}, {"id": 2, "text": "milk", "completion_date": 5}],
+            }
+        ),
+        {"text": "[Checklist Shop: open: eggs; done: milk]"},
+    ),
+    "story": (message(story={"chat": PRIVATE, "id": 4}), {"text": "", "unusable": ("a story",)}),
+    "reply to a file": (
+        message(text="sum it up", reply_to_message={"document": file(file_name="a.pdf", file_size=1200)}),
+        {"quoted": '[Attached: file "a.pdf" (1.2 KB). The content is not available to you.]'},
+    ),
+    "reply to a poll": (
+        message(text="?", reply_to_message={"poll": {"question": "Where?"}}),
+        {"quoted": "[Poll: Where?]"},
+    ),
+    "sound as a document of no type": (
+        message(document=file(file_name="Talk.MP3")),
+        {"voice": ("audio", "AwACAgIAAx-1_z")},
+    ),
     "half a character": (message(text="a\ud800b"), {"text": "a\ufffdb"}),
     "unknown command": (message(text="/weather tomorrow"), {"text": "/weather tomorrow"}),
     "path with an at": (message(text="/srv@host is down"), {"text": "/srv@host is down"}),
@@ -174,9 +224,12 @@ NOTHING: dict[str, object] = {
     "pinned": message(chat=GROUP, pinned_message=BY_BOT),
     "group became a supergroup": message(chat=GROUP, migrate_to_chat_id=-100300),
     "topic opened": message(chat=GROUP, forum_topic_created={"name": "x"}, **TOPIC),
-    "location": message(location={"latitude": 1.0, "longitude": 2.0}),
-    "poll": message(poll={"id": "1", "question": "?"}),
-    "dice": message(dice={"emoji": "x", "value": 3}),
+    "a live location that moved": message(
+        "edited_message", location={"latitude": 1.0, "longitude": 2.0}, edit_date=2
+    ),
+    "a location nowhere": message(location={"latitude": "north", "longitude": 10**400}),
+    "a poll without a question": message(poll={"id": "1", "question": 5}),
+    "dice without a value": message(dice={"emoji": "x", "value": True}),
     "reaction": {"update_id": 1, "message_reaction": {"chat": PRIVATE, "message_id": 1}},
     "membership": {"update_id": 1, "my_chat_member": {"chat": PRIVATE, "from": ANN}},
     "command for another bot": in_group("/stop@other_bot"),
@@ -266,6 +319,13 @@ def test_sizes_and_durations_are_kept_where_they_make_sense() -> None:
     assert isinstance(item, InboundMessage)
     assert item.voice is not None
     assert (item.voice.size, item.voice.duration_s, item.voice.mime) == (None, None, "")
+
+
+def test_an_edit_has_the_place_of_the_message_before() -> None:
+    before, after = message("message", text="helo"), message("edited_message", text="hello", edit_date=2)
+    places = {getattr(parse_update(update, CONTEXT), "place", None) for update in (before, after)}
+    assert len(places) == 1
+    assert places != {""}
 
 
 KEYS = st.sampled_from(

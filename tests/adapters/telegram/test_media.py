@@ -6,9 +6,9 @@ import pytest
 
 from adapters.telegram.adapter import TelegramAdapter
 from adapters.telegram.settings import TelegramSettings
-from pipeline.domain.clock import SystemClock
 from pipeline.domain.errors import MediaUnavailable
 from pipeline.domain.messages import InboundMessage, MediaRef
+from tests.adapters.fakes import QuickClock
 from tests.adapters.telegram.harness import idle, running
 
 
@@ -68,6 +68,15 @@ async def test_what_is_gone_or_of_another_channel_is_unavailable_in_words() -> N
 async def test_a_server_that_is_not_there_is_told_without_the_token() -> None:
     token = "1:" + "x" * 35
     settings = TelegramSettings(token=lambda: token, api_base="http://127.0.0.1:1")
-    with pytest.raises(MediaUnavailable, match="cannot be reached") as caught:
-        await TelegramAdapter(settings, SystemClock()).download(ref("file"), max_bytes=100)
-    assert token not in str(caught.value)
+    with pytest.raises(MediaUnavailable, match=r"from Telegram\. Please send it again later") as caught:
+        await TelegramAdapter(settings, QuickClock()).download(ref("file"), max_bytes=100)
+    assert "cannot be reached" in caught.value.detail
+    assert token not in str(caught.value) + caught.value.detail
+
+
+async def test_telegrams_own_words_about_a_file_are_the_operators_alone() -> None:
+    async with idle() as walk:
+        with pytest.raises(MediaUnavailable) as caught:
+            await walk.adapter.download(ref("gone"), max_bytes=100)
+        assert str(caught.value) == "Telegram no longer has this file. Please send it again."
+        assert caught.value.detail.startswith("Telegram refuses it: ")

@@ -45,6 +45,10 @@ async def post(walk: Walk, text: str, *, place: Place | None = None, reply_handl
 async def test_the_adapter_is_a_posting_channel_and_says_what_it_promises() -> None:
     async with idle() as walk:
         assert isinstance(walk.adapter, PostingChannel)
+        posts = walk.adapter.capabilities
+        assert (posts.resolution, posts.edit, posts.adopts) == ("none", True, True)
+        assert "repeat goes" in posts.guarantee
+    async with idle(replies="edit") as walk:
         edits = walk.adapter.capabilities
         assert (edits.resolution, edits.edit, edits.text_unit) == ("placeholder", True, "utf16")
         assert "never the answer twice" in edits.guarantee

@@ -7,14 +7,26 @@ import logging
 import traceback
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from telegram.error import TelegramError
 
 from adapters.channel import Outgoing
-from pipeline.domain.clock import ManualClock
+from adapters.telegram.api import TelegramApi
+from adapters.telegram.settings import TelegramSettings
+from pipeline.domain.clock import ManualClock, SystemClock
 from pipeline.domain.messages import MediaRef
 from tests.adapters.telegram.harness import Walk, idle, turning
 from tests.support.platforms.platform import Fault, FaultKind
 
 KINDS: tuple[FaultKind, ...] = ("rate_limit", "error_before", "error_after", "drop", "refuse_format")
+
+
+class Unpaused(SystemClock):
+    """The pauses between two attempts take no time."""
+
+    async def sleep(self, seconds: float) -> None:
+        await super().sleep(0)
 
 
 async def failing_calls(walk: Walk) -> list[str]:
@@ -47,13 +59,29 @@ async def failing_calls(walk: Walk) -> list[str]:
 
 async def test_no_error_and_no_log_line_holds_the_token(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    async with idle() as walk:
+    async with idle(clock=Unpaused()) as walk:
         said = await failing_calls(walk)
         assert len(said) >= 2 * 4 * 4
         secret = walk.fake.token.split(":")[1]
         for words in [*said, caplog.text]:
             assert secret not in words
     assert "sendMessageDraft" in caplog.text
+
+
+async def test_a_response_that_breaks_off_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def broken_off(request: web.Request) -> web.Response:
+        await request.read()
+        return web.Response(body=b'{"ok": true, "result": [{"message": {"text": "my diagnosis')
+
+    app = web.Application()
+    app.router.add_route("*", "/{anything:.*}", broken_off)
+    caplog.set_level(logging.DEBUG)
+    async with TestServer(app) as server:
+        settings = TelegramSettings(token=lambda: "42:secret", api_base=str(server.make_url("")).rstrip("/"))
+        with pytest.raises(TelegramError, match="Invalid server response"):
+            await TelegramApi(settings, ManualClock()).call("getUpdates", {})
+    assert "getUpdates" in caplog.text
+    assert "diagnosis" not in caplog.text
 
 
 async def test_a_post_that_hangs_is_given_up_and_may_have_arrived() -> None:

@@ -41,6 +41,7 @@ _plausible = st.fixed_dictionaries(
                 "live_finish",
                 "live_stop",
                 "speak",
+                "speak_stop",
             ]
         )
         | _json,
@@ -58,6 +59,8 @@ _plausible = st.fixed_dictionaries(
         "after": _json,
         "hands_free": st.booleans() | _json,
         "entry_id": st.integers(min_value=0, max_value=3) | _json,
+        "message_id": st.text(max_size=300) | _json,
+        "part": st.integers(min_value=0, max_value=3) | _json,
         "protocol": st.sampled_from([1, 2]) | _json,
     },
 )

@@ -9,7 +9,9 @@ import pytest
 from aiohttp import WSServerHandshakeError
 from yarl import URL
 
-from adapters.web.security import AttemptLimit, security_headers, token_matches
+from adapters.web.attempts import WrongTokens, network_of
+from adapters.web.opening import Openings
+from adapters.web.security import security_headers, token_matches
 from pipeline.domain.clock import ManualClock
 from tests.adapters.web.harness import WebHarness, serving
 
@@ -124,15 +126,62 @@ async def test_too_many_sockets_are_refused_with_503(tmp_path: Path) -> None:
     assert refusal.value.status == 503
 
 
-async def test_a_socket_waits_while_silent_ones_hold_the_handshake_slots(tmp_path: Path) -> None:
-    harness = WebHarness(tmp_path, max_handshakes=1, hello_timeout_s=0.2)
+async def test_silent_sockets_give_way_to_a_client_that_speaks(tmp_path: Path) -> None:
+    harness = WebHarness(tmp_path, max_openings=4, hello_timeout_s=1000.0)
     async with serving(harness) as browser:
-        silent = await browser.connect()
-        async with asyncio.TaskGroup() as group:
-            opening = group.create_task(browser.open())
-            closed = group.create_task(silent.hear_close())
-    assert opening.result()[1][-1]["type"] == "ready"
-    assert closed.result() == 4408
+        silent = [await browser.connect() for _ in range(60)]
+        page, frames = await browser.open()
+        assert frames[-1]["type"] == "ready"
+        gone = [await one.hear_close() for one in silent[:57]]
+        assert set(gone) == {1006}
+        assert await page.ping() == []
+        browser.stop()
+
+
+@pytest.mark.parametrize("size", [16 * 1024 + 1, 1_000_000])
+async def test_before_its_hello_a_client_may_send_little(tmp_path: Path, size: int) -> None:
+    async with serving(WebHarness(tmp_path, hello_timeout_s=1000.0)) as browser:
+        page = await browser.connect()
+        await page.socket.send_str("x" * size)
+        assert (await page.hear())["code"] == "bad_frame"
+        assert await page.hear_close() == 4400
+
+
+async def test_after_its_hello_a_client_may_send_what_welcome_allows(tmp_path: Path) -> None:
+    harness = WebHarness(tmp_path)
+    async with serving(harness) as browser:
+        page, _ = await browser.open()
+        await page.say(type="voice", client_id="v1", mime="audio/ogg", size=150_000)
+        await page.socket.send_bytes(b"x" * 150_000)
+        assert (await page.hear())["type"] == "accepted"
+
+
+async def test_one_address_has_its_share_of_the_openings_and_the_others_are_free() -> None:
+    openings = Openings(places=4, share=2)
+    first, second, other = (openings.enter(address) for address in ("a", "a", "b"))
+    third = openings.enter("a")
+    assert [one.ended_by for one in (first, second, third, other)] == ["crowd", "time", "time", "time"]
+    openings.enter("c")
+    openings.enter("d")
+    assert len(openings) == 4
+    assert second.ended_by == "crowd"
+    with pytest.raises(TimeoutError):
+        async with second.within(1000.0):
+            await asyncio.Event().wait()
+
+
+async def test_a_socket_that_has_sent_something_stays_as_long_as_there_is_a_silent_one() -> None:
+    openings = Openings(places=4, share=2)
+    speaking, silent = openings.enter("a"), openings.enter("a")
+    speaking.spoke = True
+    openings.enter("a")
+    assert [speaking.ended_by, silent.ended_by] == ["time", "crowd"]
+
+
+async def test_many_clients_of_one_address_that_come_at_once_are_all_let_in(tmp_path: Path) -> None:
+    async with serving(WebHarness(tmp_path)) as browser:
+        opened = await asyncio.gather(*(browser.open(chat=None) for _ in range(48)))
+        assert {frames[-1]["type"] for _, frames in opened} == {"ready"}
 
 
 async def test_the_page_and_its_files_have_types_tags_and_headers(tmp_path: Path) -> None:
@@ -221,15 +270,42 @@ def test_a_token_matches_only_itself_and_an_empty_one_never() -> None:
     assert not token_matches("", "")
 
 
-async def test_the_attempt_limit_slides_with_the_clock() -> None:
+async def test_wrong_tokens_are_counted_by_address_over_a_minute() -> None:
     clock = ManualClock()
-    limit = AttemptLimit(clock)
-    for _ in range(4):
-        limit.note_failure()
-    assert not limit.locked()
-    limit.note_failure()
-    assert limit.locked()
+    counted: list[str] = []
+    wrong = WrongTokens(clock, "page", lambda: counted.append("x"))
+    assert [wrong.note("192.0.2.1") for _ in range(6)] == [False] * 5 + [True]
+    assert not wrong.note("192.0.2.2")
     clock.step_wall(3600)
-    assert limit.locked()
+    assert wrong.note("192.0.2.1")
+    await clock.advance(61)
+    assert not wrong.note("192.0.2.1")
+    assert len(counted) == 9
+
+
+async def test_wrong_tokens_are_logged_once_a_minute_with_their_number(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = ManualClock()
+    wrong = WrongTokens(clock, "page")
+    for _ in range(100):
+        wrong.note("192.0.2.1")
     await clock.advance(60)
-    assert not limit.locked()
+    wrong.note("192.0.2.2")
+    lines = [(one.__dict__["address"], one.__dict__["count"]) for one in caplog.records]
+    assert lines == [("192.0.2.1", 1), ("192.0.2.2", 100)]
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("not an address", "unknown"),
+        (None, "unknown"),
+    ],
+)
+def test_an_address_is_counted_as_what_one_host_owns(address: str | None, network: str) -> None:
+    assert network_of(address) == network

@@ -1,4 +1,7 @@
-"""Live frames and history over a real socket: order, resuming, two windows, slow readers."""
+"""Live frames and history over a real socket: order, resuming, two windows, slow readers.
+
+Covers: adapters/web/hub.py, adapters/web/outgoing.py.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,14 @@ from pathlib import Path
 
 from adapters.channel import OutboundReply
 from adapters.web.inbound import thread_of
-from pipeline.domain.events import ApprovalRequired, ErrorEvent, LlmToken, ResponseComplete, TurnStarted
+from pipeline.domain.events import (
+    ApprovalRequired,
+    ApprovalResolved,
+    ErrorEvent,
+    LlmToken,
+    ResponseComplete,
+    TurnStarted,
+)
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.timeline import EntryRole, TimelineEntry
 from tests.adapters.fakes import MemoryTimeline, every_event
@@ -98,6 +108,11 @@ async def test_an_answer_in_progress_is_given_to_a_newcomer_with_its_open_questi
         page, frames = await browser.open()
         await sender.send_event(token("m_1", "wer", 7))
         live = await page.ping()
+        resolved = ApprovalResolved(
+            session_id="ses_1", message_id="m_1", interaction_id="int_1", choice="allow"
+        )
+        await sender.send_event(resolved)
+        _, answered = await browser.open()
         await sender.send_event(complete("m_1", "The answer", 2))
         _, later = await browser.open()
     assert [frame["type"] for frame in frames] == ["welcome", "snapshot", "event", "ready"]
@@ -105,6 +120,8 @@ async def test_an_answer_in_progress_is_given_to_a_newcomer_with_its_open_questi
     assert frames[2]["event"]["interaction_id"] == "int_1"
     assert frames[2]["event"]["timeout_s"] == 40.0, "what is left, and not what there was"
     assert [frame["event"]["offset"] for frame in live] == [7]
+    told = [frame["event"]["type"] for frame in answered if frame["type"] == "event"]
+    assert told == ["approval_required", "approval_resolved"]
     assert [frame["type"] for frame in later] == ["welcome", "ready"]
 
 

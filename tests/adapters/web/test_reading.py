@@ -60,6 +60,25 @@ async def test_an_answer_is_read_and_its_sound_follows_its_header_at_once(tmp_pa
     assert voice.said == ["Hello **you**"]
 
 
+async def test_an_answer_is_read_part_by_part_from_its_first_sentence_on(tmp_path: Path) -> None:
+    async with reading(tmp_path) as (page, voice, harness):
+        text = "The tide **rises** twice a day. " + "The moon draws it, and the sun helps. " * 12
+        harness.timeline.add(thread_of(CHAT), line(5, "assistant", text))
+        await page.say(type="speak", client_id="s0", entry_id=5, part=0)
+        header = await page.hear()
+        await page.hear()
+        assert (header["part"], header["parts"]) == (0, 3)
+        for part in (1, 2):
+            await page.say(type="speak", client_id=f"s{part}", entry_id=5, part=part)
+            assert (await page.hear())["part"] == part
+            await page.hear()
+        await page.say(type="speak", client_id="s3", entry_id=5, part=3)
+        problem = await page.hear()
+    assert voice.said[0] == "The tide rises twice a day."
+    assert " ".join(voice.said) == text.replace("*", "").strip()
+    assert (problem["code"], problem["client_id"]) == ("not_found", "s3")
+
+
 @pytest.mark.parametrize("entry_id", [1, 3, 4, 5, 9, 2**53 - 1])
 async def test_nothing_but_a_finished_answer_of_this_chat_is_read(tmp_path: Path, entry_id: int) -> None:
     async with reading(tmp_path) as (page, voice, _):

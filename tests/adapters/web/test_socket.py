@@ -1,4 +1,7 @@
-"""The protocol over a real socket: opening, messages, voice notes, every problem and close code."""
+"""The protocol over a real socket: opening, messages, voice notes, every problem and close code.
+
+Covers: adapters/web/connection.py.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import pytest
 from gateway.config import ConfigurationProblems, load
 
 SECRETS: Mapping[str, str] = {
-    "channels.web.token": "tiger",
+    "channels.web.token": "tiger-tiger-burning-bright",
     "channels.telegram.token": "1001:" + "Aa0_-" * 7,
     "channels.telegram.webhook_secret": "0123456789abcdef" * 2,
     "channels.slack.bot_token": "xoxb-tiger-tiger-burning-bright",

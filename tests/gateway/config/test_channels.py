@@ -74,12 +74,12 @@ def test_the_settings_name_every_secret_of_a_channel() -> None:
 @pytest.mark.parametrize(
     ("overrides", "missing", "cause"),
     [
-        (WEBHOOK, f"{TELEGRAM}.token", f'{TELEGRAM}.mode is "webhook"'),
+        (WEBHOOK, f"{TELEGRAM}.token", f"other settings of [{TELEGRAM}] are"),
         (WEBHOOK, f"{TELEGRAM}.webhook_url", f'{TELEGRAM}.mode is "webhook"'),
         (WEBHOOK, f"{TELEGRAM}.webhook_secret", f'{TELEGRAM}.mode is "webhook"'),
-        (SOCKET, f"{SLACK}.bot_token", "another of Slack's secrets is"),
+        (SOCKET, f"{SLACK}.bot_token", f"other settings of [{SLACK}] are"),
         (SOCKET, f"{SLACK}.app_token", f'{SLACK}.mode is "socket"'),
-        (HTTP, f"{SLACK}.bot_token", "another of Slack's secrets is"),
+        (HTTP, f"{SLACK}.bot_token", f"other settings of [{SLACK}] are"),
         (HTTP, f"{SLACK}.signing_secret", f'{SLACK}.mode is "http"'),
     ],
 )
@@ -89,6 +89,18 @@ def test_a_channel_without_what_its_mode_needs_is_refused(
     [line] = lines(without(overrides, missing))
 
     assert line.startswith(f"{missing}: is not set, but {cause}")
+
+
+@pytest.mark.parametrize(
+    ("channel", "key"), [("telegram", "token"), ("slack", "bot_token"), ("discord", "token")]
+)
+def test_a_section_without_its_token_is_refused_instead_of_left_out(channel: str, key: str) -> None:
+    [line] = lines([f"channels.{channel}.previews=false"])
+
+    assert line.startswith(
+        f"channels.{channel}.{key}: is not set, but other settings of [channels.{channel}]"
+    )
+    assert f"set channels.{channel}.enabled to false" in line
 
 
 def test_what_is_missing_of_a_channel_that_is_off_is_no_problem() -> None:
@@ -179,7 +191,7 @@ def test_a_webhook_on_this_machine_needs_no_encryption_and_no_public_origin() ->
         (f"{DISCORD}.gateway_url=wss://", "is not an address of an API"),
         (f"{TELEGRAM}.access=everybody", 'expected "pairing", "list" or "open"'),
         (f"{TELEGRAM}.rooms=sometimes", 'expected "addressed", "all" or "never"'),
-        (f"{TELEGRAM}.replies=draft", 'expected "edit" or "plain"'),
+        (f"{TELEGRAM}.replies=draft", 'expected "post", "edit" or "plain"'),
         (f"{TELEGRAM}.mode=push", 'expected "polling" or "webhook"'),
         (f"{SLACK}.mode=polling", 'expected "socket" or "http"'),
         (f"{TELEGRAM}.rate=-1", "expected a number from 0 to 1000"),

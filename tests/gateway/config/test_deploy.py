@@ -100,6 +100,28 @@ def test_the_compose_file_runs_one_closed_process_on_loopback() -> None:
     assert (ROOT / "deploy" / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
 
 
+def test_both_ways_to_run_limit_memory_and_processes() -> None:
+    [service] = COMPOSE["services"].values()
+
+    assert (service["mem_limit"], service["pids_limit"]) == ("3g", 512)
+    assert (unit_values("MemoryMax"), unit_values("TasksMax")) == (["3G"], ["512"])
+
+
+def test_the_compose_files_example_of_a_secret_passes_the_check_of_its_mode(tmp_path: Path) -> None:
+    text = (ROOT / "deploy" / "compose.yaml").read_text(encoding="utf-8")
+    [(name, reference)] = re.findall(r"^ *# +(PARLOUR__\w+): (file:\S+)$", text, re.MULTILINE)
+    [mode] = re.findall(r"install -m (\d+) -o 10001 ", text)
+    assert "--uid 10001 " in DOCKERFILE
+    assert "- ./secrets:/etc/parlour/secrets:ro" in text
+    secret = tmp_path / "telegram-token"
+    secret.write_text("123456789:AAEabcdefghijklmnopqrstuvwxyz0123456\n", encoding="utf-8")
+    secret.chmod(int(mode, 8))
+
+    settings = load(Path("/dev/null"), {name: reference.replace("/etc/parlour/secrets", str(tmp_path))}, [])
+
+    assert settings.channels.telegram.active
+
+
 def test_the_unit_is_closed_and_stops_in_time() -> None:
     assert unit_values("DynamicUser") == ["yes"]
     assert unit_values("ProtectSystem") == ["strict"]

@@ -115,9 +115,9 @@ def test_the_document_command_refuses_a_page_without_marks(
 
 
 def write_secrets(folder: Path) -> None:
-    """Every secret of a channel in the file that the documentation shows for it."""
+    """Every secret of a channel and the metrics' in the file that the documentation shows for it."""
     (folder / "secrets").mkdir()
-    for name, value in SECRETS.items():
+    for name, value in {**SECRETS, "server.metrics_token": "burning-bright-in-the-forests"}.items():
         file = folder / str(SETTINGS[name].example).removeprefix("file:")
         file.write_text(value, encoding="utf-8")
         file.chmod(0o600)

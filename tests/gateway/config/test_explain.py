@@ -39,7 +39,7 @@ def test_a_secret_is_shown_by_reference_and_length_only() -> None:
 
 
 def test_a_secret_that_is_gone_since_loading_is_shown_as_such() -> None:
-    environ = {"KEY": "tiger"}
+    environ = {"KEY": "tiger-tiger-burning"}
     loaded = load_with_sources(Path("/dev/null"), environ, ["channels.web.token=env:KEY"])
     environ.clear()
 

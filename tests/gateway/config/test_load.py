@@ -18,7 +18,7 @@ def test_without_anything_given_the_defaults_hold(tmp_path: Path) -> None:
 
     assert settings == Settings()
     assert (settings.server.host, settings.server.port) == ("127.0.0.1", 8765)
-    assert (settings.llm.model, settings.llm.timeout_s, settings.llm.max_tokens) == ("local", 0, 512)
+    assert (settings.llm.model, settings.llm.timeout_s, settings.llm.max_tokens) == ("local", 0, None)
     assert (settings.voice.max_bytes, settings.voice.queue_limit) == (20 * 1024 * 1024, 16)
     assert (settings.turn.timeout_s, settings.turn.lease_s) == (180, 30)
     assert settings.channels.web.enabled

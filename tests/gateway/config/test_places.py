@@ -8,18 +8,21 @@ import pytest
 
 from gateway.config import Settings, load
 from gateway.config.catalog import toml_value
-from tests.gateway.config.support import problem_lines
+from tests.gateway.config.support import problem_lines, references, secrets_environ
 
 EMPTY = Path("/dev/null")
 TELEGRAM, DISCORD = "channels.telegram", "channels.discord"
+TOKENS = references(
+    f"{TELEGRAM}.token", "channels.slack.bot_token", "channels.slack.app_token", f"{DISCORD}.token"
+)
 
 
 def loaded(overrides: list[str]) -> Settings:
-    return load(EMPTY, {}, overrides)
+    return load(EMPTY, secrets_environ(), [*TOKENS, *overrides])
 
 
 def lines(overrides: list[str]) -> list[str]:
-    return problem_lines(EMPTY, {}, overrides)
+    return problem_lines(EMPTY, secrets_environ(), [*TOKENS, *overrides])
 
 
 def test_a_list_longer_than_a_thousand_is_refused() -> None:

@@ -52,12 +52,12 @@ def test_a_file_that_others_can_read_or_write_is_refused_with_the_command_to_run
 def test_a_relative_file_starts_at_the_folder_of_the_configuration(tmp_path: Path) -> None:
     folder = tmp_path / "etc"
     folder.mkdir()
-    secret_file(folder)
+    secret_file(folder, b"tiger-tiger-burning")
 
     settings = load(write_config(folder, '[channels.web]\ntoken = "file:key"\n'), {}, [])
 
     assert settings.channels.web.token is not None
-    assert settings.channels.web.token.resolve() == "tiger"
+    assert settings.channels.web.token.resolve() == "tiger-tiger-burning"
     assert settings.channels.web.token.path == folder / "key"
 
 
@@ -159,9 +159,9 @@ def test_known_values_hold_every_secret_seen_longest_first(tmp_path: Path) -> No
 
 
 def test_the_settings_name_their_references() -> None:
-    settings = load(Path("/dev/null"), {"KEY": "tiger"}, ["channels.web.token=env:KEY"])
+    settings = load(Path("/dev/null"), {"KEY": "tiger-tiger-burning"}, ["channels.web.token=env:KEY"])
 
     assert {path: str(secret) for path, secret in settings.secret_refs().items()} == {
         "channels.web.token": "env:KEY"
     }
-    assert Secrets(settings.secret_refs().values()).known_values() == ("tiger",)
+    assert Secrets(settings.secret_refs().values()).known_values() == ("tiger-tiger-burning",)

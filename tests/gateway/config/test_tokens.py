@@ -108,3 +108,14 @@ def test_a_right_token_shows_as_its_reference_and_length() -> None:
 
     [line] = [line for line in "".join(written).splitlines() if line.startswith("channels.discord.token")]
     assert line.endswith("env:CHANNELS_DISCORD_TOKEN (set, 43 characters)")
+
+
+@pytest.mark.parametrize("name", ["channels.web.token", "server.metrics_token"])
+@pytest.mark.parametrize(("value", "right"), [("t" * 15, False), ("t" * 16, True), ("t" * 501, False)])
+def test_a_token_of_our_own_is_long_enough_that_nobody_guesses_it(name: str, value: str, right: bool) -> None:
+    environ, written = {"KEY": value}, list[str]()
+
+    code = check_config(EMPTY, environ, [f"{name}=env:KEY"], written.append)
+
+    assert code == (0 if right else 2)
+    assert right or written[0].startswith(f"{name}: is not 16 to 500 characters long")

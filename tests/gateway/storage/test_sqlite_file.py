@@ -13,7 +13,7 @@ from gateway.storage.sqlite.connection import open_writer
 from gateway.storage.sqlite.schema import APPLICATION_ID, MIGRATIONS, migrate
 from gateway.storage.voices import SpeakerHabits, SpeakerKey
 from pipeline.domain.errors import StorageError
-from tests.contracts.store_values import entry
+from tests.contracts.store_values import NOW, entry, interaction
 from tests.gateway.storage.values import look
 
 
@@ -153,3 +153,20 @@ async def test_a_store_can_be_opened_again_after_a_refusal(tmp_path: Path) -> No
     await store.open()
     assert not (await store.accept(entry("1"))).duplicate
     await store.close()
+
+
+async def test_a_thread_that_nobody_was_asked_in_costs_no_read(tmp_path: Path) -> None:
+    asked, path = interaction(), tmp_path / "store.db"
+    store = SqliteStore(path)
+    await store.open()
+    await store.open_interaction(asked)
+    await store.close()
+    store = SqliteStore(path)
+    await store.open()
+    assert await store.pending_interactions(asked.thread, now=NOW) == (asked,)
+    await store.close()
+    # Nothing can be read from a closed store.
+    assert await store.pending_interactions("console:local:another", now=NOW) == ()
+    with pytest.raises(StorageError):
+        await store.pending_interactions(asked.thread, now=NOW)
+    assert await store.pending_interactions(asked.thread, now=asked.expires_at + 1) == ()

@@ -1,4 +1,7 @@
-"""A task node: a whole agent loop inside one node, with a judge, a shared conversation and durable turns."""
+"""A task node: a whole agent loop inside one node, with a judge, a shared conversation and durable turns.
+
+Covers: pipeline/agent/working.py.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +39,9 @@ class Shelf:
     def __init__(self, content: str = "42 pages") -> None:
         self.content = content
         self.proposed: list[ToolCall] = []
+
+    async def prepare(self, _groups: Sequence[str], _scope: TurnScope) -> None:
+        return None
 
     def offered(self, groups: Sequence[str], _scope: TurnScope) -> tuple[ToolDefinition, ...]:
         tool = ToolDefinition(name="look", description="Looks.", parameters={"type": "object"})

@@ -27,6 +27,41 @@ async def test_sleepers_wake_in_the_order_of_their_time_not_of_their_call() -> N
         assert woken == ["early", "late"]
 
 
+@pytest.mark.parametrize(("step", "steps"), [(0.1, 100), (0.3, 3_000), (0.001, 5_000), (1 / 64, 640)])
+async def test_an_alarm_rings_with_the_step_that_completes_its_time(step: float, steps: int) -> None:
+    clock = ManualClock(start=1000.0)
+    rung: list[str] = []
+    clock.call_after(step * steps, lambda: rung.append("alarm"))
+    for _ in range(steps - 1):
+        await clock.advance(step)
+    assert rung == []
+    await clock.advance(step)
+    assert rung == ["alarm"]
+    assert clock.monotonic() == pytest.approx(step * steps, abs=1e-12)
+    assert clock.now() == 1000.0 + round(step * steps, 9)
+
+
+async def test_whoever_waits_for_the_rest_of_a_float_comes_to_an_end() -> None:
+    clock = ManualClock()
+
+    async def until(due: float) -> None:
+        while clock.monotonic() < due:
+            await clock.sleep(due - clock.monotonic())
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(until(0.1 + 0.2 + 1e-10))
+        await clock.advance(0.31)
+    assert task.done()
+
+
+async def test_what_waits_without_end_is_never_woken() -> None:
+    clock = ManualClock()
+    rung: list[str] = []
+    clock.call_after(float("inf"), lambda: rung.append("alarm"))
+    await clock.advance(1e9)
+    assert rung == []
+
+
 async def test_a_jump_of_the_wall_clock_wakes_nobody() -> None:
     clock = ManualClock(start=1000.0)
     async with asyncio.TaskGroup() as group:
@@ -88,6 +123,17 @@ async def test_a_step_of_the_wall_clock_fires_no_timeout() -> None:
         clock.step_wall(3600)
         await clock.advance(2)
     assert task.result() == "done"
+
+
+async def test_a_timeout_whose_time_is_over_before_its_block_begins_ends_it_at_the_first_wait() -> None:
+    clock = ManualClock()
+    timeout = clock.timeout(5)
+    await clock.advance(6)
+
+    with pytest.raises(TimeoutError):
+        async with timeout:
+            await asyncio.Event().wait()
+    assert timeout.expired()
 
 
 async def test_a_timeout_that_was_left_in_time_does_nothing_later() -> None:

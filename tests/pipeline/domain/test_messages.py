@@ -6,11 +6,14 @@ import pytest
 
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import (
+    ActionCompleted,
+    ApprovalRequired,
     ErrorEvent,
     LlmToken,
     PipelineEvent,
     ResponseComplete,
     Thought,
+    event_from_wire,
     event_to_wire,
     is_terminal,
 )
@@ -72,6 +75,34 @@ def test_an_event_on_the_wire_is_its_fields_beside_its_type() -> None:
         "thoughts": [{"stage": "reasoning", "summary": "x"}],
         "entry_id": 0,
     }
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        ResponseComplete(
+            session_id="s", message_id="m", content="hi", thoughts=(Thought(stage="reasoning", summary="x"),)
+        ),
+        ApprovalRequired(
+            session_id="s",
+            message_id="m",
+            interaction_id="i",
+            tool_name="t",
+            reasoning="r",
+            options=("Allow", "Deny"),
+            timeout_s=3.0,
+        ),
+        ActionCompleted(session_id="s", message_id="m", tool_name="t", success=False, summary="no"),
+    ],
+)
+def test_an_event_comes_back_from_the_wire_as_it_was(event: PipelineEvent) -> None:
+    assert event_from_wire({**event_to_wire(event), "html": "<p>"}) == event
+
+
+def test_an_event_of_a_later_version_is_left_out_and_a_broken_one_is_an_error() -> None:
+    assert event_from_wire({"type": "from_the_future", "session_id": "s"}) is None
+    with pytest.raises(TypeError):
+        event_from_wire({"type": "llm_token", "text": "a"})
 
 
 def test_only_the_two_documented_events_are_terminal() -> None:

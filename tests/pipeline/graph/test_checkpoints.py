@@ -1,4 +1,7 @@
-"""What is recorded when, and what a log that fails does to a run."""
+"""What is recorded when, and what a log that fails does to a run.
+
+Covers: pipeline/graph/records.py.
+"""
 
 from __future__ import annotations
 

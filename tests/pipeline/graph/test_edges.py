@@ -1,4 +1,7 @@
-"""Which edges are taken after a node: precedence, failures, conditions, routes, mappings."""
+"""Which edges are taken after a node: precedence, failures, conditions, routes, mappings.
+
+Covers: pipeline/graph/edges.py, pipeline/graph/leaving.py.
+"""
 
 from __future__ import annotations
 

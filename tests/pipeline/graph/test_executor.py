@@ -1,4 +1,7 @@
-"""The loop: decisions, limits, deadlines, how a run stops, and exactly one completion."""
+"""The loop: decisions, limits, deadlines, how a run stops, and exactly one completion.
+
+Covers: pipeline/graph/edges.py.
+"""
 
 from __future__ import annotations
 

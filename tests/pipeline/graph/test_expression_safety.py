@@ -306,3 +306,25 @@ def test_a_second_evaluator_agrees(text: str, output: dict[str, Any], state: dic
     for given_output, given_state in ((output, state), (freeze(output), freeze(state))):
         holds, problem = expression.evaluate(given_output, given_state)
         assert (holds, bool(problem)) == expected, problem
+
+
+@pytest.mark.parametrize(
+    "text", ["x,", "x > 1, y", "[]", "[x]", "(x, y)", "not [x]", "x or [y]", "x and (y,)"]
+)
+def test_a_list_is_no_condition(text: str) -> None:
+    assert "a list as a condition" in expression_problem(text)
+
+
+@pytest.mark.parametrize("text", ["x in [1, 2]", "x == (1, 2)", "[x, y] == [1, 2]", "not (x in (1, 2))"])
+def test_a_list_may_be_compared(text: str) -> None:
+    assert expression_problem(text) == ""
+
+
+@pytest.mark.parametrize("text", ["a == b", "a != b", "a <= b", "a in [b]"])
+def test_values_that_share_their_parts_are_compared_part_by_part_once(text: str) -> None:
+    a: Any = [1]
+    b: Any = [1]
+    for _ in range(50):
+        a, b = [a, a], [b, b]
+    # Without it, this takes two to the power of fifty steps.
+    assert Expression.parse(text).evaluate({"a": a, "b": b}, {}) == (text != "a != b", "")

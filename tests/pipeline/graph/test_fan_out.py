@@ -1,4 +1,7 @@
-"""Parallel branches on their way: what they see, how they fail, when they are cut off."""
+"""Parallel branches on their way: what they see, how they fail, when they are cut off.
+
+Covers: pipeline/graph/walk.py.
+"""
 
 from __future__ import annotations
 

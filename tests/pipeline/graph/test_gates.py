@@ -1,4 +1,7 @@
-"""Human gates: what waits, what goes on meanwhile, and which answers are taken."""
+"""Human gates: what waits, what goes on meanwhile, and which answers are taken.
+
+Covers: pipeline/graph/leaving.py.
+"""
 
 from __future__ import annotations
 

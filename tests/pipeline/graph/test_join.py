@@ -1,4 +1,7 @@
-"""Where branches meet: how what they wrote is put together, and in which order."""
+"""Where branches meet: how what they wrote is put together, and in which order.
+
+Covers: pipeline/graph/moving.py.
+"""
 
 from __future__ import annotations
 

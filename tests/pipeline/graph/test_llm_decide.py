@@ -1,4 +1,7 @@
-"""Edges that ask the decider: one question, the declared fallback for everything that goes wrong."""
+"""Edges that ask the decider: one question, the declared fallback for everything that goes wrong.
+
+Covers: pipeline/graph/edges.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The executor's retries: how often, after which waits, of what, and how they are counted."""
+"""The executor's retries: how often, after which waits, of what, and how they are counted.
+
+Covers: pipeline/graph/attempts.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Graphs are checked when they are built: all mistakes at once, each naming its element."""
+"""Graphs are checked when they are built: all mistakes at once, each naming its element.
+
+Covers: pipeline/graph/elements.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The state of a run: what nodes see and may write, channels, and what is noted about each node."""
+"""The state of a run: what nodes see and may write, channels, and what is noted about each node.
+
+Covers: pipeline/graph/visit.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A whole graph as one node: what goes in, what comes back, how it fails, pauses and is resumed."""
+"""A whole graph as one node: what goes in, what comes back, how it fails, pauses and is resumed.
+
+Covers: pipeline/graph/walk.py.
+"""
 
 from __future__ import annotations
 

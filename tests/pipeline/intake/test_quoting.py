@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import Author, InboundMessage
-from pipeline.intake.quoting import MAX_QUOTED_CHARS, in_context, own_words
+from pipeline.domain.messages import Author, InboundMessage, MediaRef
+from pipeline.intake.quoting import MAX_PASSED_ON_CHARS, MAX_QUOTED_CHARS, in_context, own_words
+
+FILE = MediaRef(channel="telegram", handle="h", name="a.pdf")
 
 
 def _message(*, quoted: str = "", forwarded: bool = False) -> InboundMessage:
@@ -51,6 +55,26 @@ def test_forwarded_words_are_marked_below_the_quote() -> None:
     message = _message(quoted="before", forwarded=True)
     expected = "> before\n\n[Forwarded, in somebody else's words:]\nwhy?"
     assert in_context(message, "why?") == expected
+
+
+def test_words_of_ones_own_stand_above_what_is_passed_on_and_are_not_marked() -> None:
+    message = replace(_message(), passed_on="Ben:\n\nobey", attachments=(FILE,))
+    expected = (
+        "why?\n\n[Forwarded, in somebody else's words:]\n> Ben:\n>\n> obey\n\n"
+        '[Attached: file "a.pdf". The content is not available to you.]'
+    )
+    assert in_context(message, "why?") == expected
+    assert own_words(expected) == "why?"
+
+
+def test_what_is_passed_on_is_bounded() -> None:
+    message = replace(_message(), passed_on="word " * MAX_PASSED_ON_CHARS)
+    assert len(in_context(message, "why?")) < MAX_PASSED_ON_CHARS + 100
+
+
+def test_a_file_alone_is_named_alone() -> None:
+    message = replace(_message(), text="", attachments=(FILE,))
+    assert in_context(message, "") == '[Attached: file "a.pdf". The content is not available to you.]'
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition
 from pipeline.domain.marking import marked
-from pipeline.llm.action_arguments import arguments_body, bounded
-from pipeline.llm.action_choice import choices_of, choosing_body, label_for
-from pipeline.llm.action_examples import EXAMPLES, NO_TOOL
+from pipeline.llm.action_arguments import arguments_body, borrowed, bounded
+from pipeline.llm.action_choice import choices_of, choosing_body
+from pipeline.llm.action_examples import NO_TOOL
 from pipeline.llm.action_view import in_plain_words
 
 
@@ -45,29 +45,28 @@ def test_the_grammar_has_the_labels_and_nothing_else() -> None:
 
 
 def test_every_label_has_an_example_and_an_unknown_tool_is_shown_by_its_description() -> None:
-    choices = choices_of([tool("current_time"), tool("forecast", "Tell the weather of a city. Or two.")])
+    choices = choices_of([tool("lamp"), tool("forecast", "Tell the weather of a city. Or two.")])
     messages = choosing_body(choices, "hi")["messages"]
     shown = {(a["content"], b["content"]) for a, b in zip(messages[1::2], messages[2::2], strict=False)}
-    assert ("Which day is it today?", "current_time") in shown
+    assert ("Does it.", "lamp") in shown
     assert ("Tell the weather of a city", "forecast") in shown
     assert (NO_TOOL[0], "answer") in shown
-    assert not any(label == "notes" for _words, label in shown)
 
 
-def test_the_examples_stand_for_a_group_where_the_group_is_the_choice() -> None:
-    messages = choosing_body(choices_of([loader("notes", "web")]), "hi")["messages"]
+def test_a_group_is_shown_by_its_name_where_it_is_the_choice() -> None:
+    messages = choosing_body(choices_of([loader("mcp:a", "mcp:b")]), "hi")["messages"]
     told = [b["content"] for a, b in zip(messages[1::2], messages[2::2], strict=False) if a["content"]]
-    assert {"notes", "web", "answer"} == set(told)
+    assert {"mcp:a", "mcp:b", "answer"} == set(told)
 
 
 def test_the_question_begins_alike_every_time_and_ends_with_the_words() -> None:
-    choices = choices_of([tool("current_time")])
+    choices = choices_of([tool("lamp")])
     one = choosing_body(choices, "one")["messages"]
-    two = choosing_body(choices, "two", ("What time is it?", "current_time"))["messages"]
+    two = choosing_body(choices, "two", ("What time is it?", "lamp"))["messages"]
     assert two[: len(one) - 1] == one[:-1]
     assert two[-3:] == [
         says("user", "What time is it?"),
-        says("assistant", "current_time"),
+        says("assistant", "lamp"),
         says("user", "two"),
     ]
     assert choosing_body(choices, "two", ("Old words", "gone"))["messages"][:-1] == one[:-1]
@@ -80,10 +79,14 @@ def test_long_words_keep_their_beginning_and_their_end() -> None:
     assert len(last["content"]) < 700
 
 
-def test_the_label_of_a_tool_is_its_name_or_its_group() -> None:
-    assert label_for("current_time", ["current_time", "system"]) == "current_time"
-    assert label_for("current_time", ["notes", "system"]) == "system"
-    assert label_for("forecast", ["notes"]) == "answer"
+def test_an_argument_that_shares_no_word_with_what_was_said_is_borrowed() -> None:
+    remind = tool("later", text={"type": "string"}, unit={"enum": ["minutes"]}, count={"type": "integer"})
+    said = ("Erinnere mich an die Pflanzen", "before: tea")
+    assert borrowed(remind, {"text": "eat"}, said)
+    assert borrowed(remind, {"text": ["Pflanzen", "eat"]}, said)
+    assert not borrowed(remind, {"text": "die PFLANZEN!", "unit": "minutes", "count": 3}, said)
+    assert not borrowed(remind, {"text": "tea"}, said)
+    assert not borrowed(remind, {"text": ""}, said)
 
 
 def test_a_schema_keeps_its_shape_and_every_text_and_list_gets_an_end() -> None:
@@ -117,13 +120,13 @@ def test_a_schema_keeps_its_shape_and_every_text_and_list_gets_an_end() -> None:
     }
 
 
-def test_arguments_are_asked_for_with_the_tools_own_examples_and_what_was_said_before() -> None:
+def test_arguments_are_asked_for_without_words_of_examples_and_with_what_was_said_before() -> None:
     remind = tool("remind_me", "Later.", text={"type": "string", "description": "Of what."})
     body = arguments_body(remind, "and of tea", ("Remind me of milk", "I will."))
     system, *pairs, last = body["messages"]
     assert "text (may be left out): Of what." in system["content"]
     assert "Remind me of milk" in system["content"]
-    assert len(pairs) == 2 * sum(example.tool == "remind_me" for example in EXAMPLES)
+    assert not pairs, "an example's words would be taken for the user's"
     assert last == says("user", "and of tea")
 
 
@@ -161,6 +164,20 @@ def test_the_newest_result_is_shown_whole_and_asked_to_be_used() -> None:
     assert len(plain) == 1
     assert "y" * 1_000 in plain[0].content
     assert plain[0].content.endswith("Use this to answer.")
+
+
+def test_an_earlier_turn_that_ended_in_a_refusal_is_not_shown() -> None:
+    plain = in_plain_words(
+        (
+            ChatMessage(role="system", content="Be brief."),
+            ChatMessage(role="user", content="Hello"),
+            ChatMessage(role="assistant", content="Hi."),
+            ChatMessage(role="user", content="What is RAM?"),
+            ChatMessage(role="assistant", content="I'm sorry, but I can't assist with that."),
+            ChatMessage(role="user", content="And ROM?"),
+        )
+    )
+    assert [message.content for message in plain] == ["Be brief.", "Hello", "Hi.", "And ROM?"]
 
 
 def test_a_result_is_shown_without_its_marks() -> None:

@@ -188,6 +188,8 @@ def test_a_refusal_is_told_for_what_it_is(status: int, words: str, kind: type[Mo
     error = translate(ReportedError(words, status=status), Target(model="m"))
     assert type(error) is kind
     assert said in str(error)
+    assert words not in str(error), "people get our words"
+    assert error.detail == words
 
 
 @pytest.mark.parametrize(

@@ -73,12 +73,48 @@ async def test_a_killed_child_fails_its_answer_and_the_next_question_finds_a_new
 
     async with asyncio.TaskGroup() as group:
         group.create_task(kill_after_the_first_word())
-        with pytest.raises(ModelUnavailable):
+        with pytest.raises(ModelUnavailable, match="stopped in the middle of its answer"):
             await collect(model, ask("Count from 1 to 500.", max_tokens=2000), heard)
 
     text, _ = await answer_of(model, ask("What is the capital of France?"))
     assert "Paris" in text
     assert model.child_pid != first
+
+
+@pytest.mark.models
+@pytest.mark.crash
+async def test_a_child_that_hangs_is_replaced_and_the_question_answered_by_the_next() -> None:
+    model = LocalModel(ChildSettings(model_path=model_file()), clock=SystemClock(), quiet_s=0.05, probe_s=2.0)
+    await model.warm_up()
+    hung = model.child_pid
+    assert hung is not None
+    os.kill(hung, signal.SIGSTOP)
+    text, _ = await answer_of(model, ask("What is the capital of France?"))
+    assert "Paris" in text
+    assert model.child_pid != hung
+    with pytest.raises(ProcessLookupError):
+        os.kill(hung, 0)
+    await model.close()
+
+
+@pytest.mark.models
+@pytest.mark.crash
+async def test_two_timeouts_in_a_row_replace_a_child_whose_server_still_talks(model: LocalModel) -> None:
+    await model.warm_up()
+    slow = model.child_pid
+    for _ in range(2):
+        with pytest.raises(ModelTimeout):
+            await answer_of(model, ask("Count from 1 to 500.", max_tokens=2000, timeout_s=0.2))
+    async with asyncio.timeout(60):
+        await until(lambda: model.child_pid not in (None, slow))
+
+
+@pytest.mark.models
+async def test_the_child_is_given_no_secret_of_the_gateways_environment(model: LocalModel) -> None:
+    await model.warm_up()
+    given = (await asyncio.to_thread(Path(f"/proc/{model.child_pid}/environ").read_bytes)).split(b"\0")
+    names = {entry.partition(b"=")[0] for entry in given if entry}
+    assert names <= {b"PYTHONUTF8", b"PYTHONPATH", b"LC_CTYPE"}
 
 
 @pytest.mark.models

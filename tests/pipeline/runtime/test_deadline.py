@@ -80,26 +80,45 @@ async def test_it_leaves_nothing_behind_when_the_work_is_done() -> None:
     assert not deadline.expired()
 
 
+class _OnePlace:
+    """Room for one turn."""
+
+    def __init__(self) -> None:
+        self.slots = asyncio.Semaphore(1)
+
+    async def enter(self) -> None:
+        await self.slots.acquire()
+
+    def leave(self) -> None:
+        self.slots.release()
+
+    async def step_aside(self) -> None:
+        self.leave()
+
+    async def come_back(self) -> None:
+        await self.enter()
+
+
 async def test_a_turn_that_is_away_leaves_its_room_to_others_until_it_comes_back() -> None:
-    clock, room = ManualClock(), asyncio.Semaphore(1)
-    deadline = TurnDeadline(clock, 10)
-    async with room, deadline:
+    room = _OnePlace()
+    deadline = TurnDeadline(ManualClock(), 10)
+    await room.enter()
+    async with deadline:
         absence = Absence(deadline, room)
         async with absence.waiting():
-            assert not room.locked()
+            assert not room.slots.locked()
             async with absence.waiting():
-                assert not room.locked()
-        assert room.locked()
-    assert not room.locked()
+                assert not room.slots.locked()
+        assert room.slots.locked()
 
 
 async def test_a_turn_that_is_stopped_while_it_is_away_does_not_wait_for_room() -> None:
-    room, away = asyncio.Semaphore(1), asyncio.Event()
+    room, away = _OnePlace(), asyncio.Event()
     deadline = TurnDeadline(ManualClock(), 10)
 
     async def turn() -> None:
         async with deadline:
-            await room.acquire()
+            await room.enter()
             async with Absence(deadline, room).waiting():
                 away.set()
                 await asyncio.Event().wait()
@@ -107,7 +126,27 @@ async def test_a_turn_that_is_stopped_while_it_is_away_does_not_wait_for_room() 
     async with asyncio.timeout(30), asyncio.TaskGroup() as group:
         task = group.create_task(turn())
         await away.wait()
-        await room.acquire()
+        await room.enter()
         task.cancel()
     assert task.cancelled()
-    assert room.locked()
+    assert room.slots.locked()
+
+
+async def test_a_turn_whose_sub_agent_was_cut_off_while_it_was_away_takes_its_room_again() -> None:
+    room, away = _OnePlace(), asyncio.Event()
+    deadline = TurnDeadline(ManualClock(), 10)
+
+    async def sub_agent(absence: Absence) -> None:
+        async with absence.waiting():
+            away.set()
+            await asyncio.Event().wait()
+
+    await room.enter()
+    async with asyncio.timeout(30), deadline:
+        absence = Absence(deadline, room)
+        async with absence.delegating(), asyncio.TaskGroup() as group:
+            task = group.create_task(sub_agent(absence))
+            await away.wait()
+            assert not room.slots.locked()
+            task.cancel()
+        assert room.slots.locked()

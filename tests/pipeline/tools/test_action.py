@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.tools.action import action_for, action_hash, asked_words
+from pipeline.tools.action import action_for, action_hash
 from pipeline.tools.tool import ToolOutput
 from tests.support.tool_gate import tool
 
@@ -66,9 +66,3 @@ def test_an_id_is_the_same_for_the_same_call_and_no_other() -> None:
     ]
     assert ids[0] == ids[1]
     assert len(set(ids)) == 3
-
-
-def test_a_person_is_shown_both_ends_of_a_long_argument_and_how_much_is_between() -> None:
-    action = action_for("1", "m", tool("send", _run), {"text": "a" * 400 + "b" * 400, "n": [1]})
-    words = asked_words(action)
-    assert words == f"May I use send?\ntext: {'a' * 300}\n[… 200 more characters …]\n{'b' * 300}\nn: [1]"

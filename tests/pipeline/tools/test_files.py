@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipeline.runtime.scope import TurnScope
-from pipeline.tools.confine import inside, person_folder
+from pipeline.tools.confine import inside, person_folder, read_text, write_private
 from pipeline.tools.files import files_group
+from pipeline.tools.folders import Place
 from pipeline.tools.protection import Protection
 from pipeline.tools.tool import Refused, ToolFailed
 from tests.support.contexts import Watched, scope
@@ -113,10 +117,66 @@ async def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
     (own / "away").symlink_to(tmp_path)
     for path in ("own/link.md", "own/away/SOUL.md"):
         for name, more in (("read_file", NOTHING), *WRITES):
-            with pytest.raises(Refused, match="leads out of the folder"):
+            with pytest.raises(Refused, match=r"over a link|not an ordinary file"):
                 await _do(tmp_path, name, path=path, **more)
     assert await _do(tmp_path, "list_files") == "There are no files."
     assert (tmp_path / "SOUL.md").read_text() == "be kind"
+
+
+async def test_a_folder_that_another_process_swaps_for_a_link_leads_to_nobody_elses(tmp_path: Path) -> None:
+    own, theirs = (
+        person_folder(tmp_path, owner) / "files" for owner in (scope().owner, "console:local:user:eve")
+    )
+    for folder, words in ((own / "plans", "mine"), (theirs, "theirs")):
+        folder.mkdir(parents=True)
+        (folder / "june.txt").write_text(words)
+    ended = threading.Event()
+
+    def swap() -> None:
+        while not ended.is_set():
+            with suppress(OSError):
+                (own / "plans").rename(own / "aside")
+                (own / "plans").symlink_to(theirs)
+                (own / "plans").unlink()
+            with suppress(OSError):
+                # A write may have made the folder anew meanwhile.
+                shutil.rmtree(own / "plans")
+            with suppress(OSError):
+                (own / "aside").rename(own / "plans")
+
+    swapping = threading.Thread(target=swap)
+    swapping.start()
+    read: set[str] = set()
+    try:
+        for number in range(1_000):
+            place = inside(Place(own), "plans/june.txt")
+            with suppress(ToolFailed):
+                read.add(read_text(place, most_bytes=100))
+            if number % 20 == 0:
+                with suppress(ToolFailed):
+                    write_private(place, "mine")
+    finally:
+        ended.set()
+        swapping.join()
+    assert read <= {"mine"}
+    assert [(file.name, file.read_text()) for file in theirs.iterdir()] == [("june.txt", "theirs")]
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("own/" + "x" * 256, "takes 256 bytes"),
+        ("own/" + "ä" * 128 + "/a.txt", "takes 256 bytes"),
+        ("own/\ud800.txt", "half a character"),
+    ],
+    ids=["long", "long in bytes", "surrogate"],
+)
+async def test_a_name_that_no_file_can_have_is_refused_in_words(
+    tmp_path: Path, path: str, words: str
+) -> None:
+    for name, more in (("read_file", NOTHING), *WRITES):
+        with pytest.raises(Refused, match=words):
+            await _do(tmp_path, name, path=path, **more)
 
 
 async def test_what_is_no_text_too_large_or_no_file_is_said(tmp_path: Path) -> None:
@@ -144,7 +204,7 @@ async def test_what_is_no_text_too_large_or_no_file_is_said(tmp_path: Path) -> N
 
 
 def test_a_path_with_dots_and_slashes_inside_the_folder_is_fine(tmp_path: Path) -> None:
-    assert inside(tmp_path, "./a//b..txt") == Path(os.path.realpath(tmp_path)) / "a" / "b..txt"
+    assert inside(Place(tmp_path), "./a//b..txt") == Place(tmp_path, ("a", "b..txt"))
 
 
 @pytest.mark.parametrize(

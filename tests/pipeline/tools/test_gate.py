@@ -1,4 +1,7 @@
-"""The gate: the order of a proposal's steps, its refusals, and what the model and the people are told."""
+"""The gate: the order of a proposal's steps, its refusals, and what the model and the people are told.
+
+Covers: pipeline/tools/loading.py.
+"""
 
 from __future__ import annotations
 
@@ -174,7 +177,8 @@ async def test_what_is_not_harmless_is_done_only_when_a_person_allows_it(flags: 
     (result,) = await propose(one, call("send", {"text": "to Ada\nhi"}), scope=scope(watched))
     assert (result.success, ran.calls) == (True, [{"text": "to Ada\nhi"}])
     assert _only(watched, ShieldVerdict).decision == "ESCALATE"
-    assert person.asked[0]["words"] == "May I use send?\ntext: to Ada\nhi"
+    asked = person.asked[0]
+    assert asked["words"] == f'May I use send?\nText: "to Ada\\nhi"\nSHA-256: {asked["hash"]}'
 
 
 @pytest.mark.parametrize(("answer", "words"), [("refused", "did not allow"), ("expired", "Nobody answered")])

@@ -11,6 +11,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+import pytest_asyncio
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,8 +25,11 @@ from pipeline.tools.mcp_config import McpServerConfig
 from pipeline.tools.mcp_group import MAX_RESULT_CHARS, McpGroup, mcp_groups, schema_for_models, tool_name
 from pipeline.tools.tool import Tool, ToolFailed, ToolOutput
 from tests.architecture.house import ROOT
+from tests.support import odd_mcp_server
 from tests.support.contexts import scope
 from tests.support.mcp_server import listening, over_http
+
+on_the_shared_loop = pytest.mark.asyncio(loop_scope="module")
 
 
 class Desk:
@@ -82,34 +88,52 @@ def _resolve(reference: str) -> str:
     raise ConfigurationError(f"{reference}: the variable is not set; set it")
 
 
-async def test_a_real_servers_tools_are_listed_and_called() -> None:
-    async with desk(program()) as weather:
-        tools = await weather.tools()
-        tool = tools["mcp__weather__weather"]
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared() -> AsyncIterator[Desk]:
+    """One server for all tests that do not mind what others had it do: a start takes seconds."""
+    ours = {**environment(), "PARLOUR_SECRET": "hidden", "OPENAI_API_KEY": "hidden"}
+    async with desk(program(env={"WEATHER_KEY": "env:KEY"}), environ=ours) as weather:
+        yield weather
 
-        assert (await tool.run({"city": "Bonn"}, scope())).text == "It rains in Bonn."
-        assert (tool.group, tool.built_in, tool.reads_only, tool.own_only) == (
-            "mcp:weather",
-            False,
-            False,
-            False,
-        )
-        assert tool.definition.parameters["required"] == ["city"]
-        assert tool.describe({"city": "Bonn"}) == "mcp:weather:weather city: Bonn"
-        description = tool.definition.description
-        assert description.startswith("The weather in a city. More. More.")
-        assert (len(description), description[-1]) == (1_024, "…")
-        (odd,) = (name for name in tools if "odd" in name)
-        assert (await tools[odd].run({}, scope())).text == "odd"
-        assert tools[odd].describe({}) == "mcp:weather:odd name: über/tool.v2!"
 
-        failed = await weather.call("fail")
-        assert (failed.success, failed.text.startswith("Error executing tool fail")) == (False, True)
-        assert not (await weather.call("weather")).success
-        assert "null" in (await weather.call("nothing")).text
-        assert (await weather.call("chatter")).text == "said"
-        big = await weather.call("big", megabytes=10)
-        assert (big.text, big.left_out) == ("x" * MAX_RESULT_CHARS, 10_000_000 - MAX_RESULT_CHARS)
+@on_the_shared_loop
+async def test_a_real_servers_tools_are_listed_and_called(shared: Desk) -> None:
+    weather = shared
+    tools = await weather.tools()
+    tool = tools["mcp__weather__weather"]
+
+    assert (await tool.run({"city": "Bonn"}, scope())).text == "It rains in Bonn."
+    assert (tool.group, tool.built_in, tool.reads_only, tool.own_only) == (
+        "mcp:weather",
+        False,
+        False,
+        False,
+    )
+    assert tool.definition.parameters["required"] == ["city"]
+    assert tool.describe({"city": "Bonn"}) == "mcp:weather:weather city: Bonn"
+    description = tool.definition.description
+    assert description.startswith("The weather in a city. More. More.")
+    assert (len(description), description[-1]) == (1_024, "…")
+    (odd,) = (name for name in tools if "odd" in name)
+    assert (await tools[odd].run({}, scope())).text == "odd"
+    assert tools[odd].describe({}) == "mcp:weather:odd name: über/tool.v2!"
+
+    failed = await weather.call("fail")
+    assert (failed.success, failed.text.startswith("Error executing tool fail")) == (False, True)
+    assert not (await weather.call("weather")).success
+    assert "null" in (await weather.call("nothing")).text
+    assert (await weather.call("chatter")).text == "said"
+    big = await weather.call("big", megabytes=10)
+    assert (big.text, big.left_out) == ("x" * MAX_RESULT_CHARS, 10_000_000 - MAX_RESULT_CHARS)
+
+
+@on_the_shared_loop
+async def test_an_error_of_the_servers_own_under_the_number_of_a_lost_connection_keeps_its_words(
+    shared: Desk,
+) -> None:
+    words = await shared.failure("decline")
+    assert words == "the MCP server weather refuses: the quota of this month is used up"
+    assert "It rains" in (await shared.call("weather", city="Bonn")).text
 
 
 def test_a_schema_for_which_a_provider_would_refuse_the_whole_request_is_put_right() -> None:
@@ -121,12 +145,9 @@ def test_a_schema_for_which_a_provider_would_refuse_the_whole_request_is_put_rig
     }
 
 
-async def test_a_server_sees_no_secret_but_those_that_it_is_given() -> None:
-    ours = {**environment(), "PARLOUR_SECRET": "hidden", "OPENAI_API_KEY": "hidden"}
-    config = program(env={"WEATHER_KEY": "env:KEY"})
-
-    async with desk(config, environ=ours) as weather:
-        seen = (await weather.call("environment")).text
+@on_the_shared_loop
+async def test_a_server_sees_no_secret_but_those_that_it_is_given(shared: Desk) -> None:
+    seen = (await shared.call("environment")).text
 
     assert '"WEATHER_KEY": "the-key"' in seen
     assert "hidden" not in seen
@@ -137,11 +158,11 @@ def _names(shown: str) -> list[str]:
     return [line.split('"')[1] for line in shown.splitlines() if line.strip().startswith('"')]
 
 
-async def test_a_crash_and_too_much_at_once_are_words_and_the_next_call_works() -> None:
-    async with desk(program()) as weather:
-        crashed = await weather.failure("crash")
-        again = await weather.call("weather", city="Bonn")
-        too_much = await weather.failure("big", megabytes=40)
+@on_the_shared_loop
+async def test_a_crash_and_too_much_at_once_are_words_and_the_next_call_works(shared: Desk) -> None:
+    crashed = await shared.failure("crash")
+    again = await shared.call("weather", city="Bonn")
+    too_much = await shared.failure("big", megabytes=40)
 
     assert "the MCP server weather is over (it ended: out of cheese); nobody knows whether" in crashed
     assert again.text == "It rains in Bonn."
@@ -198,7 +219,9 @@ async def _ended(pids: Sequence[int]) -> bool:
 
 
 async def test_a_program_that_cannot_serve_says_why() -> None:
-    async with desk(program("broken")) as broken:
+    gives_up = "import os, sys; os.write(2, b'no licence found'); sys.exit(1)"
+    config = McpServerConfig(name="weather", command=sys.executable, args=("-c", gives_up))
+    async with desk(config) as broken:
         assert await broken.failure("x") == "the MCP server weather cannot be used: no licence found"
     async with desk(McpServerConfig(name="weather", command="/no/such/program")) as missing:
         assert (
@@ -258,3 +281,23 @@ def test_names_that_differ_in_what_providers_do_not_take_differ_in_their_checksu
     assert len({tool_name("s", name) for name in names}) == len(names)
     assert tool_name("s", "a_b") == "mcp__s__a_b"
     assert tool_name("a", "b__c") != tool_name("a-b", "c")
+
+
+@pytest.mark.parametrize("served", ["pipes", "http"])
+async def test_a_tool_whose_schema_is_none_is_left_out_by_name_and_the_others_work(
+    caplog: pytest.LogCaptureFixture, served: str
+) -> None:
+    args = ("-m", "tests.support.odd_mcp_server")
+    config = McpServerConfig(name="weather", command=sys.executable, args=args, cwd=str(ROOT))
+    app = web.Application()
+    app.router.add_route("*", "/mcp", odd_mcp_server.over_http)
+    async with TestServer(app) as server:
+        if served == "http":
+            config = McpServerConfig(name="weather", url=str(server.make_url("/mcp")))
+        async with desk(config) as odd:
+            assert list(await odd.tools()) == ["mcp__weather__fine"]
+            (unusable,) = odd.group.unusable
+            assert unusable == "mcp__weather__strange (its inputSchema is not what the protocol asks for)"
+            assert (await odd.call("fine")).text == "done"
+    left_out = [record for record in caplog.records if "is left out" in record.message]
+    assert {record.__dict__["tool"] for record in left_out} == {"strange"}

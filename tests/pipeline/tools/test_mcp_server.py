@@ -41,6 +41,8 @@ class Line(McpConnection):
                 raise McpGone("it ended")
             case "refuse":
                 raise McpRefused("not today")
+            case "blurt":
+                raise McpRefused("\u202e" + "w" * 550 + " ghp_" + "aB3\u200d\u200e" * 12 + "x" * 10_000_000)
             case "shared":
                 await self.over.wait()
                 raise McpGone("it ended")
@@ -54,7 +56,7 @@ class Stand:
         self.clock = ManualClock()
         self.supervisor = Supervisor()
         self.lines: list[Line] = []
-        self.listed = (ECHO,)
+        self.listed: tuple[ListedTool, ...] = (ECHO,)
         self.ended = 0
         self.starting: asyncio.Event | None = None
         self.failure: Exception | None = None
@@ -166,6 +168,29 @@ async def test_a_refusal_is_words_and_the_server_goes_on() -> None:
     assert await stand.words("refuse") == "the MCP server s refuses: not today"
     assert await stand.call() == "echo"
     assert len(stand.lines) == 1
+    await stand.server.close()
+
+
+async def test_the_words_of_a_refusal_are_short_and_hold_no_secret_and_nothing_unseen() -> None:
+    stand = Stand()
+    words = await stand.words("blurt")
+    assert words.startswith("the MCP server s refuses: www")
+    assert "aB3" not in words
+    assert len(words) < 650
+    assert not {"\u202e", "\u200d", "\u200e"} & set(words)
+    await stand.server.close()
+
+
+async def test_a_tool_that_cannot_be_used_is_named_by_its_group_and_not_offered() -> None:
+    stand = Stand()
+    odd = ListedTool(name="o d\u202ed", description="", schema={}, fault="its name is not good")
+    stand.listed = (ECHO, odd)
+    group = McpGroup("s", stand.server)
+    assert [tool.name for tool in await group.tools(scope())] == ["mcp__s__echo"]
+    (unusable,) = group.unusable
+    assert unusable.startswith("mcp__s__o_dd_")
+    assert unusable.endswith(" (its name is not good)")
+    stand.listed = (ECHO,)
     await stand.server.close()
 
 

@@ -17,6 +17,8 @@ from pipeline.tools.notes import notes_group
 from pipeline.tools.registry import FixedGroup
 from pipeline.tools.system import system_group
 from pipeline.tools.tool import ToolFailed
+from pipeline.tools.workspace import WorkspaceFolder
+from pipeline.tools.zones import TimeZones
 from tests.support.contexts import scope
 from tests.support.tool_gate import Person, call, gate, propose
 
@@ -137,8 +139,8 @@ def test_what_is_no_sum_or_too_large_is_refused_in_words(expression: str) -> Non
 
 
 async def test_the_time_is_told_in_a_zone_and_an_unknown_zone_is_named() -> None:
-    system = system_group(ManualClock(1_780_000_000.0), version="1.2")
-    assert await _do(system, "current_time") == "Thursday, 2026-05-28 20:26:40 UTC (UTC+0000)"
+    system = _system(ManualClock(1_780_000_000.0))
+    assert await _do(system, "current_time") == "Thursday, 2026-05-28 20:26:40 UTC (UTC+0000, UTC)"
     assert "22:26:40 CEST" in await _do(system, "current_time", zone="Europe/Berlin")
     for zone in ("Mars/Base", "../../etc/passwd", "/etc/localtime", "Europe"):
         with pytest.raises(ToolFailed, match="there is no time zone"):
@@ -147,9 +149,13 @@ async def test_the_time_is_told_in_a_zone_and_an_unknown_zone_is_named() -> None
 
 async def test_the_program_tells_its_version_and_how_long_it_runs() -> None:
     clock = ManualClock()
-    system = system_group(clock, version="1.2")
+    system = _system(clock)
     await clock.advance(3_700)
     assert await _do(system, "about") == "Parlour 1.2, running for 1 h 1 min."
+
+
+def _system(clock: ManualClock) -> FixedGroup:
+    return system_group(clock, TimeZones(WorkspaceFolder(Path("nowhere"), clock), clock), version="1.2")
 
 
 def _files(root: Path) -> list[Path]:

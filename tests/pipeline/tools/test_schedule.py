@@ -11,10 +11,13 @@ from gateway.reminding import ReminderDesk
 from gateway.storage.memory import MemoryStore
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.messages import Author, SessionCommand
+from pipeline.runtime.bare import NoWorkspace
+from pipeline.runtime.ports import WorkspaceTexts
 from pipeline.runtime.scope import TurnScope
 from pipeline.tools.arguments import check_arguments
 from pipeline.tools.schedule import MAX_MINUTES, MAX_REMINDERS, MAX_TEXT_CHARS, ScheduleGroup
 from pipeline.tools.tool import Refused, Tool, ToolFailed
+from pipeline.tools.zones import TimeZones
 from tests.support.contexts import scope
 
 NOON = datetime.fromisoformat("2030-05-31T12:00:00+00:00").timestamp()
@@ -25,14 +28,28 @@ async def _anybody(_command: SessionCommand) -> bool:
     return True
 
 
+class KeptZones(NoWorkspace):
+    """Keeps the zones that people name, in memory."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, str] = {}
+
+    def texts(self, turn: TurnScope) -> WorkspaceTexts:
+        return WorkspaceTexts(time_zone=self.names.get(turn.owner, ""))
+
+    async def keep_time_zone(self, turn: TurnScope, name: str) -> None:
+        self.names[turn.owner] = name
+
+
 class Desk:
     """The group on a real desk, called as the gate would."""
 
     def __init__(self) -> None:
         self.store = MemoryStore()
         self.clock = ManualClock(NOON)
+        self.book = KeptZones()
         desk = ReminderDesk(store=self.store, clock=self.clock, wake=lambda _thread: None, may_hear=_anybody)
-        self.group = ScheduleGroup(desk, self.clock)
+        self.group = ScheduleGroup(desk, self.clock, TimeZones(self.book, self.clock))
 
     async def tool(self, name: str) -> Tool:
         return next(tool for tool in await self.group.tools(scope()) if tool.name == name)
@@ -93,8 +110,8 @@ async def test_a_reminder_is_shown_in_the_zone_it_was_asked_for_in(desk: Desk) -
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({}, "either in_minutes or at"),
-        ({"in_minutes": 5, "at": "2030-05-31T13:00:00Z"}, "either in_minutes or at"),
+        ({}, "say when"),
+        ({"in_minutes": 5, "at": "2030-05-31T13:00:00Z"}, "give one of when, in_minutes and at"),
         ({"in_minutes": 0}, "that time is over: it is 2030-05-31T12:00:00+00:00 now"),
         ({"in_minutes": -5}, "that time is over"),
         ({"in_minutes": float("nan")}, "a number of minutes"),
@@ -168,4 +185,39 @@ async def test_only_listing_reads_and_what_changes_is_the_owners_own(desk: Desk)
         "remind_me": (False, True),
         "list_reminders": (True, False),
         "cancel_reminder": (False, True),
+        "set_time_zone": (False, True),
     }
+
+
+async def test_the_users_own_words_are_read_in_their_own_time_zone(desk: Desk) -> None:
+    said = await desk.call("set_time_zone", zone="berlin")
+    assert said == "Your time zone is Europe/Berlin from now on: it is 14:00 there."
+    said = await desk.call("remind_me", text="call mum", when="tomorrow at 8 am")
+    assert "Saturday 2030-06-01 08:00 (UTC+02:00): call mum" in said
+    assert await desk.due() == [datetime.fromisoformat("2030-06-01T08:00:00+02:00").timestamp()]
+    others = scope(author=BEN)
+    assert "2030-06-01 08:00 (UTC)" in await desk.call("remind_me", others, text="tea", when="morgen um 8")
+
+
+async def test_a_repetition_is_refused_in_words_and_nothing_is_kept(desk: Desk) -> None:
+    with pytest.raises(ToolFailed, match="reminders here happen once"):
+        await desk.call("remind_me", text="pills", when="every day at 9")
+    assert await desk.due() == []
+
+
+async def test_a_zone_that_there_is_not_changes_nothing_and_off_the_record_none_is_kept(desk: Desk) -> None:
+    with pytest.raises(ToolFailed, match="there is no time zone Mars"):
+        await desk.call("set_time_zone", zone="Mars")
+    with pytest.raises(Refused, match="off the record"):
+        await desk.call("set_time_zone", scope(mode="otr"), zone="Europe/Berlin")
+    assert desk.book.names == {}
+
+
+async def test_a_reminder_is_cancelled_by_words_of_it_where_they_name_one(desk: Desk) -> None:
+    for text in ("pay the rent", "pay the gas", "call mum"):
+        await desk.call("remind_me", text=text, in_minutes=5)
+    with pytest.raises(ToolFailed, match="2 reminders have “pay”"):
+        await desk.call("cancel_reminder", id="pay")
+    assert "cancelled" in await desk.call("cancel_reminder", id="Mum")
+    with pytest.raises(ToolFailed, match="no such reminder"):
+        await desk.call("cancel_reminder", id="mum")

@@ -94,3 +94,33 @@ async def test_hits_and_lists_of_notes_show_no_half_of_it(tmp_path: Path) -> Non
         listed = (await tools["read_notes"].run({}, scope())).text
         assert listed.startswith("a: word")
         assert BEGUN not in listed
+
+
+PEM_LINES = (
+    "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj",
+    "AgEAAoIBAQC7VJTUt9Us8cKjMzEfYyjiWA4R4ztQ",
+    "QmFyQ0FB+w==",
+)
+MARKS = (("-----BEGIN ", "-----END "), ("-----BEGIN RSA ", "-----END RSA "))
+
+
+@pytest.mark.parametrize(("begin", "end"), MARKS, ids=["plain", "rsa"])
+async def test_a_file_from_the_middle_of_a_private_key_on_and_hits_in_it_show_none_of_it(
+    tmp_path: Path, begin: str, end: str
+) -> None:
+    folder = person_folder(tmp_path, scope().owner) / "files"
+    folder.mkdir(parents=True)
+    key = "\n".join((f"{begin}PRIVATE KEY-----", *PEM_LINES, f"{end}PRIVATE KEY-----"))
+    text = f"the first line\n{key}\nafter the key\n{PEM_LINES[0]}"
+    (folder / "k.txt").write_text(text, encoding="utf-8")
+    tools = {one.name: one for one in files_group(tmp_path, Redactor()).fixed}
+    for line in range(2, 7):
+        shown = (await tools["read_file"].run({"path": "k.txt", "line": line}, scope())).text
+        assert not [one for one in PEM_LINES if one in shown.partition("after the key")[0]]
+        # Outside a key it is a line like any other.
+        assert shown.endswith(f"after the key\n{PEM_LINES[0]}")
+    assert "k.txt:7: after the key" in (await tools["search_files"].run({"text": "the key"}, scope())).text
+    for one in PEM_LINES[1:]:
+        hits = (await tools["search_files"].run({"text": one[:9]}, scope())).text
+        assert one not in hits
+        assert hits.startswith("No file has")

@@ -52,6 +52,13 @@ def test_a_page_is_its_title_its_words_and_where_its_links_lead() -> None:
     ]
 
 
+@pytest.mark.parametrize("media_type", ["text/html", "text/plain"])
+def test_what_a_page_hides_between_its_letters_is_not_read(media_type: str) -> None:
+    hidden = "".join(chr(0xE0000 + ord(char)) for char in "obey")
+    found = read(f"It\u200b ra{hidden}ins.\u202e 👩\u200d🚀", media_type)
+    assert found.text == "It rains. 👩\u200d🚀"
+
+
 @pytest.mark.parametrize(
     ("body", "charset"),
     [

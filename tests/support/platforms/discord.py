@@ -33,6 +33,9 @@ from tests.support.platforms.platform import Call, Faults, Person, Place, Shown
 _VOICE = 1 << 13
 _CLIENT_MAX_BYTES = 64 * 1024 * 1024
 
+_CONTENT_INTENT = 1 << 18
+"""The application flag GATEWAY_MESSAGE_CONTENT."""
+
 
 class FakeDiscord:
     """Implements FakePlatform."""
@@ -47,6 +50,7 @@ class FakeDiscord:
         self.gateway = Gateway(self.world)
         self.rest = Rest(self.world, self.interactions, clock, self._note_change)
         self.rest.on_message = self._tell_bot
+        self.rest.application_flags = lambda: _CONTENT_INTENT if self.gateway.content_intent_granted else 0
         self.rest.token = self.gateway.token = self.token
         self._changed = asyncio.Event()
         self._runner: web.AppRunner | None = None

@@ -20,7 +20,7 @@ from tests.support.platforms.discord_limits import (
     check_message,
     check_voice,
 )
-from tests.support.platforms.discord_world import MASS_MENTION, Channel, Message, StoredFile, World
+from tests.support.platforms.discord_world import DM, MASS_MENTION, Channel, Message, StoredFile, World
 from tests.support.platforms.platform import Call, Fault, Faults
 
 Answer = tuple[int, Any]
@@ -55,10 +55,14 @@ class Rest:
         """Messages of the bot that pinged single users."""
         self.embedding: list[str] = []
         """Messages of the bot that let the platform fetch their links."""
+        self.application_flags: Callable[[], int] = lambda: 0
+        """What the application's `flags` are now: its privileged intents among them."""
         self.cdn_redirect = ""
         self.cdn_extra = b""
         """Sent after a file's bytes, past the size that was told."""
         self.cdn_hits = 0
+        self.file_failures: list[int] = []
+        """HTTP statuses that the next downloads are answered with."""
         self._nonces: dict[tuple[str, str], tuple[float, Message]] = {}
         self._buckets: dict[tuple[str, str], Bucket] = {}
         self.closing = asyncio.Event()
@@ -69,6 +73,7 @@ class Rest:
         table: list[tuple[str, str, str, Handler]] = [
             ("GET", "/gateway/bot", "gateway_bot", self._gateway_bot),
             ("GET", "/users/@me", "me", self._me),
+            ("POST", "/users/@me/channels", "open_dm", self._open_dm),
             ("GET", "/oauth2/applications/@me", "application", self._application),
             ("GET", "/applications/@me", "application", self._application),
             ("PUT", "/applications/{app}/commands", "put_commands", self._put_commands),
@@ -128,6 +133,8 @@ class Rest:
             return _limited(fault.retry_after_s)
         if kind == "error_before":
             return 500, {"message": "500: Internal Server Error", "code": 0}, {}
+        if kind == "forbid":
+            return 403, {"message": "Missing Access", "code": 50001}, {}
         if kind == "refuse_format":
             return 400, {"message": "Invalid Form Body", "code": 50035}, {}
         headers: dict[str, str] = {}
@@ -212,12 +219,18 @@ class Rest:
             "bot_require_code_grant": False,
             "owner": bot.wire(),
             "verify_key": "00",
-            "flags": 0,
+            "flags": self.application_flags(),
         }
 
     async def _put_commands(self, _: web.Request, payload: dict[str, Any], __: Any) -> Answer:
         self.commands = list(payload["items"])
         return 200, [{**one, "id": self._world.snowflake()} for one in self.commands]
+
+    async def _open_dm(self, _: web.Request, payload: dict[str, Any], *__: Any) -> Answer:
+        person = str(payload.get("recipient_id"))
+        if person not in self._world.users:
+            raise Refused(400, 50033, "Invalid Recipient(s)")
+        return 200, self._world.channel_wire(self._world.channel(DM, recipients=(person,)))
 
     # -- channels and messages --------------------------------------------------------------------
 
@@ -233,7 +246,8 @@ class Rest:
             # The oldest ones after the id; within the answer the newest comes first, as always.
             page = [message for message in messages if int(message.id) > int(after)][:limit]
         else:
-            page = messages[-limit:]
+            before = int(request.query.get("before") or 2**63)
+            page = [message for message in messages if int(message.id) < before][-limit:]
         return 200, [self._world.message_wire(message) for message in reversed(page)]
 
     async def _get_message(self, request: web.Request, *_: Any) -> Answer:
@@ -334,6 +348,8 @@ class Rest:
 
     async def _download(self, request: web.Request) -> web.StreamResponse:
         self.cdn_hits += 1
+        if self.file_failures:
+            return web.Response(status=self.file_failures.pop(0))
         if self.cdn_redirect:
             return web.Response(status=302, headers={"Location": self.cdn_redirect})
         if request.query.get("ex") != str(self._world.link_version):

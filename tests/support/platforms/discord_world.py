@@ -96,6 +96,8 @@ class World:
         self.guild_id = self.snowflake()
         self.bot = User(id=self.snowflake(), name="parlour", bot=True)
         self.bot_role = self.snowflake()
+        self.guild_extra: dict[str, Any] = {}
+        """Fields in which the server's GUILD_CREATE is another one."""
         """The role of the bot's name that Discord makes when a server invites it."""
         self.users: dict[str, User] = {self.bot.id: self.bot}
         self.channels: dict[str, Channel] = {}
@@ -255,6 +257,7 @@ class World:
             "presences": [],
             "joined_at": iso(self.clock.now()),
             "large": False,
+            **self.guild_extra,
         }
 
     def member_wire(self, user: dict[str, Any], *, with_user: bool) -> dict[str, Any]:

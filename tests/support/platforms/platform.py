@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, Self
 
-FaultKind = Literal["rate_limit", "error_before", "error_after", "hang", "drop", "refuse_format"]
+FaultKind = Literal["rate_limit", "error_before", "error_after", "hang", "drop", "refuse_format", "forbid"]
 """`rate_limit`: 429 with retry_after, nothing done. `error_before`: 5xx, nothing done. `error_after`: done,
 and then 5xx. `hang`: done, and no answer until the client gives up. `drop`: the connection breaks before an
-answer. `refuse_format`: 400 for what the platform calls bad formatting."""
+answer. `refuse_format`: 400 for what the platform calls bad formatting. `forbid`: a permission is missing,
+nothing done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,11 @@ No network and no rules: `slack_web` changes it, `slack_delivery` tells the bot 
 
 from __future__ import annotations
 
+import asyncio
 import random
 import time
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,6 +98,25 @@ class Posted:
         return shape
 
 
+class HeldEdits:
+    """Calls of chat.update that wait before they are carried out."""
+
+    def __init__(self) -> None:
+        self.gates: deque[asyncio.Event] = deque()
+        """Each holds the next call back until it is set."""
+        self.waiting = 0
+        """How many are held back now."""
+
+    async def reach(self, method: str, changed: Callable[[], None]) -> None:
+        """Wait, if this call is to be held back. `changed` is called when it begins to."""
+        if method != "chat.update" or not self.gates:
+            return
+        self.waiting += 1
+        changed()
+        await self.gates.popleft().wait()
+        self.waiting -= 1
+
+
 @dataclass(slots=True)
 class Workspace:
     """One team with one bot in it."""
@@ -105,6 +126,10 @@ class Workspace:
     messages: list[Posted] = field(default_factory=list)
     contents: dict[str, bytes] = field(default_factory=dict)
     """Bytes of files by id."""
+    reactions: list[tuple[str, str, str]] = field(default_factory=list)
+    """(channel, ts, name) of the bot's reactions that stand now."""
+    file_failures: list[int] = field(default_factory=list)
+    """HTTP statuses that the next downloads are answered with."""
     uploads: dict[str, str] = field(default_factory=dict)
     """File names announced by files.getUploadURLExternal, by id."""
     ephemerals: list[tuple[str, str, str]] = field(default_factory=list)
@@ -115,6 +140,7 @@ class Workspace:
     """Messages of the bot that let Slack fetch their links."""
     statuses: list[tuple[str, str, str]] = field(default_factory=list)
     """(channel, thread_ts, status) of assistant.threads.setStatus."""
+    held: HeldEdits = field(default_factory=HeldEdits)
     chance: random.Random = field(default_factory=lambda: random.Random(1))
     _last_ts: float = 0.0
 

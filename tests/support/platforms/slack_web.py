@@ -13,6 +13,7 @@ from typing import Any
 from aiohttp import web
 
 from tests.support.platforms.platform import Call, Fault, Faults
+from tests.support.platforms.slack_reactions import ReactionMethods
 from tests.support.platforms.slack_rules import STREAM_LIMIT, Buckets, decoded, edit_refusal, refusal
 from tests.support.platforms.slack_state import APP, BOT, BOT_USER, TEAM, Posted, Workspace
 
@@ -25,7 +26,7 @@ LOGIN_PAGE = (
 Answer = dict[str, Any]
 
 
-class WebApi:
+class WebApi(ReactionMethods):
     """Answers the bot's calls. `told` is called with events for the bot, `changed` after every change."""
 
     def __init__(
@@ -80,11 +81,11 @@ class WebApi:
         if refused:
             return self._answer(method, payload, {"ok": False, "error": refused})
         fault = self._faults().next_for(method, shows=method in SHOWS) or self._limited(method, payload)
-        if fault is not None and fault.kind in ("rate_limit", "error_before", "refuse_format"):
+        if fault is not None and fault.kind in ("rate_limit", "error_before", "refuse_format", "forbid"):
             return self._misbehave(method, payload, fault)
+        await self.workspace.held.reach(method, self._changed)
         answer = self._do(method, payload)
-        if self._faults().answer_delay_s:
-            await asyncio.sleep(self._faults().answer_delay_s)
+        await asyncio.sleep(self._faults().answer_delay_s)
         if fault is not None:
             return await self._after(request, method, payload, fault)
         return self._answer(method, payload, answer)
@@ -108,8 +109,9 @@ class WebApi:
             seconds = str(max(1, math.ceil(fault.retry_after_s)))
             body = {"ok": False, "error": "ratelimited"}
             return web.json_response(body, status=429, headers={"Retry-After": seconds})
-        if fault.kind == "refuse_format" and payload.get("blocks"):
-            return self._answer(method, payload, {"ok": False, "error": "invalid_blocks"})
+        if fault.kind == "forbid" or (fault.kind == "refuse_format" and payload.get("blocks")):
+            code = "missing_scope" if fault.kind == "forbid" else "invalid_blocks"
+            return self._answer(method, payload, {"ok": False, "error": code})
         if fault.kind == "refuse_format":
             return self._answer(method, payload, self._do(method, payload))
         self._record(method, payload, 503)
@@ -258,15 +260,12 @@ class WebApi:
     # -- looking ----------------------------------------------------------------------------------
 
     def _do_auth_test(self, _: Answer) -> Answer:
-        return {
-            "url": "https://parlour.slack.com/",
-            "team": "Parlour",
-            "user": "parlour",
-            "team_id": TEAM,
-            "user_id": BOT_USER,
-            "bot_id": BOT,
-            "is_enterprise_install": False,
-        }
+        me = {"user": "parlour", "user_id": BOT_USER, "bot_id": BOT, "team": "Parlour", "team_id": TEAM}
+        return {"url": "https://parlour.slack.com/", "is_enterprise_install": False, **me}
+
+    def _do_bots_info(self, payload: Answer) -> Answer:
+        known = payload.get("bot") == BOT
+        return {"bot": {"id": BOT, "app_id": APP}} if known else {"error": "bot_not_found"}
 
     def _do_apps_connections_open(self, _: Answer) -> Answer:
         ticket = self.workspace.next_ts().replace(".", "")
@@ -288,9 +287,9 @@ class WebApi:
         problem = self._closed(payload)
         if problem:
             return {"error": problem}
-        oldest, limit = float(payload.get("oldest") or 0), int(payload.get("limit") or 100)
-        newest = [one for one in found if float(one.ts) > oldest][::-1]
-        start = int(payload.get("cursor") or 0)
+        oldest, latest = float(payload.get("oldest") or 0), float(payload.get("latest") or "inf")
+        limit, start = int(payload.get("limit") or 100), int(payload.get("cursor") or 0)
+        newest = [one for one in found if oldest < float(one.ts) < latest][::-1]
         more = len(newest) > start + limit
         with_metadata = str(payload.get("include_all_metadata")).lower() in ("1", "true")
         messages = [one.as_json(with_metadata=with_metadata) for one in newest[start : start + limit]]
@@ -360,6 +359,8 @@ class WebApi:
 
     async def _file(self, request: web.Request) -> web.Response:
         """The bytes for the bot's token; for everyone else the login page with 200, as the real one does."""
+        if self.workspace.file_failures:
+            return web.Response(status=self.workspace.file_failures.pop(0))
         if self.redirect_files_to:
             raise web.HTTPFound(self.redirect_files_to)
         if request.headers.get("Authorization") != f"Bearer {self.file_token or self.bot_token}":

@@ -164,6 +164,8 @@ class BotApi:
     async def _edit_message_text(self, params: Params) -> Any:
         chat = self._reachable(params)
         stored = self._own(chat, params, "edit")
+        if stored.fields:
+            raise bad_request("there is no text in the message to edit")
         check_text(params.get("text"), params.get("entities"))
         _no_parse_mode(params)
         check_keyboard(params.get("reply_markup"))

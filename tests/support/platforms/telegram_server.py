@@ -81,7 +81,13 @@ class TelegramServer:
             return _refusal(ApiError(401, "Unauthorized"))
         params = await _params(request)
         fault = self._faults().next_for(method, shows=method in SHOWS)
-        if fault is not None and fault.kind in ("rate_limit", "error_before", "drop", "refuse_format"):
+        if fault is not None and fault.kind in (
+            "rate_limit",
+            "error_before",
+            "drop",
+            "refuse_format",
+            "forbid",
+        ):
             return self._fail_before(request, method, params, fault)
         response = await self._answered(method, params, fault)
         if self._faults().answer_delay_s:
@@ -100,6 +106,7 @@ class TelegramServer:
         error = {
             "rate_limit": ApiError(429, f"Too Many Requests: retry after {seconds}", retry_after=seconds),
             "error_before": ApiError(502, "Bad Gateway"),
+            "forbid": ApiError(403, "Forbidden: bot was blocked by the user"),
             "refuse_format": bad_request("can't parse entities: unsupported start tag at byte offset 0"),
         }[fault.kind]
         self._note(method, params, error.code)
@@ -123,6 +130,8 @@ class TelegramServer:
         return web.json_response({"ok": True, "result": result})
 
     async def _on_file(self, request: web.Request) -> web.StreamResponse:
+        if self._state.file_failures:
+            return web.Response(status=self._state.file_failures.pop(0))
         content = self._state.files.get(request.match_info["path"].removeprefix("files/"))
         if request.match_info["token"] != self._state.token or content is None:
             return _refusal(ApiError(404, "Not Found"))

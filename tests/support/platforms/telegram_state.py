@@ -91,6 +91,8 @@ class TelegramState:
         self.rooms: dict[int, dict[str, Any]] = {}
         self.blocked: set[int] = set()
         self.files: dict[str, bytes] = {}
+        self.file_failures: list[int] = []
+        """HTTP statuses that the next downloads are answered with."""
         self.sizes: dict[str, int] = {}
         """Where getFile shall say another size than the file's."""
         self.paths: dict[str, object] = {}

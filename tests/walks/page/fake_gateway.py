@@ -62,6 +62,10 @@ class FakeGateway:
         self.hellos: list[Frame] = []
         self.frames: list[Frame] = []
         """Every frame after hello, in order; a voice frame carries its bytes under "bytes"."""
+        self.asked: list[Frame] = []
+        """Every frame that asks for earlier lines or for the chats."""
+        self.window = 500
+        """So many lines a page gets at once."""
         self.limits: Frame = {"text_chars": 8000, "voice_bytes": 20_971_520, "voice_seconds": 300}
         self.can: Frame = {"voice": True, "live": True, "speech": True}
         """What `welcome` says that the gateway can do."""
@@ -158,12 +162,22 @@ class FakeGateway:
         """Something heard while somebody speaks, to every page."""
         await self.send({"type": "live", "event": {"type": kind, "utterance": utterance, **fields}})
 
-    async def read_aloud(self, frame: Frame, sound: bytes, *, mime: str = "audio/ogg") -> None:
-        """The answer to a `speak` frame."""
-        header = {"client_id": frame["client_id"], "entry_id": frame["entry_id"], "seconds": 1.0}
+    async def read_aloud(
+        self, frame: Frame, sound: bytes, *, mime: str = "audio/ogg", parts: int = 1
+    ) -> None:
+        """The answer to a `speak` frame; a finished answer that is read has so many parts."""
+        along = "message_id" in frame
+        which = (
+            {"message_id": frame["message_id"]} if along else {"entry_id": frame["entry_id"], "parts": parts}
+        )
+        header = {"client_id": frame["client_id"], "part": frame["part"], "seconds": 1.0, **which}
         for client in list(self.clients):
             await client.socket.send_json({"type": "speech", **header, "mime": mime, "size": len(sound)})
             await client.socket.send_bytes(sound)
+
+    async def end_reading(self, frame: Frame, reason: str = "complete") -> None:
+        """The answer to a `speak` frame: there is no further part."""
+        await self.send({"type": "speech_ended", "client_id": frame["client_id"], "reason": reason})
 
     def cut(self) -> None:
         """Breaks every connection without a word, as a crash does."""
@@ -213,7 +227,10 @@ class FakeGateway:
         if hello.get("chat") in self.unknown_chats:
             return await _refuse(socket, "bad_chat", 4400)
         assert isinstance(request.transport, asyncio.Transport)
-        name = hello.get("chat") or f"c_{len(self.chats) + 1}"
+        name = hello.get("chat")
+        if name == "latest":
+            name = next(reversed(self.chats), None)
+        name = name or f"c_{len(self.chats) + 1}"
         client = Client(socket=socket, transport=request.transport, chat=name, after=hello.get("after") or 0)
         await self._greet(client)
         self.clients.append(client)
@@ -227,12 +244,15 @@ class FakeGateway:
     async def _greet(self, client: Client) -> None:
         chat = self.chats.setdefault(client.chat, Chat())
         welcome = {"protocol": 1, "chat": client.chat, "bot": "Parlour", "limits": self.limits, **self.can}
-        frames = [entry for entry in chat.entries if entry["entry_id"] > client.after] + chat.waiting
+        durable = [entry for entry in chat.entries if entry["entry_id"] > client.after]
+        frames = durable[-self.window :] + chat.waiting
         for frame in [{"type": "welcome", **welcome}, *frames]:
             await client.socket.send_json(frame)
         for message_id, text in chat.writing.items():
             await client.socket.send_json({"type": "snapshot", "message_id": message_id, "text": text})
-        await client.socket.send_json({"type": "ready"})
+        cut = not client.after and len(durable) > self.window
+        earlier = durable[-self.window]["entry_id"] if cut else 0
+        await client.socket.send_json({"type": "ready", "earlier": earlier})
 
     async def _listen(self, client: Client) -> None:
         async for message in client.socket:
@@ -248,13 +268,34 @@ class FakeGateway:
                 await self._take(client, self.frames[-1])
                 continue
             frame = json.loads(message.data)
+            if frame["type"] in ("chats", "earlier"):
+                await self._look_back(client, frame)
+                continue
             self.frames.append(frame)
-            if frame["type"] in ("live_start", "live_finish", "live_stop", "speak"):
+            if frame["type"] in ("live_start", "live_finish", "live_stop", "speak", "speak_stop"):
                 await self._take_spoken(client, frame)
             elif frame["type"] == "ping":
                 await client.socket.send_json({"type": "pong"})
             elif frame["type"] != "voice":
                 await self._take(client, frame)
+
+    async def _look_back(self, client: Client, frame: Frame) -> None:
+        self.asked.append(frame)
+        key = frame["client_id"]
+        if frame["type"] == "chats":
+            chats = [
+                {"chat": name, "title": chat.entries[0]["text"], "at": chat.entries[-1]["at"]}
+                for name, chat in self.chats.items()
+                if chat.entries
+            ]
+            await client.socket.send_json({"type": "chats", "client_id": key, "chats": chats})
+        else:
+            older = [e for e in self.chats[client.chat].entries if e["entry_id"] < frame["before"]]
+            for entry in older[-self.window :]:
+                await client.socket.send_json(entry)
+            earlier = older[-self.window]["entry_id"] if len(older) > self.window else 0
+            await client.socket.send_json({"type": "earlier", "client_id": key, "earlier": earlier})
+        await self._note()
 
     async def _take_spoken(self, client: Client, frame: Frame) -> None:
         problem = self.refusal(frame)

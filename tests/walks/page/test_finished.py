@@ -167,3 +167,26 @@ async def test_hostile_markdown_is_inert_from_the_renderer_to_the_screen(
     assert await room.evaluate(DANGERS) == []
     assert [url for url in watch.requests if not url.startswith((gateway.origin, "blob:"))] == []
     assert all("<script" not in render_html(text).lower() for text in HOSTILE)
+
+
+async def test_a_finished_table_stands_as_the_answer_says(room: Page, gateway: FakeGateway) -> None:
+    table = "| what | how many | where |\n|---|--:|:-:|\n| tea | 12 | desk |"
+    await gateway.answer(await ask(room, gateway, "a table"), table)
+    cells = entries(room, "assistant").locator("td")
+    await expect(cells).to_have_count(3)
+    stands = await cells.evaluate_all("nodes => nodes.map((node) => getComputedStyle(node).textAlign)")
+    assert stands == ["start", "end", "center"]
+
+
+@pytest.mark.parametrize("finished", [True, False])
+async def test_headings_of_an_answer_have_no_gap(room: Page, gateway: FakeGateway, finished: bool) -> None:
+    message = await ask(room, gateway, "headings")
+    await gateway.begin(message)
+    await gateway.say(message, "# one\n\n### three\n\n## two\n\n###### six\n\n# again")
+    if finished:
+        await gateway.complete(message, "# one\n\n### three\n\n## two\n\n###### six\n\n# again")
+    await expect(room.get_by_role("heading", name="again", level=3)).to_be_visible()
+    assert await room.evaluate(
+        "Array.from(document.querySelectorAll('#app :is(h1, h2, h3, h4, h5, h6)'))"
+        ".filter((node) => node.offsetParent).map((node) => Number(node.ariaLevel ?? node.localName[1]))"
+    ) == [1, 2, 3, 4, 4, 5, 3]

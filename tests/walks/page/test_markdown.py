@@ -173,3 +173,23 @@ async def test_hostile_words_from_tools_and_the_gateway_are_inert(room: Page, ga
     await expect(entries(room, "error")).to_contain_text(bad)
     assert await room.evaluate(DANGERS) == []
     assert await room.evaluate("document.querySelectorAll('img').length") == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# " + "#" * 60_000 + "x",
+        "` " + "a" * 60_000 + "`",
+        "a* " * 20_000,
+        "*a " * 9_000 + "b* " * 9_000,
+        "[" * 60_000,
+    ],
+    ids=["heading", "code", "closers", "nesting", "brackets"],
+)
+async def test_a_long_row_of_marks_is_drawn_and_the_page_goes_on(
+    room: Page, gateway: FakeGateway, text: str
+) -> None:
+    prose = await show(room, gateway, text)
+    assert len(await prose.inner_text()) > 30_000
+    await show(room, gateway, "next")
+    await expect(entries(room, "assistant").last.locator(".prose")).to_have_text("next")

@@ -54,7 +54,13 @@ async def test_a_paused_run_is_answered_with_the_keyboard_after_a_reload(
         await page.reload()
         await ready(page)
         await expect(entries(page, "assistant")).to_have_count(2)
-        await expect(card).to_have_count(0)
+        await expect(card).to_contain_text("I waited for your answer")
+        await expect(card).to_contain_text(PROMPT)
+        await expect(card).to_contain_text("Answered: approve")
+        await expect(card.get_by_role("button")).to_have_count(0)
+        order = await page.get_by_test_id("entry").evaluate_all("rows => rows.map(row => row.dataset.role)")
+        # The answer is a line of its own, and its turn's answer follows.
+        assert order == ["user", "assistant", "approval", "user", "assistant"]
     assert ledger.lines() == ["prepare", "ask", "act approve"]
     assert [words for words in watch.complaints if "WebSocket connection" not in words] == []
 

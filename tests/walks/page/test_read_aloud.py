@@ -50,6 +50,28 @@ async def test_listen_asks_for_the_sound_and_plays_it_below_the_answer(
     await room.wait_for_function("audio => audio.paused", arg=await player.element_handle())
 
 
+async def test_a_long_answer_is_heard_from_its_first_sentence_on_while_the_rest_is_made(
+    room: Page, gateway: FakeGateway
+) -> None:
+    row = await answered(room, gateway)
+    await row.get_by_role("button", name="Listen to the answer").click()
+    frame = await gateway.received("speak")
+    assert frame["part"] == 0
+    await gateway.read_aloud(frame, SOUND, parts=2)
+    player = row.locator("audio")
+    await wait_until_it_plays(room, player)
+    handle = await player.element_handle()
+    first = await player.evaluate("audio => audio.src")
+    # The rest is late: the player waits for it and goes on.
+    await room.wait_for_function("audio => audio.ended", arg=handle)
+    second = await gateway.received("speak", 2)
+    assert (second["part"], second["entry_id"]) == (1, frame["entry_id"])
+    await gateway.read_aloud(second, SOUND, parts=2)
+    await room.wait_for_function("([audio, src]) => audio.src !== src && !audio.paused", arg=[handle, first])
+    await room.wait_for_function("([audio, src]) => audio.src === src && audio.paused", arg=[handle, first])
+    assert len(gateway.of("speak")) == 2
+
+
 async def test_what_the_gateway_does_not_keep_it_is_not_asked_to_read(
     room: Page, gateway: FakeGateway
 ) -> None:
@@ -75,6 +97,7 @@ async def test_in_a_conversation_answers_are_read_by_themselves_and_a_voice_sile
     await expect(aloud).to_have_attribute("aria-pressed", "true")
     row = await answered(room, gateway, "More water.")
     await gateway.read_aloud(await gateway.received("speak"), SOUND)
+    await gateway.end_reading(await gateway.received("speak", 2))
     await wait_until_it_plays(room, row.locator("audio"))
     await expect(words(room)).to_have_text("Speaking")
     await gateway.hear("speech_started")
@@ -85,9 +108,9 @@ async def test_in_a_conversation_answers_are_read_by_themselves_and_a_voice_sile
 
 
 async def test_sound_that_comes_after_somebody_spoke_does_not_play(room: Page, gateway: FakeGateway) -> None:
-    await room.evaluate("localStorage.setItem('parlour.readAloud', 'yes')")
     await talk(room)
     row = await answered(room, gateway)
+    await row.get_by_role("button", name="Listen to the answer").click()
     frame = await gateway.received("speak")
     await gateway.hear("speech_started")
     await expect(words(room)).to_have_text("Hearing you…")

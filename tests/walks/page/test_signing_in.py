@@ -19,7 +19,7 @@ async def test_the_right_token_opens_the_conversation(page: Page, gateway: FakeG
     await sign_in(page)
     await expect(page.get_by_test_id("composer")).to_be_focused()
     await expect(page.get_by_test_id("token-input")).to_be_hidden()
-    assert gateway.hellos == [{"type": "hello", "protocol": 1, "token": TOKEN, "chat": None, "after": 0}]
+    assert gateway.hellos == [{"type": "hello", "protocol": 1, "token": TOKEN, "chat": "latest", "after": 0}]
 
 
 async def test_a_wrong_token_is_refused_in_words_and_not_kept(page: Page, gateway: FakeGateway) -> None:
@@ -85,5 +85,5 @@ async def test_the_address_bar_has_no_say(page: Page, gateway: FakeGateway, wher
         await sign_in(page)
         assert visits == []
     assert gateway.hellos[0]["token"] == TOKEN
-    assert gateway.hellos[0]["chat"] is None
+    assert gateway.hellos[0]["chat"] == "latest"
     assert TOKEN not in page.url

@@ -18,6 +18,10 @@ def test_the_source_has_no_way_to_inject_markup() -> None:
     assert len(sources) > 10
     for source in sources:
         text = source.read_text(encoding="utf-8")
+        if source.name == "signin.js":
+            # The one place that reads the address: a link's token, which it takes out of it.
+            assert text.count("location.hash") == 1
+            text = text.replace("location.hash", "")
         assert banned.search(text) is None, source.name
         assert ("DOMParser" in text) == (source.name == "finished.js"), source.name
         assert len(text.splitlines()) < 300, source.name

@@ -31,11 +31,15 @@ THOUGHTS: list[dict[str, Any]] = [
 async def work(gateway: FakeGateway, message: str) -> None:
     """A tool that is used, and one that has to be allowed."""
     await gateway.say(message, "I look into the notes. ")
-    await gateway.event("action_started", message, tool_name="read_file", summary="path: notes.txt")
+    await gateway.event(
+        "action_started", message, tool_name="read_file", summary="Reading the file “notes.txt”"
+    )
     verdict = {"tier": 0, "confidence": 1.0, "reasoning": "it only reads"}
     await gateway.event("shield_verdict", message, tool_name="read_file", decision="ALLOW", **verdict)
     await gateway.event("action_completed", message, tool_name="read_file", success=True, summary="3 lines")
-    await gateway.event("action_started", message, tool_name="write_file", summary="path: summary.txt")
+    await gateway.event(
+        "action_started", message, tool_name="write_file", summary="Writing the file “summary.txt”"
+    )
     await gateway.event("shield_verdict", message, tool_name="write_file", decision="ESCALATE", **verdict)
     await gateway.event(
         "approval_required",
@@ -66,14 +70,14 @@ async def test_the_steps_stand_in_the_answer_and_a_question_is_answered_on_the_w
     await work(gateway, message)
     answer = entries(room, "assistant")
     part = answer.get_by_test_id("work")
-    await expect(part.locator(".now")).to_have_text("write_file: needs your word")
+    await expect(part.locator(".now")).to_have_text("write file: needs your word")
     await expect(part.locator(".now")).to_have_attribute("aria-live", "polite")
     await expect(part.locator("li").first).to_be_hidden()
     await focus_by_tab(room, part.locator("summary"))
     await room.keyboard.press("Enter")
     steps = part.locator("li")
     await expect(steps).to_have_text(
-        ["✓done: read_file path: notes.txt", "?waits for an answer: write_file path: summary.txt"]
+        ["✓done: Reading the file “notes.txt”", "?waits for an answer: Writing the file “summary.txt”"]
     )
     card = entries(room, "approval")
     await focus_by_tab(room, card.get_by_role("button", name="Deny"))
@@ -83,15 +87,46 @@ async def test_the_steps_stand_in_the_answer_and_a_question_is_answered_on_the_w
     await gateway.event("approval_resolved", message, interaction_id="i_1", choice="Deny")
     await gateway.event("action_completed", message, tool_name="write_file", success=False, summary="refused")
     await expect(steps.last).to_have_attribute("data-state", "failed")
+    await expect(steps.last).to_have_text("✗not done: Writing the file “summary.txt”: refused")
     await finish(gateway, message, "Your notes are about tea.", THOUGHTS)
     # What the reader has opened stays open when the answer is complete.
     await expect(part.locator(".now")).to_have_text("How I got there (3 steps)")
     await expect(steps.first).to_be_visible()
     await expect(steps.first).to_contain_text("I look into the notes first.")
-    await expect(steps.nth(1)).to_contain_text("read_file path: notes.txt")
+    await expect(steps.nth(1)).to_contain_text("read file path: notes.txt")
     await expect(steps.last).to_have_attribute("data-state", "failed")
     await expect(room.locator(".activity")).to_have_count(0)
     assert await room.evaluate(NAMELESS) == []
+
+
+async def test_a_long_payload_is_shown_in_part_and_whole_on_request_before_it_is_allowed(
+    room: Page, gateway: FakeGateway
+) -> None:
+    message = await ask(room, gateway, "write it")
+    await gateway.begin(message)
+    lines = ['Path: "a.txt"', f'Text: "{"x" * 2_000}THE MIDDLE{"y" * 2_000}"', "SHA-256: 12ab"]
+    await gateway.event(
+        "approval_required",
+        message,
+        interaction_id="i_1",
+        tool_name="write_file",
+        reasoning="\n".join(["May I use write_file?", *lines]),
+        options=["Allow", "Deny"],
+        timeout_s=300.0,
+        paused=False,
+    )
+    card = entries(room, "approval")
+    await expect(card.locator(".payload")).to_contain_text("SHA-256: 12ab")
+    await expect(card.locator(".payload")).not_to_contain_text("THE MIDDLE")
+    await card.get_by_role("button", name="Show all").click()
+    await expect(card.locator(".payload")).to_have_text("\n".join(lines), use_inner_text=True)
+    colours = [
+        await card.get_by_role("button", name=name).evaluate(
+            "button => getComputedStyle(button).backgroundColor"
+        )
+        for name in ("Allow", "Deny")
+    ]
+    assert colours[0] != colours[1], "the two are not alike"
 
 
 async def test_how_it_came_about_is_there_after_a_reload_and_closed(room: Page, gateway: FakeGateway) -> None:

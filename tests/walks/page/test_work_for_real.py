@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +13,7 @@ from playwright.async_api import Page, expect
 from pipeline.domain.chat import ToolCall
 from pipeline.domain.clock import ManualClock
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
+from pipeline.tools.action import action_hash
 from tests.support.browser_fixture import Watch
 from tests.support.gateway_process import free_port
 from tests.support.house import House, open_house
@@ -52,7 +54,9 @@ async def test_a_tool_is_allowed_on_the_page_and_how_it_came_about_survives_a_re
         await send(page, "note it")
         card = entries(page, "approval")
         await expect(card.locator(".title")).to_have_text("May I use write_file?")
-        await expect(card.locator(".reason")).to_have_text("path: tea.txt\ntext: green", use_inner_text=True)
+        fingerprint = action_hash("write_file", {"path": "tea.txt", "text": "green"})
+        words = f'Path: "tea.txt"\nText: "green"\nSHA-256: {fingerprint}'
+        await expect(card.locator(".reason")).to_have_text(words, use_inner_text=True)
         part = entries(page, "assistant").get_by_test_id("work")
         await expect(part).to_have_count(1)
         await card.get_by_role("button", name="Allow").click()
@@ -64,8 +68,14 @@ async def test_a_tool_is_allowed_on_the_page_and_how_it_came_about_survives_a_re
         await page.reload()
         await ready(page)
         await part.locator("summary").click()
-        await expect(part.locator("li").last).to_contain_text("write_file")
+        await expect(part.locator("li").last).to_contain_text("write file")
         await expect(part.locator("li").last).to_have_attribute("data-state", "done")
+        await expect(card.locator(".title")).to_have_text("May I use write_file?")
+        await expect(card.locator(".reason")).to_have_text(words, use_inner_text=True)
+        await expect(card).to_contain_text("Answered: Allow")
+        await expect(card.get_by_role("button", name="Allow")).to_have_count(0)
+        again = [await rows.nth(at).get_attribute("data-role") for at in range(await rows.count())]
+        assert again == roles
     assert _written(tmp_path) == ["green"]
     assert [words for words in watch.complaints if "WebSocket connection" not in words] == []
 
@@ -95,6 +105,32 @@ async def test_a_page_that_comes_back_shows_what_is_left_of_a_questions_time(
         await card.get_by_role("button", name="Deny").click()
         await expect(card).to_contain_text("Answered: Deny")
         await expect(card).not_to_contain_text("Open until")
+
+
+async def test_an_answered_question_of_a_turn_at_work_is_there_after_a_reload(
+    page: Page, tmp_path: Path
+) -> None:
+    gate = asyncio.Event()
+    llm = ScriptedLlm(
+        [
+            _calls("load_tools", groups=["files"]),
+            _calls("write_file", path="tea.txt", text="green"),
+            ScriptedAnswer(chunks=("It is written down.",), gate=gate),
+        ]
+    )
+    async with open_house(tmp_path, *_web(), llm=llm) as house:
+        await _sign_in(page, house, tmp_path)
+        await send(page, "note it")
+        card = entries(page, "approval")
+        await card.get_by_role("button", name="Allow").click()
+        await expect(card).to_contain_text("Answered: Allow")
+        await page.reload()
+        await ready(page)
+        await expect(page.get_by_test_id("stop")).to_be_visible()
+        await expect(card).to_contain_text("Answered: Allow")
+        gate.set()
+        await expect(entries(page, "assistant")).to_contain_text("It is written down.")
+        await expect(card).to_have_count(1)
 
 
 async def test_a_session_off_the_record_is_marked_until_it_ends(page: Page, tmp_path: Path) -> None:

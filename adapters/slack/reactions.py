@@ -1,0 +1,111 @@
+"""Shows that the bot is at work in a direct chat, outside of threads: a reaction on the person's message.
+
+Slack's status lines exist in threads alone. The reaction goes when the answer comes. One that a killed
+process left goes with the answer to the message that it stands on.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from adapters.slack.calls import Calls
+from adapters.slack.failures import CallFailed
+from adapters.slack.fields import read_handle
+from pipeline.domain.clock import Clock
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import Inbound, InboundMessage
+
+_log = logging.getLogger(__name__)
+
+EMOJI = "eyes"
+_KEEP = 1000
+_CALL_S = 2.0
+"""An answer's record waits behind the removal."""
+_PASSING = ("transient", "rate_limit", "auth")
+
+
+class AtWork:
+    """The reactions of one bot."""
+
+    def __init__(self, calls: Calls, clock: Clock) -> None:
+        self._calls = calls
+        self._clock = clock
+        self._newest: dict[ThreadKey, str] = {}
+        """By direct chat, the timestamp of the message that was heard last."""
+        self._shown: dict[ThreadKey, set[str]] = {}
+        """By direct chat, the timestamps of messages that may carry the reaction."""
+        self._refused = False
+
+    def heard(self, item: Inbound) -> None:
+        """Remember the message that a sign of work would stand on."""
+        if isinstance(item, InboundMessage) and item.private and item.thread.topic is None:
+            handle = read_handle(item.reply_handle)
+            if handle is not None:
+                self._newest.pop(item.thread, None)
+                _bounded(self._newest)
+                self._newest[item.thread] = handle[0]
+
+    def answered(self, thread: ThreadKey, reply_handle: str) -> None:
+        """An answer to this message is on its way. Where another process heard the message, it may carry a
+        reaction that nobody here knows of."""
+        handle = read_handle(reply_handle)
+        if thread.topic is None and thread not in self._newest and handle is not None:
+            self._note(thread, handle[0])
+
+    async def show(self, thread: ThreadKey) -> None:
+        """React to the newest message of a direct chat; nothing where none was heard."""
+        ts = self._newest.get(thread)
+        if ts is None or self._refused or ts in self._shown.get(thread, ()):
+            return
+        self._note(thread, ts)
+        try:
+            await self._calls.run(
+                "reactions.add",
+                lambda client: client.reactions_add(channel=thread.chat, timestamp=ts, name=EMOJI),
+            )
+        except CallFailed as error:
+            if error.code == "already_reacted" or error.failure.maybe_delivered:
+                return
+            self._forget(thread, ts)
+            if error.code in ("missing_scope", "unknown_method", "no_permission"):
+                self._refused = True
+                _log.info("no sign of work in direct chats", extra={"reason": str(error)})
+
+    async def end(self, thread: ThreadKey) -> None:
+        """Take the chat's reactions away; what does not work now is tried again with the next answer."""
+        for ts in tuple(self._shown.get(thread, ())):
+            if not self._refused and not await self._removed(thread, ts):
+                return
+            self._forget(thread, ts)
+
+    async def _removed(self, thread: ThreadKey, ts: str) -> bool:
+        """Whether there is nothing left to do for the message."""
+        try:
+            async with self._clock.timeout(_CALL_S):
+                await self._calls.run(
+                    "reactions.remove",
+                    lambda client: client.reactions_remove(channel=thread.chat, timestamp=ts, name=EMOJI),
+                )
+        except TimeoutError:
+            return False
+        except CallFailed as error:
+            # no_reaction and message_not_found among others: it is gone.
+            return error.failure.kind not in _PASSING
+        return True
+
+    def _note(self, thread: ThreadKey, ts: str) -> None:
+        if thread not in self._shown:
+            _bounded(self._shown)
+        self._shown.setdefault(thread, set()).add(ts)
+
+    def _forget(self, thread: ThreadKey, ts: str) -> None:
+        stamps = self._shown.get(thread, set())
+        stamps.discard(ts)
+        if not stamps:
+            self._shown.pop(thread, None)
+
+
+def _bounded(known: dict[ThreadKey, str] | dict[ThreadKey, set[str]]) -> None:
+    """Room for one more; the oldest goes."""
+    if len(known) >= _KEEP:
+        del known[next(iter(known))]

@@ -1,0 +1,68 @@
+"""Wrong access tokens: counted by address, written to the log and handed to the metrics.
+
+It never decides whether a token is right, and nothing here keeps the right one out: whoever shares an
+address with a guesser, behind a proxy for example, must still get in. Guessing is hopeless by the token's
+length: 144 random bits in the one that the gateway makes, 16 characters at least in a configured one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from ipaddress import IPv6Address, ip_address
+
+from pipeline.domain.clock import Clock
+
+_log = logging.getLogger(__name__)
+_MAX_FAILURES = 5
+_WINDOW_S = 60.0
+_MAX_ADDRESSES = 1_000
+_LOG_EVERY_S = 60.0
+
+
+class WrongTokens:
+    """Counts wrong tokens over the last minute. `where` names the door in the log; `on_wrong` counts each."""
+
+    def __init__(self, clock: Clock, where: str, on_wrong: Callable[[], None] = lambda: None) -> None:
+        self._clock = clock
+        self._where = where
+        self._on_wrong = on_wrong
+        self._failures: OrderedDict[str, deque[float]] = OrderedDict()
+        self._unlogged = 0
+        self._logged_at: float | None = None
+
+    def note(self, address: str | None) -> bool:
+        """Count one from `address`; whether it had too many already: 5 within the minute before this one."""
+        self._on_wrong()
+        name, now = network_of(address), self._clock.monotonic()
+        failures = self._failures.setdefault(name, deque(maxlen=_MAX_FAILURES))
+        self._failures.move_to_end(name)
+        if len(self._failures) > _MAX_ADDRESSES:
+            self._failures.popitem(last=False)
+        too_many = len(failures) == _MAX_FAILURES and now - failures[0] < _WINDOW_S
+        failures.append(now)
+        self._write_log(name, now)
+        return too_many
+
+    def _write_log(self, address: str, now: float) -> None:
+        # Anybody can cause these lines, so one a minute has to do; it says how many there were.
+        self._unlogged += 1
+        if self._logged_at is not None and now - self._logged_at < _LOG_EVERY_S:
+            return
+        extra = {"where": self._where, "address": address, "count": self._unlogged}
+        _log.warning("wrong access token", extra=extra)
+        self._logged_at, self._unlogged = now, 0
+
+
+def network_of(address: str | None) -> str:
+    """What counts as one address: an IPv4 address, or an IPv6 address's /64, which one host may own."""
+    try:
+        parsed = ip_address((address or "").partition("%")[0])
+    except ValueError:
+        return "unknown"
+    if not isinstance(parsed, IPv6Address):
+        return str(parsed)
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return f"{IPv6Address(int(parsed) >> 64 << 64)}/64"

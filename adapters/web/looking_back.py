@@ -1,0 +1,69 @@
+"""What one session asks of the past: earlier lines of its chat, and which chats there are. One at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+
+from adapters.web import outgoing
+from adapters.web.hub import Outgoing, Session
+from adapters.web.inbound import thread_of
+from adapters.web.protocol import ChatsRequest, EarlierRequest, Problem
+from adapters.web.settings import ACCOUNT, CHANNEL
+from adapters.web.shared import Shared, problem_of
+
+
+class LookingBack:
+    """Reads for one client. No method waits."""
+
+    def __init__(self, shared: Shared, session: Session, group: asyncio.TaskGroup) -> None:
+        self._shared = shared
+        self._session = session
+        self._group = group
+        self._task: asyncio.Task[None] | None = None
+
+    def earlier(self, frame: EarlierRequest) -> None:
+        """Send the lines before an entry, each as an `entry`, then `earlier`; or a problem."""
+        self._start(frame.client_id, self._send_earlier(frame))
+
+    def chats(self, frame: ChatsRequest) -> None:
+        """Send `chats`; or a problem."""
+        self._start(frame.client_id, self._send_chats(frame))
+
+    def hang_up(self) -> None:
+        """Nobody reads any more."""
+        if self._task is not None:
+            self._task.cancel()
+
+    def _start(self, client_id: str, reading: Coroutine[None, None, None]) -> None:
+        if self._task is not None and not self._task.done():
+            reading.close()
+            words = "the history is being read just now; ask again when that is done"
+            self._session.tell(Problem(code="busy", message=words), client_id)
+            return
+        self._task = self._group.create_task(self._told(client_id, reading))
+
+    async def _told(self, client_id: str, reading: Coroutine[None, None, None]) -> None:
+        try:
+            await reading
+        except Exception as error:  # noqa: BLE001 - a part that cannot be read must not close the chat
+            self._session.tell(problem_of("reading the history", error), client_id)
+
+    async def _send_earlier(self, frame: EarlierRequest) -> None:
+        shared = self._shared
+        found = await shared.timeline.earlier(
+            thread_of(self._session.chat), before=frame.before, limit=shared.settings.earlier_entries
+        )
+        for entry in found.entries:
+            sent = asyncio.Event()
+            line = outgoing.entry_frame(entry, shared.rendered)
+            self._session.deliver(Outgoing(text=line, sent=sent))
+            # The next line is rendered when this one is on its way, so that a slow client holds one of them.
+            await sent.wait()
+        text = outgoing.earlier_frame(client_id=frame.client_id, earlier=found.next)
+        self._session.deliver(Outgoing(text=text))
+
+    async def _send_chats(self, frame: ChatsRequest) -> None:
+        shared = self._shared
+        found = await shared.timeline.chats(CHANNEL, ACCOUNT, limit=shared.settings.listed_chats)
+        self._session.deliver(Outgoing(text=outgoing.chats_frame(client_id=frame.client_id, chats=found)))

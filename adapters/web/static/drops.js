@@ -1,0 +1,40 @@
+/**
+ * Files that are dropped on the page or pasted into it. A browser would leave the page to show a dropped
+ * file; here nothing happens but a line that says that files cannot be used.
+ *
+ * @module drops
+ */
+
+export const NO_FILES = 'Files cannot be used here yet. Write what is in them, or record a voice note.';
+
+/** @param {(words: string) => void} tell */
+export function refuseFiles(tell) {
+  window.addEventListener('dragover', (event) => {
+    if (isForText(event)) return;
+    event.preventDefault();
+    // Without an effect the browser sends no drop, and nothing could be said.
+    if (event.dataTransfer) event.dataTransfer.dropEffect = hasFiles(event.dataTransfer) ? 'copy' : 'none';
+  });
+  window.addEventListener('drop', (event) => {
+    if (isForText(event)) return;
+    event.preventDefault();
+    if (hasFiles(event.dataTransfer)) tell(NO_FILES);
+  });
+  window.addEventListener('paste', (event) => {
+    const content = event.clipboardData;
+    // Text that was copied from an office program brings a picture of itself.
+    if (!hasFiles(content) || content?.types.includes('text/plain')) return;
+    event.preventDefault();
+    tell(NO_FILES);
+  });
+}
+
+/** @param {DragEvent} event whether words are dragged into a field, which the browser does well */
+function isForText({ dataTransfer, target }) {
+  return !hasFiles(dataTransfer) && target instanceof Element && target.closest('textarea, input') !== null;
+}
+
+/** @param {DataTransfer | null} content */
+function hasFiles(content) {
+  return content?.types.includes('Files') ?? false;
+}

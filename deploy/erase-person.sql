@@ -1,0 +1,38 @@
+-- Removes one person's private chat from the store, with what is kept of the person beside it.
+-- Stop the gateway first. Fill in the three values, then: sqlite3 data/parlour.sqlite3 < deploy/erase-person.sql
+-- The ids are those that `parlour pair` and the log show. docs/guides/deploy.md says what else to remove.
+
+PRAGMA foreign_keys = ON;
+PRAGMA secure_delete = ON;
+CREATE TEMP TABLE person AS SELECT 'telegram' AS channel, 'main' AS account, '1001' AS user, '1001' AS chat;
+
+BEGIN IMMEDIATE;
+CREATE TEMP TABLE gone AS
+    SELECT threads.id, threads.key FROM threads, person
+    WHERE threads.key = channel || ':' || account || ':' || chat
+        OR threads.key LIKE channel || ':' || account || ':' || chat || ':%';
+DELETE FROM shown WHERE key IN (SELECT key FROM outbox WHERE thread IN (SELECT id FROM gone));
+DELETE FROM interactions WHERE thread IN (SELECT id FROM gone);
+DELETE FROM outbox WHERE thread IN (SELECT id FROM gone);
+-- The newest row of the log stays, emptied: its number must not be used again.
+DELETE FROM log WHERE thread IN (SELECT id FROM gone) AND id < (SELECT max(id) FROM log);
+UPDATE log SET kind = 'step', body = '{}' WHERE thread IN (SELECT id FROM gone);
+-- The rows of the inbox stay, emptied: a message that the platform delivers once more is still recognised.
+UPDATE inbox SET body = '{}', outcome = coalesce(outcome, 'cancelled'),
+        finished_at = coalesce(finished_at, received_at) WHERE thread IN (SELECT id FROM gone);
+DELETE FROM reminders WHERE thread IN (SELECT key FROM gone)
+    OR owner IN (SELECT channel || ':' || account || ':user:' || user FROM person);
+DELETE FROM speech_buffers WHERE EXISTS (SELECT 1 FROM gone WHERE instr(speech_buffers.key, gone.key) > 0);
+DELETE FROM transcripts;
+DELETE FROM usage WHERE EXISTS (SELECT 1 FROM person, gone
+    WHERE instr(usage.scope, gone.key) > 0 OR instr(usage.scope, channel || ':' || account || ':user:' || user) > 0);
+DELETE FROM speakers WHERE EXISTS (SELECT 1 FROM person
+    WHERE person.channel = speakers.channel AND person.account = speakers.account AND person.user = speakers.user);
+DELETE FROM pairings WHERE EXISTS (SELECT 1 FROM person
+    WHERE person.channel = pairings.channel AND person.account = pairings.account AND person.user = pairings.user);
+DELETE FROM pairing_requests WHERE EXISTS (SELECT 1 FROM person
+    WHERE person.channel = pairing_requests.channel AND person.account = pairing_requests.account
+        AND person.user = pairing_requests.user);
+COMMIT;
+VACUUM;
+PRAGMA wal_checkpoint(TRUNCATE);

@@ -1,0 +1,37 @@
+"""`python -m evals [NAME …] [--set tuning|held_out|all]`: run the named evals, or all of them."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+
+from bench.report import BenchUnavailable
+from evals import embedded
+
+EVALS = {"embedded": embedded.run}
+SETS = ("all", "tuning", "held_out")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run evals one after the other; exit code 0, 1 if one cannot run here, or 2 for an unknown name."""
+    parser = argparse.ArgumentParser(prog="python -m evals", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(EVALS)}; all when absent")
+    parser.add_argument("--set", choices=SETS, default="all", help="which prompts")
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.names if name not in EVALS]
+    if unknown:
+        print(f"evals: there is no eval {unknown[0]}; there are: {', '.join(EVALS)}", file=sys.stderr)
+        return 2
+    for name in options.names or EVALS:
+        try:
+            print(asyncio.run(EVALS[name](options.set)))
+        except BenchUnavailable as reason:
+            print(f"evals: {name}: {reason}", file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""How long prompts and answers may be: what the settings say, else what is known of the model.
+
+Not here: how they are kept (`pipeline.agent.prompt`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gateway.config.settings import Settings
+from pipeline.llm.doors import door_of
+from pipeline.llm.windows import Window, window_of
+
+EMBEDDED = Window(context=4_096, answer=512)
+UNKNOWN = Window(context=4_096, answer=1_024)
+"""Of a model that litellm's table does not have: what servers of one's own begin with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelLimits:
+    """Tokens, and in words where each comes from."""
+
+    context_tokens: int
+    context_from: str
+    max_tokens: int
+    max_from: str
+
+    def words(self) -> str:
+        """For people."""
+        return (
+            f"window {self.context_tokens} tokens ({self.context_from}), "
+            f"longest answer {self.max_tokens} tokens ({self.max_from})"
+        )
+
+
+def model_limits(settings: Settings, model: str | None = None) -> ModelLimits:
+    """The limits of `model`, or of `llm.model`. For a hosted model without both settings a file of 3 MB is
+    read; no library is loaded."""
+    llm = settings.llm
+    known, source = _known(settings, model or llm.model)
+    context = known.context if llm.context_tokens is None else llm.context_tokens
+    # A window that was set smaller than the table's bounds the answer as well.
+    answer = min(known.answer, max(1, context // 4)) if llm.max_tokens is None else llm.max_tokens
+    return ModelLimits(
+        context_tokens=context,
+        context_from=source if llm.context_tokens is None else "llm.context_tokens",
+        max_tokens=answer,
+        max_from=source if llm.max_tokens is None else "llm.max_tokens",
+    )
+
+
+def _known(settings: Settings, model: str) -> tuple[Window, str]:
+    if door_of(model, settings.llm.api_base).kind in ("local", "scripted"):
+        return EMBEDDED, "of the embedded model"
+    if settings.llm.context_tokens is not None and settings.llm.max_tokens is not None:
+        return UNKNOWN, ""
+    found = window_of(model)
+    if found is None:
+        return UNKNOWN, "LiteLLM's table does not know the model"
+    return found, "LiteLLM's table"

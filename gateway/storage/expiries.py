@@ -1,0 +1,21 @@
+"""What the store tells of questions whose time to answer is over. A part of `Store`."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class ExpiryBook(Protocol):
+    """The pending interactions that nobody answered, by the time at which they expire."""
+
+    async def due(self, kind: str, *, now: float, limit: int) -> tuple[str, ...]:
+        """Ids of those of `kind` that have expired at `now` and are not closed, soonest first."""
+        ...
+
+    async def next_due(self, kind: str) -> float | None:
+        """When the soonest of `kind` expires, as Unix time; None without any."""
+        ...
+
+    async def close(self, interaction_id: str, *, at: float) -> bool:
+        """Resolve it with EXPIRED: every later answer is `expired`. False where it is answered or unknown."""
+        ...

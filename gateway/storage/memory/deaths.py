@@ -1,0 +1,31 @@
+"""Deaths of the process, in a plain dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from gateway.storage.deaths import Deaths
+from gateway.storage.memory.rows import EntryRow
+
+
+class MemoryDeaths:
+    """A part of `MemoryStore`, whose entries and whose check that the store is open it is given."""
+
+    def __init__(self, require_open: Callable[[], None], entries: Mapping[int, EntryRow]) -> None:
+        self._require_open = require_open
+        self._entries = entries
+        self._known: dict[int, Deaths] = {}
+
+    async def note(self) -> Mapping[int, Deaths]:
+        self._require_open()
+        unfinished = {seq: row for seq, row in self._entries.items() if row.outcome is None}
+        self._known = {seq: deaths for seq, deaths in self._known.items() if seq in unfinished}
+        ends = {
+            seq: row.attempts - row.excused
+            for seq, row in unfinished.items()
+            if row.attempts - row.excused > self._known.get(seq, Deaths()).total
+        }
+        for seq, total in ends.items():
+            alone = self._known.get(seq, Deaths()).alone + (len(ends) == 1)
+            self._known[seq] = Deaths(total=total, alone=alone)
+        return dict(self._known)

@@ -1,0 +1,63 @@
+"""What a turn asks in the middle of its work and what it pauses for, for the record that ends the turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from gateway.storage.ports import Interaction
+from pipeline.domain.events import ApprovalRequired, ApprovalResolved, PipelineEvent
+from pipeline.domain.ports import EventSender
+from pipeline.domain.timeline import AskedQuestion, question_to_plain
+
+_KEY = "questions"
+_PAUSED_FOR = "paused_for"
+
+
+class TurnQuestions:
+    """An `EventSender` in front of another one, which notes the questions among the events of one turn.
+
+    It notes them as people see them. A paused run's question is not among them: the store lists it, and it
+    is asked after the record is written. Nor is one that was answered before the process restarted: only its
+    answer is sent again.
+    """
+
+    def __init__(self, sender: EventSender) -> None:
+        self._sender = sender
+        self._asked: dict[str, AskedQuestion] = {}
+
+    async def send_event(self, event: PipelineEvent) -> None:
+        """Note a question or its answer, and pass the event on."""
+        if isinstance(event, ApprovalRequired) and not event.paused:
+            self._asked[event.interaction_id] = AskedQuestion(
+                interaction_id=event.interaction_id,
+                tool_name=event.tool_name,
+                reasoning=event.reasoning,
+                options=event.options,
+            )
+        elif isinstance(event, ApprovalResolved) and event.interaction_id in self._asked:
+            asked = self._asked[event.interaction_id]
+            self._asked[event.interaction_id] = replace(asked, choice=event.choice)
+        await self._sender.send_event(event)
+
+    def body(self) -> dict[str, Any]:
+        """The part of a record's body that holds them; empty where nothing was asked."""
+        return {_KEY: [question_to_plain(one) for one in self._asked.values()]} if self._asked else {}
+
+
+def questions_of(body: Mapping[str, Any]) -> tuple[AskedQuestion, ...]:
+    """What `TurnQuestions.body` put into a record's body, oldest first; empty where it put nothing."""
+    plain: Iterable[Mapping[str, Any]] = body.get(_KEY, ())
+    return tuple(AskedQuestion(**{**one, "options": tuple(one["options"])}) for one in plain)
+
+
+def paused_for(questions: Iterable[Interaction]) -> dict[str, Any]:
+    """The part of a record's body that names the questions with which its turn ends; empty without any."""
+    ids = [question.id for question in questions]
+    return {_PAUSED_FOR: ids} if ids else {}
+
+
+def paused_for_of(body: Mapping[str, Any]) -> tuple[str, ...]:
+    """The ids of the interactions that `paused_for` named in a record's body."""
+    return tuple(body.get(_PAUSED_FOR, ()))

@@ -1,0 +1,75 @@
+"""The rows of one turn as plain data: what stands in the bodies of its records and of its outbox row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gateway.storage.ports import InboxEntry, NewOutboxRow
+from pipeline.domain.chat import ChatMessage, message_to_plain
+from pipeline.domain.events import thought_to_plain
+from pipeline.domain.messages import Speech
+from pipeline.domain.timeline import EntryRole
+from pipeline.runtime.ports import TurnAnswer, UserWords
+
+
+def user_body(words: UserWords) -> dict[str, Any]:
+    """The body of the record of what a user said."""
+    body: dict[str, Any] = {"text": words.text}
+    if words.by:
+        body["by"] = words.by
+    if words.speech is not None:
+        body |= {"spoken": True, "language": words.speech.language, "confidence": words.speech.confidence}
+    return body
+
+
+def words_of(body: Mapping[str, Any]) -> UserWords:
+    """What `user_body` wrote. Older records do not say how well spoken words were heard."""
+    speech = None
+    if body.get("spoken"):
+        speech = Speech(language=str(body.get("language", "")), confidence=float(body.get("confidence", 1.0)))
+    return UserWords(text=str(body["text"]), speech=speech, by=str(body.get("by", "")))
+
+
+def answer_body(answer: TurnAnswer) -> dict[str, Any]:
+    """The body of an answer's record; empty values left out."""
+    body: dict[str, Any] = {"text": answer.text}
+    if answer.thoughts:
+        body["thoughts"] = [thought_to_plain(thought) for thought in answer.thoughts]
+    return body | exchange_body(answer.exchange)
+
+
+def exchange_body(exchange: Sequence[ChatMessage]) -> dict[str, Any]:
+    """The part of a body that holds what the model and its tools said; empty where they said nothing."""
+    return {"exchange": [message_to_plain(message) for message in exchange]} if exchange else {}
+
+
+def bare_body(entry: InboxEntry) -> dict[str, Any]:
+    """What stays of an inbox entry whose words are not kept: that it was there."""
+    return {"native_id": entry.body.get("native_id", "")}
+
+
+def reply_row(
+    entry: InboxEntry,
+    *,
+    role: EntryRole,
+    code: str,
+    now: float,
+    heard: str,
+    asks: bool,
+    off_record: bool,
+) -> NewOutboxRow:
+    """The outbox row of the reply to `entry`: beside its words, what a posting channel needs to show it. Its
+    key is the message's id, as there is one reply a message. Empty values are left out."""
+    body = {
+        "role": role,
+        "code": code or None,
+        "heard": heard or None,
+        "reply_handle": entry.body.get("reply_handle"),
+        "private": entry.body.get("private"),
+        "asks": asks or None,
+        "author": entry.body.get("author"),
+        "off_record": off_record or None,
+    }
+    shown = {name: value for name, value in body.items() if value is not None}
+    return NewOutboxRow(key=entry.message_id, message_id=entry.message_id, body=shown, created_at=now)

@@ -1,0 +1,82 @@
+"""What a message carries besides words, said in words: one note for the model, one line for the person.
+
+Files and pictures are not interpreted: the note says that they are there and that their content is not. Names
+of files are their sender's choice, so they are shortened and can neither end the note nor format the line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pipeline.domain.messages import InboundMessage, MediaKind, MediaRef
+from pipeline.domain.visible import is_seen
+
+_KINDS: dict[MediaKind, str] = {
+    "voice": "voice note",
+    "audio": "sound file",
+    "image": "picture",
+    "video": "video",
+    "file": "file",
+}
+_NAME_CHARS = 80
+_MOST_NAMED = 5
+_NOTE = "[Attached: {what}. The content is not available to you.]"
+_LINE = "I cannot open attachments yet, so I left out {what}."
+_UNNAMEABLE = str.maketrans({"[": "(", "]": ")", '"': "'", "`": "'"})
+
+
+def attached_note(refs: Sequence[MediaRef], unusable: Sequence[str] = ()) -> str:
+    """For the model: one line that names kind, name, type and size of each; empty where there is nothing."""
+    what = [*(_for_model(ref) for ref in refs), *(_plain(one) for one in unusable)]
+    return _NOTE.format(what=_joined(what, "; ")) if what else ""
+
+
+def left_out_line(message: InboundMessage) -> str:
+    """For the person: one line of Markdown that names what of `message` could not be used; empty where all
+    of it was."""
+    what = [*(_for_person(ref) for ref in message.attachments), *(_plain(one) for one in message.unusable)]
+    if not what:
+        return ""
+    *others, last = _shortened(what)
+    return _LINE.format(what=f"{', '.join(others)} and {last}" if others else last)
+
+
+def file_size(size: int) -> str:
+    """A size in bytes as people read it, such as `1.2 MB`."""
+    if size < 1_000:
+        return f"{size} bytes"
+    for unit, of in (("KB", 1_000), ("MB", 1_000_000)):
+        if size < of * 999.5:
+            return f"{size / of:.3g} {unit}"
+    return f"{size / 1_000_000_000:.3g} GB"
+
+
+def _for_model(ref: MediaRef) -> str:
+    name, about = _plain(ref.name), [_plain(ref.mime)]
+    about.append("" if ref.size is None else file_size(ref.size))
+    known = ", ".join(one for one in about if one)
+    named = f'{_KINDS[ref.kind]} "{name}"' if name else _KINDS[ref.kind]
+    return f"{named} ({known})" if known else named
+
+
+def _for_person(ref: MediaRef) -> str:
+    name = _plain(ref.name)
+    named = f"`{name}`" if name else f"a {_KINDS[ref.kind]}"
+    return named if ref.size is None else f"{named} ({file_size(ref.size)})"
+
+
+def _joined(what: Iterable[str], between: str) -> str:
+    return between.join(_shortened(list(what)))
+
+
+def _shortened(what: list[str]) -> list[str]:
+    if len(what) <= _MOST_NAMED:
+        return what
+    return [*what[: _MOST_NAMED - 1], f"{len(what) - _MOST_NAMED + 1} more"]
+
+
+def _plain(text: str) -> str:
+    """On one line, without what is invisible, reorders text or ends the frame around it."""
+    seen = "".join(" " if one.isspace() else one for one in text if is_seen(one))
+    words = " ".join(seen.translate(_UNNAMEABLE).split())
+    return words if len(words) <= _NAME_CHARS else words[: _NAME_CHARS - 1] + "…"

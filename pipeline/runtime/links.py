@@ -1,0 +1,58 @@
+"""Links in the answers of a turn that has read foreign text: which stay, and how a stream is held for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pipeline.runtime.ports import InertLinks
+
+_FENCE = re.compile(r"\s*(`{3,}|~{3,})")
+
+
+@dataclass(slots=True)
+class AnswerLinks:
+    """One turn's. `known` are the operator's hosts, `named` finds those that the person has named."""
+
+    inert_links: InertLinks
+    known: tuple[str, ...] = ()
+    named: Callable[[], frozenset[str]] = frozenset
+    held: str = ""
+    """What of the stream has not been shown yet."""
+
+    def may_link(self, host: str) -> bool:
+        """Whether a link to `host`, in lower case, stays."""
+        name = host.removeprefix("www.")
+        return name in self.named() or any(name == one or name.endswith(f".{one}") for one in self.known)
+
+    def inert(self, markdown: str) -> str:
+        """A whole text without the links that may not stay."""
+        return self.inert_links(markdown, self.may_link)
+
+    def feed(self, text: str) -> str:
+        """What of the stream can be shown now: paragraphs and blocks that are complete, each by itself."""
+        self.held += text
+        if "\n" not in text:
+            return ""
+        end = _complete(self.held)
+        if not end:
+            return ""
+        done, self.held = self.held[:end], self.held[end:]
+        shown = self.inert_links(done, self.may_link, rewrite=True)
+        return f"{shown}\n\n" if shown.strip() else ""
+
+
+def _complete(text: str) -> int:
+    """Where the last block ends that a blank line ends; 0 where none does."""
+    fence, end, at = "", 0, 0
+    for line in text.splitlines(keepends=True):
+        at += len(line)
+        opening = _FENCE.match(line)
+        if opening and not fence:
+            fence = opening[1]
+        elif fence and opening and opening[1].startswith(fence) and not line.strip().strip(fence[0]):
+            fence = ""
+        elif not fence and not line.strip() and line.endswith("\n"):
+            end = at
+    return end

@@ -1,0 +1,173 @@
+"""Files and folders that are reached part by part from an open folder, and never over a link.
+
+A path that is checked and then opened can lead elsewhere by then, where another process puts a link in place
+of a folder. Here each part is opened in the one before it, so what was opened is what is read and written.
+Everything touches the disk: call it in a thread.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.tools.tool import Refused, ToolFailed
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_NO_LINK = frozenset({errno.ELOOP, errno.ENOTDIR})
+_LONGEST_NAME = 255
+"""Bytes of one name on the file systems in use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A file or a folder `parts` below `anchor`; it may not be there. Links are followed to `anchor` and no
+    further.
+
+    Its methods raise Refused where one of the parts is a link or no folder. `status` raises ToolFailed for
+    what the disk does not let it see; the others OSError.
+    """
+
+    anchor: Path
+    parts: tuple[str, ...] = ()
+
+    def __truediv__(self, name: str) -> Place:
+        return Place(self.anchor, (*self.parts, name))
+
+    @property
+    def path(self) -> Path:
+        """For messages, and for those who follow links."""
+        return self.anchor.joinpath(*self.parts)
+
+    def status(self) -> os.stat_result | None:
+        """What there is, itself and not what it links to; None for nothing."""
+        try:
+            with self.folder() as folder:
+                return os.stat(self.parts[-1], dir_fd=folder, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise ToolFailed(f"it cannot be reached ({reason(error)})") from None
+
+    def exists(self) -> bool:
+        return self.status() is not None
+
+    def is_file(self) -> bool:
+        """Whether an ordinary file is there."""
+        status = self.status()
+        return status is not None and stat.S_ISREG(status.st_mode)
+
+    def unlink(self) -> None:
+        with self.folder() as folder:
+            os.unlink(self.parts[-1], dir_fd=folder)
+
+    def open_to_read(self) -> int:
+        """A descriptor of an ordinary file; the caller closes it."""
+        with self.folder() as folder:
+            # A pipe or a device would block or do something when it is opened or read.
+            flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+            opened = _no_link(self.parts[-1], flags, folder)
+        if not stat.S_ISREG(os.fstat(opened).st_mode):
+            os.close(opened)
+            raise Refused("it is not an ordinary file")
+        return opened
+
+    def replace_with(self, data: bytes) -> None:
+        """Puts a file with `data` there, whole or not at all. What is made is the account's alone."""
+        with self.folder(make=True) as folder:
+            name, beside = self.parts[-1], f".{secrets.token_hex(8)}.new"
+            with suppress(FileNotFoundError):
+                if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+                    raise Refused("it is not an ordinary file")
+            try:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+                with os.fdopen(os.open(beside, flags, 0o600, dir_fd=folder), "wb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(beside, dir_fd=folder)
+
+    def files(self) -> Iterator[tuple[str, Place]]:
+        """The ordinary files below this folder with their paths relative to it, by name. Hidden ones and
+        links are left out, as is everything where this is no folder."""
+        try:
+            with (self / "").folder() as top:
+                for inside, folders, names, folder in os.fwalk(dir_fd=top):
+                    folders[:] = sorted(name for name in folders if not name.startswith("."))
+                    below = [part for part in inside.split("/") if part != "."]
+                    for name in sorted(names):
+                        if not name.startswith(".") and _is_ordinary(name, folder):
+                            yield "/".join((*below, name)), Place(self.anchor, (*self.parts, *below, name))
+        except (OSError, Refused):
+            return
+
+    @contextmanager
+    def folder(self, *, make: bool = False) -> Iterator[int]:
+        """A descriptor of the folder that this is in."""
+        if make:
+            _make_folders(self.anchor)
+        opened = os.open(self.anchor, _FOLDER)
+        try:
+            for part in self.parts[:-1]:
+                if make:
+                    with suppress(FileExistsError):
+                        os.mkdir(part, 0o700, dir_fd=opened)
+                inner = _no_link(part, _FOLDER | os.O_NOFOLLOW, opened)
+                os.close(opened)
+                opened = inner
+            yield opened
+        finally:
+            os.close(opened)
+
+
+def followed(path: Path) -> Place:
+    """Where `path` leads, over links too: for the operator's own files."""
+    real = path.resolve()
+    return Place(real.parent, (real.name,))
+
+
+def check_name(name: str) -> None:
+    """Raises Refused for what no file system takes as a name."""
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        raise Refused("path: it holds half a character (a lone surrogate)") from None
+    if size > _LONGEST_NAME:
+        raise Refused(f"path: a name in it takes {size} bytes; at most {_LONGEST_NAME} are possible")
+
+
+def reason(error: OSError) -> str:
+    """What an operation failed for, in words without a path."""
+    return error.strerror or type(error).__name__
+
+
+def _no_link(name: str, flags: int, folder: int) -> int:
+    try:
+        return os.open(name, flags, dir_fd=folder)
+    except OSError as error:
+        if error.errno in _NO_LINK:
+            raise Refused("path: it leads over a link, or over something that is no folder") from None
+        raise
+
+
+def _is_ordinary(name: str, folder: int) -> bool:
+    with suppress(OSError):
+        return stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    return False
+
+
+def _make_folders(folder: Path) -> None:
+    missing: list[Path] = []
+    while not folder.exists():
+        missing.append(folder)
+        folder = folder.parent
+    for one in reversed(missing):
+        one.mkdir(mode=0o700, exist_ok=True)

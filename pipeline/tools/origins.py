@@ -1,0 +1,95 @@
+"""Which of a person's files and notes were written by a turn that had read foreign text.
+
+What a page says could be kept in a note and read in another conversation: the note is as foreign as the page.
+Touches the disk: call it in a thread.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline.tools.confine import person_place, read_text, write_private
+from pipeline.tools.folders import Place
+from pipeline.tools.tool import Refused, Tool, ToolFailed
+
+SOURCES: Mapping[str, str] = {
+    "files": "a file with text from elsewhere",
+    "notes": "a note with text from elsewhere",
+}
+"""By the group whose tools read it, in words for a person."""
+_REPLACING = frozenset({"write_file", "write_note", "delete_file", "delete_note"})
+"""After these nothing is left of what an item held."""
+_NAMES = ("path", "title")
+_FILE = "foreign.json"
+_MOST_BYTES = 1_000_000
+_MOST_ITEMS = 1_000
+_ANY = "*"
+
+
+class Origins:
+    """The book over a workspace. One instance serves every turn."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._lock = threading.Lock()
+
+    def source(self, tool: Tool, owner: str) -> str:
+        """Of what `tool` has read for `owner`; empty where none of the group's items is foreign."""
+        if not tool.built_in or tool.group not in SOURCES:
+            return ""
+        with self._lock:
+            items = self._read(owner)
+        return SOURCES[tool.group] if items.get(tool.group) else ""
+
+    def before(self, tool: Tool, arguments: Mapping[str, Any], owner: str, *, foreign: bool) -> None:
+        """`tool` is about to change an item. Raises ToolFailed where that cannot be noted."""
+        if foreign and _keeps(tool) and not tool.name.startswith("delete_"):
+            self._change(owner, tool.group, _item(arguments), foreign=True)
+
+    def after(self, tool: Tool, arguments: Mapping[str, Any], owner: str, *, foreign: bool) -> None:
+        """`tool` has changed an item. Raises ToolFailed where that cannot be noted."""
+        deletes = tool.name.startswith("delete_")
+        if _keeps(tool) and tool.name in _REPLACING and (deletes or not foreign):
+            self._change(owner, tool.group, _item(arguments), foreign=False)
+
+    def _change(self, owner: str, group: str, item: str, *, foreign: bool) -> None:
+        with self._lock:
+            items = self._read(owner)
+            known = items.get(group, set())
+            changed = known | {item} if foreign else known - {item}
+            if changed == known:
+                return
+            if len(changed) > _MOST_ITEMS:
+                changed = {_ANY}
+            plain = {name: sorted(kept) for name, kept in {**items, group: changed}.items() if kept}
+            write_private(self._path(owner), json.dumps(plain, ensure_ascii=False))
+
+    def _read(self, owner: str) -> dict[str, set[str]]:
+        """The foreign items by group. All are foreign where the book cannot be read."""
+        path = self._path(owner)
+        try:
+            if not path.exists():
+                return {}
+            plain = json.loads(read_text(path, most_bytes=_MOST_BYTES))
+            return {str(group): {str(item) for item in items} for group, items in plain.items()}
+        except (ToolFailed, Refused, ValueError, AttributeError, TypeError):
+            return {group: {_ANY} for group in SOURCES}
+
+    def _path(self, owner: str) -> Place:
+        return person_place(self._root, owner) / _FILE
+
+
+def _keeps(tool: Tool) -> bool:
+    return tool.built_in and not tool.reads_only and tool.group in SOURCES
+
+
+def _item(arguments: Mapping[str, Any]) -> str:
+    """One name for all spellings of a path or a title."""
+    name = next((str(arguments[key]) for key in _NAMES if key in arguments), _ANY)
+    path = posixpath.normpath(name.replace("\\", "/")).removeprefix("own/")
+    return " ".join(path.casefold().split())

@@ -1,0 +1,115 @@
+"""`parlour chat` in a real terminal: the line can be edited, answers come above it, and it is left as it was.
+
+Covers: adapters/console/editing.py, adapters/console/live_screen.py.
+"""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import termios
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+_LIMIT_S = 60.0
+_UP, _LEFT, _CTRL_C, _CTRL_D = b"\x1b[A", b"\x1b[D", b"\x03", b"\x04"
+_STYLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]")
+
+
+class Terminal:
+    """A pseudo-terminal with `parlour chat` in it."""
+
+    def __init__(self, master: int, process: subprocess.Popen[bytes]) -> None:
+        self._master = master
+        self.process = process
+        self.raw = ""
+
+    @property
+    def text(self) -> str:
+        """Everything that was written, without styles and movements."""
+        return _STYLE.sub("", self.raw)
+
+    def type(self, keys: bytes) -> None:
+        os.write(self._master, keys)
+
+    def until(self, words: str, times: int = 1) -> None:
+        """Read until `words` were written `times` times. Raises AssertionError when they do not come."""
+        while self.text.count(words) < times:
+            assert self._read(_LIMIT_S), f"{words!r} did not come:\n{self.raw!r}"
+
+    def end(self) -> int:
+        """The exit code, when the process has ended and all that it wrote is read."""
+        code = self.process.wait(_LIMIT_S)
+        while self._read(0.0):
+            continue
+        return code
+
+    def _read(self, limit_s: float) -> bool:
+        if not select.select([self._master], [], [], limit_s)[0]:
+            return False
+        try:
+            chunk = os.read(self._master, 65_536)
+        except OSError:
+            return False
+        self.raw += chunk.decode(errors="replace")
+        return bool(chunk)
+
+
+@contextmanager
+def chat(folder: Path, answer: str = "scripted:echo") -> Iterator[tuple[Terminal, int]]:
+    """The terminal, and the descriptor whose settings are restored at the end."""
+    master, slave = pty.openpty()
+    termios.tcsetwinsize(slave, (40, 100))
+    settings = (f'llm.model="{answer}"', "voice.enabled=false", "agent.titles=false")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gateway.cli", "chat", *(p for one in settings for p in ("--set", one))],
+        cwd=folder,
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"},
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        start_new_session=True,
+    )
+    try:
+        yield Terminal(master, process), slave
+    finally:
+        process.kill()
+        process.wait()
+        os.close(master)
+        os.close(slave)
+
+
+def test_a_line_is_edited_and_taken_again_from_the_history(tmp_path: Path) -> None:
+    with chat(tmp_path) as (terminal, slave):
+        before = termios.tcgetattr(slave)
+        terminal.until("you:")
+        terminal.type(b"helo" + _LEFT + b"l\r")
+        terminal.until("Parlour: You said: hello\r\n")
+        terminal.type(_UP + b"\r")
+        terminal.until("Parlour: You said: hello\r\n", times=2)
+        assert "[A" not in terminal.text
+        terminal.type(_CTRL_D)
+        assert terminal.end() == 0
+        assert termios.tcgetattr(slave) == before
+
+
+def test_a_line_that_is_being_typed_survives_an_answer(tmp_path: Path) -> None:
+    with chat(tmp_path, "scripted:echo:delay=0.3") as (terminal, slave):
+        before = termios.tcgetattr(slave)
+        terminal.until("you:")
+        terminal.type(b"**first**\r")
+        terminal.until("Parlour is working")
+        terminal.type(b"half a li")
+        terminal.until("Parlour: You said: first\r\n")
+        assert "\x1b[1mfirst\x1b[22m" in terminal.raw
+        terminal.type(b"ne\r")
+        terminal.until("Parlour: You said: half a line\r\n")
+        terminal.type(b"unsent" + _CTRL_C)
+        assert terminal.end() == 0
+        assert termios.tcgetattr(slave) == before

@@ -1,0 +1,64 @@
+"""How long prompts and answers may be, and who says so."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from gateway.config import load, model_limits
+from gateway.config.explain import check_config
+from gateway.mind import build_llm, pipeline_settings
+from pipeline.domain.clock import SystemClock
+from pipeline.llm.windows import window_of
+
+
+@pytest.mark.parametrize("model", ["openai/gpt-4o", "gpt-4o"])
+def test_a_hosted_model_has_the_window_and_the_answer_of_the_table(model: str) -> None:
+    limits = model_limits(load(None, {}, [f"llm.model={model}"]))
+    assert (limits.context_tokens, limits.max_tokens) == (128_000, 16_384)
+    assert limits.words().count("LiteLLM's table") == 2
+
+
+def test_a_model_whose_answer_could_fill_its_window_leaves_room_for_the_prompt() -> None:
+    window = window_of("gpt-4")
+    assert window is not None
+    assert window.answer * 4 <= window.context
+
+
+def test_the_settings_win_and_are_named() -> None:
+    limits = model_limits(load(None, {}, ["llm.model=gpt-4o", "llm.context_tokens=8000"]))
+    assert (limits.context_tokens, limits.max_tokens) == (8_000, 2_000)
+    assert "llm.context_tokens" in limits.words()
+    limits = model_limits(load(None, {}, ["llm.model=gpt-4o", "llm.max_tokens=99"]))
+    assert (limits.context_tokens, limits.max_tokens) == (128_000, 99)
+
+
+def test_the_embedded_model_and_an_unknown_one_keep_small_limits() -> None:
+    limits = model_limits(load(None, {}, []))
+    assert (limits.context_tokens, limits.max_tokens) == (4_096, 512)
+    limits = model_limits(load(None, {}, ["llm.model=openai/no-such-model"]))
+    assert (limits.context_tokens, limits.max_tokens) == (4_096, 1_024)
+    assert "does not know" in limits.words()
+
+
+def test_what_the_model_is_sent_fits_the_cheaper_one_as_well() -> None:
+    overrides = ["llm.model=openai/gpt-4o", "budget.cheaper_model=openai/gpt-4", "budget.person_tokens=1000"]
+    settings = load(None, {}, overrides)
+    found = pipeline_settings(settings, build_llm(settings, SystemClock()))
+    assert found.context_tokens == model_limits(settings, "openai/gpt-4").context_tokens < 128_000
+
+
+def test_check_config_says_the_limits_and_where_they_come_from() -> None:
+    said: list[str] = []
+    assert check_config(None, {}, ["llm.model=openai/gpt-4o"], said.append) == 0
+    assert "window 128000 tokens (LiteLLM's table)" in "".join(said)
+
+
+def test_looking_the_limits_up_loads_no_model_library() -> None:
+    code = (
+        "import sys; from gateway.config import load, model_limits; "
+        "model_limits(load(None, {}, ['llm.model=openai/gpt-4o'])); sys.exit('litellm' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,54 @@
+"""deploy/erase-person.sql: nothing of the person stays in the store, and everybody else goes on."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from pipeline.llm.scripted import ScriptedLlm
+from tests.support.house import open_house
+from tests.support.posting_channel import MemoryPosts
+
+SCRIPT = Path(__file__).parents[3] / "deploy" / "erase-person.sql"
+VALUES = "'telegram' AS channel, 'main' AS account, '1001' AS user, '1001' AS chat"
+
+
+async def test_a_person_is_erased_and_the_next_one_is_not_disturbed(tmp_path: Path) -> None:
+    async with open_house(tmp_path, posts=(posts := MemoryPosts())):
+        await posts.receive(
+            "I hide my spare key under the Zinnia pot", native_id="1", chat="c1", author="ann"
+        )
+        await posts.receive("my cat is called Mortimer", native_id="2", chat="c2", author="ben")
+        await posts.receive("and the alarm code is Quetzal", native_id="3", chat="c1", author="ann")
+        await posts.until(lambda: [len(posts.texts(chat)) for chat in ("c1", "c2")] == [2, 1])
+    script = SCRIPT.read_text(encoding="utf-8")
+    assert script.count(VALUES) == 1
+    of_ann = "'memory' AS channel, 'main' AS account, 'ann' AS user, 'c1' AS chat"
+    store = tmp_path / "parlour.sqlite3"
+
+    db = sqlite3.connect(store)
+    db.executescript(script.replace(VALUES, of_ann))
+    assert (
+        db.execute(
+            "SELECT count(*) FROM log JOIN threads ON threads.id = thread WHERE key LIKE '%:c1'"
+        ).fetchone()[0]
+        <= 1
+    )
+    db.close()
+
+    data = _bytes_of(tmp_path)
+    assert [word for word in (b"Zinnia", b"Quetzal") if word in data] == []
+    assert b"Mortimer" in data
+    llm = ScriptedLlm.echo()
+    async with open_house(tmp_path, llm=llm, posts=(posts := MemoryPosts())):
+        await posts.receive("what is my cat called?", native_id="4", chat="c2", author="ben")
+        await posts.receive("hello again", native_id="5", chat="c1", author="ann")
+        await posts.until(lambda: bool(posts.texts("c1") and posts.texts("c2")))
+    seen = {request.messages[-1].content: str(request.messages) for request in llm.requests}
+    assert "Mortimer" in seen["what is my cat called?"]
+    assert "Zinnia" not in seen["hello again"]
+
+
+def _bytes_of(folder: Path) -> bytes:
+    """The store's file with its write-ahead log."""
+    return b"".join(file.read_bytes() for file in folder.glob("parlour.sqlite3*"))
