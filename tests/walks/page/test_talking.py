@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.walks.page.acts import ask, copied, entries, focus_by_tab, send
+from tests.walks.page.acts import ask, copied, entries, focus_by_tab, ready, send
 from tests.walks.page.fake_gateway import FakeGateway
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -139,6 +139,7 @@ async def test_a_refused_message_says_why_and_can_be_discarded(room: Page, gatew
 async def test_a_text_that_is_too_long_is_kept_and_counted(room: Page, gateway: FakeGateway) -> None:
     gateway.limits["text_chars"] = 10
     await room.reload()
+    await ready(room)
     await send(room, "eleven chars 🙂")
     await expect(room.get_by_text("4 characters too many")).to_be_visible()
     await expect(room.get_by_test_id("composer")).to_have_value("eleven chars 🙂")
