@@ -15,7 +15,7 @@ from itertools import count
 from adapters.channel import Failure, Outgoing, Part, PostingChannel
 from adapters.formatting.asked import FILE_NAME, shortened
 from adapters.formatting.visible import visible
-from gateway.lanes import AGAIN_S, BLOCKED_S, Lane, may_try_again, one_call, understood
+from gateway.lanes import AGAIN_S, BLOCKED_S, MOST_ATTEMPTS, Lane, may_try_again, one_call, understood
 from gateway.repeats import settle
 from gateway.storage.ports import ShownPart, Store
 from pipeline.domain.clock import Clock
@@ -175,7 +175,7 @@ class Questions:
         return (await one_call(post, self._clock)).native_id
 
     async def _close(self, question: ApprovalRequired, outcome: str) -> None:
-        """Say in the message with the buttons what became of it. Tried once: buttons that stay do nothing."""
+        """Say in the message with the buttons what became of it."""
         standing = self._standing(question.interaction_id)
         if not standing or not self._adapter.capabilities.edit:
             return
@@ -185,9 +185,19 @@ class Questions:
             # It would be cut elsewhere: what stands above the buttons stays.
             parts = (*asked[: len(standing) - 1], self._adapter.render(Outgoing(text=outcome))[0])
         for native_id, before, part in zip(standing, asked, parts, strict=False):
-            if part != before and (failure := await self._edited(native_id, part)) is not None:
-                _log.info("a question was not edited", extra={"reason": failure.message})
+            if part != before and not await self._made_to_show(native_id, part):
                 return
+
+    async def _made_to_show(self, native_id: str, part: Part) -> bool:
+        """Whether a message shows the part, tried a few times: buttons that stay do nothing."""
+        for _ in range(MOST_ATTEMPTS):
+            failure = await self._edited(native_id, part)
+            if failure is None:
+                return True
+            _log.info("a question was not edited", extra={"reason": failure.message})
+            if not await may_try_again(failure, self._lane(), self._clock):
+                break
+        return False
 
     async def _edited(self, native_id: str, part: Part) -> Failure | None:
         """Make a message show the part; why it does not, if so."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from adapters.channel import Part, Receipt, Resolution
+from adapters.channel import FailureKind, Part, Receipt, Resolution
 from gateway.live import Origin
 from pipeline.domain.events import ApprovalRequired, ApprovalResolved, ErrorEvent
 from pipeline.domain.ids import ThreadKey
@@ -56,6 +56,15 @@ async def test_the_message_that_asked_says_what_became_of_it_and_loses_its_butto
         assert len(out.channel.messages) == before
         assert "".join(out.channel.texts()).endswith(ending)
         assert set(_buttons(out)) == {()}
+
+
+@pytest.mark.parametrize("kind", ["rate_limit", "transient"])
+async def test_the_ending_is_shown_though_the_platform_refuses_it_for_a_moment(kind: FailureKind) -> None:
+    async with desk(MemoryPosts(resolution="nonce")) as out:
+        await _ask(out)
+        out.channel.failures.append(refusal(kind, retry_after_s=1.0))
+        await _resolve(out, "Allow")
+        assert "".join(out.channel.texts()).endswith("Answered: Allow")
 
 
 async def test_a_turn_that_ends_without_an_answer_closes_its_question() -> None:
