@@ -33,6 +33,7 @@ from voice.window import (
     Window,
     batches,
     confidence,
+    echoes,
     fitted,
     judge,
     prompt_room,
@@ -144,7 +145,7 @@ class WhisperEngine:
     def hear(self, jobs: Sequence[PieceJob]) -> list[PieceHeard]:
         """What is said in each piece, in the order of `jobs`."""
         if self._engine == "plain":
-            return [self._hear_plain(job) for job in jobs]
+            return [self._plain_opinion(job) for job in jobs]
         heard: dict[int, _Heard] = {}
         for batch in self._batches(jobs):
             heard.update(
@@ -170,9 +171,12 @@ class WhisperEngine:
         """`first`, or where its words look wrong, the better of it and one more try with the full window."""
         frames = self._window.frames(round(job.seconds * FRAMES_PER_SECOND))
         may_differ = frames < FULL_FRAMES or job.prompt
-        if first.verdict in {"sure", "silent"} or not may_differ:
+        echoed = echoes(first.decoding.text, job.prompt)
+        if (first.verdict in {"sure", "silent"} and not echoed) or not may_differ:
             return first
         (second,) = self._decode([replace(job, prompt="")], FULL)
+        if echoed:
+            return second
         if first.verdict == second.verdict == "unsure":
             return max(first, second, key=lambda heard: heard.decoding.log_probability)
         return first if second.verdict == "looped" else second
@@ -250,6 +254,11 @@ class WhisperEngine:
         )
         verdict = judge(decoding, speech_s=job.seconds, language=language, budget=budget)
         return _Heard(decoding=decoding, verdict=verdict, language=language, language_probability=probability)
+
+    def _plain_opinion(self, job: PieceJob) -> PieceHeard:
+        first = self._hear_plain(job)
+        echoed = echoes(" ".join(chunk.text for chunk in first.chunks), job.prompt)
+        return self._hear_plain(replace(job, prompt="")) if echoed else first
 
     def _hear_plain(self, job: PieceJob) -> PieceHeard:
         samples = _samples(job)

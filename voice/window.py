@@ -15,6 +15,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from voice.wer import normalised_words
+
 FRAMES_PER_SECOND = 100
 FULL_FRAMES = 3000
 
@@ -46,6 +48,7 @@ _MAX_COMPRESSION = 2.4
 _MIN_LOG_PROBABILITY = -1.0
 _MAX_NO_SPEECH = 0.6
 _UNSURE_LOG_PROBABILITY = -0.6
+_SHORTEST_ECHO_WORDS = 4
 
 _BATCH = 2
 _SIMILAR = 0.75
@@ -138,6 +141,19 @@ def judge(decoding: Decoding, *, speech_s: float, language: str, budget: int = M
     cut_off = decoding.tokens >= budget
     unlikely = decoding.log_probability < _MIN_LOG_PROBABILITY
     return "unsure" if too_fast or cut_off or unlikely else "sure"
+
+
+def echoes(text: str, prompt: str) -> bool:
+    """Whether `text` is a passage of the prompt, word by word, case and punctuation aside.
+
+    Whisper sometimes writes its prompt again instead of what is said, and is sure of it. A passage of fewer
+    than 4 words proves nothing.
+    """
+    said, before = normalised_words(text), normalised_words(prompt)
+    if len(said) < _SHORTEST_ECHO_WORDS:
+        return False
+    passages = (before[start : start + len(said)] for start in range(len(before) - len(said) + 1))
+    return any(passage == said for passage in passages)
 
 
 def confidence(decoding: Decoding, verdict: Verdict) -> float:

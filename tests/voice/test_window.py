@@ -18,6 +18,7 @@ from voice.window import (
     batches,
     compression_ratio,
     confidence,
+    echoes,
     fitted,
     judge,
     prompt_room,
@@ -201,3 +202,16 @@ def test_slow_speech_in_a_short_piece_is_not_taken_for_missing_words() -> None:
     assert not words_missing(8, 2.9, "en")
     assert words_missing(8, 4.0, "en")
     assert words_missing(16, 6.0, "en")
+
+
+@pytest.mark.parametrize(
+    ("text", "prompt", "echo"),
+    [
+        ("Page after page they told.", "He said: page after page, they told him.", True),
+        ("page after page", "page after page", False),
+        ("page after page they went", "page after page they told", False),
+        ("one two three four", "", False),
+    ],
+)
+def test_words_of_the_prompt_written_again_are_an_echo(text: str, prompt: str, echo: bool) -> None:
+    assert echoes(text, prompt) is echo
