@@ -26,7 +26,7 @@ from pipeline.graph.executor import Executor
 from pipeline.graph.replaying import replay
 from tests.gateway.storage.values import look
 from tests.support.graph_child import STORE
-from tests.support.killed_graph import Workplace, killed_graph
+from tests.support.killed_graph import Workplace, killed_graph, whole_lines
 from tests.support.store_file import integrity
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(400)]
@@ -104,13 +104,12 @@ def _records(rows: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _visits(path: Path, run_id: str, skip: int) -> list[Visit]:
-    lines = path.read_text().splitlines()[skip:] if path.exists() else []
-    found = (line.split(" ") for line in lines)
+    found = (line.split(" ") for line in whole_lines(path)[skip:])
     return [(frame, node, int(visit)) for run, frame, node, visit in found if run == run_id]
 
 
 def _length(path: Path) -> int:
-    return len(path.read_text().splitlines()) if path.exists() else 0
+    return len(whole_lines(path))
 
 
 @dataclass(slots=True)
@@ -137,8 +136,7 @@ class Judge:
         self.acknowledged()
 
     def acknowledged(self) -> int:
-        path = self.folder / "acknowledged"
-        lines = path.read_text().splitlines() if path.exists() else []
+        lines = whole_lines(self.folder / "acknowledged")
         stored = dict(look(self.folder / STORE, "SELECT id, body FROM log")) if lines else {}
         for line in lines:
             row_id, _, body = line.partition(" ")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tests.support.kill_ledger import ChatHistory, Verdict, judge
+from tests.support.killed_graph import Ledger, whole_lines
 from tests.support.web_client import Frame, Line, Seen
 
 _SENT = {"a": "first", "b": "second"}
@@ -84,3 +87,11 @@ def test_a_client_id_with_two_message_ids_is_seen() -> None:
 
 def test_a_message_that_was_never_accepted_is_counted() -> None:
     assert _judged(_FIRST, _SECOND, sent={**_SENT, "c": "third"}).broken == {"unaccepted": 1}
+
+
+def test_a_line_that_a_kill_cut_off_counts_as_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "nodes"
+    path.write_text("run_1 - a 1\nrun_1 - b")
+    assert whole_lines(path) == ["run_1 - a 1"]
+    Ledger(path).note("run_1", "-", "c", 1)
+    assert whole_lines(path) == ["run_1 - a 1", "run_1 - c 1"]

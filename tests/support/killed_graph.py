@@ -30,14 +30,21 @@ _WORK_S = 0.001
 
 
 class Ledger:
-    """A file that only grows; a line is in it whole or not at all, whatever becomes of the process."""
+    """A file of lines that only grows. A line that a kill cut at the end of a page counts as not written."""
 
     def __init__(self, path: Path) -> None:
+        if path.exists():
+            os.truncate(path, path.read_bytes().rfind(b"\n") + 1)
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
     def note(self, *words: object) -> None:
         """Add a line."""
         os.write(self._file, (" ".join(map(str, words)) + "\n").encode())
+
+
+def whole_lines(path: Path) -> list[str]:
+    """The lines of a ledger's file that were written to their end; none where there is no file."""
+    return path.read_text().split("\n")[:-1] if path.exists() else []
 
 
 class Workplace:
