@@ -64,7 +64,7 @@ class ChannelCapabilities:
     """For a showing channel: sending the same reply twice shows it once."""
     resolution: Resolution = "none"
     """For a posting channel."""
-    adopts: bool = False  # a post that nobody confirmed is looked for afterwards: see `adapters.repeats`
+    adopts: bool = False  # an unconfirmed post is looked for afterwards: `adapters.duplicate_posts`
     typing_s: float = 0.0
     """How long one `typing` call lasts; 0 where there is none."""
     silence_limit_s: float = 0.0

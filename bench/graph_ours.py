@@ -18,21 +18,21 @@ from bench.graph_ours_graphs import graph_for
 from bench.graph_work import Case, inputs, seed
 from bench.graph_worker import Hold, Turn, serve
 from gateway import __version__
-from gateway.run_log import StoreRunLog
-from gateway.run_rows import from_rows
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Lease, NewRecord, Record, Store
 from gateway.storage.sqlite import SqliteStore
 from gateway.storage.sqlite.connection import Synchronous
+from gateway.turns.run_codec import from_rows
+from gateway.turns.run_log import StoreRunLog
 from pipeline.domain.clock import SystemClock
 from pipeline.domain.ids import new_id
-from pipeline.graph.decisions import State
-from pipeline.graph.events import GraphEvent
-from pipeline.graph.executor import Executor
-from pipeline.graph.outcome import RunOutcome
-from pipeline.graph.plain import freeze
-from pipeline.graph.replaying import replay
-from pipeline.graph.spec import GraphSpec
+from pipeline.graph.definition.decisions import State
+from pipeline.graph.definition.frozen_json import freeze
+from pipeline.graph.definition.spec import GraphSpec
+from pipeline.graph.execution.executor import Executor
+from pipeline.graph.run.events import GraphEvent
+from pipeline.graph.run.outcome import RunOutcome
+from pipeline.graph.run.replay import replay
 
 _TTL_S = 3600.0
 _LIVE_THREADS = 8

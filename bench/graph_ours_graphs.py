@@ -8,9 +8,9 @@ from typing import Any
 
 from bench import graph_work as work
 from bench.graph_worker import Hold
-from pipeline.graph.decisions import Goto, NodeResult, State
-from pipeline.graph.retry import RetryPolicy
-from pipeline.graph.spec import (
+from pipeline.graph.definition.decisions import Goto, NodeResult, State
+from pipeline.graph.definition.retry import RetryPolicy
+from pipeline.graph.definition.spec import (
     END,
     EdgeSpec,
     GraphSpec,
@@ -19,7 +19,7 @@ from pipeline.graph.spec import (
     append,
     merge,
 )
-from pipeline.graph.structure import GraphStructure, NodeSpec
+from pipeline.graph.definition.structure import GraphStructure, NodeSpec
 
 _RETRY = RetryPolicy(max_attempts=2)
 

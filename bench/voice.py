@@ -14,8 +14,8 @@ from bench.voice_plot import Bar, plot
 from bench.voice_raw import Raw, raw_recogniser
 from bench.voice_work import Said, Work, full
 from voice.settings import VoiceSettings
+from voice.transcription.whisper_transcriber import WhisperTranscriber
 from voice.wer import normalised_words, word_error_rate
-from voice.worker import WhisperTranscriber
 
 PLOT = ROOT / "build" / "bench-voice.svg"
 

@@ -12,12 +12,12 @@ from bench.voice_measure import Contest
 from pipeline.domain.clock import SystemClock
 from tests.voice.clips import wav
 from tests.voice.sounds import quiet
-from voice.flush_policy import FlushSettings
-from voice.listener import Listener
-from voice.live import LiveListener
-from voice.live_chunks import Drop
+from voice.endpointing.flush_policy import FlushSettings
+from voice.endpointing.stream_buffer import Flushed, StreamBufferManager
 from voice.settings import VoiceSettings
-from voice.stream_buffer import Flushed, StreamBufferManager
+from voice.streaming.commit import Drop
+from voice.streaming.session import LiveListener
+from voice.streaming.vad_client import Listener
 from voice.transcriber import Transcriber
 
 _CLOCK = SystemClock()

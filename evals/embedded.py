@@ -25,7 +25,7 @@ from pipeline.domain.messages import ApprovalReply, Author
 from pipeline.llm.local_model import LocalModel
 from pipeline.llm.local_process import ChildSettings
 from pipeline.tools.confine import person_folder, slug
-from tests.support.house import House, open_house
+from tests.support.harness import House, open_house
 
 _PATIENCE_S = 300.0
 _BATCH = 24

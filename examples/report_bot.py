@@ -13,12 +13,12 @@ import asyncio
 import sys
 from pathlib import Path
 
-from gateway.bootstrap import Extras, build
+from gateway.app.bootstrap import Extras, build
+from gateway.cli.serve import open_logs
 from gateway.config import environment, load
-from gateway.serve import open_logs
 from pipeline.agent.task import TASK_CHANNELS, task_node
-from pipeline.graph.decisions import NodeResult, State
-from pipeline.graph.spec import EdgeSpec, Goal, GraphSpec, NodeSpec, OnFailure, OnSuccess
+from pipeline.graph.definition.decisions import NodeResult, State
+from pipeline.graph.definition.spec import EdgeSpec, Goal, GraphSpec, NodeSpec, OnFailure, OnSuccess
 from pipeline.runtime.context import RunContext
 
 GATHER = (

@@ -2,7 +2,7 @@
 
 It owns the deadline of a turn and turns every failure into one visible outcome. It does not know
 where the message came from, and it does not deliver: the journal's commit hands the reply over.
-Hearing a voice note has a deadline of its own (`pipeline.intake.listening`).
+Hearing a voice note has a deadline of its own (`pipeline.intake.transcription`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import functools
 import logging
 from collections.abc import Sequence
 
-from pipeline.agent.deciding import LlmDecider
+from pipeline.agent.llm_decider import LlmDecider
 from pipeline.agent.node import THOUGHTS
 from pipeline.agent.prompt import EXCHANGE
 from pipeline.agent.task import between_tasks
@@ -28,15 +28,16 @@ from pipeline.domain.events import (
 )
 from pipeline.domain.messages import ApprovalReply, InboundMessage
 from pipeline.domain.ports import EventSender
-from pipeline.graph.executor import Executor
-from pipeline.graph.outcome import GATE_EXPIRED, Answer, RunOutcome
-from pipeline.graph.records import GateRefused, GraphChanged, RawRecord, RunEnded, RunUnreadable, has_ended
-from pipeline.graph.spec import GraphSpec
+from pipeline.graph.definition.spec import GraphSpec
+from pipeline.graph.execution.executor import Executor
+from pipeline.graph.run import records as run_records
+from pipeline.graph.run.outcome import GATE_EXPIRED, Answer, RunOutcome
+from pipeline.graph.run.records import RawRecord, has_ended
 from pipeline.intake.cleaning import clean_text
-from pipeline.intake.listening import heard_in_time
-from pipeline.intake.passed_on import hosts_named, note_foreign
-from pipeline.intake.quoting import in_context, room_name
+from pipeline.intake.forwarded_content import hosts_named, note_foreign
+from pipeline.intake.quotes import in_context, room_name
 from pipeline.intake.spoken import names_one_of, spoken_words
+from pipeline.intake.transcription import heard_in_time
 from pipeline.llm.client import LlmClient
 from pipeline.runtime.context import RunContext
 from pipeline.runtime.deadline import Absence, AnyRoom, Room, TurnDeadline
@@ -55,9 +56,9 @@ from pipeline.runtime.ports import (
 from pipeline.runtime.questions import expired_words, question_words
 from pipeline.runtime.safe_log import SafeRunLog
 from pipeline.runtime.scope import TurnScope
+from pipeline.runtime.services import Surroundings
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.runtime.stopping import StopSignal
-from pipeline.runtime.surroundings import Surroundings
 from pipeline.runtime.terminal import TerminalGuard
 from pipeline.turn import Turn
 
@@ -185,7 +186,7 @@ class Pipeline:
             # An earlier process began the run, and this one was stopped before it went on with it.
             try:
                 outcome = self._executor.interrupted(records)
-            except (GraphChanged, RunUnreadable) as error:
+            except (run_records.GraphChanged, run_records.RunUnreadable) as error:
                 _log.warning("a run cannot be read", extra={"code": error.code, "reason": str(error)})
         return tools.exchange(outcome)
 
@@ -334,11 +335,11 @@ class Pipeline:
         if records or answers:
             try:
                 return await self._resume(turn, context, records)
-            except (GraphChanged, RunUnreadable, RunEnded) as error:
+            except (run_records.GraphChanged, run_records.RunUnreadable, run_records.RunEnded) as error:
                 _log.warning("a run cannot be resumed", extra={"code": error.code, "reason": str(error)})
                 if answers:
                     # Begun anew, it would do a second time what it did before it asked.
-                    words = _OVER_WORDS if isinstance(error, RunEnded) else _OUTDATED_WORDS
+                    words = _OVER_WORDS if isinstance(error, run_records.RunEnded) else _OUTDATED_WORDS
                     raise TurnFailed(error.code, words) from error
         log = SafeRunLog(turn.journal.run_log(), turn.redactor)
         return await self._executor.run({}, context, listener=turn.on_graph_event, log=log)
@@ -352,7 +353,7 @@ class Pipeline:
                 return await self._executor.resume(
                     records, context, answers=(answer,), listener=listener, log=log
                 )
-            except GateRefused as refused:
+            except run_records.GateRefused as refused:
                 if refused.status not in ("already_answered", "expired"):
                     raise
                 # An earlier attempt put the answer on record; or it expired before its turn came.

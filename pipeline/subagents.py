@@ -30,15 +30,15 @@ from pipeline.domain.events import (
     SubAgentSpawned,
 )
 from pipeline.domain.tool_words import using
-from pipeline.graph.executor import Executor
-from pipeline.graph.outcome import RunOutcome
-from pipeline.graph.spec import GraphSpec
+from pipeline.graph.definition.spec import GraphSpec
+from pipeline.graph.execution.executor import Executor
+from pipeline.graph.run.outcome import RunOutcome
 from pipeline.llm.client import LlmClient
-from pipeline.runtime.bare import NoFacts, NoSkills
 from pipeline.runtime.context import RunContext
+from pipeline.runtime.null_services import NoFacts, NoSkills
 from pipeline.runtime.scope import TurnScope
+from pipeline.runtime.services import Surroundings
 from pipeline.runtime.settings import PipelineSettings
-from pipeline.runtime.surroundings import Surroundings
 from pipeline.tools.registry import ToolRegistry
 from pipeline.tools.tool import Tool, ToolFailed, ToolOutput, tool_schema
 

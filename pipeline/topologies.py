@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping
 
 from pipeline.agent.loop_graph import LOOP_CHANNELS, loop_edges, loop_nodes
 from pipeline.agent.prompt import fixed_tokens
-from pipeline.graph.spec import EdgeSpec, GraphSpec, NodeSpec, OnSuccess, Route
+from pipeline.graph.definition.spec import EdgeSpec, GraphSpec, NodeSpec, OnSuccess, Route
 from pipeline.history.compaction import Compaction
 from pipeline.history.view import HISTORY
-from pipeline.intake.confirming import after_intake, set_aside
-from pipeline.intake.declining import declined
+from pipeline.intake.confirmation import after_intake, set_aside
 from pipeline.intake.node import intake_node
+from pipeline.intake.silent_finish import declined
 from pipeline.runtime.context import RunContext
 
 

@@ -25,8 +25,8 @@ from pipeline.domain.events import (
     TranscriptPending,
 )
 from pipeline.domain.messages import ApprovalReply, InboundMessage
-from pipeline.graph import events as graph_events
-from pipeline.graph.outcome import RunOutcome
+from pipeline.graph.run import events as graph_events
+from pipeline.graph.run.outcome import RunOutcome
 from pipeline.intake.cleaning import clean_text
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.foreign import ForeignWords

@@ -16,10 +16,10 @@ from pathlib import Path
 
 from pipeline.domain.chat import ToolCall
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
+from tests.support.all_platforms import town
 from tests.support.browser_fixture import open_chromium
 from tests.support.platforms.platform import FakePlatform, Place, Shown
-from tests.support.town import town
-from voice.scripted import ScriptedTranscriber
+from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 NOTE = b"OggS" + bytes(400)

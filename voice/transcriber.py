@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from voice.speech import Transcript
+from voice.transcript import Transcript
 
 Urgency = Literal["final", "note", "partial"]
 """What is heard first: the end of a live utterance, then voice notes, then what is only shown meanwhile."""

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from adapters.channel import OutboundReply
 from adapters.console.screen import Screen
 from adapters.console.steps import step_words
-from adapters.formatting.asked import shortened
 from adapters.formatting.plain import plain_text
+from adapters.formatting.question_text import shortened
 from adapters.formatting.visible import visible
 from pipeline.domain.events import (
     EXPIRED,

@@ -21,17 +21,17 @@ from adapters.channel import (
     VoiceClip,
 )
 from adapters.discord.backfill import Backfill
+from adapters.discord.chat_queues import Job, Lanes
 from adapters.discord.download import Downloads
 from adapters.discord.failures import classify
 from adapters.discord.gateway import GatewayClient
 from adapters.discord.inbound import Context, bot_roles, parse_event
 from adapters.discord.interactions import SLASH_COMMANDS, Interaction
-from adapters.discord.lanes import Job, Lanes
-from adapters.discord.listed import ListedChats
+from adapters.discord.listed_chats import ListedChats
 from adapters.discord.outbound import TEXT_CHARS, as_plain, nonce_of, render, shows
 from adapters.discord.payload import leading_snowflake, mapping, snowflake, snowflake_at
-from adapters.discord.reading import lines_of
 from adapters.discord.rest import Rest
+from adapters.discord.room_history import lines_of
 from adapters.discord.sdk import discord
 from adapters.discord.settings import CHANNEL, DEFAULT_RATES, DiscordSettings
 from adapters.discord.view import EditView

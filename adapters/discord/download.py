@@ -16,7 +16,7 @@ from adapters.discord.media import attachment_in, place_of
 from adapters.discord.payload import integer
 from adapters.discord.rest import Rest
 from adapters.discord.settings import CHANNEL
-from adapters.fetching import fetched, not_fetched, refused
+from adapters.downloads import fetched, not_fetched, refused
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import MediaUnavailable
 from pipeline.domain.messages import MediaRef

@@ -13,7 +13,7 @@ from typing import Any
 
 from adapters.discord.payload import integer, items, mapping, snowflake, text
 from adapters.discord.settings import CHANNEL
-from adapters.kinds import kind_of
+from adapters.media_kinds import kind_of
 from pipeline.domain.messages import MediaRef
 
 _VOICE_MESSAGE = 1 << 13

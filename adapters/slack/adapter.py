@@ -34,12 +34,12 @@ from adapters.slack.inbound import Bot
 from adapters.slack.media import download
 from adapters.slack.outbound import pressed_label, render
 from adapters.slack.people import People
+from adapters.slack.plain_text import escaped
 from adapters.slack.posts import Posts
 from adapters.slack.reactions import AtWork
-from adapters.slack.reading import Reading
+from adapters.slack.room_history import Reading
 from adapters.slack.settings import CHANNEL, SlackSettings
 from adapters.slack.socket import SocketDoor
-from adapters.slack.spoken import escaped
 from adapters.slack.startup import check_secrets, socket_url, who_am_i
 from adapters.slack.view import SlackView, StreamsAllowed
 from adapters.slack.webhook import WebhookDoor

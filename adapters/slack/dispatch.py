@@ -22,8 +22,8 @@ from slack_sdk.web.async_client import AsyncWebClient
 from adapters.channel import Acceptance, OnInbound
 from adapters.slack.calls import quiet_logger
 from adapters.slack.inbound import Bot, parse_event, parse_press, parse_slash, teams_of
+from adapters.slack.plain_text import escaped
 from adapters.slack.settings import SlackSettings
-from adapters.slack.spoken import escaped
 from pipeline.domain.clock import Clock
 from pipeline.domain.messages import Inbound
 

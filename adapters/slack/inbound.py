@@ -13,10 +13,10 @@ from typing import Any
 
 from adapters.buttons import STOP, read_answer
 from adapters.identity import derived_message_id
-from adapters.kinds import kind_of
+from adapters.media_kinds import kind_of
 from adapters.slack.fields import count, ident, reply_handle, stamp, table, tables, trigger, words
+from adapters.slack.plain_text import plain_words
 from adapters.slack.settings import CHANNEL
-from adapters.slack.spoken import plain_words
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import (
     ApprovalReply,

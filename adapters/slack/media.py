@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import aiohttp
 
-from adapters.fetching import fetched, not_fetched, refused
+from adapters.downloads import fetched, not_fetched, refused
 from adapters.slack.calls import Calls
 from adapters.slack.failures import CALL_ERRORS, CallFailed, failed
 from adapters.slack.fields import count, ident, table

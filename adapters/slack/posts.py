@@ -18,7 +18,7 @@ from adapters.slack.failures import FORMAT_CODES, CallFailed
 from adapters.slack.fields import stamp, table
 from adapters.slack.inbound import Bot
 from adapters.slack.outbound import plain_body, without_question
-from adapters.slack.states import MessageState, MessageStates
+from adapters.slack.shown_states import MessageState, MessageStates
 from pipeline.domain.ids import ThreadKey
 
 PostKind = Literal["parlour_reply", "parlour_preview"]

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 from telegram.error import BadRequest, TelegramError
 
-from adapters.fetching import fetched, not_fetched, refused
-from adapters.kinds import kind_of
+from adapters.downloads import fetched, not_fetched, refused
+from adapters.media_kinds import kind_of
 from adapters.telegram.api import TelegramApi
 from adapters.telegram.failures import classify, words_of
 from adapters.telegram.fields import integer, items, mapping, seconds, text

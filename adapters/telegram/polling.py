@@ -13,11 +13,11 @@ from typing import Any
 
 from telegram.error import Conflict, InvalidToken, TelegramError
 
-from adapters.telegram.albums import ends_inside_album, lanes
 from adapters.telegram.api import FloodWait, TelegramApi
 from adapters.telegram.failures import classify
 from adapters.telegram.fields import integer
 from adapters.telegram.inbound import ALLOWED_UPDATES
+from adapters.telegram.media_groups import ends_inside_album, lanes
 from adapters.telegram.receiving import Health, Receiver
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adapters.channel import Acceptance, ChannelHealth, OnInbound
-from adapters.telegram.albums import merged
 from adapters.telegram.api import TelegramApi
+from adapters.telegram.callback_queries import answer, press_of
 from adapters.telegram.inbound import ParseContext, parse_update
-from adapters.telegram.presses import answer, press_of
+from adapters.telegram.media_groups import merged
 from adapters.telegram.sending import Sender
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput

@@ -26,12 +26,12 @@ from adapters.channel import (
 from adapters.web.attempts import WrongTokens, network_of
 from adapters.web.connection import Connection
 from adapters.web.handshake import greet
+from adapters.web.html_cache import RenderedAnswers
 from adapters.web.hub import Hub, ThreadSender
 from adapters.web.media import MediaInbox
-from adapters.web.opening import InputGate, Openings
 from adapters.web.pages import INDEX, PageFiles
+from adapters.web.pending_sockets import InputGate, Openings
 from adapters.web.protocol import Limits
-from adapters.web.rendered import RenderedAnswers
 from adapters.web.security import (
     foreign_address_response,
     host_allowed,

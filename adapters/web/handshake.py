@@ -11,7 +11,7 @@ from adapters.web import outgoing
 from adapters.web.hub import Session
 from adapters.web.inbound import new_chat_id
 from adapters.web.intake import parse_text
-from adapters.web.opening import Opening
+from adapters.web.pending_sockets import Opening
 from adapters.web.protocol import LATEST, Hello, Problem
 from adapters.web.settings import ACCOUNT, CHANNEL
 from adapters.web.shared import BAD_HELLO, CLOSE_TIMEOUT_S, TRY_AGAIN, UNAVAILABLE, Shared, problem_of

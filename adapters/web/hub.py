@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from adapters.streaming import LiveAnswer, LiveAnswers, LossyEventQueue
 from adapters.web import outgoing
+from adapters.web.html_cache import RenderedAnswers
 from adapters.web.inbound import thread_of
 from adapters.web.protocol import Problem
-from adapters.web.rendered import RenderedAnswers
 from pipeline.domain.clock import Clock
 from pipeline.domain.events import ApprovalRequired, ErrorEvent, LlmToken, PipelineEvent, ResponseComplete
 from pipeline.domain.ids import ThreadKey

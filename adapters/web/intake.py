@@ -12,9 +12,9 @@ from typing import assert_never
 
 from adapters.channel import Acceptance
 from adapters.web import outgoing
+from adapters.web.history_requests import LookingBack
 from adapters.web.hub import Outgoing, Session
 from adapters.web.inbound import to_inbound, voice_to_inbound
-from adapters.web.looking_back import LookingBack
 from adapters.web.microphone import Microphone
 from adapters.web.protocol import (
     ChatsRequest,
@@ -32,8 +32,8 @@ from adapters.web.protocol import (
     VoiceAnnouncement,
     parse_frame,
 )
-from adapters.web.reading import Reading
 from adapters.web.shared import UNAVAILABLE, Shared, problem_of
+from adapters.web.tts_requests import Reading
 from pipeline.domain.errors import StorageError
 from pipeline.domain.messages import Inbound
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from adapters.channel import VoiceClip
 from adapters.formatting.visible import visible
+from adapters.web.html_cache import RenderedAnswers
 from adapters.web.protocol import PROTOCOL_VERSION, Limits, Problem
-from adapters.web.rendered import RenderedAnswers
 from pipeline.domain.events import (
     ApprovalRequired,
     PipelineEvent,

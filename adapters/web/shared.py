@@ -12,10 +12,10 @@ from aiohttp import web
 
 from adapters.channel import LiveSpeech, OnInbound, ReadAloud, Timeline
 from adapters.web.attempts import WrongTokens
+from adapters.web.html_cache import RenderedAnswers
 from adapters.web.hub import Hub
 from adapters.web.media import MediaInbox
 from adapters.web.protocol import Limits, Problem
-from adapters.web.rendered import RenderedAnswers
 from adapters.web.settings import WebSettings
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput, StorageError

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator
 
 from gateway.config.section import PathSetting, Section, setting
-from gateway.config.values import check_llm_model
+from gateway.config.value_checks import check_llm_model
 
 ToolGroup = Literal["files", "web", "notes", "schedule", "system", "agents", "mcp"]
 TOOL_GROUPS: tuple[ToolGroup, ...] = ("files", "web", "notes", "schedule", "system", "agents", "mcp")

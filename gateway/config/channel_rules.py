@@ -9,10 +9,10 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from gateway.config.channels import TelegramSettings
-from gateway.config.places import person_of
-from gateway.config.rules import Rule
+from gateway.config.cross_checks import Rule
+from gateway.config.platform_ids import person_of
 from gateway.config.settings import Settings
-from gateway.config.values import is_loopback
+from gateway.config.value_checks import is_loopback
 
 _TELEGRAM_PORTS = (443, 80, 88, 8443)
 """Where Telegram's own servers call a webhook (core.telegram.org/bots/api#setwebhook)."""

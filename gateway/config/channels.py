@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator
 
-from gateway.config.places import DISCORD, SLACK, TELEGRAM
+from gateway.config.platform_ids import DISCORD, SLACK, TELEGRAM
 from gateway.config.secrets import SecretRef
 from gateway.config.section import Section, setting
-from gateway.config.values import (
+from gateway.config.value_checks import (
     check_account,
     check_gateway_url,
     check_platform_base,

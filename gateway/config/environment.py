@@ -13,7 +13,7 @@ from types import MappingProxyType
 from zoneinfo import ZoneInfo
 
 from gateway.config.problems import ConfigurationProblems, Problem
-from gateway.failpoints import LABELS
+from gateway.runtime.failpoints import LABELS
 
 CONFIG_VARIABLE = "PARLOUR_CONFIG"
 CRASH_VARIABLE = "PARLOUR_CRASH_AT"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gateway.config.settings import Settings
-from pipeline.llm.doors import door_of
+from pipeline.llm.backends import door_of
 from pipeline.llm.windows import Window, window_of
 
 EMBEDDED = Window(context=4_096, answer=512)

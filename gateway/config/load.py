@@ -16,12 +16,12 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from gateway.config.catalog import SETTINGS, SettingInfo, toml_value
-from gateway.config.checks import cross_problems, mcp_problems, secret_problems
 from gateway.config.environment import config_file
-from gateway.config.layers import GivenValue, Layers
+from gateway.config.file_checks import cross_problems, mcp_problems, secret_problems
 from gateway.config.problems import ConfigurationProblems, Problem, Source
 from gateway.config.secrets import REFERENCE_FIX, SecretContext
 from gateway.config.settings import Settings
+from gateway.config.sources import GivenValue, Layers
 
 _LARGEST_SHOWN = 10**15
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.config import JsonDict
 
-from gateway.config.values import check_path
+from gateway.config.value_checks import check_path
 
 # Strict mode takes no text for a path and no list for a tuple, the only shapes that TOML has for them.
 PathSetting = Annotated[Path, Field(strict=False), BeforeValidator(check_path)]

@@ -15,7 +15,7 @@ from gateway.config.agent import AgentSettings, BudgetSettings, LimitsSettings, 
 from gateway.config.channels import WEB_TOKEN_FILE, ChannelsSettings
 from gateway.config.secrets import SecretRef
 from gateway.config.section import PathSetting, Section, setting
-from gateway.config.values import (
+from gateway.config.value_checks import (
     check_api_base,
     check_host,
     check_llm_model,

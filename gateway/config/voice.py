@@ -8,7 +8,7 @@ from pydantic import AfterValidator
 
 from gateway.config.secrets import SecretRef
 from gateway.config.section import PathSetting, Section, setting
-from gateway.config.values import check_api_base, check_compute_type, check_language, check_transcriber
+from gateway.config.value_checks import check_api_base, check_compute_type, check_language, check_transcriber
 
 WHISPER_FOLDER = "whisper-base"
 VOICES_FOLDER = "voices"

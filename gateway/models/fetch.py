@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.models import hub, registry
+from gateway.models import download, registry
 from gateway.models.errors import FetchFailed, SourceFailed
 from gateway.models.manifest import HubSource, Model, ModelFile, RegistrySource, Source
 from gateway.models.progress import Progress, megabytes
@@ -104,7 +104,7 @@ async def _from_hub(
 ) -> None:
     for file in missing:
         part = _part(directory / file.name, source)
-        await hub.download(
+        await download.download(
             f"{source.base_url}/{file.name}",
             part,
             file.size,

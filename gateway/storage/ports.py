@@ -16,8 +16,8 @@ from gateway.storage.deaths import DeathBook
 from gateway.storage.expiries import ExpiryBook
 from gateway.storage.pairings import PairingBook
 from gateway.storage.reminders import ReminderBook
+from gateway.storage.speech import VoiceBook
 from gateway.storage.usage import UsageBook
-from gateway.storage.voices import VoiceBook
 
 RecordKind = Literal["session", "user", "step", "assistant", "error", "notice", "summary", "title"]
 VISIBLE_KINDS: tuple[RecordKind, ...] = ("session", "user", "assistant", "error", "notice")

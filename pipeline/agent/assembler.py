@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
-from pipeline.agent.wrappers import DECLARING
+from pipeline.agent.status_tags import DECLARING
 from pipeline.domain.messages import Speech
-from pipeline.graph.decisions import State
+from pipeline.graph.definition.decisions import State
 from pipeline.runtime.context import RunContext
 
 MAX_NAME_CHARS = 64

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pipeline.agent.acting import act
 from pipeline.agent.node import LOOP, THOUGHTS, after_agent, agent
 from pipeline.agent.prompt import EXCHANGE, LOADED
-from pipeline.graph.spec import END, Channel, EdgeSpec, NodeSpec, OnSuccess, Route, append
+from pipeline.agent.tool_node import act
+from pipeline.graph.definition.spec import END, Channel, EdgeSpec, NodeSpec, OnSuccess, Route, append
 from pipeline.runtime.context import RunContext
 
 LOOP_CHANNELS: Mapping[str, Channel] = {EXCHANGE: append, THOUGHTS: append}

@@ -9,15 +9,15 @@ from typing import Any
 
 from pipeline.agent.loops import STALL_WORDS, stalled
 from pipeline.agent.prompt import EXCHANGE, LOADED, build_messages
-from pipeline.agent.spending import counted
-from pipeline.agent.wrappers import NUDGE, Declared, VisibleStream, declared
+from pipeline.agent.status_tags import NUDGE, Declared, VisibleStream, declared
+from pipeline.agent.usage_metering import counted
 from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition, message_from_plain, message_to_plain
 from pipeline.domain.errors import ModelError, ModelUnavailable, TurnFailed
-from pipeline.graph.decisions import End, Next, NodeResult, State
-from pipeline.graph.spec import END
+from pipeline.graph.definition.decisions import End, Next, NodeResult, State
+from pipeline.graph.definition.spec import END
 from pipeline.intake.cleaning import clean_text
-from pipeline.llm.again import stream_answer
 from pipeline.llm.client import LlmFinished, LlmRequest, TextDelta, ToolAsked
+from pipeline.llm.empty_answer_retry import stream_answer
 from pipeline.llm.failures import EmptyAnswer
 from pipeline.runtime.context import RunContext
 

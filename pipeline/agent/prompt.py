@@ -11,8 +11,8 @@ from pipeline.agent.room_talk import room_block
 from pipeline.domain.chat import ChatMessage, ToolDefinition, estimate_tokens, message_from_plain
 from pipeline.domain.conversation import PastTurn
 from pipeline.domain.rooms import said_by
-from pipeline.graph.decisions import State
-from pipeline.history.stale import brief, sent
+from pipeline.graph.definition.decisions import State
+from pipeline.history.stale_results import brief, sent
 from pipeline.history.view import opening, shown
 from pipeline.intake.cleaning import clean_text
 from pipeline.runtime.context import RunContext

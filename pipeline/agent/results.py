@@ -1,6 +1,6 @@
 """Tool results of this run within the window: old ones give way whole, the newest are cut.
 
-It looks at a run's own messages only; what earlier turns brought is `pipeline.history.stale`'s.
+It looks at a run's own messages only; what earlier turns brought is `pipeline.history.stale_results`'s.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from pipeline.domain.chat import ChatMessage, estimate_tokens
 from pipeline.domain.marking import unmarked
-from pipeline.history.summing_up import cut_to_tokens
+from pipeline.history.summarization import cut_to_tokens
 
 _GONE = "[A result of {chars} characters that is no longer shown.]"
 _CUT = "\n[{chars} more characters are left out: there is no room for them.]"

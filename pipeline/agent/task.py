@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pipeline.agent.judging import Charge
-from pipeline.agent.onion import transition_marker
-from pipeline.agent.task_words import DIALOGUE, INTERNAL, TASKS
-from pipeline.agent.working import Task, Work
+from pipeline.agent.judge import Charge
+from pipeline.agent.layered_prompt import transition_marker
+from pipeline.agent.task_loop import Task, Work
+from pipeline.agent.task_texts import DIALOGUE, INTERNAL, TASKS
 from pipeline.domain.chat import ChatMessage, message_to_plain
-from pipeline.graph.decisions import NodeResult, State
-from pipeline.graph.ports import PhaseTransition
-from pipeline.graph.reducers import Channel, append, merge
-from pipeline.graph.spec import NodeSpec
+from pipeline.graph.definition.decisions import NodeResult, State
+from pipeline.graph.definition.ports import PhaseTransition
+from pipeline.graph.definition.reducers import Channel, append, merge
+from pipeline.graph.definition.spec import NodeSpec
 from pipeline.runtime.context import RunContext
 
 TASK_CHANNELS: Final[Mapping[str, Channel]] = {DIALOGUE: append, TASKS: merge}

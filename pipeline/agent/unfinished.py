@@ -13,7 +13,7 @@ from typing import Any, Final
 from pipeline.agent.prompt import EXCHANGE
 from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition, message_from_plain
 from pipeline.domain.marking import marked
-from pipeline.graph.outcome import Effect, RunOutcome
+from pipeline.graph.run.outcome import Effect, RunOutcome
 from pipeline.runtime.ports import EXECUTION, ToolGate, ToolResult
 from pipeline.runtime.scope import TurnScope
 

@@ -1,6 +1,6 @@
 """What comes in from a channel: messages, session commands and answers to approvals.
 
-Adapters build these; `gateway.inbox` makes them durable; nothing platform-specific is left in them.
+Adapters build these; `gateway.ingress.inbox` makes them durable; nothing platform-specific is left in them.
 """
 
 from __future__ import annotations

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pipeline.domain.chat import estimate_tokens
 from pipeline.domain.conversation import Conversation, PastTurn, Summary
 from pipeline.domain.errors import ModelError
-from pipeline.graph.decisions import Next, NodeResult, State
-from pipeline.history.cooling import Cooling
+from pipeline.graph.definition.decisions import Next, NodeResult, State
+from pipeline.history.cooldown import Cooling
 from pipeline.history.facts import keep_facts
-from pipeline.history.stale import as_sent
-from pipeline.history.summing_up import MAX_SUMMARY_TOKENS, ask, usable
+from pipeline.history.stale_results import as_sent
+from pipeline.history.summarization import MAX_SUMMARY_TOKENS, ask, usable
 from pipeline.history.transcript import MAX_CHARS, transcript
 from pipeline.history.view import HISTORY, opening, shown
 from pipeline.runtime.context import RunContext

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from pipeline.domain.errors import ModelError, StorageError
-from pipeline.history.summing_up import ask, cut_to_tokens, inert
+from pipeline.history.summarization import ask, cut_to_tokens, inert
 from pipeline.runtime.context import RunContext
 
 _log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.conversation import PastTurn
-from pipeline.history.stale import brief
+from pipeline.history.stale_results import brief
 
 MAX_CHARS = 12_000
 """Of a transcript (seed 0.2)."""

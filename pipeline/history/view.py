@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.conversation import Conversation, Summary
-from pipeline.graph.decisions import State
+from pipeline.graph.definition.decisions import State
 
 HISTORY = "history"
 """The state's key for a summary that the run has made: `text` and `upto`, as in `Summary`."""

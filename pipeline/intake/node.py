@@ -10,15 +10,15 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from pipeline.domain.chat import estimate_tokens
-from pipeline.graph.decisions import Next, NodeResult, State
+from pipeline.graph.definition.decisions import Next, NodeResult, State
 from pipeline.history.compaction import FixedTokens, is_time, may_be_time
 from pipeline.intake.budget import fit_history
 from pipeline.intake.cleaning import clean_text
-from pipeline.intake.confirming import question
-from pipeline.intake.declining import refusal
+from pipeline.intake.confirmation import question
 from pipeline.intake.injection import looks_injected
-from pipeline.intake.quoting import own_words
+from pipeline.intake.quotes import own_words
 from pipeline.intake.rate import too_fast
+from pipeline.intake.silent_finish import refusal
 from pipeline.intake.spam import looks_like_spam
 from pipeline.runtime.context import RunContext
 

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from pipeline.domain.messages import InboundMessage, Speech
-from pipeline.intake.quoting import in_context, room_name
+from pipeline.intake.quotes import in_context, room_name
 from pipeline.runtime.ports import Heard, UserWords
 
 _CUT = "[Only the first {minutes} of the recording were heard.]"

@@ -1,7 +1,7 @@
 """The direct door: OpenAI-compatible endpoints over plain HTTP, without a library between.
 
 It speaks one protocol, chat completions as server-sent events. Providers with a protocol of their own go
-through litellm (`pipeline.llm.doors` says which).
+through litellm (`pipeline.llm.backends` says which).
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ from pipeline.domain.conversation import Conversation, Summary
 from pipeline.domain.events import Thought
 from pipeline.domain.messages import ApprovalReply, InboundMessage, Mode, Speech
 from pipeline.domain.rooms import RoomTalk
-from pipeline.graph.outcome import Gate
-from pipeline.graph.ports import RunLog
-from pipeline.graph.records import RawRecord
+from pipeline.graph.definition.ports import RunLog
+from pipeline.graph.run.outcome import Gate
+from pipeline.graph.run.records import RawRecord
 from pipeline.runtime.scope import TurnScope
 
 

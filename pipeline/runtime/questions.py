@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeline.domain.messages import ApprovalReply, InboundMessage
-from pipeline.graph.outcome import Gate
+from pipeline.graph.run.outcome import Gate
 
 GO_ON = ("continue",)
 """What can be chosen at a gate that names no options: the run only waits for a word."""

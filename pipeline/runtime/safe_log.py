@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipeline.graph.ports import RunLog
+from pipeline.graph.definition.ports import RunLog
 from pipeline.redaction.redactor import Redactor
 
 

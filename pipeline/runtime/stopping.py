@@ -8,7 +8,7 @@ leaves the turn to be resumed.
 from __future__ import annotations
 
 from pipeline.domain.errors import TurnFailed
-from pipeline.graph.control import Interruption
+from pipeline.graph.execution.control import Interruption
 
 
 class StopSignal(Interruption):

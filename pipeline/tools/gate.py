@@ -19,8 +19,8 @@ from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.events import ActionCompleted, ActionStarted, OtrBlocked, ShieldVerdict
 from pipeline.domain.marking import marked
-from pipeline.graph.plain import thaw
-from pipeline.graph.step import EffectUnknown, current_step
+from pipeline.graph.definition.frozen_json import thaw
+from pipeline.graph.execution.step import EffectUnknown, current_step
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.ports import EXECUTION, Approvals, SkillBook, ToolResult
 from pipeline.runtime.scope import TurnScope

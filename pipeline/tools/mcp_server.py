@@ -38,7 +38,7 @@ Connect = Callable[[], AbstractAsyncContextManager[McpConnection]]
 
 
 class Spawn(Protocol):
-    """Runs work in the background under supervision; as `gateway.tasks.Supervisor.spawn`."""
+    """Runs work in the background under supervision; as `gateway.runtime.tasks.Supervisor.spawn`."""
 
     def __call__(self, work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]: ...
 

@@ -1,6 +1,6 @@
 """The import contracts are kept, and each of them notices when it is broken.
 
-Covers: pipeline/graph/executor.py.
+Covers: pipeline/graph/execution/executor.py.
 """
 
 from __future__ import annotations
@@ -14,43 +14,46 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.house import PACKAGES, ROOT
+from tests.architecture.sources import PACKAGES, ROOT
 
 LINT_IMPORTS = str(Path(sys.executable).with_name("lint-imports"))
 _SECTION = "importlinter:contract:"
 
 VIOLATIONS = {
-    "packages": ("pipeline/service.py", "import gateway.access"),
+    "packages": ("pipeline/service.py", "import gateway.access.policy"),
     "adapters-know-the-vocabulary": ("adapters/identity.py", "import pipeline.intake.cleaning"),
     "adapters-are-strangers": ("adapters/console/screen.py", "import adapters.web.protocol"),
     "pipeline-knows-nobody": ("pipeline/agent/prompt.py", "import adapters.channel"),
-    "voice-knows-nobody": ("voice/speech.py", "import pipeline.domain.ids"),
+    "voice-knows-nobody": ("voice/transcript.py", "import pipeline.domain.ids"),
     "gateway-layers": ("gateway/nowhere.py", '"""A module without a place."""'),
+    "gateway-delivery-layers": ("gateway/delivery/rate_limiter.py", "import gateway.delivery.chat_queue"),
+    "gateway-turns-layers": ("gateway/turns/sessions.py", "import gateway.turns.journal"),
     "storage-layers": ("gateway/storage/memory/rows.py", "import gateway.storage.sqlite.schema"),
     "adapters-layers": ("adapters/channel.py", "import adapters.web.settings"),
     "pipeline-layers": ("pipeline/tools/__init__.py", '"""Tools."""'),
-    "graph-is-an-engine": ("pipeline/graph/edges.py", "import pipeline.llm.client"),
-    "voice-layers": ("voice/wire.py", "import voice.whisper"),
+    "graph-is-an-engine": ("pipeline/graph/execution/edge_selection.py", "import pipeline.llm.client"),
+    "graph-layers": ("pipeline/graph/run/state.py", "import pipeline.graph.execution.executor"),
+    "voice-layers": ("voice/workers/frames.py", "import voice.transcription.whisper_engine"),
     "no-cycles": ("gateway/storage/ports.py", "import gateway.storage.sqlite"),
-    "door-litellm": ("gateway/logs.py", "import litellm"),
+    "door-litellm": ("gateway/runtime/logs.py", "import litellm"),
     "door-xllamacpp": ("pipeline/llm/local_process.py", "import xllamacpp"),
-    "door-sqlite3": ("gateway/sessions.py", "import sqlite3"),
-    "door-faster-whisper": ("voice/worker.py", "import faster_whisper"),
-    "door-onnxruntime": ("voice/whisper.py", "import onnxruntime"),
-    "door-piper": ("voice/speaker.py", "import piper"),
-    "door-av": ("voice/whisper.py", "import av"),
-    "door-aiohttp": ("gateway/inbox.py", "import aiohttp"),
-    "door-prometheus": ("gateway/delivery.py", "import prometheus_client"),
+    "door-sqlite3": ("gateway/turns/sessions.py", "import sqlite3"),
+    "door-faster-whisper": ("voice/transcription/whisper_transcriber.py", "import faster_whisper"),
+    "door-onnxruntime": ("voice/transcription/whisper_engine.py", "import onnxruntime"),
+    "door-piper": ("voice/synthesis/synthesizer.py", "import piper"),
+    "door-av": ("voice/transcription/whisper_engine.py", "import av"),
+    "door-aiohttp": ("gateway/ingress/inbox.py", "import aiohttp"),
+    "door-prometheus": ("gateway/delivery/outbox.py", "import prometheus_client"),
     "door-structlog": ("pipeline/service.py", "import structlog"),
     "door-pydantic": ("adapters/web/protocol.py", "import pydantic"),
     "door-telegram": ("adapters/identity.py", "import telegram.ext"),
     "door-httpx": ("adapters/slack/calls.py", "import httpx"),
-    "door-slack": ("gateway/delivery.py", "import slack_sdk"),
+    "door-slack": ("gateway/delivery/outbox.py", "import slack_sdk"),
     "door-discord": ("adapters/slack/adapter.py", "import discord"),
     "door-mcp": ("pipeline/tools/mcp_group.py", "import mcp"),
     "door-markdown-it": ("adapters/web/protocol.py", "import markdown_it"),
-    "door-prompt-toolkit": ("gateway/terminal.py", "import prompt_toolkit"),
-    "door-segno": ("gateway/serve.py", "import segno"),
+    "door-prompt-toolkit": ("gateway/cli/chat.py", "import prompt_toolkit"),
+    "door-segno": ("gateway/cli/serve.py", "import segno"),
     "no-door-yet": ("adapters/streaming.py", "import redis"),
 }
 """For each contract a file and a line that breaks it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.architecture.house import PACKAGES, ROOT, imported_names, module_name, python_files
+from tests.architecture.sources import PACKAGES, ROOT, imported_names, module_name, python_files
 
 TEXT = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 _BLOCK = re.compile(r"```mermaid\n(.*?)```", re.DOTALL)

@@ -6,10 +6,10 @@ import ast
 import re
 
 from gateway import __version__
+from gateway.runtime.metrics import Telemetry
 from gateway.storage.sqlite.schema import MIGRATIONS
-from gateway.telemetry import Telemetry
 from pipeline.domain.clock import ManualClock
-from tests.architecture.house import PACKAGES, ROOT, documents, python_files, relative, tree
+from tests.architecture.sources import PACKAGES, ROOT, documents, python_files, relative, tree
 
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _PATH = re.compile(

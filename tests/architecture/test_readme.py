@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from gateway.cli import _parser
-from tests.architecture.house import ROOT
+from gateway.cli.main import _parser
+from tests.architecture.sources import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 _CODE = re.compile(r"```sh\n(.*?)```|`([^`\n]+)`", re.DOTALL)

@@ -11,10 +11,10 @@ from typing import get_args
 
 import pytest
 
-from gateway.cli import _parser
+from gateway.cli.main import _parser
 from gateway.config.catalog import SETTINGS
 from pipeline.domain.messages import CommandName
-from tests.architecture.house import ROOT, imported_names, tree
+from tests.architecture.sources import ROOT, imported_names, tree
 
 _ROW = re.compile(r"^\| *(\d+\.\d+) *" + r"\| *(.*?) *" * 4 + r"\|$", re.MULTILINE)
 _QUOTED = re.compile(r"`([^`]+)`")

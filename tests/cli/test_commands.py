@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.data_dir import DataDir
+from gateway.runtime.data_dir import DataDir
 from tests.support.gateway_process import GatewayProcess
 from tests.support.models import require_models
 from tests.voice.clips import CLIPS, NOTES
@@ -88,8 +88,8 @@ def test_a_platforms_sdk_is_loaded_only_with_its_channel(tmp_path: Path) -> None
     code = f"""
 import sys
 from pathlib import Path
-import gateway.doctor, gateway.serve, gateway.terminal
-from gateway.bootstrap import build
+import gateway.cli.doctor, gateway.cli.serve, gateway.cli.chat
+from gateway.app.bootstrap import build
 from gateway.config import Secrets, load
 build(load(Path("/dev/null"), {{}}, ["llm.model=scripted:echo", "voice.enabled=false"]), Secrets(()))
 print([name for name in {PLATFORMS} if name in sys.modules])

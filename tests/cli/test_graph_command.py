@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli import main
-from pipeline.graph.document import MAX_BYTES
+from gateway.cli.main import main
+from pipeline.graph.documents.reader import MAX_BYTES
 from pipeline.topologies import shipped_graphs
 from tests.cli.test_commands import parlour
 

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli import main
-from gateway.run_rows import runs_of
+from gateway.cli.main import main
+from gateway.turns.run_codec import runs_of
 from pipeline.domain.chat import ToolCall
 from pipeline.domain.errors import ModelUnavailable
-from pipeline.graph.decisions import End, Goto, NodeResult, State
-from pipeline.graph.elements import END, EdgeSpec
-from pipeline.graph.spec import GraphSpec, NodeSpec
+from pipeline.graph.definition.decisions import End, Goto, NodeResult, State
+from pipeline.graph.definition.elements import END, EdgeSpec
+from pipeline.graph.definition.spec import GraphSpec, NodeSpec
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.runtime.context import RunContext
-from tests.support.house import House, open_house
+from tests.support.harness import House, open_house
 
 
 def _trace(data: Path, *arguments: str) -> int:

@@ -11,8 +11,8 @@ import pytest
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Store
 from gateway.storage.sqlite import SqliteStore
-from tests.contracts.channel_stand import Stand
-from tests.contracts.channel_stands import STANDS
+from tests.contracts.channel_case import Stand
+from tests.contracts.channel_cases import STANDS
 
 Reopen = Callable[[], Awaitable[Store]]
 

@@ -18,8 +18,8 @@ from adapters.channel import FailureKind, PostingChannel, ShowingChannel, shows
 from pipeline.domain import errors
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import MediaRef
-from tests.contracts.channel_stand import Stand
-from tests.contracts.channel_stands import STANDS, Factory
+from tests.contracts.channel_case import Stand
+from tests.contracts.channel_cases import STANDS, Factory
 
 SECRET = "a-secret-of-the-platform"
 

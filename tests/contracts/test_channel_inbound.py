@@ -7,7 +7,7 @@ import pytest
 from adapters.channel import PostingChannel
 from pipeline.domain.errors import MediaUnavailable
 from pipeline.domain.messages import ApprovalReply, InboundMessage, button_handle
-from tests.contracts.channel_stand import Stand, ask
+from tests.contracts.channel_case import Stand, ask
 
 AUDIO = b"OggS" + bytes(range(256)) * 40
 

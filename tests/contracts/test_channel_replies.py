@@ -10,8 +10,8 @@ import pytest
 
 from adapters.channel import ChannelCapabilities, Outgoing, PostingChannel
 from adapters.formatting.overflow import FILE_NAME, MAX_PARTS
-from gateway.inbox import _ANSWER_REFUSED, _NOT_OPEN
-from gateway.posting import REPEAT_LABEL
+from gateway.delivery.poster import REPEAT_LABEL
+from gateway.ingress.inbox import _ANSWER_REFUSED, _NOT_OPEN
 from pipeline.domain.events import (
     ErrorEvent,
     LlmToken,
@@ -21,9 +21,9 @@ from pipeline.domain.events import (
 )
 from pipeline.domain.messages import InboundMessage
 from tests.adapters.fakes import every_event
-from tests.contracts.channel_desk import Made
-from tests.contracts.channel_stand import Stand, ask
-from tests.contracts.channel_stands import PostingStand
+from tests.contracts.channel_case import Stand, ask
+from tests.contracts.channel_cases import PostingStand
+from tests.contracts.delivery_harness import Made
 
 ERROR = "The model gave no answer. Try again."
 # The gateway's own words: the adapters read in them that a question is over.

@@ -1,6 +1,6 @@
 """The per-thread log, on every store.
 
-Covers: gateway/storage/bodies.py.
+Covers: gateway/storage/json_bodies.py.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.storage.ports import Store
-from gateway.storage.voices import SpeakerHabits, SpeakerKey
+from gateway.storage.speech import SpeakerHabits, SpeakerKey
 from pipeline.domain.errors import StorageError
 from tests.contracts.conftest import Reopen
 from tests.contracts.store_values import NOW

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.failpoints import LABELS, Label
+from gateway.runtime.failpoints import LABELS, Label
 from tests.support.gateway_process import SCRIPTED, GatewayProcess, up
 from tests.support.platforms.discord import FakeDiscord
 from tests.support.platforms.platform import FakePlatform

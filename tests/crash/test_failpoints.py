@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.failpoints import LABELS, Label
+from gateway.runtime.failpoints import LABELS, Label
 from tests.support.gateway_process import GatewayProcess, slow_echo
 from tests.support.store_file import StoredMessage, integrity, stored_messages
 from tests.support.web_client import WebChat

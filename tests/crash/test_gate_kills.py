@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from gateway.config import environment
-from gateway.run_rows import runs_of
+from gateway.turns.run_codec import runs_of
 from tests.support.gate_graph import Ledger, answer_to, gate_graph
-from tests.support.house import THREAD, open_house
+from tests.support.harness import THREAD, open_house
 
 pytestmark = pytest.mark.crash
 

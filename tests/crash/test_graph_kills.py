@@ -19,11 +19,11 @@ from typing import Any
 import pytest
 
 from gateway.config import environment
-from gateway.run_rows import from_rows
-from gateway.storage.bodies import decode_body
+from gateway.storage.json_bodies import decode_body
+from gateway.turns.run_codec import from_rows
 from pipeline.domain.clock import SystemClock
-from pipeline.graph.executor import Executor
-from pipeline.graph.replaying import replay
+from pipeline.graph.execution.executor import Executor
+from pipeline.graph.run.replay import replay
 from tests.gateway.storage.values import look
 from tests.support.graph_child import STORE
 from tests.support.killed_graph import Workplace, killed_graph, whole_lines

@@ -1,6 +1,6 @@
 """kill -9 at random moments while eight chats talk: nothing is lost, answered twice or out of order.
 
-Covers: gateway/turn_journal.py.
+Covers: gateway/turns/journal.py.
 """
 
 from __future__ import annotations

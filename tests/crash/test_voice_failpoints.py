@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from gateway.failpoints import Label
-from tests.support.house import open_house
+from gateway.runtime.failpoints import Label
+from tests.support.harness import open_house
 from tests.support.platforms.platform import FakePlatform, Person, Place
 from tests.support.platforms.telegram import FakeTelegram
-from voice.scripted_speaker import ScriptedSpeaker
+from voice.synthesis.scripted_synthesizer import ScriptedSpeaker
 
 pytestmark = pytest.mark.crash
 

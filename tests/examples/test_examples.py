@@ -14,7 +14,7 @@ from gateway.config import load
 
 ROOT = Path(__file__).parents[2]
 SCRIPTED_BOT = ROOT / "examples" / "scripted_bot.toml"
-GATEWAY = (sys.executable, "-c", "import sys; from gateway.cli import main; sys.exit(main())")
+GATEWAY = (sys.executable, "-c", "import sys; from gateway.cli.main import main; sys.exit(main())")
 
 
 @dataclass(frozen=True)

@@ -21,18 +21,18 @@ from pipeline.domain.events import (
     SubAgentProgress,
     SubAgentSpawned,
 )
-from pipeline.graph.decisions import NodeResult, State
-from pipeline.graph.executor import Executor
-from pipeline.graph.spec import GraphSpec
+from pipeline.graph.definition.decisions import NodeResult, State
+from pipeline.graph.definition.spec import GraphSpec
+from pipeline.graph.execution.executor import Executor
 from pipeline.llm.client import LlmItem, LlmRequest
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.redaction.redactor import Redactor
-from pipeline.runtime.bare import NoBudgets, NoSkills
 from pipeline.runtime.context import RunContext
+from pipeline.runtime.null_services import NoBudgets, NoSkills
 from pipeline.runtime.ports import Allowance, ToolResult
 from pipeline.runtime.scope import TurnScope
+from pipeline.runtime.services import Surroundings
 from pipeline.runtime.settings import PipelineSettings
-from pipeline.runtime.surroundings import Surroundings
 from pipeline.subagents import MAX_SECONDS, SubAgents
 from pipeline.tools.gate import Gate
 from pipeline.tools.registry import FixedGroup, ToolRegistry

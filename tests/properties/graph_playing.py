@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pipeline.domain.clock import ManualClock
-from pipeline.graph.control import RunControl
-from pipeline.graph.executor import Executor
-from pipeline.graph.outcome import Answer, Gate, RunOutcome
-from pipeline.graph.plain import thaw
-from pipeline.graph.records import RawRecord, valid_records
-from pipeline.graph.replaying import replay
-from pipeline.graph.run_state import Run
+from pipeline.graph.definition.frozen_json import thaw
+from pipeline.graph.execution.control import RunControl
+from pipeline.graph.execution.executor import Executor
+from pipeline.graph.run.outcome import Answer, Gate, RunOutcome
+from pipeline.graph.run.records import RawRecord, valid_records
+from pipeline.graph.run.replay import replay
+from pipeline.graph.run.state import Run
 from tests.properties.graph_strategies import Scenario
 from tests.properties.graph_world import ScriptedDecider, World
 from tests.support.graph_log import MemoryRunLog

@@ -11,8 +11,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pipeline.graph.decisions import State
-from pipeline.graph.elements import (
+from pipeline.graph.definition.decisions import State
+from pipeline.graph.definition.elements import (
     END,
     Always,
     Condition,
@@ -25,9 +25,9 @@ from pipeline.graph.elements import (
     Route,
     When,
 )
-from pipeline.graph.retry import RetryPolicy
-from pipeline.graph.spec import GraphSpec
-from pipeline.graph.structure import NodeSpec
+from pipeline.graph.definition.retry import RetryPolicy
+from pipeline.graph.definition.spec import GraphSpec
+from pipeline.graph.definition.structure import NodeSpec
 from tests.properties.graph_world import CHANNELS, NodePlan, PlannedNode, World, digest
 
 

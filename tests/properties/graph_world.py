@@ -14,12 +14,22 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pipeline.graph.decisions import Continue, End, Goto, Next, NodeDecision, NodeResult, Pause, Revise, State
-from pipeline.graph.events import GraphEvent, RunCompleted
-from pipeline.graph.plain import thaw
-from pipeline.graph.ports import Choice, Question
-from pipeline.graph.reducers import append, custom, first, last, merge
-from pipeline.graph.step import current_step
+from pipeline.graph.definition.decisions import (
+    Continue,
+    End,
+    Goto,
+    Next,
+    NodeDecision,
+    NodeResult,
+    Pause,
+    Revise,
+    State,
+)
+from pipeline.graph.definition.frozen_json import thaw
+from pipeline.graph.definition.ports import Choice, Question
+from pipeline.graph.definition.reducers import append, custom, first, last, merge
+from pipeline.graph.execution.step import current_step
+from pipeline.graph.run.events import GraphEvent, RunCompleted
 
 QUIET_TICKS: Final = 16
 """Turns of the event loop without a new request before a turn is given: tasks of all branches have

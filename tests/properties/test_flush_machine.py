@@ -14,8 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import StorageError
-from tests.voice.gathering import Shelf, crash
-from voice.stream_buffer import Flushed, StreamBufferManager
+from tests.voice.endpointing.buffer_harness import Shelf, crash
+from voice.endpointing.stream_buffer import Flushed, StreamBufferManager
 
 PLAIN = ("ann", "ben")
 """Threads whose chunks carry no numbers; beside them is a stream whose chunks do."""

@@ -1,6 +1,6 @@
 """What parallel branches wrote is merged as a small model says, in whatever order they finish.
 
-Covers: pipeline/graph/merging.py.
+Covers: pipeline/graph/definition/merging.py.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.graph.decisions import NodeResult, State
-from pipeline.graph.elements import END, ConflictPolicy, EdgeSpec, FanOut
-from pipeline.graph.events import BranchesJoined, GraphEvent
-from pipeline.graph.executor import Executor
-from pipeline.graph.plain import thaw
-from pipeline.graph.reducers import append
-from pipeline.graph.replaying import replay
-from pipeline.graph.spec import GraphSpec
-from pipeline.graph.step import current_step
-from pipeline.graph.structure import NodeSpec
+from pipeline.graph.definition.decisions import NodeResult, State
+from pipeline.graph.definition.elements import END, ConflictPolicy, EdgeSpec, FanOut
+from pipeline.graph.definition.frozen_json import thaw
+from pipeline.graph.definition.reducers import append
+from pipeline.graph.definition.spec import GraphSpec
+from pipeline.graph.definition.structure import NodeSpec
+from pipeline.graph.execution.executor import Executor
+from pipeline.graph.execution.step import current_step
+from pipeline.graph.run.events import BranchesJoined, GraphEvent
+from pipeline.graph.run.replay import replay
 from tests.properties.graph_world import Turns
 from tests.support.graph_log import MemoryRunLog
 

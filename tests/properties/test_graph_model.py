@@ -11,13 +11,13 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from pipeline.domain.errors import GraphError
-from pipeline.graph.decisions import Continue, End, Goto, Next, NodeDecision, NodeResult, State
-from pipeline.graph.elements import END, Always, EdgeSpec, Limits, OnFailure, OnSuccess, When
-from pipeline.graph.executor import Executor
-from pipeline.graph.retry import RetryPolicy
-from pipeline.graph.spec import GraphSpec
-from pipeline.graph.step import current_step
-from pipeline.graph.structure import NodeSpec
+from pipeline.graph.definition.decisions import Continue, End, Goto, Next, NodeDecision, NodeResult, State
+from pipeline.graph.definition.elements import END, Always, EdgeSpec, Limits, OnFailure, OnSuccess, When
+from pipeline.graph.definition.retry import RetryPolicy
+from pipeline.graph.definition.spec import GraphSpec
+from pipeline.graph.definition.structure import NodeSpec
+from pipeline.graph.execution.executor import Executor
+from pipeline.graph.execution.step import current_step
 
 
 @dataclass(frozen=True)

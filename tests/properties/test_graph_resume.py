@@ -5,7 +5,7 @@ depends on the state of the run alone (graph_world.Turns). Where an interruption
 right, because nodes in progress are finished or begun anew at another time, graphs are drawn on which it does
 not matter, and only the order itself is left out of the comparison.
 
-Covers: pipeline/graph/applying.py.
+Covers: pipeline/graph/run/apply.py.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.graph.control import RunControl
-from pipeline.graph.outcome import RunOutcome
-from pipeline.graph.plain import thaw
-from pipeline.graph.records import RunEnded
-from pipeline.graph.snapshots import dump, load
+from pipeline.graph.definition.frozen_json import thaw
+from pipeline.graph.execution.control import RunControl
+from pipeline.graph.run.outcome import RunOutcome
+from pipeline.graph.run.records import RunEnded
+from pipeline.graph.run.snapshots import dump, load
 from tests.properties.graph_playing import Player, essence, unordered
 from tests.properties.graph_strategies import Scenario, scenarios
 from tests.properties.graph_world import World

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from pipeline.domain.chat import ChatMessage, ToolCall
 from pipeline.domain.conversation import Conversation, PastTurn, Summary
-from pipeline.history.background import too_old
 from pipeline.history.compaction import Levels, beginning
 from pipeline.history.facts import MAX_BOOK_CHARS, with_facts
-from pipeline.history.stale import as_sent, brief, one_line, sent
-from pipeline.history.summing_up import cut_to_tokens, inert
+from pipeline.history.observation_summary import too_old
+from pipeline.history.stale_results import as_sent, brief, one_line, sent
+from pipeline.history.summarization import cut_to_tokens, inert
 from pipeline.history.transcript import transcript
 from pipeline.history.view import opening
 

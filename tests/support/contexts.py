@@ -12,8 +12,8 @@ from pipeline.domain.events import PipelineEvent
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author
 from pipeline.llm.scripted import ScriptedLlm
-from pipeline.runtime.bare import NoBudgets, NoFacts, NoSkills, NoTools, NoWorkspace
 from pipeline.runtime.context import RunContext
+from pipeline.runtime.null_services import NoBudgets, NoFacts, NoSkills, NoTools, NoWorkspace
 from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.settings import PipelineSettings
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gateway.storage.ports import Interaction
 from tests.support.gate_graph import Ledger, answer_to, gate_graph
-from tests.support.house import THREAD, open_house
+from tests.support.harness import THREAD, open_house
 
 
 async def main(folder: Path, crash_at: str) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import ApprovalReply, Author
-from pipeline.graph.decisions import NodeResult, Pause, State
-from pipeline.graph.spec import EdgeSpec, GraphSpec, NodeSpec, OnFailure, OnSuccess
+from pipeline.graph.definition.decisions import NodeResult, Pause, State
+from pipeline.graph.definition.spec import EdgeSpec, GraphSpec, NodeSpec, OnFailure, OnSuccess
 from pipeline.runtime.context import RunContext
 
 PROMPT = "Send 100 to Ann?"

@@ -22,7 +22,7 @@ from typing import Self
 import aiohttp
 
 from gateway.config import environment
-from gateway.data_dir import STORE_FILE
+from gateway.runtime.data_dir import STORE_FILE
 from pipeline.domain.clock import SystemClock
 
 ROOT = Path(__file__).parents[2]

@@ -13,13 +13,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gateway.run_log import StoreRunLog
-from gateway.run_rows import newest_run
-from gateway.storage.bodies import encode_body
+from gateway.storage.json_bodies import encode_body
 from gateway.storage.ports import Lease, NewRecord
 from gateway.storage.sqlite import SqliteStore
+from gateway.turns.run_codec import newest_run
+from gateway.turns.run_log import StoreRunLog
 from pipeline.domain.clock import SystemClock
-from pipeline.graph.executor import Executor
+from pipeline.graph.execution.executor import Executor
 from tests.support.killed_graph import Ledger, Workplace, killed_graph
 
 THREAD = "console:local:killed"

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from pipeline.graph.records import RawRecord
+from pipeline.graph.run.records import RawRecord
 
 
 class LogBroken(Exception):

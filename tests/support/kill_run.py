@@ -13,8 +13,8 @@ from pathlib import Path
 
 from pipeline.domain.clock import SystemClock
 from tests.support.gateway_process import GatewayProcess, slow_echo
+from tests.support.kill_harness import Stage, final_lines, is_answered
 from tests.support.kill_ledger import ChatHistory, Verdict, judge
-from tests.support.kill_stage import Stage, final_lines, is_answered
 from tests.support.store_file import StoredMessage, integrity, stored_messages
 from tests.support.web_client import Disconnected, WebChat
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.domain.clock import Clock
-from pipeline.graph.decisions import Continue, Next, Node, NodeResult, State
-from pipeline.graph.spec import (
+from pipeline.graph.definition.decisions import Continue, Next, Node, NodeResult, State
+from pipeline.graph.definition.spec import (
     END,
     EdgeSpec,
     GraphSpec,
@@ -22,7 +22,7 @@ from pipeline.graph.spec import (
     append,
     merge,
 )
-from pipeline.graph.step import current_step
+from pipeline.graph.execution.step import current_step
 
 ROUNDS = 6
 _LOOPS = 4

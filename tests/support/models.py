@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.models.command import models_present
+from gateway.cli.models import models_present
 
 MODELS_DIR = Path(__file__).parents[2] / "models"
 

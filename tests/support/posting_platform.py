@@ -51,7 +51,7 @@ class MemoryPlatform:
         return None
 
     def overrides(self, folder: Path) -> tuple[str, ...]:
-        """None: a gateway is given the channel itself, see `tests.support.house`."""
+        """None: a gateway is given the channel itself, see `tests.support.harness`."""
         return ()
 
     def person(self, name: str, *, bot: bool = False) -> Person:

@@ -1,5 +1,5 @@
 """`python -m tests.support.speaking_child FOLDER CRASH_AT OVERRIDE…`: a gateway that reads answers aloud, and
-dies at a label (see `gateway.failpoints`). Says `up` once its channels are."""
+dies at a label (see `gateway.runtime.failpoints`). Says `up` once its channels are."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import asyncio
 import sys
 from pathlib import Path
 
-from gateway.bootstrap import Extras, build
+from gateway.app.bootstrap import Extras, build
 from gateway.config import Secrets, load
 from pipeline.domain.clock import SystemClock
 from pipeline.llm.scripted import ScriptedLlm
-from voice.scripted import ScriptedTranscriber
-from voice.scripted_speaker import ScriptedSpeaker
+from voice.synthesis.scripted_synthesizer import ScriptedSpeaker
+from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
 
 async def main(folder: Path, crash_at: str, *overrides: str) -> None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gateway.run_rows import runs_of
 from gateway.storage.ports import Record
+from gateway.turns.run_codec import runs_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

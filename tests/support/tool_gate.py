@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 from pipeline.domain.chat import ToolCall, ToolDefinition
 from pipeline.domain.clock import Clock, ManualClock
-from pipeline.graph.decisions import NodeResult, State
-from pipeline.graph.executor import Executor
-from pipeline.graph.spec import END, EdgeSpec, GraphSpec, NodeSpec
+from pipeline.graph.definition.decisions import NodeResult, State
+from pipeline.graph.definition.spec import END, EdgeSpec, GraphSpec, NodeSpec
+from pipeline.graph.execution.executor import Executor
 from pipeline.redaction.redactor import Redactor
-from pipeline.runtime.bare import NoSkills
+from pipeline.runtime.null_services import NoSkills
 from pipeline.runtime.ports import SkillBook, ToolResult
 from pipeline.runtime.scope import TurnScope
 from pipeline.tools.gate import Gate

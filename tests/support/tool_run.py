@@ -14,8 +14,8 @@ from pathlib import Path
 
 from pipeline.domain.clock import SystemClock
 from tests.support.gateway_process import GatewayProcess
+from tests.support.kill_harness import Stage, final_lines, is_answered
 from tests.support.kill_ledger import ChatHistory, Verdict, judge
-from tests.support.kill_stage import Stage, final_lines, is_answered
 from tests.support.openai_server import FakeOpenAiServer
 from tests.support.store_file import StoredMessage, integrity, open_runs, stored_messages
 from tests.support.tool_talk import (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from voice.piper import voices_in
+from voice.synthesis.piper_client import voices_in
 
 _VOICES_DIR = Path(__file__).parents[2] / "models" / "voices"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from gateway.storage.bodies import storable_text
+from gateway.storage.json_bodies import storable_text
 from gateway.storage.pairings import PairedChat, Pairing, PairingRequest
 
 

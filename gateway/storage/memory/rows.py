@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from gateway.storage.bodies import FORGOTTEN, decode_body, encode_body
+from gateway.storage.json_bodies import FORGOTTEN, decode_body, encode_body
 from gateway.storage.ports import (
     InboxEntry,
     Interaction,

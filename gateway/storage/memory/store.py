@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gateway.storage.answers import judge_answer
-from gateway.storage.appends import report_if_failed
-from gateway.storage.bodies import FORGOTTEN, encode_body, storable_text
+from gateway.storage.append_errors import report_if_failed
+from gateway.storage.interaction_rules import judge_answer
+from gateway.storage.json_bodies import FORGOTTEN, encode_body, storable_text
 from gateway.storage.memory.deaths import MemoryDeaths
 from gateway.storage.memory.expiries import MemoryExpiries
 from gateway.storage.memory.pairings import MemoryPairings
 from gateway.storage.memory.reminders import MemoryReminders
 from gateway.storage.memory.rows import EntryRow, InteractionRow, LogRow, ReplyRow, ThreadRow, newest_first
+from gateway.storage.memory.speech import MemoryVoices
 from gateway.storage.memory.usage import MemoryUsage
-from gateway.storage.memory.voices import MemoryVoices
 from gateway.storage.ports import (
     Accepted,
     AnswerStatus,

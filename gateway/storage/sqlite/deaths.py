@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Mapping
 
 from gateway.storage.deaths import Deaths
-from gateway.storage.sqlite.lane import Lane
+from gateway.storage.sqlite.worker_thread import Lane
 
 _CUT_OFF = """
     SELECT inbox.seq, attempts - excused, coalesce(alone, 0) FROM inbox LEFT JOIN deaths USING (seq)

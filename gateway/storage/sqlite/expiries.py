@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gateway.storage.sqlite.lane import Lane
+from gateway.storage.sqlite.worker_thread import Lane
 from pipeline.domain.events import EXPIRED
 
 # The index is named, because without statistics SQLite would read every question that was ever asked.

@@ -6,10 +6,10 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from gateway.storage.bodies import decode_body
+from gateway.storage.json_bodies import decode_body
 from gateway.storage.ports import Accepted, InboxEntry, Lease, NewEntry, Outcome
 from gateway.storage.sqlite import threads
-from gateway.storage.sqlite.overwriting import filled
+from gateway.storage.sqlite.secure_overwrite import filled
 from pipeline.domain.errors import AlreadyDone
 
 _ACCEPT = """

@@ -6,8 +6,8 @@ import json
 import sqlite3
 from typing import Any
 
-from gateway.storage.answers import judge_answer
-from gateway.storage.bodies import decode_body
+from gateway.storage.interaction_rules import judge_answer
+from gateway.storage.json_bodies import decode_body
 from gateway.storage.ports import AnswerStatus, Interaction
 from gateway.storage.sqlite import threads
 from pipeline.domain.errors import StorageError

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from gateway.storage.bodies import decode_body
+from gateway.storage.json_bodies import decode_body
 from gateway.storage.ports import Committed, Lease, NewOutboxRow, NewRecord, Record, RecordKind, TurnCommit
 from gateway.storage.sqlite import inbox, outbox, threads
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
-from gateway.storage.bodies import FORGOTTEN, decode_body, storable_text
+from gateway.storage.json_bodies import FORGOTTEN, decode_body, storable_text
 from gateway.storage.ports import NewOutboxRow, OutboxRow, OutboxState, ShownPart
-from gateway.storage.sqlite.overwriting import filled
+from gateway.storage.sqlite.secure_overwrite import filled
 from pipeline.domain.errors import AlreadyDone
 
 _INSERT = """

@@ -6,9 +6,9 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any
 
-from gateway.storage.bodies import storable_text
+from gateway.storage.json_bodies import storable_text
 from gateway.storage.pairings import PairedChat, Pairing, PairingRequest
-from gateway.storage.sqlite.lane import Lane, T, Work
+from gateway.storage.sqlite.worker_thread import Lane, T, Work
 
 _PLACE = "channel = ? AND account = ? AND chat = ? AND user = ?"
 _FORGET = "DELETE FROM pairing_requests WHERE asked_at <= ?"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 
-from gateway.storage.bodies import decode_body, encode_body, storable_text
+from gateway.storage.json_bodies import decode_body, encode_body, storable_text
 from gateway.storage.reminders import Reminder
-from gateway.storage.sqlite.lane import Lane
+from gateway.storage.sqlite.worker_thread import Lane
 
 _KNOWN = "SELECT 1 FROM reminders WHERE id = ?"
 _COUNT = "SELECT count(*) FROM reminders WHERE owner = ?"

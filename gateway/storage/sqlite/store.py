@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gateway.storage.appends import report_if_failed
-from gateway.storage.bodies import encode_body
+from gateway.storage.append_errors import report_if_failed
+from gateway.storage.json_bodies import encode_body
 from gateway.storage.ports import (
     Accepted,
     AnswerStatus,
@@ -30,19 +30,19 @@ from gateway.storage.ports import (
     StoreCounts,
     TurnCommit,
 )
-from gateway.storage.sqlite import inbox, interactions, log, outbox, probe, threads
+from gateway.storage.sqlite import inbox, interactions, log, maintenance, outbox, threads
 from gateway.storage.sqlite.connection import Synchronous
 from gateway.storage.sqlite.damage import damage_in
 from gateway.storage.sqlite.deaths import SqliteDeaths
 from gateway.storage.sqlite.expiries import SqliteExpiries
-from gateway.storage.sqlite.lane import Lane
+from gateway.storage.sqlite.group_commit import GroupCommit
 from gateway.storage.sqlite.pairings import SqlitePairings
 from gateway.storage.sqlite.questions import QuestionThreads
-from gateway.storage.sqlite.reading import Reading
+from gateway.storage.sqlite.reader import Reading
 from gateway.storage.sqlite.reminders import SqliteReminders
+from gateway.storage.sqlite.speech import SqliteVoices
 from gateway.storage.sqlite.usage import SqliteUsage
-from gateway.storage.sqlite.voices import SqliteVoices
-from gateway.storage.sqlite.writing import GroupCommit
+from gateway.storage.sqlite.worker_thread import Lane
 from pipeline.domain.errors import StorageError
 from pipeline.domain.ids import ThreadKey
 
@@ -91,14 +91,14 @@ class SqliteStore:
         await self._writer.stop()
 
     async def check_writable(self) -> None:
-        await self._writer.submit(probe.write)
-        await self._writer.submit(probe.take_back)
+        await self._writer.submit(maintenance.write)
+        await self._writer.submit(maintenance.take_back)
 
     async def find_damage(self) -> tuple[str, ...]:
         return await damage_in(self._path)
 
     async def counts(self) -> StoreCounts:
-        return await self._reader.submit(probe.counts)
+        return await self._reader.submit(maintenance.counts)
 
     def bytes_written(self) -> int:
         """Bytes that went into the write-ahead log since the last `open`, page images and frame

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 
-from gateway.storage.sqlite.lane import Lane
+from gateway.storage.sqlite.worker_thread import Lane
 from gateway.storage.usage import Spent
 
 _ADD = """

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from adapters.slack.fields import read_handle
 from adapters.slack.inbound import parse_event, parse_press, parse_slash
-from adapters.slack.spoken import plain_words
+from adapters.slack.plain_text import plain_words
 from adapters.slack.webhook import is_for, read_body
 from pipeline.domain.messages import (
     ApprovalReply,

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.identity import derived_message_id
-from adapters.telegram.albums import lanes
+from adapters.telegram.callback_queries import press_of
 from adapters.telegram.inbound import chat_of, parse_update
-from adapters.telegram.presses import press_of
+from adapters.telegram.media_groups import lanes
 from pipeline.domain.messages import ApprovalReply, InboundMessage, SessionCommand
 from tests.adapters.telegram.payloads import (
     ANN,

@@ -10,7 +10,7 @@ from aiohttp import WSServerHandshakeError
 from yarl import URL
 
 from adapters.web.attempts import WrongTokens, network_of
-from adapters.web.opening import Openings
+from adapters.web.pending_sockets import Openings
 from adapters.web.security import security_headers, token_matches
 from pipeline.domain.clock import ManualClock
 from tests.adapters.web.harness import WebHarness, serving

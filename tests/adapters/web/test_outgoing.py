@@ -7,8 +7,8 @@ import math
 
 import pytest
 
+from adapters.web.html_cache import RenderedAnswers
 from adapters.web.outgoing import event_frame
-from adapters.web.rendered import RenderedAnswers
 from pipeline.domain.events import TranscriptReady
 
 

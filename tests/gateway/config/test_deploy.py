@@ -30,7 +30,7 @@ def instructions() -> list[str]:
 
 
 def command_help(*words: str) -> str:
-    call = "import sys; from gateway.cli import main; sys.exit(main())"
+    call = "import sys; from gateway.cli.main import main; sys.exit(main())"
     run = subprocess.run(
         [sys.executable, "-c", call, *words, "--help"], cwd=ROOT, capture_output=True, text=True, check=True
     )

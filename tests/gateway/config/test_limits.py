@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
+from gateway.app.llm import build_llm, pipeline_settings
 from gateway.config import load, model_limits
 from gateway.config.explain import check_config
-from gateway.mind import build_llm, pipeline_settings
 from pipeline.domain.clock import SystemClock
 from pipeline.llm.windows import window_of
 

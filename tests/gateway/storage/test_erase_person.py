@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 
 from pipeline.llm.scripted import ScriptedLlm
-from tests.support.house import open_house
+from tests.support.harness import open_house
 from tests.support.posting_channel import MemoryPosts
 
 SCRIPT = Path(__file__).parents[3] / "deploy" / "erase-person.sql"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from gateway.storage.sqlite import SqliteStore
-from gateway.storage.sqlite.lane import Lane
 from gateway.storage.sqlite.wal import read_wal
+from gateway.storage.sqlite.worker_thread import Lane
 from pipeline.domain.errors import FenceLost, StorageError
 from tests.contracts.store_values import THREAD, entry, lease_on, record
 from tests.gateway.storage.values import look, submit, writer_held_back

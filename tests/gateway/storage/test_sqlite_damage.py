@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from gateway.cli.doctor import findings
 from gateway.config import load
-from gateway.doctor import findings
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.clock import SystemClock
 from pipeline.domain.errors import StorageError

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from gateway.storage.speech import SpeakerHabits, SpeakerKey
 from gateway.storage.sqlite import SqliteStore
 from gateway.storage.sqlite.connection import open_writer
 from gateway.storage.sqlite.schema import APPLICATION_ID, MIGRATIONS, migrate
-from gateway.storage.voices import SpeakerHabits, SpeakerKey
 from pipeline.domain.errors import StorageError
 from tests.contracts.store_values import NOW, entry, interaction
 from tests.gateway.storage.values import look

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.storage.sqlite import SqliteStore
-from gateway.storage.sqlite.lane import Work
+from gateway.storage.sqlite.worker_thread import Work
 
 
 def look(path: Path, sql: str) -> list[tuple[Any, ...]]:

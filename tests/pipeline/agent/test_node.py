@@ -13,7 +13,7 @@ from pipeline.agent.node import agent
 from pipeline.domain.chat import ChatMessage, ToolCall, message_to_plain
 from pipeline.domain.conversation import Conversation, PastTurn
 from pipeline.domain.errors import ModelUnavailable
-from pipeline.graph.executor import Executor
+from pipeline.graph.execution.executor import Executor
 from pipeline.llm.failures import EmptyAnswer
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.redaction.redactor import Redactor

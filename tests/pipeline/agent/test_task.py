@@ -1,6 +1,6 @@
 """A task node: a whole agent loop inside one node, with a judge, a shared conversation and durable turns.
 
-Covers: pipeline/agent/working.py.
+Covers: pipeline/agent/task_loop.py.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from pipeline.agent.task import TASK_CHANNELS, between_tasks, task_node
 from pipeline.domain.chat import ToolCall, ToolDefinition
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import ModelUnavailable
-from pipeline.graph.decisions import NodeResult, State
-from pipeline.graph.executor import Executor
-from pipeline.graph.outcome import RunOutcome
-from pipeline.graph.spec import EdgeSpec, GraphSpec, NodeSpec, OnSuccess
+from pipeline.graph.definition.decisions import NodeResult, State
+from pipeline.graph.definition.spec import EdgeSpec, GraphSpec, NodeSpec, OnSuccess
+from pipeline.graph.execution.executor import Executor
+from pipeline.graph.run.outcome import RunOutcome
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.context import RunContext

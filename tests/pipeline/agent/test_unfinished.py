@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from pipeline.agent.unfinished import NotedTools
 from pipeline.domain.chat import ToolCall
-from pipeline.graph.outcome import Effect, RunOutcome
-from pipeline.runtime.bare import NoTools
+from pipeline.graph.run.outcome import Effect, RunOutcome
+from pipeline.runtime.null_services import NoTools
 from pipeline.runtime.ports import ToolResult
 from pipeline.runtime.scope import TurnScope
 from tests.support.contexts import scope

@@ -7,10 +7,10 @@ from collections.abc import Coroutine, Mapping
 from typing import Any, TypeVar
 
 from pipeline.domain.clock import ManualClock
-from pipeline.graph.decisions import Next, Node, NodeDecision, NodeResult, State
-from pipeline.graph.events import GraphEvent, RunCompleted
-from pipeline.graph.outcome import RunOutcome
-from pipeline.graph.spec import EdgeSpec, GraphSpec, NodeSpec
+from pipeline.graph.definition.decisions import Next, Node, NodeDecision, NodeResult, State
+from pipeline.graph.definition.spec import EdgeSpec, GraphSpec, NodeSpec
+from pipeline.graph.run.events import GraphEvent, RunCompleted
+from pipeline.graph.run.outcome import RunOutcome
 from tests.pipeline.graph.written import edge_of
 
 Some = TypeVar("Some")

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline.domain.clock import ManualClock
-from pipeline.graph.decisions import Next, Node, NodeDecision, NodeResult, State
-from pipeline.graph.events import (
+from pipeline.graph.definition.decisions import Next, Node, NodeDecision, NodeResult, State
+from pipeline.graph.definition.spec import EdgeSpec, GraphSpec, OnSuccess
+from pipeline.graph.execution.executor import Executor
+from pipeline.graph.run.events import (
     BranchesJoined,
     EdgeConditionError,
     EdgeTraversed,
@@ -19,9 +21,7 @@ from pipeline.graph.events import (
     NodeStarted,
     RunCompleted,
 )
-from pipeline.graph.executor import Executor
-from pipeline.graph.outcome import RunOutcome
-from pipeline.graph.spec import EdgeSpec, GraphSpec, OnSuccess
+from pipeline.graph.run.outcome import RunOutcome
 from tests.pipeline.graph.written import edge_of, graph_of
 
 Plain = Node[Any, State]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.graph.decisions import NodeResult, State
-from pipeline.graph.elements import END, Always, Condition, EdgeSpec, Route
-from pipeline.graph.structure import GraphStructure, NodeSpec
-from pipeline.graph.validation import graph_problems
+from pipeline.graph.definition.decisions import NodeResult, State
+from pipeline.graph.definition.elements import END, Always, Condition, EdgeSpec, Route
+from pipeline.graph.definition.structure import GraphStructure, NodeSpec
+from pipeline.graph.definition.validation import graph_problems
 
 Graph = GraphStructure[None, State]
 

@@ -9,7 +9,7 @@ import pytest
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.conversation import Conversation, PastTurn, Summary
 from pipeline.domain.errors import ModelUnavailable
-from pipeline.graph.decisions import State
+from pipeline.graph.definition.decisions import State
 from pipeline.history.compaction import COOL_DOWN_S, Compaction, Levels, beginning
 from pipeline.history.view import LEFT_OUT, opening, shown
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm

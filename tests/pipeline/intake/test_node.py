@@ -9,7 +9,7 @@ import pytest
 from pipeline.domain.chat import ChatMessage, ToolCall, estimate_tokens
 from pipeline.domain.conversation import Conversation, PastTurn, Summary
 from pipeline.domain.messages import Speech
-from pipeline.graph.decisions import Next, Pause, State
+from pipeline.graph.definition.decisions import Next, Pause, State
 from pipeline.history.compaction import Compaction
 from pipeline.intake.node import intake_node
 from pipeline.llm.scripted import ScriptedLlm

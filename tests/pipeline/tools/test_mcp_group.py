@@ -18,13 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.config import environment
-from gateway.tasks import Supervisor
+from gateway.runtime.tasks import Supervisor
 from pipeline.domain.clock import Clock, ManualClock, SystemClock
 from pipeline.domain.errors import ConfigurationError
 from pipeline.tools.mcp_config import McpServerConfig
 from pipeline.tools.mcp_group import MAX_RESULT_CHARS, McpGroup, mcp_groups, schema_for_models, tool_name
 from pipeline.tools.tool import Tool, ToolFailed, ToolOutput
-from tests.architecture.house import ROOT
+from tests.architecture.sources import ROOT
 from tests.support import odd_mcp_server
 from tests.support.contexts import scope
 from tests.support.mcp_server import listening, over_http

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gateway.tasks import Supervisor
+from gateway.runtime.tasks import Supervisor
 from pipeline.domain.clock import ManualClock
 from pipeline.redaction.known import KnownSecrets
 from pipeline.redaction.redactor import Redactor, StreamingRedactor

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from gateway.reminding import ReminderDesk
+from gateway.ingress.reminders import ReminderDesk
 from gateway.storage.memory import MemoryStore
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.messages import Author, SessionCommand
-from pipeline.runtime.bare import NoWorkspace
+from pipeline.runtime.null_services import NoWorkspace
 from pipeline.runtime.ports import WorkspaceTexts
 from pipeline.runtime.scope import TurnScope
 from pipeline.tools.arguments import check_arguments

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gateway.reminding import ReminderDesk
+from gateway.ingress.reminders import ReminderDesk
 from gateway.storage.memory import MemoryStore
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.events import ActionStarted

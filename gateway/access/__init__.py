@@ -1,0 +1,1 @@
+"""Who may speak, how often, and at what cost."""

@@ -1,0 +1,1 @@
+"""Composition root and lifecycle: the only folder that names implementations."""

@@ -1,0 +1,335 @@
+"""The composition root: settings in, a gateway out. The only place that knows every implementation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from adapters.channel import PostingChannel
+from adapters.web.attempts import WrongTokens
+from gateway.access.policy import AccessPolicy
+from gateway.access.rate_limit import Quota
+from gateway.access.token_budgets import DailyBudgets
+from gateway.app.components import Extras, Foundation, lay_foundation
+from gateway.app.lifecycle import Gateway, Parts
+from gateway.app.llm import build_cheaper
+from gateway.app.tools import Tooling, build_tooling
+from gateway.app.voice import (
+    Voice,
+    build_transcriber,
+    live_settings,
+    voice_settings,
+    with_memory,
+)
+from gateway.channels.token_lease import TokenLease, lock_folder
+from gateway.config import Secrets, Settings, environment
+from gateway.delivery.outbox import Delivery
+from gateway.delivery.poster import Posting
+from gateway.delivery.unanswered_questions import UnansweredQuestions
+from gateway.ingress.inbox import Inbox
+from gateway.ingress.room_history import RoomRule, Rooms
+from gateway.interactions.question_expiry import ExpiryDesk
+from gateway.runtime.data_dir import DataDir
+from gateway.runtime.http_server import Server
+from gateway.speech.live_sessions import SpeechDesk
+from gateway.speech.voice_notes import ChannelEars
+from gateway.storage.leases import ProcessingCoordinator
+from gateway.turns.runner import TurnHooks, TurnRunner
+from gateway.turns.summarizer import Summaries
+from gateway.turns.titler import Titles
+from gateway.turns.worker import Worker
+from pipeline.llm.local_process import ChildSettings
+from pipeline.service import Pipeline
+from pipeline.topologies import conversation_graph
+from voice.streaming.vad_client import Listener
+from voice.transcriber import Transcriber
+from voice.transcription.voice_note import VoiceIntake
+
+__all__ = ["Extras", "build"]
+
+
+def build(settings: Settings, secrets: Secrets, extras: Extras | None = None) -> Gateway:
+    """Put a gateway together. Claims the data folder; starts nothing else.
+
+    Raises ConfigurationError in words; the folder is free again then.
+    """
+    data = DataDir.claim(settings.data.dir)
+    try:
+        return _build(settings, secrets, extras or Extras(), data)
+    except BaseException:
+        data.release()
+        raise
+
+
+def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) -> Gateway:
+    base = lay_foundation(settings, secrets, extras, data)
+    delivery = _delivery(base)
+    forgetful = extras.transcriber or build_transcriber(settings)
+    transcriber = extras.transcriber or with_memory(forgetful, settings, base.store.voices, base.clock)
+    coordinator = ProcessingCoordinator(base.store, base.clock, lease_s=settings.turn.lease_s)
+
+    def wake(thread: str) -> None:
+        worker.wake(thread)
+
+    access = _access(base)
+    tooling = _tooling(base, wake, access)
+    rooms = _rooms(base)
+    pipeline = _pipeline(base, tooling, _ears(base, transcriber, forgetful), rooms)
+    expiries = _expiries(base, wake, access)
+    worker = _worker(base, coordinator, _turns(base, pipeline, delivery, expiries), tooling)
+    inbox = _inbox(base, access, worker, delivery, tooling, rooms)
+    voice = _voice(base, transcriber, inbox)
+    base.page.give_voice(voice.desk if settings.voice.live.enabled else None, base.reader, base.store.voices)
+    gateway = Gateway(
+        Parts(
+            data=data,
+            store=base.store,
+            health=inbox.health,
+            channels=base.channels,
+            inbox=inbox,
+            worker=worker,
+            coordinator=coordinator,
+            delivery=delivery,
+            addresses=base.addresses,
+            llm=base.llm,
+            voice=voice,
+            tooling=tooling,
+            expiries=expiries,
+            clock=base.clock,
+            sweep_media=partial(base.page.sweep_media, base.store),
+            background=base.tasks.background,
+            turns=base.tasks.turns,
+            deliveries=base.tasks.deliveries,
+            leases=_leases(base, coordinator),
+        )
+    )
+    base.telemetry.watch_channels(gateway.channel_statuses)
+    if extras.http:
+        gateway.server = _server(gateway, base)
+    return gateway
+
+
+def _access(base: Foundation) -> AccessPolicy:
+    rules = {(one.adapter.name, one.adapter.account): one.rule for one in base.posting}
+    return AccessPolicy(book=base.store.pairings, clock=base.clock, rules={**rules, **base.extras.rules})
+
+
+def _tooling(base: Foundation, wake: Callable[[str], None], access: AccessPolicy) -> Tooling:
+    settings = base.settings
+    return build_tooling(
+        settings,
+        store=base.store,
+        clock=base.clock,
+        llm=base.llm,
+        cheaper=build_cheaper(settings, base.clock),
+        budgets=DailyBudgets(
+            usage=base.store.usage,
+            clock=base.clock,
+            settings=settings.budget,
+            on_spent=base.telemetry.model_called,
+        ),
+        redactor=base.redactor,
+        limits=base.limits,
+        wake=wake,
+        access=access,
+        spawn=base.tasks.background.spawn,
+        secrets=base.secrets,
+        groups=base.extras.tools,
+    )
+
+
+def _rooms(base: Foundation) -> Rooms:
+    rules = {
+        (one.adapter.name, one.adapter.account): RoomRule(messages=one.room_messages, access=one.rule)
+        for one in base.posting
+    }
+    others = {key: RoomRule(access=rule) for key, rule in base.extras.rules.items()}
+    return Rooms(channels=base.channels, rules={**rules, **others}, store=base.store, clock=base.clock)
+
+
+def _pipeline(base: Foundation, tooling: Tooling, ears: ChannelEars, rooms: Rooms) -> Pipeline:
+    return Pipeline(
+        graph=base.extras.graph or conversation_graph(),
+        llm=base.llm,
+        ears=ears,
+        settings=base.limits,
+        clock=base.clock,
+        surroundings=replace(tooling.surroundings, rooms=rooms),
+    )
+
+
+def _worker(
+    base: Foundation, coordinator: ProcessingCoordinator, turns: TurnRunner, tooling: Tooling
+) -> Worker:
+    around = tooling.surroundings
+    return Worker(
+        store=base.store,
+        coordinator=coordinator,
+        turns=turns,
+        clock=base.clock,
+        supervisor=base.tasks.turns,
+        summaries=Summaries(
+            store=base.store,
+            llm=base.llm,
+            cheaper=around.cheaper,
+            budgets=around.budgets,
+            clock=base.clock,
+            above=base.limits.summarise_above,
+            timeout_s=base.limits.llm_timeout_s,
+            redactor=base.redactor,
+        ),
+        titles=_titles(base, tooling),
+        withdraw=tooling.approvals.withdraw,
+    )
+
+
+def _titles(base: Foundation, tooling: Tooling) -> Titles | None:
+    if not base.settings.agent.titles:
+        return None
+    return Titles(
+        store=base.store,
+        llm=base.llm,
+        budgets=tooling.surroundings.budgets,
+        clock=base.clock,
+        redactor=base.redactor,
+        on_titled=base.page.show_recorded,
+    )
+
+
+def _server(gateway: Gateway, base: Foundation) -> Server:
+    page = base.page.adapter
+    return Server(
+        addresses=base.addresses,
+        routes=page.routes() if page else (),
+        webhooks=[route for one in base.posting for route in one.routes],
+        channels=gateway.channel_lines,
+        ready=lambda: gateway.ready,
+        metrics=base.telemetry.exposition,
+        token_check=base.check_metrics_token,
+        wrong_tokens=WrongTokens(base.clock, "metrics", partial(base.telemetry.wrong_token, "metrics")),
+    )
+
+
+def _delivery(base: Foundation) -> Delivery:
+    return Delivery(
+        store=base.store,
+        channels=base.channels,
+        lanes=base.lanes,
+        posting=Posting(store=base.store, live=base.live, clock=base.clock, failpoints=base.failpoints),
+        timeline=base.timeline,
+        clock=base.clock,
+        telemetry=base.telemetry,
+        failpoints=base.failpoints,
+        voice=base.replies,
+    )
+
+
+def _ears(base: Foundation, transcriber: Transcriber | None, forgetful: Transcriber | None) -> ChannelEars:
+    """`forgetful` keeps nothing of what it hears."""
+    settings = voice_settings(base.settings)
+    intake, without_memory = (
+        None if one is None else VoiceIntake(one, settings) for one in (transcriber, forgetful)
+    )
+    return ChannelEars(
+        channels=base.channels,
+        intake=intake,
+        forgetful=without_memory,
+        habits=base.store.voices,
+        max_bytes=base.settings.voice.max_bytes,
+        telemetry=base.telemetry,
+    )
+
+
+def _expiries(base: Foundation, wake: Callable[[str], None], access: AccessPolicy) -> ExpiryDesk:
+    unanswered = UnansweredQuestions(
+        store=base.store,
+        channels=base.channels,
+        lanes=base.lanes,
+        timeline=base.timeline,
+        clock=base.clock,
+    )
+    return ExpiryDesk(
+        store=base.store, clock=base.clock, wake=wake, may_hear=access.still_lets, show=unanswered.show
+    )
+
+
+def _turns(base: Foundation, pipeline: Pipeline, delivery: Delivery, expiries: ExpiryDesk) -> TurnRunner:
+    return TurnRunner(
+        store=base.store,
+        pipeline=pipeline,
+        hooks=TurnHooks(
+            sender_for=base.broadcaster.sender_for,
+            on_recorded=base.page.show_recorded,
+            on_reply=delivery.enqueue,
+            discard_media=base.page.discard_media,
+            can_speak=base.replies.possible,
+            on_asked=expiries.asked,
+            copies=base.broadcaster.copies,
+        ),
+        clock=base.clock,
+        telemetry=base.telemetry,
+        failpoints=base.failpoints,
+        max_attempts=base.settings.turn.max_attempts,
+        max_running=base.settings.turn.max_running or _room(base.settings),
+    )
+
+
+def _room(settings: Settings) -> int:
+    """Turns at a time: what the embedded model answers side by side, or what a hosted one bears."""
+    return ChildSettings(model_path=settings.local_model_path).slots if settings.llm.model == "local" else 64
+
+
+def _inbox(
+    base: Foundation,
+    access: AccessPolicy,
+    worker: Worker,
+    delivery: Delivery,
+    tooling: Tooling,
+    rooms: Rooms,
+) -> Inbox:
+    a_minute = base.settings.limits.messages_per_minute
+    return Inbox(
+        store=base.store,
+        access=access,
+        turns=worker,
+        clock=base.clock,
+        telemetry=base.telemetry,
+        failpoints=base.failpoints,
+        max_queue_per_thread=base.settings.turn.max_queue_per_thread,
+        posting=[key for key, channel in base.channels.items() if isinstance(channel, PostingChannel)],
+        say=delivery.say,
+        quota=Quota(a_minute, base.clock) if a_minute else None,
+        waiting=tooling.approvals,
+        overhear=rooms.overhear,
+        redactor=base.redactor,
+    )
+
+
+def _voice(base: Foundation, transcriber: Transcriber | None, inbox: Inbox) -> Voice:
+    if transcriber is None:
+        return Voice(transcriber=None, listener=None, desk=None, speaker=base.speaker)
+    listener = Listener(voice_settings(base.settings))
+    desk = SpeechDesk(
+        transcriber=transcriber,
+        listener=listener,
+        inbox=inbox,
+        voices=base.store.voices,
+        clock=base.clock,
+        answering=base.broadcaster.is_answering,
+        running=base.broadcaster.running,
+        supervisor=base.tasks.background,
+        settings=live_settings(base.settings),
+    )
+    base.telemetry.watch_microphones(lambda: desk.open_microphones)
+    return Voice(transcriber=transcriber, listener=listener, desk=desk, speaker=base.speaker)
+
+
+def _leases(base: Foundation, coordinator: ProcessingCoordinator) -> dict[tuple[str, str], TokenLease]:
+    folder = lock_folder(environment())
+    return {
+        (one.adapter.name, one.adapter.account): TokenLease(
+            channel=one.adapter.name, token=one.token, coordinator=coordinator, folder=folder
+        )
+        for one in base.posting
+    }

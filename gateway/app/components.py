@@ -1,0 +1,180 @@
+"""What most parts of a gateway are made with: store, page, channels, lanes, the model. Nothing is started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from adapters.channel import Channel, Timeline
+from gateway.access.policy import AccessRule
+from gateway.app.llm import build_llm, pipeline_settings
+from gateway.app.platforms import BuiltChannel, posting_channels
+from gateway.app.voice import build_speaker
+from gateway.app.web import Page, make_page, metrics_check, token_check
+from gateway.channels.timeline import StoreTimeline
+from gateway.config import Secrets, Settings
+from gateway.delivery.chat_queue import Lanes
+from gateway.delivery.event_router import EventBroadcaster
+from gateway.delivery.preview import LiveReplies
+from gateway.delivery.progress import Verbosity
+from gateway.delivery.voice_replies import AnswerReader, VoiceReplies
+from gateway.runtime.data_dir import DataDir
+from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.http_server import Addresses
+from gateway.runtime.metrics import Telemetry
+from gateway.runtime.tasks import Supervisor
+from gateway.storage.memory import MemoryStore
+from gateway.storage.ports import Store
+from gateway.storage.sqlite import SqliteStore
+from pipeline.domain.clock import Clock, SystemClock
+from pipeline.graph.definition.spec import GraphSpec
+from pipeline.llm.client import LlmClient
+from pipeline.redaction.redactor import Redactor
+from pipeline.runtime.context import RunContext
+from pipeline.runtime.settings import PipelineSettings
+from pipeline.tools.tool import ToolGroup
+from voice.synthesis.synthesizer import Speaker
+from voice.transcriber import Transcriber
+
+ChannelFactory = Callable[[Timeline], Channel]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extras:
+    """What a host adds to the configured gateway: `parlour chat` a channel, tests and benches a model."""
+
+    channels: tuple[ChannelFactory, ...] = ()
+    rules: Mapping[tuple[str, str], AccessRule] = field(default_factory=dict)
+    """Who may speak on those of `channels` that post, by (channel, account)."""
+    clock: Clock = field(default_factory=SystemClock)
+    llm: LlmClient | None = None
+    transcriber: Transcriber | None = None
+    speaker: Speaker | None = None
+    """Who reads answers aloud."""
+    store: Store | None = None
+    graph: GraphSpec[RunContext] | None = None
+    """What a message walks through instead of the conversation."""
+    tools: tuple[ToolGroup, ...] = ()
+    """Groups of tools beside the bot's own."""
+    crash_at: str | None = None
+    http: bool = True
+    """Whether to serve health, metrics and the page."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supervisors:
+    """Who owns the gateway's tasks."""
+
+    background: Supervisor = field(default_factory=Supervisor)
+    turns: Supervisor = field(default_factory=Supervisor)
+    deliveries: Supervisor = field(default_factory=Supervisor)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foundation:
+    """One gateway's."""
+
+    settings: Settings
+    secrets: Secrets
+    extras: Extras
+    clock: Clock
+    tasks: Supervisors
+    telemetry: Telemetry
+    failpoints: Failpoints
+    store: Store
+    timeline: StoreTimeline
+    addresses: Addresses
+    check_metrics_token: Callable[[str], bool]
+    page: Page
+    posting: tuple[BuiltChannel, ...]
+    channels: Mapping[tuple[str, str], Channel]
+    lanes: Lanes
+    live: LiveReplies
+    broadcaster: EventBroadcaster
+    speaker: Speaker | None
+    reader: AnswerReader | None
+    replies: VoiceReplies
+    llm: LlmClient
+    limits: PipelineSettings
+    redactor: Redactor
+
+
+def lay_foundation(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) -> Foundation:
+    """Make it. Raises ConfigurationError in words."""
+    clock, tasks = extras.clock, Supervisors()
+    failpoints = Failpoints(extras.crash_at)
+    store = extras.store or _store(settings, data)
+    timeline = StoreTimeline(store, clock)
+    addresses = Addresses(settings.server.host, settings.server.port, settings.server.public_origins)
+    check = token_check(settings, secrets)
+    telemetry = Telemetry(clock)
+    wrong = partial(telemetry.wrong_token, "page")
+    page = make_page(settings, data.media_path, addresses, check, timeline, clock, wrong)
+    posting = tuple(posting_channels(settings, timeline, clock))
+    channels = _channels(page, posting, [make(timeline) for make in extras.channels])
+    lanes = Lanes(clock, tasks.deliveries)
+    speaker = extras.speaker or build_speaker(settings)
+    reader = None if speaker is None else AnswerReader(speaker)
+    llm = extras.llm or build_llm(settings, clock)
+    live = LiveReplies(
+        store=store, lanes=lanes, clock=clock, supervisor=tasks.background, show_work=_show_work(settings)
+    )
+    return Foundation(
+        settings=settings,
+        secrets=secrets,
+        extras=extras,
+        clock=clock,
+        tasks=tasks,
+        telemetry=telemetry,
+        failpoints=failpoints,
+        store=store,
+        timeline=timeline,
+        addresses=addresses,
+        check_metrics_token=metrics_check(settings, check),
+        page=page,
+        posting=posting,
+        channels=channels,
+        lanes=lanes,
+        live=live,
+        broadcaster=EventBroadcaster(channels, live),
+        speaker=speaker,
+        reader=reader,
+        replies=VoiceReplies(
+            reader=reader,
+            habits=store.voices,
+            channels=channels,
+            clock=clock,
+            supervisor=tasks.deliveries,
+            failpoints=failpoints,
+        ),
+        llm=llm,
+        limits=pipeline_settings(settings, llm),
+        redactor=Redactor(secrets.known_values, clock=clock),
+    )
+
+
+def _show_work(settings: Settings) -> Callable[[str], Verbosity]:
+    """How much of the work a channel shows: as it is set there, else as for all."""
+    own = settings.channels.posting()
+
+    def wanted(channel: str) -> Verbosity:
+        chosen = own[channel].show_work if channel in own else None
+        return chosen or settings.agent.show_work
+
+    return wanted
+
+
+def _channels(
+    page: Page, posting: Iterable[BuiltChannel], others: Iterable[Channel]
+) -> dict[tuple[str, str], Channel]:
+    """Every channel by its name and account."""
+    adapters: list[Channel] = [*([page.adapter] if page.adapter else []), *(one.adapter for one in posting)]
+    return {(adapter.name, adapter.account): adapter for adapter in (*adapters, *others)}
+
+
+def _store(settings: Settings, data: DataDir) -> Store:
+    if settings.storage.kind == "memory":
+        return MemoryStore()
+    full = settings.storage.synchronous == "full"
+    return SqliteStore(data.store_path, synchronous="FULL" if full else "NORMAL")

@@ -1,0 +1,197 @@
+"""The running gateway: starts its parts in order, tells when it is ready, drains and stops.
+
+It builds nothing: `bootstrap` hands it the parts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+from adapters.channel import ChannelAdapter
+from gateway.app.llm import warm_up
+from gateway.app.tools import Tooling
+from gateway.app.voice import Voice
+from gateway.channels.supervisor import ChannelStatus, ChannelSupervisor, Lease, any_alive, channel_lines
+from gateway.delivery.outbox import Delivery
+from gateway.ingress.inbox import Inbox
+from gateway.interactions.question_expiry import ExpiryDesk
+from gateway.runtime.data_dir import DataDir
+from gateway.runtime.http_server import Addresses, Server
+from gateway.runtime.tasks import Supervisor
+from gateway.storage.health import StoreHealth
+from gateway.storage.leases import ProcessingCoordinator
+from gateway.storage.ports import Store
+from gateway.turns.worker import Worker
+from pipeline.domain.clock import Clock
+from pipeline.llm.client import LlmClient
+
+_log = logging.getLogger(__name__)
+
+DRAIN_S = 18.0
+"""With the steps after it, within the 30 seconds that service managers commonly grant."""
+_DELIVERY_S = 3.0
+_STORE_LINE = "store down (takes no writes; messages are refused until it does)"
+
+_STORE_REMEDY = "stop the gateway and restore a backup, see docs/guides/deploy.md"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """Everything that lives and dies with the gateway."""
+
+    data: DataDir
+    store: Store
+    health: StoreHealth
+    channels: Mapping[tuple[str, str], ChannelAdapter]
+    inbox: Inbox
+    worker: Worker
+    coordinator: ProcessingCoordinator
+    delivery: Delivery
+    addresses: Addresses
+    llm: LlmClient
+    voice: Voice
+    tooling: Tooling
+    expiries: ExpiryDesk
+    clock: Clock
+    sweep_media: Callable[[], Awaitable[int]]
+    """Removes the voice notes that no unfinished message refers to."""
+    background: Supervisor
+    """Channels, renewals and warm-ups: cancelled at once when the gateway stops."""
+    turns: Supervisor
+    """Runners of threads: given time to finish."""
+    deliveries: Supervisor
+    leases: Mapping[tuple[str, str], Lease] = field(default_factory=dict)
+    """Of the channels that have a bot token, which one process at a time may receive with."""
+
+
+class Gateway:
+    """One process's gateway. `start` once, `stop` once."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self.server: Server | None = None
+        """Set before `start` by whoever wants one; it asks this gateway whether it is ready."""
+        self._ready = False
+        self._supervisors = [
+            ChannelSupervisor(adapter, clock=parts.clock, lease=parts.leases.get(key))
+            for key, adapter in parts.channels.items()
+        ]
+        self._channels: list[asyncio.Task[None]] = []
+
+    @property
+    def ready(self) -> bool:
+        """Whether messages are accepted: started, the store takes them, and not every channel is down."""
+        return self._ready and self._parts.health.writable and any_alive(self.channel_statuses())
+
+    def channel_statuses(self) -> tuple[ChannelStatus, ...]:
+        """How each channel is now."""
+        return tuple(supervisor.status for supervisor in self._supervisors)
+
+    def channel_lines(self) -> tuple[str, ...]:
+        """How each channel is now, a line each, and the store where it takes no writes or is damaged."""
+        health = self._parts.health
+        full = () if health.writable else (_STORE_LINE,)
+        # Messages are still taken: a damaged page seldom concerns them, and the operator has to choose when.
+        damaged = (f"store damaged: {health.damage[0]} ({_STORE_REMEDY})",) if health.damage else ()
+        return (*full, *damaged, *channel_lines(self.channel_statuses()))
+
+    @property
+    def url(self) -> str:
+        """The page's address."""
+        return self._parts.addresses.url
+
+    async def start(self) -> None:
+        """Come up: store, server, channels, then what an earlier process left. Models load meanwhile.
+
+        Raises ConfigurationError or StorageError in words; nothing is left running then.
+        """
+        parts = self._parts
+        try:
+            await parts.store.open()
+            # The lock on the data folder proves that whoever held these leases is dead.
+            await parts.store.break_leases()
+            orphans = await parts.sweep_media()
+            if self.server is not None:
+                await self.server.start()
+            parts.background.spawn(parts.coordinator.keep_renewing(), name="lease renewal")
+            # What was left comes before anything new: first the unsent replies, which are older than
+            # what the unfinished turns will say, then those turns, then the channels' new messages.
+            unsent = await parts.delivery.recover()
+            waiting = await parts.worker.recover()
+            await parts.voice.start()
+            for supervisor in self._supervisors:
+                self._start_channel(supervisor)
+            # Two turns of the loop, so that every channel's own start has run: a supervisor's first
+            # step, and that of the run which it starts.
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            self._note_page()
+        except BaseException:
+            await self._close()
+            raise
+        self._ready = True
+        if waiting or unsent or orphans:
+            left = {"messages": waiting, "replies": unsent, "orphaned_voice_notes": orphans}
+            _log.info("taken up again", extra=left)
+        parts.background.spawn(parts.tooling.desk.run(), name="reminders")
+        parts.background.spawn(parts.expiries.run(), name="expiring questions")
+        parts.background.spawn(warm_up(parts.llm, parts.tooling.offered()), name="model warm-up")
+        parts.background.spawn(parts.voice.warm_up(), name="voice warm-up")
+        parts.background.spawn(parts.health.watch(), name="store check")
+        parts.background.spawn(parts.health.watch_for_damage(), name="store damage check")
+
+    async def stop(self, drain_s: float = DRAIN_S) -> bool:
+        """Refuse new messages, let running turns finish within `drain_s`, then close everything.
+
+        The channels stay connected to send what is being answered; what arrives meanwhile is refused at the
+        inbox, so the platforms keep it. False when turns were cut off; they are taken up at the next start.
+        """
+        self._ready = False
+        clock = self._parts.clock
+        began = clock.monotonic()
+        await self._parts.voice.fall_silent()
+        self._parts.inbox.close()
+        left_s = max(0.0, drain_s - (clock.monotonic() - began))
+        finished = await self._parts.worker.drain(left_s, self._parts.tooling.approvals.unanswered)
+        try:
+            async with asyncio.timeout(min(drain_s, _DELIVERY_S)):
+                await self._parts.deliveries.wait_idle()
+        except TimeoutError:
+            _log.warning("replies are left for the next start")
+        await self._close()
+        return finished
+
+    async def channels_ended(self) -> None:
+        """Return when every channel has ended by itself, as the terminal does at the end of its input."""
+        if self._channels:
+            await asyncio.wait(self._channels)
+
+    async def _close(self) -> None:
+        parts = self._parts
+        await parts.turns.close()
+        await parts.deliveries.close()
+        await parts.background.close()
+        if self.server is not None:
+            await self.server.close()
+        await parts.tooling.close()
+        await parts.llm.close()
+        await parts.voice.close()
+        await parts.store.close()
+        parts.data.release()
+
+    def _note_page(self) -> None:
+        parts = self._parts
+        has_page = self.server is not None and any(name == "web" for name, _ in parts.channels)
+        try:
+            parts.data.note_page(parts.addresses.url if has_page else "")
+        except OSError as error:
+            # Only `parlour chat` beside this gateway reads it, and says then that it cannot attach.
+            _log.warning("the page's address could not be noted", extra={"reason": str(error.strerror)})
+
+    def _start_channel(self, supervisor: ChannelSupervisor) -> None:
+        parts, adapter = self._parts, supervisor.adapter
+        task = parts.background.spawn(supervisor.run(parts.inbox.accept), name=f"channel {adapter.name}")
+        self._channels.append(task)

@@ -1,0 +1,120 @@
+"""What the pipeline thinks with: the model, the settings, tools and budgets, for the composition root."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Literal
+
+from gateway.config import Settings, machine_zone, model_limits
+from pipeline.domain.chat import ChatMessage, ToolDefinition
+from pipeline.domain.clock import Clock
+from pipeline.domain.errors import ModelError
+from pipeline.llm.backends import door_of
+from pipeline.llm.client import LlmClient, LlmRequest
+from pipeline.llm.direct_client import OPENAI, DirectClient
+from pipeline.llm.litellm_client import LitellmClient
+from pipeline.llm.local_model import LocalModel
+from pipeline.llm.local_process import ChildSettings
+from pipeline.llm.scripted import ScriptedLlm
+from pipeline.runtime.settings import PipelineSettings
+
+_REHEARSED = "Hello"
+_REHEARSAL_S = 120.0
+
+
+def build_llm(settings: Settings, clock: Clock) -> LlmClient:
+    """The configured model."""
+    return _client(settings, settings.llm.model, clock)
+
+
+def build_cheaper(settings: Settings, clock: Clock) -> LlmClient | None:
+    """The model for whose budget is nearly spent, where there is one."""
+    model = settings.budget.cheaper_model
+    return None if model is None else _client(settings, model, clock)
+
+
+def _client(settings: Settings, model: str, clock: Clock) -> LlmClient:
+    llm = settings.llm
+    door = door_of(model, llm.api_base)
+    key = llm.api_key.resolve() if llm.api_key is not None else None
+    match door.kind:
+        case "scripted":
+            return ScriptedLlm.from_spec(door.model, clock=clock)
+        case "local":
+            child = ChildSettings(
+                model_path=settings.local_model_path,
+                context_tokens=model_limits(settings).context_tokens,
+                threads=llm.local.threads,
+            )
+            return LocalModel(child, clock=clock)
+        case "direct":
+            return DirectClient(
+                model=door.model,
+                clock=clock,
+                api_base=door.api_base or OPENAI,
+                api_key=key,
+                retries=llm.retries,
+                label=model,
+            )
+        case "litellm":
+            return LitellmClient(
+                model=door.model, clock=clock, api_base=door.api_base, api_key=key, retries=llm.retries
+            )
+
+
+async def warm_up(llm: LlmClient, tools: Sequence[ToolDefinition]) -> None:
+    """Load the model, and let the embedded one read what it is told of `tools`: the first message would wait
+    for that otherwise, 555 tokens of it. Raises nothing but what cancels it."""
+    await llm.warm_up()
+    if not isinstance(llm, LocalModel) or not tools:
+        return
+    hello = ChatMessage(role="user", content=_REHEARSED)
+    request = LlmRequest(messages=(hello,), tools=tuple(tools), max_tokens=1, timeout_s=_REHEARSAL_S)
+    with contextlib.suppress(ModelError):
+        async with contextlib.aclosing(llm.stream(request)) as items:
+            async for _ in items:
+                pass
+
+
+def pipeline_settings(settings: Settings, llm: LlmClient) -> PipelineSettings:
+    """The configured bounds and wording, for the model that answers."""
+    models = (settings.llm.model, settings.budget.cheaper_model)
+    limits = [model_limits(settings, model) for model in models if model is not None]
+    return PipelineSettings(
+        system_prompt=settings.bot.system_prompt,
+        bot_name=settings.bot.name,
+        time_zone=settings.bot.time_zone or machine_zone(),
+        tool_answers=isinstance(llm, LocalModel),
+        # The cheaper model has to take what the other one is shown.
+        max_answer_tokens=min(one.max_tokens for one in limits),
+        temperature=settings.llm.temperature,
+        llm_timeout_s=settings.llm.timeout_s or (120.0 if settings.llm.model == "local" else 60.0),
+        turn_timeout_s=settings.turn.timeout_s,
+        context_tokens=min(one.context_tokens for one in limits),
+        confirm_below=settings.voice.confirm_below,
+        called=(settings.bot.name, *settings.bot.called),
+        summarise_above=settings.agent.summarise_above,
+        max_rounds=settings.agent.max_rounds,
+        max_retries=settings.llm.retries,
+        completion=_completion(settings),
+        prompt="brief" if _is_small(settings) else "full",
+        spam=settings.limits.spam,
+        too_fast=settings.limits.too_fast,
+        remember_facts=settings.agent.remember_facts,
+        link_hosts=tuple(
+            host.strip().strip(".").lower() for host in settings.tools.link_hosts if host.strip()
+        ),
+    )
+
+
+def _completion(settings: Settings) -> Literal["declared", "implicit", "nudged"]:
+    """Small models and scripts declare nothing."""
+    if settings.agent.completion != "auto":
+        return settings.agent.completion
+    return "implicit" if _is_small(settings) else "declared"
+
+
+def _is_small(settings: Settings) -> bool:
+    """Whether the model is the embedded one, or none at all."""
+    return door_of(settings.llm.model, settings.llm.api_base).kind in ("local", "scripted")

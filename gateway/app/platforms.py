@@ -1,0 +1,156 @@
+"""The posting channels that the settings ask for, built. Their SDKs are imported here, and only then.
+
+A part of the composition root: `bootstrap` is the only one that calls it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from aiohttp import web
+
+from adapters.channel import PostingChannel, RateLimits, Timeline
+from gateway.access.policy import AccessRule
+from gateway.config import SecretRef, Settings
+from gateway.config.channels import DiscordSettings, PostingSettings, SlackSettings, TelegramSettings
+from pipeline.domain.clock import Clock
+from pipeline.domain.errors import ConfigurationError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltChannel:
+    """A channel and what the gateway has to know about it besides."""
+
+    adapter: PostingChannel
+    rule: AccessRule
+    room_messages: int
+    """How many of a room's last messages may be read."""
+    token: Callable[[], str]
+    """The bot's token as it is now: one process at a time may receive with it."""
+    routes: tuple[web.RouteDef, ...] = ()
+
+
+def posting_channels(settings: Settings, timeline: Timeline, clock: Clock) -> list[BuiltChannel]:
+    """Every active posting channel, not yet running. Raises ConfigurationError in words."""
+    channels = settings.channels
+    built = []
+    if channels.telegram.active:
+        built.append(_telegram(channels.telegram, clock))
+    if channels.slack.active:
+        built.append(_slack(channels.slack, clock))
+    if channels.discord.active:
+        built.append(_discord(channels.discord, timeline, clock))
+    return built
+
+
+def access_rule(settings: PostingSettings) -> AccessRule:
+    """Who may speak on the channel, from its settings. Raises ConfigurationError in words."""
+    return AccessRule.of(
+        mode=settings.access,
+        allow=settings.allow,
+        deny=settings.deny,
+        rooms=settings.rooms,
+        hear_rooms=settings.hear_rooms,
+        open_messages_per_day=settings.open_messages_per_day,
+        open_people=settings.open_people,
+    )
+
+
+def _telegram(settings: TelegramSettings, clock: Clock) -> BuiltChannel:
+    from adapters.telegram import adapter as telegram  # noqa: PLC0415 - an SDK is loaded where it is used
+    from adapters.telegram import settings as wanted  # noqa: PLC0415 - as above
+
+    token = _reader(settings.token, "channels.telegram.token")
+    made = telegram.TelegramAdapter(
+        wanted.TelegramSettings(
+            token=token,
+            account=settings.account,
+            api_base=settings.api_base,
+            mode=settings.mode,
+            webhook_url=settings.webhook_url,
+            webhook_secret=_optional(settings.webhook_secret),
+            replies=settings.replies,
+            previews=settings.previews,
+            rates=_rates(settings, wanted.DEFAULT_RATES),
+        ),
+        clock,
+    )
+    routes = tuple(made.routes()) if settings.mode == "webhook" else ()
+    return BuiltChannel(
+        adapter=made,
+        rule=access_rule(settings),
+        room_messages=settings.room_messages,
+        token=token,
+        routes=routes,
+    )
+
+
+def _slack(settings: SlackSettings, clock: Clock) -> BuiltChannel:
+    from adapters.slack import adapter as slack  # noqa: PLC0415 - an SDK is loaded where it is used
+    from adapters.slack import settings as wanted  # noqa: PLC0415 - as above
+
+    token = _reader(settings.bot_token, "channels.slack.bot_token")
+    made = slack.SlackAdapter(
+        wanted.SlackSettings(
+            bot_token=token,
+            app_token=_optional(settings.app_token),
+            signing_secret=_optional(settings.signing_secret),
+            mode=settings.mode,
+            account=settings.account,
+            api_base=settings.api_base,
+            previews=settings.previews,
+            rates=_rates(settings, slack.RATES),
+        ),
+        clock,
+    )
+    routes = tuple(made.routes()) if settings.mode == "http" else ()
+    return BuiltChannel(
+        adapter=made,
+        rule=access_rule(settings),
+        room_messages=settings.room_messages,
+        token=token,
+        routes=routes,
+    )
+
+
+def _discord(settings: DiscordSettings, timeline: Timeline, clock: Clock) -> BuiltChannel:
+    from adapters.discord import adapter as discord  # noqa: PLC0415 - an SDK is loaded where it is used
+    from adapters.discord import settings as wanted  # noqa: PLC0415 - as above
+
+    token = _reader(settings.token, "channels.discord.token")
+    rule = access_rule(settings)
+    made = discord.DiscordAdapter(
+        wanted.DiscordSettings(
+            token=token,
+            account=settings.account,
+            api_base=settings.api_base,
+            gateway_url=settings.gateway_url,
+            previews=settings.previews,
+            rates=_rates(settings, wanted.DEFAULT_RATES),
+            people=tuple(sorted(rule.people - rule.deny)),
+            rooms=tuple(sorted(rule.whole_rooms | {chat for chat, _ in rule.members})),
+        ),
+        timeline,
+        clock,
+    )
+    return BuiltChannel(adapter=made, rule=rule, room_messages=settings.room_messages, token=token)
+
+
+def _reader(reference: SecretRef | None, path: str) -> Callable[[], str]:
+    if reference is None:
+        raise ConfigurationError(f"{path}: it is not set")
+    return reference.resolve
+
+
+def _optional(reference: SecretRef | None) -> Callable[[], str] | None:
+    return None if reference is None else reference.resolve
+
+
+def _rates(settings: PostingSettings, platform: RateLimits) -> RateLimits | None:
+    """None for what the platform bears; 0 takes every limit of ours away."""
+    if settings.rate is None:
+        return None
+    if settings.rate == 0:
+        return RateLimits(edit_interval_s=platform.edit_interval_s)
+    return replace(platform, account_per_s=settings.rate)

@@ -1,0 +1,184 @@
+"""The bot's tools, put together: groups, skills, the workspace, and the gate in front of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from adapters.formatting.inert_links import inert
+from gateway import __version__
+from gateway.access.policy import AccessPolicy
+from gateway.config import SecretRef, Secrets, Settings, environment
+from gateway.config.secrets import SecretContext
+from gateway.ingress.reminders import ReminderDesk
+from gateway.interactions.approvals import TurnApprovals
+from gateway.storage.ports import Store
+from pipeline.domain.chat import ToolDefinition
+from pipeline.domain.clock import Clock
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import Author
+from pipeline.llm.client import LlmClient
+from pipeline.redaction.redactor import Redactor
+from pipeline.runtime.null_services import NoTools
+from pipeline.runtime.ports import Budgets
+from pipeline.runtime.scope import TurnScope, nobody_watches
+from pipeline.runtime.services import Surroundings
+from pipeline.runtime.settings import PipelineSettings
+from pipeline.subagents import SubAgents
+from pipeline.tools.files import files_group
+from pipeline.tools.gate import Gate
+from pipeline.tools.mcp_config import REFERENCES, read_mcp_file
+from pipeline.tools.mcp_group import mcp_groups
+from pipeline.tools.mcp_server import Spawn
+from pipeline.tools.notes import notes_group
+from pipeline.tools.origins import Origins
+from pipeline.tools.protection import Protection
+from pipeline.tools.registry import ToolRegistry
+from pipeline.tools.schedule import ScheduleGroup
+from pipeline.tools.skills import SkillFolder
+from pipeline.tools.system import system_group
+from pipeline.tools.tool import ToolGroup
+from pipeline.tools.web import WebGroup
+from pipeline.tools.web_client import GuardedWeb
+from pipeline.tools.workspace import WorkspaceFolder
+from pipeline.tools.zones import TimeZones
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tooling:
+    """What turns are given to work with, and what of it has a life of its own."""
+
+    surroundings: Surroundings
+    approvals: TurnApprovals
+    desk: ReminderDesk
+    gate: Gate | None
+    """None where the bot has no tools."""
+
+    def offered(self) -> tuple[ToolDefinition, ...]:
+        """What every message starts with."""
+        nobody = TurnScope(
+            session_id="",
+            message_id="",
+            thread=ThreadKey(channel="none", account="none", chat="none"),
+            author=Author(id=""),
+            send=nobody_watches,
+        )
+        return self.surroundings.tools.offered((), nobody)
+
+    async def close(self) -> None:
+        """Stop the servers of tools, and the cheaper model."""
+        if self.gate is not None:
+            await self.gate.close()
+        if self.surroundings.cheaper is not None:
+            await self.surroundings.cheaper.close()
+
+
+def build_tooling(
+    settings: Settings,
+    *,
+    store: Store,
+    clock: Clock,
+    llm: LlmClient,
+    cheaper: LlmClient | None,
+    budgets: Budgets,
+    limits: PipelineSettings,
+    redactor: Redactor,
+    wake: Callable[[str], None],
+    access: AccessPolicy,
+    spawn: Spawn,
+    secrets: Secrets,
+    groups: Sequence[ToolGroup] = (),
+) -> Tooling:
+    """Put the tools together; `groups` are a host's own, `wake` tells that a thread has work, `access` knows
+    who may be reminded, and `spawn` starts a task that ends with the gateway. Raises ConfigurationError for a
+    bad file of MCP servers.
+    """
+    root = settings.workspace_path
+    workspace = WorkspaceFolder(root, clock)
+    skills = SkillFolder(root / "skills", clock)
+    zones = TimeZones(workspace, clock, limits.time_zone)
+    desk = ReminderDesk(store=store, clock=clock, wake=wake, may_hear=access.still_lets)
+    approvals = TurnApprovals(store=store, clock=clock, approval_s=settings.tools.approval_s)
+    around: Surroundings
+    registry: ToolRegistry
+    gate: Gate | None = None
+    if settings.tools.enabled:
+        agents = SubAgents(
+            llm=llm, around=lambda: around, registry=lambda: registry, clock=clock, settings=limits
+        )
+        registry = ToolRegistry(
+            [
+                files_group(root, redactor),
+                WebGroup(GuardedWeb(clock), clock, redactor),
+                notes_group(root, redactor),
+                ScheduleGroup(desk, clock, zones),
+                system_group(clock, zones, version=__version__),
+                agents,
+                *_servers(settings, secrets, clock, spawn, redactor),
+                *groups,
+            ],
+            enabled=(*settings.tools.groups, *(group.name for group in groups)),
+        )
+        gate = Gate(
+            registry=registry,
+            approvals=approvals,
+            skills=skills,
+            clock=clock,
+            protection=Protection(root, blocked=(settings.data.dir,)),
+            timeout_s=settings.tools.timeout_s,
+            redactor=redactor,
+            origins=Origins(root),
+        )
+    around = Surroundings(
+        tools=gate or NoTools(),
+        skills=skills,
+        workspace=workspace,
+        facts=workspace,
+        budgets=budgets,
+        redactor=redactor,
+        cheaper=cheaper,
+        inert_links=inert,
+    )
+    return Tooling(surroundings=around, approvals=approvals, desk=desk, gate=gate)
+
+
+def reference_reader(path: Path) -> Callable[[str], str]:
+    """What reads the references, `env:NAME` or `file:PATH`, in the file of MCP servers at `path`. It raises
+    SecretUnavailable."""
+    context = SecretContext(folder=path.parent, environ=environment())
+    return lambda reference: SecretRef.parse(reference, context).resolve()
+
+
+def _servers(
+    settings: Settings, secrets: Secrets, clock: Clock, spawn: Spawn, redactor: Redactor
+) -> Sequence[ToolGroup]:
+    """The configured MCP servers, none of them started."""
+    path = settings.tools.mcp_file
+    if path is None:
+        return ()
+    read = reference_reader(path)
+
+    def resolve(reference: str) -> str:
+        value = read(reference)
+        secrets.add(value)
+        return value
+
+    servers = read_mcp_file(path)
+    context = SecretContext(folder=path.parent, environ=environment())
+    for value in (value for server in servers for value in server.secret_values()):
+        # Before any server is started: a value may stand in a message, or in what another tool returns.
+        if value.startswith(REFERENCES):
+            secrets.refer(SecretRef.parse(value, context))
+        else:
+            secrets.add(value)
+    return mcp_groups(
+        servers,
+        environ=environment(),
+        resolve=resolve,
+        clock=clock,
+        spawn=spawn,
+        idle_s=settings.tools.mcp_idle_s,
+        timeout_s=settings.tools.timeout_s,
+        redactor=redactor,
+    )

@@ -1,0 +1,124 @@
+"""The web page as a part of the gateway: its settings, its token, its voice files.
+
+A part of the composition root: `bootstrap` is the only one that calls it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from adapters.channel import LiveSpeech, ReadAloud, Timeline
+from adapters.web.adapter import WebAdapter
+from adapters.web.inbound import OWNER
+from adapters.web.security import token_matches
+from adapters.web.settings import ACCOUNT, CHANNEL, WebSettings
+from gateway.config import SecretRef, Secrets, SecretUnavailable, Settings
+from gateway.delivery.voice_replies import OwnReader
+from gateway.runtime.data_dir import own_web_token
+from gateway.runtime.http_server import Addresses
+from gateway.storage.ports import Store
+from gateway.storage.speech import SpeakerKey, VoiceBook
+from pipeline.domain.clock import Clock
+from pipeline.domain.errors import ParlourError
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import InboundMessage
+from pipeline.domain.timeline import TimelineEntry
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """The web channel, which may be switched off."""
+
+    adapter: WebAdapter | None
+
+    def show_recorded(self, thread: ThreadKey, entry: TimelineEntry) -> None:
+        """Only the web page shows its readers what they said: the other channels' apps do that themselves."""
+        if self.adapter is not None and thread.channel == self.adapter.name:
+            self.adapter.entry_recorded(thread, entry)
+
+    def give_voice(self, live: LiveSpeech | None, read_aloud: ReadAloud | None, habits: VoiceBook) -> None:
+        """What the page listens and reads aloud with; None for what is switched off."""
+        if self.adapter is None:
+            return
+        owner = SpeakerKey(channel=CHANNEL, account=ACCOUNT, user=OWNER.id)
+        self.adapter.attach(live, None if read_aloud is None else OwnReader(read_aloud, habits, owner))
+
+    async def discard_media(self, message: InboundMessage) -> None:
+        """Remove the file of a voice note that is dealt with."""
+        if self.adapter is None or message.voice is None or message.thread.channel != self.adapter.name:
+            return
+        try:
+            await self.adapter.discard(message.voice)
+        except ParlourError:
+            _log.warning("a voice note's file could not be removed", extra={"message_id": message.message_id})
+
+    async def sweep_media(self, store: Store) -> int:
+        """Remove the voice notes that no unfinished message refers to; how many."""
+        if self.adapter is None:
+            return 0
+        entries = [
+            entry for thread in await store.open_threads() for entry in await store.open_entries(thread)
+        ]
+        return await self.adapter.sweep_media(
+            {e.body["voice"]["handle"] for e in entries if "voice" in e.body}
+        )
+
+
+def make_page(
+    settings: Settings,
+    media_dir: Path,
+    addresses: Addresses,
+    token_check: Callable[[str], bool],
+    timeline: Timeline,
+    clock: Clock,
+    on_wrong_token: Callable[[], None] = lambda: None,
+) -> Page:
+    """The page, if it is switched on."""
+    if not settings.channels.web.enabled:
+        return Page(adapter=None)
+    wanted = WebSettings(
+        bot_name=settings.bot.name,
+        token_check=token_check,
+        allowed_hosts=addresses.hosts,
+        allowed_origins=addresses.origins,
+        on_wrong_token=on_wrong_token,
+        media_dir=media_dir,
+        text_chars=settings.channels.web.max_message_chars,
+        voice_enabled=settings.voice.enabled,
+        voice_bytes=settings.voice.max_bytes,
+        voice_seconds=int(settings.voice.max_seconds),
+    )
+    return Page(adapter=WebAdapter(wanted, timeline, clock))
+
+
+def token_check(settings: Settings, secrets: Secrets) -> Callable[[str], bool]:
+    """A configured token is read at every check, so that a rotated one counts at once."""
+    reference = settings.channels.web.token
+    if reference is not None:
+        return partial(_matches, reference)
+    token = own_web_token(settings.web_token_path)
+    secrets.add(token)
+    return lambda presented: token_matches(presented, token)
+
+
+def metrics_check(settings: Settings, access: Callable[[str], bool]) -> Callable[[str], bool]:
+    """Whether a token may read the metrics: the one made for that, or one that `access` takes."""
+    reference = settings.server.metrics_token
+    if reference is None:
+        return access
+    return lambda presented: _matches(reference, presented) or access(presented)
+
+
+def _matches(reference: SecretRef, presented: str) -> bool:
+    try:
+        return token_matches(presented, reference.resolve())
+    except SecretUnavailable as error:
+        # While the file is being replaced nobody gets in; the next try reads it again.
+        _log.error("a token cannot be read", extra={"token": str(reference), "reason": str(error)})
+        return False

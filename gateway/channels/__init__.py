@@ -1,0 +1,1 @@
+"""Run adapters under supervision and read their timelines."""

@@ -1,0 +1,294 @@
+"""ChannelSupervisor: the life of one channel. It is run, watched, and started again for ever.
+
+One supervisor per channel, so that a failing channel neither stops nor delays another. It knows nothing
+of messages: what arrives goes from the adapter straight to the inbox.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import traceback
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from adapters.channel import ChannelAdapter, OnInbound
+from adapters.login_errors import LoginRefused
+from gateway.channels.token_lease import TokenInUse
+from pipeline.domain.clock import Clock
+from pipeline.domain.errors import ConfigurationError, ParlourError
+
+_log = logging.getLogger(__name__)
+
+BACKOFF_S = (1.0, 2.0, 5.0, 10.0, 15.0, 30.0)
+_JITTER = 0.2
+"""At most this much is added, so that channels that fell together do not come back together."""
+GOOD_LIFE_S = 60.0
+"""A run that lasted this long was well: the next failure is the first again."""
+OPERATOR_S = 15.0
+"""What an operator has mended counts within this time."""
+COUNTED_LOGIN_S = 120.0
+"""The same where each attempt uses a log-in of the day up: beyond 1,000 of them Discord resets the token."""
+TOKEN_IN_USE_S = 10.0
+ENDING_S = 5.0
+"""Behind the time that turns are given to finish, within the 30 seconds of common service managers."""
+_WORDS_CHARS = 300
+
+ChannelState = Literal["starting", "up", "down", "ended"]
+
+
+class Lease(Protocol):
+    """What must be held while the channel receives."""
+
+    def held(self, on_lost: Callable[[], None]) -> AbstractAsyncContextManager[None]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelStatus:
+    """How a channel is, for people and for metrics. Public: the words hold no secret."""
+
+    channel: str
+    account: str
+    state: ChannelState
+    words: str = ""
+    received_ago_s: float | None = None
+    """Seconds since the last sign of life from the platform; None where there was none."""
+    restarts: int = 0
+
+    @property
+    def up(self) -> bool:
+        """Whether it receives now."""
+        return self.state == "up"
+
+
+class ChannelSupervisor:
+    """Runs one adapter until it ends by itself or `run` is cancelled. Never two runs side by side."""
+
+    def __init__(
+        self,
+        adapter: ChannelAdapter,
+        *,
+        clock: Clock,
+        lease: Lease | None = None,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._adapter = adapter
+        self._clock = clock
+        self._lease = lease
+        self._chance = chance
+        self._failures = 0
+        self._begun = 0
+        self._ended = False
+        self._down = ""
+        """Why it is down in our own eyes, whatever the adapter says."""
+        self._told = ""
+        """The last trouble that was logged and may last: it is logged once."""
+
+    @property
+    def adapter(self) -> ChannelAdapter:
+        """The channel itself."""
+        return self._adapter
+
+    @property
+    def status(self) -> ChannelStatus:
+        """How the channel is now."""
+        health = self._adapter.health()
+        state: ChannelState = health.state
+        words = health.detail
+        if self._ended:
+            state, words = "ended", "its input has ended"
+        elif self._down:
+            state, words = "down", self._down
+        ago = None if health.received_at is None else self._clock.monotonic() - health.received_at
+        return ChannelStatus(
+            channel=self._adapter.name,
+            account=self._adapter.account,
+            state=state,
+            words=words,
+            received_ago_s=None if ago is None else max(0.0, ago),
+            restarts=max(0, self._begun - 1),
+        )
+
+    async def run(self, on_inbound: OnInbound) -> None:
+        """Return when the channel has ended by itself. A failure only leads to the next start."""
+        while True:
+            began = self._clock.monotonic()
+            error = await self._one_life(on_inbound)
+            if error is None:
+                self._ended = True
+                return
+            if self._clock.monotonic() - began >= GOOD_LIFE_S:
+                self._failures, self._told = 0, ""
+            await self._clock.sleep(self._pause_after(error))
+
+    async def _one_life(self, on_inbound: OnInbound) -> Exception | None:
+        """One run under the lease; what it failed with."""
+        interrupted = _Interruption()
+        try:
+            async with self._held(interrupted):
+                return await self._run_watched(on_inbound, interrupted)
+        except Exception as error:  # noqa: BLE001 - whatever a lease, a store or an SDK raises, it goes on
+            return _cause(error)
+
+    def _held(self, interrupted: _Interruption) -> AbstractAsyncContextManager[None]:
+        if self._lease is None:
+            return nullcontext()
+        return self._lease.held(lambda: interrupted.ask("another process has taken its bot token over"))
+
+    async def _run_watched(self, on_inbound: OnInbound, interrupted: _Interruption) -> Exception | None:
+        self._begun += 1
+        self._down = ""
+        async with asyncio.TaskGroup() as group:
+            run = group.create_task(_outcome(self._adapter, on_inbound), name=f"run of {self._adapter.name}")
+            watch = group.create_task(self._watch(run, interrupted))
+            try:
+                await asyncio.wait((run,))
+            finally:
+                watch.cancel()
+                await self._ended_run(run, "the gateway stops")
+        if interrupted.why:
+            return _Interrupted(interrupted.why)
+        # An SDK may let a cancellation out that nobody asked for.
+        return run.result() if not run.cancelled() else _Interrupted("its run was cancelled from inside")
+
+    async def _watch(self, run: asyncio.Task[Exception | None], interrupted: _Interruption) -> None:
+        """End the run when it hears nothing any more or has lost its lease, and wait until it has ended."""
+        await self._until_interrupted(interrupted)
+        self._down = f"{interrupted.why}; it is being started again"
+        await self._ended_run(run, interrupted.why)
+
+    async def _ended_run(self, run: asyncio.Task[Exception | None], why: str) -> None:
+        """Return when it has ended. It is cancelled again and again: an SDK may swallow a cancellation."""
+        while not run.done():
+            run.cancel()
+            try:
+                async with self._clock.timeout(ENDING_S):
+                    await asyncio.wait((run,))
+            except TimeoutError:
+                # A second run beside it would take its messages, or be refused: there is none.
+                self._down = f"{why}; its last run does not end, and no new one starts before that"
+                _log.error("channel does not end", extra={**self._names(), "reason": why})
+
+    async def _until_interrupted(self, interrupted: _Interruption) -> None:
+        limit = self._adapter.capabilities.silence_limit_s
+        began = self._clock.monotonic()
+        while not interrupted.why:
+            left = None
+            if limit > 0:
+                # The sign of life may be an earlier run's: this one has its own time to give the first.
+                heard = max(began, self._adapter.health().received_at or began)
+                left = heard + limit - self._clock.monotonic()
+                if left <= 0:
+                    interrupted.ask(f"nothing was received for {limit:g} seconds")
+                    return
+            try:
+                async with self._clock.timeout(left):
+                    await interrupted.asked.wait()
+            except TimeoutError:
+                continue
+
+    def _pause_after(self, error: Exception) -> float:
+        """Note the failure; how long to wait before the next start, in seconds."""
+        if isinstance(error, ConfigurationError):
+            pause = COUNTED_LOGIN_S if isinstance(error, LoginRefused) else OPERATOR_S
+            self._note(str(error), pause, level=logging.ERROR)
+            return pause
+        if isinstance(error, TokenInUse):
+            self._note(str(error), TOKEN_IN_USE_S, level=logging.WARNING)
+            return TOKEN_IN_USE_S
+        base = BACKOFF_S[min(self._failures, len(BACKOFF_S) - 1)]
+        self._failures += 1
+        pause = base * (1.0 + _JITTER * self._chance())
+        words, understood = self._words(error)
+        self._down = f"{words}; it starts again within {pause:.0f} s"
+        report = {**self._names(), "reason": words, "again_in_s": round(pause, 1)}
+        if not understood:
+            # Neither the error's own words nor its traceback's last line: an SDK's may hold the token.
+            report["where"] = "".join(traceback.format_tb(error.__traceback__))
+        _log.error("channel failed", extra=report)
+        return pause
+
+    def _words(self, error: Exception) -> tuple[str, bool]:
+        """What went wrong, and whether anybody knows: the adapter does, of its own platform's errors."""
+        if isinstance(error, ParlourError):
+            return str(error), True
+        try:
+            failure = self._adapter.classify(error)
+        except Exception:  # noqa: BLE001 - what a bug in an adapter says is not needed here
+            failure = None
+        if failure is None or failure.kind == "unknown" or not failure.message:
+            return f"it failed with {type(error).__name__}", False
+        return failure.message, True
+
+    def _note(self, words: str, pause_s: float, *, level: int) -> None:
+        """A trouble that lasts until somebody acts: it is shown all the time and logged once."""
+        self._down = f"{words} (tried again every {pause_s:g} s)"
+        if self._told != words:
+            self._told = words
+            _log.log(level, "channel is down", extra={**self._names(), "reason": words})
+
+    def _names(self) -> dict[str, str]:
+        return {"channel": self._adapter.name, "account": self._adapter.account}
+
+
+def channel_lines(statuses: Iterable[ChannelStatus]) -> tuple[str, ...]:
+    """One line per channel, for /readyz and the doctor: `telegram:main up, heard 3 s ago (long poll)`."""
+    return tuple(_line(status) for status in statuses)
+
+
+def any_alive(statuses: Iterable[ChannelStatus]) -> bool:
+    """Whether a message can come in at all: not every channel is down. True where there are none."""
+    states = [status.state for status in statuses]
+    return not states or any(state != "down" for state in states)
+
+
+class _Interruption:
+    """The wish to end a run, and why."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.why = ""
+
+    def ask(self, why: str) -> None:
+        self.why = self.why or why
+        self.asked.set()
+
+
+class _Interrupted(ParlourError):
+    """A run that did not end by itself."""
+
+    code = "channel_interrupted"
+    permanent = False
+
+
+async def _outcome(adapter: ChannelAdapter, on_inbound: OnInbound) -> Exception | None:
+    try:
+        await adapter.run(on_inbound)
+    except Exception as error:  # noqa: BLE001 - whatever an SDK raises is a failed run, not ours
+        return _cause(error)
+    return None
+
+
+def _cause(error: Exception) -> Exception:
+    """What a task group inside the run failed with: the operator's part of it, if there is one."""
+    if not isinstance(error, ExceptionGroup):
+        return error
+    causes = [_cause(one) for one in error.exceptions]
+    return next((one for one in causes if isinstance(one, ConfigurationError)), causes[0])
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _line(status: ChannelStatus) -> str:
+    heard = "" if status.received_ago_s is None else f", heard {status.received_ago_s:.0f} s ago"
+    again = f", started again {_times(status.restarts)}" if status.restarts else ""
+    # Words that came from outside stay on their line.
+    words = " ".join(status.words.split())[:_WORDS_CHARS]
+    return f"{status.channel}:{status.account} {status.state}{heard}{again}" + (
+        f" ({words})" if words else ""
+    )

@@ -1,0 +1,162 @@
+"""A thread's visible entries and open questions, read from the store for channels that show a history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from gateway.storage.codec import ASKED_IN, GATE, NEVER
+from gateway.storage.ports import VISIBLE_KINDS, InboxEntry, Interaction, Record, Store
+from gateway.storage.turn_questions import paused_for_of, questions_of
+from pipeline.domain.clock import Clock
+from pipeline.domain.events import EXPIRED, ApprovalRequired, thought_from_plain
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.timeline import AskedQuestion, ChatSummary, Earlier, EntryRole, TimelineEntry
+
+_ROLES: dict[str, EntryRole] = {
+    "session": "session",
+    "user": "user",
+    "assistant": "assistant",
+    "error": "error",
+    "notice": "notice",
+    "title": "title",
+}
+_WAITING_VOICE = "Voice note"
+_ENTRIES_LOOKED_AT = 5_000
+_TITLE_CHARS = 120
+
+
+class StoreTimeline:
+    """The `Timeline` port over the store."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def entries(self, thread: ThreadKey, *, after: int, limit: int) -> tuple[TimelineEntry, ...]:
+        """See `adapters.channel.Timeline`. The first session of a thread begins without a line."""
+        key = thread.encode()
+        # The queue is read first: an entry that starts in between shows up twice, under one identity,
+        # and never not at all.
+        waiting = await self._store.open_entries(key)
+        records = await self._store.read_log(key, after=after, kinds=(*VISIBLE_KINDS, "title"), limit=limit)
+        visible = [await self._from_record(record) for record in records if _shows(record)]
+        return (*visible, *_still_waiting(waiting, await self._recorded(key, waiting)))
+
+    async def earlier(self, thread: ThreadKey, *, before: int, limit: int) -> Earlier:
+        """See `adapters.channel.Timeline`."""
+        records = await self._store.read_log(
+            thread.encode(), before=before, kinds=(*VISIBLE_KINDS, "title"), limit=limit + 1
+        )
+        more, kept = len(records) > limit, records[-limit:]
+        visible = [await self._from_record(record) for record in kept if _shows(record)]
+        return Earlier(entries=tuple(visible), next=kept[0].id if more else 0)
+
+    async def chats(self, channel: str, account: str, *, limit: int) -> tuple[ChatSummary, ...]:
+        """See `adapters.channel.Timeline`."""
+        keys = await self._store.threads_of(channel, account, limit=limit)
+        return tuple([await self._summary(key) for key in keys])
+
+    async def _summary(self, key: str) -> ChatSummary:
+        newest = await self._store.read_log(key, kinds=(*VISIBLE_KINDS, "title"), limit=1)
+        named = await self._store.read_log(key, kinds=("title",), limit=1)
+        # Without a title the newest words of the person name it; while its first message waits, those.
+        told = named or await self._store.read_log(key, kinds=("user",), limit=1)
+        waiting = () if told and newest else await self._store.open_entries(key)
+        words = str(told[0].body.get("text", "")) if told else _waiting_words(waiting)
+        at = newest[0].at if newest else max((one.received_at for one in waiting), default=0.0)
+        return ChatSummary(thread=ThreadKey.decode(key), title=" ".join(words.split())[:_TITLE_CHARS], at=at)
+
+    async def questions(self, thread: ThreadKey) -> tuple[ApprovalRequired, ...]:
+        """See `adapters.channel.Timeline`."""
+        now = self._clock.now()
+        pending = await self._store.pending_interactions(thread.encode(), now=now)
+        return tuple(_asked_again(one, now) for one in pending if one.kind == GATE)
+
+    async def last_seen(self, channel: str, account: str, *, limit: int) -> Mapping[ThreadKey, str]:
+        """See `adapters.channel.Timeline`. Looks at the newest entries of all channels, which bounds it."""
+        seen: dict[ThreadKey, str] = {}
+        for key, body in await self._store.newest_entries(limit=_ENTRIES_LOOKED_AT):
+            thread = ThreadKey.decode(key)
+            if (thread.channel, thread.account) == (channel, account) and len(seen) < limit:
+                seen.setdefault(thread, str(body.get("native_id", "")))
+        return seen
+
+    async def _from_record(self, record: Record) -> TimelineEntry:
+        return TimelineEntry(
+            entry_id=record.id,
+            message_id=record.message_id,
+            role=_ROLES[record.kind],
+            text=str(record.body["text"]),
+            at=record.at,
+            spoken=bool(record.body.get("spoken", False)),
+            code=str(record.body.get("mode", record.body.get("code", ""))),
+            thoughts=tuple(thought_from_plain(plain) for plain in record.body.get("thoughts", ())),
+            questions=(*questions_of(record.body), *await self._closed(paused_for_of(record.body))),
+        )
+
+    async def _closed(self, ids: Sequence[str]) -> list[AskedQuestion]:
+        """Those of a paused run's questions that nobody can answer any more; `questions` has the others."""
+        now = self._clock.now()
+        found = [await self._store.interaction(one) for one in ids]
+        return [
+            _closed(asked, choice or "")
+            for asked, choice in filter(None, found)
+            if choice or asked.expires_at <= now
+        ]
+
+    async def _recorded(self, key: str, waiting: Sequence[InboxEntry]) -> set[str]:
+        """Those of the waiting messages whose words are in the log already, before `after` or behind.
+        Only the one that is being worked on, the oldest, can be."""
+        if not waiting:
+            return set()
+        first = waiting[0].message_id
+        return {first} if await self._store.read_log(key, kinds=("user",), message_id=first) else set()
+
+
+def _waiting_words(waiting: Sequence[InboxEntry]) -> str:
+    return next((str(one.body.get("text") or _WAITING_VOICE) for one in waiting if one.kind == "message"), "")
+
+
+def _asked_again(question: Interaction, now: float) -> ApprovalRequired:
+    body = question.body
+    return ApprovalRequired(
+        session_id=question.session_id,
+        message_id=str(body.get("message_id", body[ASKED_IN])),
+        interaction_id=question.id,
+        tool_name=str(body["node"]),
+        reasoning=str(body.get("prompt", "")),
+        options=question.options,
+        timeout_s=0.0 if question.expires_at >= NEVER else question.expires_at - now,
+        paused=True,
+    )
+
+
+def _shows(record: Record) -> bool:
+    return bool(record.body.get("text"))
+
+
+def _closed(asked: Interaction, choice: str) -> AskedQuestion:
+    return AskedQuestion(
+        interaction_id=asked.id,
+        tool_name=str(asked.body["node"]),
+        reasoning=str(asked.body.get("prompt", "")),
+        options=asked.options,
+        # Its time is over; whoever writes that down may not have come to it.
+        choice=choice or EXPIRED,
+        paused=True,
+    )
+
+
+def _still_waiting(waiting: Sequence[InboxEntry], recorded: set[str]) -> list[TimelineEntry]:
+    return [
+        TimelineEntry(
+            entry_id=0,
+            message_id=entry.message_id,
+            role="user",
+            text=str(entry.body.get("text") or _WAITING_VOICE),
+            at=entry.received_at,
+            spoken="voice" in entry.body or "speech" in entry.body,
+        )
+        for entry in waiting
+        if entry.kind == "message" and entry.message_id not in recorded and "if_named" not in entry.body
+    ]

@@ -1,0 +1,128 @@
+"""TokenLease: a bot token is used by one gateway at a time. Two of them would share out its messages.
+
+Held in two places: as a lease in the store, for all processes that share one, and as a locked file of
+the user on this machine, for gateways with data folders of their own. Not a secret store: the token goes
+through a hash and appears nowhere.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+from gateway.storage.leases import ProcessingCoordinator
+from pipeline.domain.errors import ConfigurationError, ParlourError
+
+_HASH_CHARS = 16
+_PID_CHARS = 20
+
+
+class TokenInUse(ParlourError):
+    """Another gateway works with the token; the words say which and what to do."""
+
+    code = "token_in_use"
+    permanent = False
+
+
+class TokenLease:
+    """The right to receive with one bot token, to be taken again and again.
+
+    `token` is asked each time, so that a rotated token gets a lease of its own.
+    """
+
+    def __init__(
+        self, *, channel: str, token: Callable[[], str], coordinator: ProcessingCoordinator, folder: Path
+    ) -> None:
+        self._channel = channel
+        self._token = token
+        self._coordinator = coordinator
+        self._folder = folder
+
+    @asynccontextmanager
+    async def held(self, on_lost: Callable[[], None]) -> AsyncIterator[None]:
+        """Hold it within the block. `on_lost` is called when another process has taken it over.
+
+        Raises TokenInUse, ConfigurationError when the lock folder or the token is unusable, StorageError.
+        """
+        digest = hashlib.sha256(self._token().encode()).hexdigest()[:_HASH_CHARS]
+        # The file first: it also tells apart two channels of this process, to which the store would
+        # give the same lease twice.
+        with _locked(self._folder, f"{self._channel}-{digest}.lock", self._channel):
+            # No thread's key: `bot` is no channel, and a thread is shown for its messages, not its lease.
+            lease = await self._coordinator.acquire(f"bot:{self._channel}:{digest}", on_lost)
+            if lease is None:
+                raise TokenInUse(_words(self._channel, "another process that shares this store"))
+            try:
+                yield
+            finally:
+                await self._coordinator.release(lease)
+
+
+def lock_folder(environ: Mapping[str, str]) -> Path:
+    """Where this user's locks lie: in the session's runtime folder, else in the temporary folder.
+
+    Nothing is made or checked before a lease is taken.
+    """
+    runtime = Path(environ.get("XDG_RUNTIME_DIR") or ".")
+    if runtime.is_absolute() and runtime.is_dir():
+        return runtime / "parlour"
+    return Path(tempfile.gettempdir()) / f"parlour-{os.geteuid()}"
+
+
+@contextmanager
+def _locked(folder: Path, name: str, channel: str) -> Iterator[None]:
+    """Lock the file `name`. The kernel frees it with the process, however that ends; the file stays,
+    because removing it could take it from under somebody who has just opened it."""
+    try:
+        directory = _open_folder(folder)
+        try:
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            lock = os.open(name, flags, 0o600, dir_fd=directory)
+        finally:
+            os.close(directory)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{channel}: cannot lock the bot token in {folder} ({error.strerror}); "
+            "make it a folder that is yours alone, or set XDG_RUNTIME_DIR to one"
+        ) from error
+    try:
+        _take(lock, channel)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _open_folder(folder: Path) -> int:
+    """A descriptor of the folder, which is made if it is not there. Raises OSError unless it is ours."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    found = os.fstat(directory)
+    if found.st_uid == os.geteuid() and not stat.S_IMODE(found.st_mode) & 0o077:
+        return directory
+    os.close(directory)
+    raise PermissionError(0, "it belongs to, or is open to, other users")
+
+
+def _take(lock: int, channel: str) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        pid = os.pread(lock, _PID_CHARS, 0).decode("ascii", "replace").strip()
+        who = f"process {pid}" if pid.isdigit() else "another process"
+        if pid == str(os.getpid()):
+            who = "another channel of this gateway"
+        raise TokenInUse(_words(channel, who)) from error
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, str(os.getpid()).encode(), 0)
+
+
+def _words(channel: str, who: str) -> str:
+    return (
+        f"the {channel} bot token is in use by {who}; stop that one, or give this gateway a token of its own"
+    )

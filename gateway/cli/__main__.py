@@ -1,0 +1,10 @@
+"""`python -m gateway.cli`: the same as the `parlour` command."""
+
+from __future__ import annotations
+
+import sys
+
+from gateway.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,135 @@
+"""`parlour chat`: the same gateway with the terminal as its channel, until the input ends. Beside a gateway
+that runs with the same data folder, a client of that one."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from adapters.channel import Timeline
+from adapters.console.adapter import ConsoleAdapter, ConsoleSettings
+from adapters.console.stdin import read_lines
+from gateway.app.bootstrap import Extras, build
+from gateway.cli.attached_chat import Attachment
+from gateway.cli.serve import open_logs
+from gateway.cli.sign_in_link import access_token
+from gateway.config import Secrets, Settings, crash_at, environment, load
+from gateway.runtime.data_dir import DataDirBusy
+from gateway.runtime.tasks import Supervisor
+from pipeline.domain.clock import SystemClock
+from pipeline.domain.errors import ConfigurationError
+
+# Before the user's own overrides, which win: the terminal is the channel, and its screen is for the
+# conversation rather than for the log.
+_CHAT_DEFAULTS = ("channels.web.enabled=false", "channels.console.enabled=true", "log.level=error")
+_DRAIN_S = 1.0
+_HISTORY_LINES = 10
+_HOW_TO_END = "/help shows the commands, /quit or Ctrl-D ends."
+_OWN_FOLDER = "Or give the terminal a folder of its own: parlour chat --set data.dir=data-chat"
+
+
+def chat(config: Path | None, overrides: Sequence[str], voice: Path | None) -> int:
+    """Talk until end of input; exit code 1 when anything was refused or ended in an error."""
+    environ = environment()
+    settings = load(config, environ, [*_CHAT_DEFAULTS, *overrides])
+    secrets = open_logs(settings)
+    return asyncio.run(_chat(settings, secrets, crash_at(environ), voice))
+
+
+async def _chat(settings: Settings, secrets: Secrets, crash: str | None, voice: Path | None) -> int:
+    interactive = sys.stdin.isatty()
+    console: ConsoleAdapter | None = None
+
+    def make(timeline: Timeline) -> ConsoleAdapter:
+        nonlocal console
+        console = _console(timeline, ConsoleSettings(bot_name=settings.bot.name), voice)
+        return console
+
+    try:
+        extras = Extras(channels=(make,), crash_at=crash, http=settings.channels.web.enabled)
+        gateway = build(settings, secrets, extras)
+    except DataDirBusy as busy:
+        if not busy.page:
+            raise ConfigurationError(f"{busy}. {_why_not_attached(busy)} {_OWN_FOLDER}") from busy
+        secrets.add(access_token(settings))
+        return await _chat_beside(busy.page, settings, voice)
+    if interactive:
+        _write(f"{settings.bot.name} · {_HOW_TO_END}\n")
+    interrupted = _on_interrupt()
+    await gateway.start()
+    ended = asyncio.ensure_future(gateway.channels_ended())  # noqa: TID251 - awaited four lines below
+    try:
+        await asyncio.wait((ended, interrupted), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        ended.cancel()
+        with suppress(asyncio.CancelledError):
+            await ended
+        await gateway.stop(_DRAIN_S)
+    return 1 if console is not None and console.failed else 0
+
+
+async def _chat_beside(page: str, settings: Settings, voice: Path | None) -> int:
+    """Talk to the gateway that runs, over its web socket; the exit code as of `chat`."""
+    interactive = sys.stdin.isatty()
+    interrupted = _on_interrupt()
+    tasks = Supervisor()
+    async with Attachment(page, access_token(settings)) as attached:
+        settled = ConsoleSettings(bot_name=attached.bot_name, text_chars=attached.text_chars)
+        console = _console(attached, settled, voice)
+        if interactive:
+            _write(f"{attached.bot_name}, which runs at {page} · {_HOW_TO_END}\n")
+        try:
+            talking = tasks.spawn(console.run(attached.accept), name="terminal")
+            showing = tasks.spawn(attached.show(console), name="connection")
+            await asyncio.wait((talking, showing, interrupted), return_when=asyncio.FIRST_COMPLETED)
+            if showing.done() and not talking.done():
+                console.fail("the gateway closed the connection; what was said is kept: start chat again")
+        finally:
+            await tasks.close()
+        return 1 if console.failed else 0
+
+
+def _console(timeline: Timeline, settings: ConsoleSettings, voice: Path | None) -> ConsoleAdapter:
+    """The console channel for this process's input and output: with an editor where both are a terminal."""
+    clock = SystemClock()
+    interactive = sys.stdin.isatty()
+    settings = replace(settings, interactive=interactive, history_lines=_HISTORY_LINES if interactive else 0)
+    files = (voice,) if voice is not None else ()
+    if interactive and sys.stdout.isatty() and environment().get("TERM", "dumb") != "dumb":
+        from adapters.console.live_screen import open_live_screen  # noqa: PLC0415 - a pipe does without it
+
+        screen, lines = open_live_screen(clock, bot_name=settings.bot_name, prompt=settings.prompt)
+        return ConsoleAdapter(
+            settings, timeline, clock, lines=lines, write=_write, voice_files=files, screen=screen
+        )
+    typed = read_lines(sys.stdin.fileno())
+    return ConsoleAdapter(settings, timeline, clock, lines=typed, write=_write, voice_files=files)
+
+
+def _why_not_attached(busy: DataDirBusy) -> str:
+    if busy.page is None:
+        return "It is starting or ending: try again in a moment."
+    return "Its page is switched off, so the terminal cannot join it: set channels.web.enabled=true there."
+
+
+def _on_interrupt() -> asyncio.Future[None]:
+    loop = asyncio.get_running_loop()
+    interrupted: asyncio.Future[None] = loop.create_future()
+
+    def received() -> None:
+        if not interrupted.done():
+            interrupted.set_result(None)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, received)
+    return interrupted
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()

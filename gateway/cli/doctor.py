@@ -1,0 +1,239 @@
+"""`parlour doctor`: tests this installation part by part; green or red, with what to do about red."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from gateway.app.llm import build_cheaper, build_llm
+from gateway.app.tools import reference_reader
+from gateway.app.voice import SCRIPTED, build_speaker, build_transcriber
+from gateway.cli.channel_checks import Finding, channel_findings
+from gateway.cli.guarantees import delivery_guarantees
+from gateway.cli.models import models_present
+from gateway.cli.serve import open_logs
+from gateway.config import Settings, environment, load, model_limits
+from gateway.runtime.data_dir import STORE_FILE, DataDir, DataDirBusy
+from gateway.storage.sqlite import SqliteStore
+from pipeline.domain.chat import ChatMessage
+from pipeline.domain.clock import Clock, SystemClock
+from pipeline.domain.errors import ModelError, ParlourError
+from pipeline.llm.backends import door_of
+from pipeline.llm.client import LlmClient, LlmRequest, TextDelta
+from pipeline.redaction.redactor import Redactor
+from pipeline.tools.mcp_config import read_mcp_file
+from pipeline.tools.skills import SkillFolder
+from voice.errors import VoiceError
+from voice.selftest import BUNDLED_TRANSCRIPT, bundled_clip
+from voice.synthesis.piper_client import voices_in
+from voice.transcriber import Recording
+from voice.wer import word_error_rate
+
+_MAX_WER = 0.2
+_MODEL_TIMEOUT_S = 120.0
+_NO_VOICE = (
+    "not set up, and nothing else needs it; to have it, `pip install 'parlour[speech]'` and "
+    "`parlour models get voice-en`"
+)
+_WORDS_CHARS = 2_000
+_GREEN, _RED, _PLAIN = "\033[32m", "\033[31m", "\033[0m"
+
+
+def doctor(config: Path | None, overrides: Sequence[str]) -> int:
+    """Print every finding; 0 when all are green, 1 otherwise. Raises ConfigurationProblems."""
+    settings = load(config, environment(), [*overrides, "log.level=error"])
+    redactor = Redactor(open_logs(settings).known_values)
+    return asyncio.run(_examine(settings, SystemClock(), redactor))
+
+
+async def _examine(settings: Settings, clock: Clock, redactor: Redactor) -> int:
+    red = 0
+    async for finding in findings(settings, clock):
+        # A provider's answer may repeat the key that it was sent, or another one.
+        _print(replace(finding, words=redactor.line(finding.words, _WORDS_CHARS)))
+        red += not finding.good
+    for channel, words in delivery_guarantees(settings):
+        sys.stdout.write(f"  ·  delivery on {channel}: {words}\n")
+    sys.stdout.write("All is well.\n" if not red else f"{red} of the checks failed; see above.\n")
+    return 1 if red else 0
+
+
+async def findings(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
+    """Check after check, cheap ones first."""
+    busy = False
+    try:
+        data = DataDir.claim(settings.data.dir)
+    except DataDirBusy as error:
+        busy = True
+        yield Finding(
+            name="data folder", good=True, words=f"in use by the gateway with process id {error.pid}"
+        )
+        yield await _store_in_use(SqliteStore(settings.data.dir / STORE_FILE))
+    except ParlourError as error:
+        yield Finding(name="data folder", good=False, words=str(error))
+    else:
+        try:
+            yield await _store(data)
+        finally:
+            data.release()
+    if settings.channels.web.enabled:
+        yield _port(settings.server.host, settings.server.port, busy=busy)
+    missing = [words for words in models_present(settings.models.dir) if words]
+    if settings.llm.model == "local" or settings.voice.transcriber == "whisper":
+        words = "; ".join(missing) if missing else f"complete in {settings.models.dir}"
+        yield Finding(name="model files", good=not missing, words=words)
+    async for finding in channel_findings(settings, clock):
+        yield finding
+    yield _skills(settings, clock)
+    if settings.tools.enabled and settings.tools.mcp_file is not None:
+        yield _mcp_servers(settings.tools.mcp_file)
+    yield await _voice(settings, clock)
+    yield await _reading_aloud(settings, clock)
+    yield await _model("model", settings.llm.model, build_llm(settings, clock), settings, clock)
+    if (cheaper := build_cheaper(settings, clock)) is not None:
+        yield await _model("cheaper model", str(settings.budget.cheaper_model), cheaper, settings, clock)
+
+
+async def _store(data: DataDir) -> Finding:
+    store = SqliteStore(data.store_path)
+    try:
+        await store.open()
+        await store.check_writable()
+        damage = await store.find_damage()
+        counts = await store.counts()
+    except ParlourError as error:
+        return Finding(name="store", good=False, words=str(error))
+    finally:
+        await store.close()
+    if damage:
+        return _damaged(damage)
+    words = f"writable and whole; {counts.inbox_done} messages done, {counts.inbox_open} waiting, "
+    return Finding(name="store", good=True, words=words + f"{counts.outbox_open} replies unsent")
+
+
+async def _store_in_use(store: SqliteStore) -> Finding:
+    """Whether the file that a running gateway works on is whole. Nothing is written."""
+    try:
+        damage = await store.find_damage()
+    except ParlourError as error:
+        return Finding(name="store", good=False, words=str(error))
+    return _damaged(damage) if damage else Finding(name="store", good=True, words="whole")
+
+
+def _damaged(damage: tuple[str, ...]) -> Finding:
+    words = f"the file is damaged; stop the gateway and restore a backup (docs/guides/deploy.md): {damage[0]}"
+    more = f"; and {len(damage) - 1} more" if damage[1:] else ""
+    return Finding(name="store", good=False, words=words + more)
+
+
+def _port(host: str, port: int, *, busy: bool) -> Finding:
+    if port == 0:
+        return Finding(name="port", good=True, words="any free one")
+    if busy:
+        return Finding(name="port", good=True, words=f"{port} belongs to the running gateway")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            words = f"{host}:{port} cannot be used ({error.strerror}); stop its user or set server.port"
+            return Finding(name="port", good=False, words=words)
+    return Finding(name="port", good=True, words=f"{host}:{port} is free")
+
+
+def _skills(settings: Settings, clock: Clock) -> Finding:
+    """Whether every skill in the workspace can be used. Nobody needs one."""
+    folder = SkillFolder(settings.workspace_path / "skills", clock)
+    usable, problems = folder.summaries(), folder.problems()
+    words = ", ".join(skill.name for skill in usable) or "none"
+    return Finding(name="skills", good=not problems, words="; ".join((words, *problems)))
+
+
+def _mcp_servers(path: Path) -> Finding:
+    """Whether the file and what it refers to can be read. No server is started."""
+    name, resolve = "MCP servers", reference_reader(path)
+    try:
+        servers = read_mcp_file(path)
+        for server in servers:
+            server.environment({}, resolve)
+            server.sent_headers(resolve)
+    except ParlourError as error:
+        return Finding(name=name, good=False, words=str(error))
+    words = ", ".join(server.name for server in servers) or f"none in {path}"
+    return Finding(name=name, good=True, words=words)
+
+
+async def _voice(settings: Settings, clock: Clock) -> Finding:
+    transcriber = build_transcriber(settings)
+    if transcriber is None:
+        return Finding(name="voice", good=True, words="switched off (voice.enabled)")
+    if settings.voice.transcriber.startswith(SCRIPTED):
+        return Finding(name="voice", good=True, words="the scripted fake is configured; nothing to test")
+    started = clock.monotonic()
+    try:
+        transcript = await transcriber.transcribe(Recording(data=bundled_clip()))
+    except VoiceError as error:
+        return Finding(name="voice", good=False, words=error.for_operator)
+    finally:
+        await transcriber.close()
+    heard = " ".join(chunk.text.strip() for chunk in transcript.chunks)
+    errors = word_error_rate(BUNDLED_TRANSCRIPT, heard)
+    words = f'the bundled clip was heard as "{heard}" in {clock.monotonic() - started:.1f} s'
+    return Finding(name="voice", good=errors <= _MAX_WER, words=f"{words} (word error rate {errors:.2f})")
+
+
+async def _reading_aloud(settings: Settings, clock: Clock) -> Finding:
+    """Whether the first voice speaks. Nobody needs one, so that none is there is no fault."""
+    name = "reading aloud"
+    speaker = build_speaker(settings)
+    if speaker is None:
+        words = "switched off (voice.replies.enabled)" if not settings.voice.replies.enabled else _NO_VOICE
+        return Finding(name=name, good=True, words=words)
+    voices = voices_in(settings.voices_path)
+    started = clock.monotonic()
+    try:
+        # Loading the voice has a minute of its own, which the few words have not.
+        await speaker.warm_up()
+        await speaker.speak("1, 2, 3.", language=next(iter(voices), "en"))
+    except VoiceError as error:
+        return Finding(name=name, good=False, words=str(error))
+    finally:
+        await speaker.close()
+    spoken = ", ".join(f"{voice} ({language})" for language, voice in voices.items())
+    return Finding(name=name, good=True, words=f"{spoken}; spoke after {clock.monotonic() - started:.1f} s")
+
+
+async def _model(name: str, model: str, client: LlmClient, settings: Settings, clock: Clock) -> Finding:
+    request = LlmRequest(
+        messages=(ChatMessage(role="user", content="Say hello in one short sentence."),),
+        max_tokens=32,
+        timeout_s=_MODEL_TIMEOUT_S,
+    )
+    started = clock.monotonic()
+    try:
+        pieces = [item.text async for item in client.stream(request) if isinstance(item, TextDelta)]
+    except ModelError as error:
+        said = f" (the provider says: {error.detail})" if error.detail else ""
+        return Finding(name=name, good=False, words=str(error) + said)
+    except ParlourError as error:
+        return Finding(name=name, good=False, words=str(error))
+    finally:
+        await client.close()
+    answer = " ".join("".join(pieces).split())
+    served = door_of(model, settings.llm.api_base).words()
+    words = f'{served}; said "{answer}" after {clock.monotonic() - started:.1f} s'
+    words += f"; {model_limits(settings, model).words()}"
+    return Finding(name=name, good=bool(answer), words=words)
+
+
+def _print(finding: Finding) -> None:
+    mark = "ok " if finding.good else "BAD"
+    if sys.stdout.isatty():
+        mark = f"{_GREEN if finding.good else _RED}{mark}{_PLAIN}"
+    sys.stdout.write(f"{mark}  {finding.name}: {finding.words}\n")
+    sys.stdout.flush()

@@ -1,0 +1,204 @@
+"""The `parlour` command: parses the command line and hands over. Heavy imports wait until they are needed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from gateway import __version__
+from pipeline.domain.errors import ConfigurationError, ParlourError
+
+OK, FAILED, BAD_CONFIGURATION = 0, 1, 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code: 0 done, 1 failed, 2 the configuration or command line is wrong."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.run is None:
+        parser.print_help()
+        return OK
+    run: Callable[[argparse.Namespace], int] = options.run
+    try:
+        return run(options)
+    except ParlourError as error:
+        for line in str(error).splitlines():
+            _complain(line)
+        return BAD_CONFIGURATION if error.code == "configuration" else FAILED
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        return OK
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="parlour", description="One bot, every room: a durable multi-channel chat bot gateway."
+    )
+    parser.add_argument("--version", action="version", version=f"parlour {__version__}")
+    parser.set_defaults(run=None)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    common = _common()
+
+    serve = commands.add_parser("serve", parents=[common], help="run the gateway with its channels")
+    serve.set_defaults(run=_serve)
+
+    chat = commands.add_parser("chat", parents=[common], help="talk to the same bot in this terminal")
+    chat.add_argument("--voice", metavar="FILE", type=Path, help="send this recording first")
+    chat.set_defaults(run=_chat)
+
+    link = commands.add_parser(
+        "link", parents=[common], help="a link that signs a browser in to the page, also as a QR code"
+    )
+    link.set_defaults(run=_link)
+
+    doctor = commands.add_parser("doctor", parents=[common], help="test this installation")
+    doctor.set_defaults(run=_doctor)
+
+    check = commands.add_parser("check-config", parents=[common], help="explain the configuration")
+    check.set_defaults(run=_check_config)
+
+    paired = commands.add_parser(
+        "pair", parents=[common], help="let strangers talk to the bot, by their codes"
+    )
+    paired.add_argument(
+        "code", nargs="?", metavar="CODE", help="what the bot showed them; without it, who asks and who is in"
+    )
+    paired.add_argument("--yes", action="store_true", help="do not ask before letting somebody in")
+    paired.add_argument("--remove", nargs=2, metavar=("CHANNEL", "USER"), help="let them in no longer")
+    paired.set_defaults(run=_pair)
+
+    models = commands.add_parser("models", help="the bundled models' files")
+    actions = models.add_subparsers(title="actions", required=True, metavar="ACTION")
+    for name, words in (
+        ("list", "which models there are, and which are here"),
+        ("get", "fetch the missing ones"),
+        ("verify", "check every file against its SHA-256"),
+    ):
+        action = actions.add_parser(name, parents=[common], help=words)
+        if name == "get":
+            action.add_argument(
+                "ids",
+                nargs="*",
+                metavar="MODEL",
+                help="only these (default: all but voice-en, which reads answers aloud)",
+            )
+        action.set_defaults(run=_models, action=name)
+
+    _add_graph(commands.add_parser("graph", help="look at the graphs"), common)
+    return parser
+
+
+def _add_graph(graph: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
+    actions = graph.add_subparsers(title="actions", required=True, metavar="ACTION")
+    show = actions.add_parser("show", help="a graph as a mermaid picture; without a name, which there are")
+    show.add_argument("graph", nargs="?", metavar="NAME_OR_FILE", help="a shipped graph, or a JSON file")
+    show.add_argument("--json", action="store_true", help="print the graph document instead of the picture")
+    show.set_defaults(run=_graph_show)
+    traced = actions.add_parser(
+        "trace", parents=[common], help="what a run did, drawn on its graph; without a run, the newest"
+    )
+    traced.add_argument("run_id", nargs="?", metavar="RUN", help="a run's id, as in the log")
+    traced.add_argument(
+        "--graph", metavar="FILE", help="the run's graph document, if Parlour does not ship it"
+    )
+    traced.set_defaults(run=_graph_trace)
+
+
+def _common() -> argparse.ArgumentParser:
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--config", metavar="FILE", type=Path, help="the configuration file")
+    common.add_argument(
+        "--set",
+        dest="overrides",
+        metavar="SECTION.KEY=VALUE",
+        action="append",
+        default=[],
+        help="override one setting; may be repeated",
+    )
+    return common
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from gateway.cli.serve import serve
+
+    return serve(options.config, options.overrides)
+
+
+def _chat(options: argparse.Namespace) -> int:
+    from gateway.cli.chat import chat
+
+    return chat(options.config, options.overrides, options.voice)
+
+
+def _link(options: argparse.Namespace) -> int:
+    from gateway.cli.sign_in_link import print_link
+    from gateway.config import environment, load
+
+    sys.stdout.write(print_link(load(options.config, environment(), options.overrides)))
+    return OK
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from gateway.cli.doctor import doctor
+
+    return doctor(options.config, options.overrides)
+
+
+def _check_config(options: argparse.Namespace) -> int:
+    from gateway.config import check_config, environment
+
+    return check_config(options.config, environment(), options.overrides, sys.stdout.write)
+
+
+def _pair(options: argparse.Namespace) -> int:
+    from gateway.cli.pair import list_pairings, pair, remove_pairing
+    from gateway.config import environment, load
+
+    settings = load(options.config, environment(), options.overrides, secrets=False)
+    if settings.storage.kind == "memory":
+        raise ConfigurationError(
+            "storage.kind: in memory nobody can be paired from outside; "
+            'use "sqlite", or let people in with allow in the channel\'s section'
+        )
+    if options.remove is not None:
+        return remove_pairing(settings.data.dir, *options.remove)
+    if options.code is None:
+        return list_pairings(settings.data.dir)
+    return pair(settings.data.dir, options.code, confirmed=options.yes)
+
+
+def _models(options: argparse.Namespace) -> int:
+    from gateway.cli.models import models_get, models_list, models_verify
+    from gateway.config import environment, load
+
+    models_dir = load(options.config, environment(), options.overrides, secrets=False).models.dir
+    if options.action == "get":
+        return models_get(models_dir, tuple(options.ids))
+    return models_list(models_dir) if options.action == "list" else models_verify(models_dir)
+
+
+def _graph_show(options: argparse.Namespace) -> int:
+    from gateway.cli.graph import graph_list, graph_show
+
+    return graph_list() if options.graph is None else graph_show(options.graph, as_json=options.json)
+
+
+def _graph_trace(options: argparse.Namespace) -> int:
+    from gateway.cli.trace import list_runs, trace_run
+    from gateway.config import environment, load
+
+    data_dir = load(options.config, environment(), options.overrides, secrets=False).data.dir
+    if options.run_id is None:
+        return list_runs(data_dir)
+    return trace_run(data_dir, options.run_id, options.graph)
+
+
+def _complain(line: str) -> None:
+    sys.stderr.write(f"parlour: {line}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

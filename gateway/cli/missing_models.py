@@ -1,0 +1,43 @@
+"""What the configured models lack before the first message: a file on the disk, an API key.
+
+Reads the settings and looks at the disk; starts no model and calls no provider.
+"""
+
+from __future__ import annotations
+
+from gateway.config import Settings
+from pipeline.llm.backends import door_of
+from pipeline.llm.direct_client import OPENAI
+
+
+def model_gaps(settings: Settings) -> tuple[str, ...]:
+    """One sentence for each thing without which messages or voice notes cannot be answered; empty when
+    nothing is known to be missing. A key that litellm reads from the environment is not checked here."""
+    gaps = (_language_model(settings), _speech_model(settings))
+    return tuple(gap for gap in gaps if gap)
+
+
+def _language_model(settings: Settings) -> str:
+    door = door_of(settings.llm.model, settings.llm.api_base)
+    if door.kind == "local" and not settings.local_model_path.is_file():
+        return (
+            f"No message can be answered: the model file {settings.local_model_path} is missing. "
+            "Fetch it with `parlour models get`."
+        )
+    if door.kind == "direct" and door.api_base == OPENAI and settings.llm.api_key is None:
+        return (
+            f"No message can be answered: {settings.llm.model} needs a key. Set llm.api_key, for example to "
+            '"env:OPENAI_API_KEY".'
+        )
+    return ""
+
+
+def _speech_model(settings: Settings) -> str:
+    if not settings.voice.enabled or settings.voice.transcriber != "whisper":
+        return ""
+    if (settings.voice_model_path / "model.bin").is_file():
+        return ""
+    return (
+        f"No voice note can be answered: the speech model in {settings.voice_model_path} is missing. "
+        "Fetch it with `parlour models get`."
+    )

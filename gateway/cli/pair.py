@@ -1,0 +1,107 @@
+"""`parlour pair`: the owner lets strangers in by their codes, and out again, beside a running gateway or not.
+
+The gateway reads who is paired with every message, so whatever is done here counts at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+from adapters.formatting.visible import visible
+from gateway.access.pairing import hash_of
+from gateway.cli.graph import write_out
+from gateway.runtime.data_dir import STORE_FILE
+from gateway.storage.pairings import PairedChat, PairingBook, PairingRequest
+from gateway.storage.sqlite.offline import pairings_beside
+from pipeline.domain.clock import Clock, SystemClock
+
+T = TypeVar("T")
+Confirm = Callable[[str], bool]
+
+_OK, _NOTHING_DONE = 0, 1
+
+
+def list_pairings(data_dir: Path, clock: Clock | None = None) -> int:
+    """Print the open requests and the paired people. Exit code 0. Raises StorageError."""
+    now = (clock or SystemClock()).now()
+    asking = _in_book(data_dir, lambda book: book.requests(now=now))
+    paired = _in_book(data_dir, lambda book: book.pairings())
+    write_out(f"asking to be let in: {len(asking) or 'nobody'}\n")
+    for request in asking:
+        minutes = max(1, round((request.expires_at - now) / 60))
+        write_out(f"  {_who(request.place, request.name)}, code good for {minutes} min\n")
+    write_out(f"paired: {len(paired) or 'nobody'}\n")
+    for pairing in paired:
+        write_out(f"  {_who(pairing.place, pairing.name)}\n")
+    return _OK
+
+
+def pair(
+    data_dir: Path, code: str, *, confirmed: bool, confirm: Confirm | None = None, clock: Clock | None = None
+) -> int:
+    """Let in whoever was shown `code`, after a yes on the terminal unless it is `confirmed` already.
+
+    Exit code 0, or 1 when nobody was let in. Raises StorageError.
+    """
+    now = (clock or SystemClock()).now()
+    wanted = hash_of(code)
+    asking = _in_book(data_dir, lambda book: book.requests(now=now))
+    request = next((one for one in asking if one.code_hash == wanted), None)
+    if request is None:
+        return _complain(
+            "nobody waits with this code: it is mistyped, used, or older than 15 minutes. "
+            "Whoever was shown it gets another one an hour after the first"
+        )
+    who = _who(request.place, request.name)
+    if not confirmed and not (confirm or _ask_on_terminal)(f"Let {who} talk to the bot in private?"):
+        return _complain("nobody was let in; `parlour pair CODE --yes` does not ask")
+    return _let_in(data_dir, request, clock or SystemClock())
+
+
+def remove_pairing(data_dir: Path, channel: str, user: str) -> int:
+    """End every pairing of `user` on `channel`. Exit code 0, or 1 without any. Raises StorageError."""
+    ended = _in_book(data_dir, lambda book: book.remove(channel, user))
+    if not ended:
+        return _complain(f"{visible(user)} is not paired on {visible(channel)}; `parlour pair` lists who is")
+    write_out(f"{visible(user)} is no longer paired on {visible(channel)}\n")
+    return _OK
+
+
+def _let_in(data_dir: Path, request: PairingRequest, clock: Clock) -> int:
+    pairing = _in_book(data_dir, lambda book: book.pair(request.code_hash, now=clock.now()))
+    if pairing is None:
+        return _complain("the code has expired meanwhile; nobody was let in")
+    write_out(f"paired: {_who(pairing.place, pairing.name)}\n")
+    return _OK
+
+
+def _in_book(data_dir: Path, ask: Callable[[PairingBook], Awaitable[T]]) -> T:
+    async def asked() -> T:
+        async with pairings_beside(data_dir / STORE_FILE) as book:
+            return await ask(book)
+
+    return asyncio.run(asked())
+
+
+def _who(place: PairedChat, name: str) -> str:
+    """A person as a line. What they call themselves cannot pass for anything else in it."""
+    shown = visible(" ".join(name.split())).replace('"', "'")
+    called = f' "{shown}"' if shown else ""
+    return f"{place.channel} ({place.account}) {visible(place.user)}{called}"
+
+
+def _ask_on_terminal(question: str) -> bool:
+    if not sys.stdin.isatty():
+        return False
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().casefold() in ("y", "yes")
+
+
+def _complain(words: str) -> int:
+    sys.stderr.write(f"parlour: {words}\n")
+    return _NOTHING_DONE

@@ -1,0 +1,132 @@
+"""`parlour serve`: the gateway in the foreground, until a signal ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from gateway.app.bootstrap import Extras, build
+from gateway.app.lifecycle import Gateway
+from gateway.cli.missing_models import model_gaps
+from gateway.cli.sign_in_link import access_token, qr_code, reachable_origin, sign_in_link
+from gateway.config import Secrets, Settings, crash_at, environment, load
+from gateway.config.channels import PostingSettings
+from gateway.runtime.logs import configure_logging
+from pipeline.redaction.redactor import Redactor
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_STOPPED_AT_ONCE = 130
+
+
+def serve(config: Path | None, overrides: Sequence[str]) -> int:
+    """Run until SIGTERM or SIGINT; exit code 0 after an orderly end, also with turns left for later.
+
+    Raises ConfigurationError and StorageError in words when it cannot start.
+    """
+    environ = environment()
+    settings = load(config, environ, overrides)
+    secrets = open_logs(settings)
+    extras = Extras(crash_at=crash_at(environ))
+    return asyncio.run(_run(settings, secrets, extras))
+
+
+def open_logs(settings: Settings) -> Secrets:
+    """Configure the logs of this process; the secrets that they leave out."""
+    secrets = Secrets(settings.secret_refs().values())
+    configure_logging(
+        level=settings.log.level, style=settings.log.format, redactor=Redactor(secrets.known_values)
+    )
+    return secrets
+
+
+async def _run(settings: Settings, secrets: Secrets, extras: Extras) -> int:
+    gateway = build(settings, secrets, extras)
+    stopping = asyncio.Event()
+    _on_signal(stopping)
+    await gateway.start()
+    # What the imports and the start made stays until the end: looking through it for garbage again and again
+    # would hold up every chat for some 50 ms each time.
+    gc.freeze()
+    _announce(gateway, settings)
+    await stopping.wait()
+    _say("Stopping: finishing what is being answered. Once more to stop at once.")
+    if await gateway.stop():
+        _say("Stopped.")
+    else:
+        _say("Stopped. Unfinished messages will be answered at the next start.")
+    return 0
+
+
+def _on_signal(stopping: asyncio.Event) -> None:
+    """The first signal asks, the second one insists: everything accepted is already durable."""
+
+    def received() -> None:
+        if stopping.is_set():
+            os._exit(_STOPPED_AT_ONCE)
+        stopping.set()
+
+    loop = asyncio.get_running_loop()
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, received)
+
+
+def _announce(gateway: Gateway, settings: Settings) -> None:
+    gaps = model_gaps(settings)
+    _say(f"{settings.bot.name} is {'running, but not complete' if gaps else 'ready'}.")
+    posting = [name for name, section in settings.channels.posting().items() if section.active]
+    if settings.channels.web.enabled:
+        _say(f"  page   {gateway.url}")
+    else:
+        none = "" if posting else "; no channel is enabled"
+        _say(f"  health and metrics at {gateway.url}{none}")
+    _say(f"  token  {_token_words(settings)}")
+    if settings.channels.web.enabled:
+        _announce_link(gateway.url, settings)
+    for name, section in settings.channels.posting().items():
+        if name in settings.channels.model_fields_set and section.enabled and not section.active:
+            _say(f"  {name}  is off: the token is not set")
+    for name in posting:
+        _say(f"  {name}  {_access_words(settings.channels.posting()[name])}")
+    for gap in gaps:
+        _say(f"  !  {gap}")
+    meanwhile = "" if gaps else "The models load in the background; messages are accepted meanwhile. "
+    _say(f"{meanwhile}Ctrl-C stops.")
+
+
+def _token_words(settings: Settings) -> str:
+    reference = settings.channels.web.token
+    if reference is not None:
+        return f"the one in {reference}"
+    return f"{settings.web_token_path.read_text(encoding='ascii').strip()}   (the page asks for it once)"
+
+
+def _announce_link(url: str, settings: Settings) -> None:
+    """The token is printed where it was made, so a link with it is too. A configured one is not printed."""
+    if settings.channels.web.token is not None:
+        _say("  link   `parlour link` shows a link that signs a browser in")
+        return
+    token, origin = access_token(settings), reachable_origin(settings)
+    link = sign_in_link(origin or url, token)
+    _say(f"  link   {link}   (signs a browser in)")
+    if origin is not None and sys.stdout.isatty():
+        _say(qr_code(link))
+
+
+def _access_words(section: PostingSettings) -> str:
+    match section.access:
+        case "open":
+            return "is connecting; open to everybody within the daily limits"
+        case "list":
+            return f"is connecting; for the {len(section.allow)} entries of its allow list"
+        case "pairing":
+            return "is connecting; a stranger is shown a code, and `parlour pair CODE` lets them in"
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()

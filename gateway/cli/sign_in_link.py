@@ -1,0 +1,71 @@
+"""The link that signs a browser in: the page's address with the token in its fragment, also as a QR code.
+
+A browser keeps a fragment to itself: no server, proxy or log is sent it, and the page takes it out of the
+address at once (docs/adr/0010). The link is worth as much as the token and is printed where the token is.
+"""
+
+from __future__ import annotations
+
+import io
+from urllib.parse import quote
+
+from gateway.config import Settings
+from gateway.runtime.http_server import Addresses
+from pipeline.domain.errors import ConfigurationError
+
+
+def sign_in_link(origin: str, token: str) -> str:
+    """The link for the page at `origin`."""
+    return f"{origin}/#token={quote(token, safe='')}"
+
+
+def qr_code(link: str) -> str:
+    """`link` as a QR code for a terminal: about 20 lines of block characters."""
+    import segno  # noqa: PLC0415 - the gateway prints the link at each start, and seldom a code
+
+    drawn = io.StringIO()
+    segno.make(link, error="l", micro=False).terminal(drawn, border=2, compact=True)
+    return drawn.getvalue()
+
+
+def access_token(settings: Settings) -> str:
+    """The page's token, made or configured. Raises ConfigurationError where there is none yet."""
+    reference = settings.channels.web.token
+    if reference is not None:
+        return reference.resolve()
+    try:
+        return settings.web_token_path.read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise ConfigurationError(
+            f"channels.web.token: {settings.web_token_path} cannot be read; start the gateway once"
+        ) from error
+
+
+def reachable_origin(settings: Settings) -> str | None:
+    """The address that other devices can open; None where the page is for this machine alone."""
+    return next(iter(settings.server.public_origins), None)
+
+
+def print_link(settings: Settings) -> str:
+    """What `parlour link` prints: the link for this machine, and the one for others with its QR code. Raises
+    ConfigurationError in words."""
+    if not settings.channels.web.enabled:
+        raise ConfigurationError(
+            "channels.web.enabled: the page is switched off, so there is nothing to sign in to"
+        )
+    token, origin = access_token(settings), reachable_origin(settings)
+    lines = []
+    if settings.server.port:
+        local = Addresses(settings.server.host, settings.server.port, ()).url
+        lines.append(f"On this machine:  {sign_in_link(local, token)}")
+    elif origin is None:
+        raise ConfigurationError(
+            "server.port: 0 takes any port, which only the running gateway knows; it prints it"
+        )
+    if origin is None:
+        lines.append("For other devices name the address that they open in server.public_origins.")
+    else:
+        link = sign_in_link(origin, token)
+        lines += [f"On other devices: {link}", "", qr_code(link)]
+    lines.append("Whoever has a link can use the bot as you do.")
+    return "\n".join(lines) + "\n"

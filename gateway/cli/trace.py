@@ -1,0 +1,125 @@
+"""`parlour graph trace`: what a run did, read from the store's file, also beside a running gateway."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from gateway.cli.graph import read_graph_file, write_out
+from gateway.runtime.data_dir import STORE_FILE
+from gateway.storage.sqlite.history import RunPlace, newest_runs, run_records
+from gateway.turns.run_codec import runs_of
+from pipeline.domain.errors import ConfigurationError, GraphError
+from pipeline.graph.definition.spec import GraphSpec
+from pipeline.graph.documents.mermaid import mermaid
+from pipeline.graph.documents.trace import Trace, TracedStep, trace
+from pipeline.topologies import shipped_graphs
+
+_LISTED = 20
+
+
+def list_runs(data_dir: Path) -> int:
+    """Print the newest runs, one a line, newest first. Exit code 0. Raises StorageError."""
+    runs = newest_runs(data_dir / STORE_FILE, _LISTED)
+    for place in runs:
+        write_out(f"{_when(place.at)}  {place.run_id}  {place.thread}\n")
+    if not runs:
+        sys.stderr.write("parlour: there is no run on record yet\n")
+    return 0
+
+
+def trace_run(data_dir: Path, run_id: str, graph_file: str | None) -> int:
+    """Print the steps of a run and its path on the graph, as one mermaid text. Exit code 0.
+
+    Raises ConfigurationError for a run or a graph that is not there, StorageError, and RunUnreadable.
+    """
+    found = run_records(data_dir / STORE_FILE, run_id)
+    runs = {} if found is None else runs_of(found[1])
+    if found is None or run_id not in runs:
+        raise ConfigurationError(
+            f"{run_id}: there is no such run in {data_dir}; `parlour graph trace` lists the newest"
+        )
+    place, _ = found
+    traced = trace(runs[run_id])
+    write_out("".join(f"%% {line}\n" for line in _words(traced, place)))
+    write_out(_picture(traced, graph_file))
+    return 0
+
+
+def _words(traced: Trace, place: RunPlace) -> list[str]:
+    head = traced.head
+    lines = [
+        f"run {head['run']} of graph {head['graph']} ({head['signature']}), {traced.status}",
+        f"thread {place.thread}, message {place.message_id}, begun {_when(place.at)}",
+    ]
+    lines += [f"{number:3}. {_step(step)}" for number, step in enumerate(traced.steps, 1)]
+    lines += [f"waits for a person at {node}" for node in traced.open_gates]
+    if traced.unreadable:
+        lines.append(f"{traced.unreadable} records could not be read")
+    return lines
+
+
+def _step(step: TracedStep) -> str:
+    words = [step.node]
+    if step.branch:
+        words.append(f"in branch {step.branch}")
+    if step.skipped:
+        words.append("skipped, visited often enough")
+    if step.attempts > 1:
+        words.append(f"after {step.attempts} attempts")
+    if step.error:
+        words.append(f"failed ({' '.join(step.error.split())})")
+    elif step.decision != "next":
+        words.append(f"says {step.decision}")
+    words += [*_tokens(step), *_tools(step)]
+    if step.to:
+        words.append(f"-> {', '.join(step.to)}")
+    if step.seconds:
+        words.append(f"{step.seconds * 1000:.1f} ms")
+    return "  ".join(words)
+
+
+def _tokens(step: TracedStep) -> list[str]:
+    """What a model call took and how it ended, in words; empty for other nodes."""
+    agent = step.update.get("agent", {})
+    asked, answered = step.used or (agent.get("prompt_tokens", 0), agent.get("completion_tokens", 0))
+    used = [f"{asked} + {answered} tokens"] if asked or answered else []
+    finish = agent.get("finish_reason", "stop")
+    return used if finish in ("stop", "tool_calls") else [*used, f"finish reason {finish}"]
+
+
+def _tools(step: TracedStep) -> list[str]:
+    """The tools that a step ran, each with its outcome."""
+    found = [one["detail"] for one in step.update.get("thoughts", ()) if one.get("stage") == "tool_call"]
+    return [f"{one['tool_name']}: {'done' if one['success'] else 'failed'}" for one in found]
+
+
+def _picture(traced: Trace, graph_file: str | None) -> str:
+    graph = _graph(traced, graph_file)
+    try:
+        drawn = mermaid(graph, path=traced.path, open_gates=traced.open_gates, failed=traced.failed)
+    except GraphError as error:
+        return f"%% the graph is not drawn: it has changed since ({error})\n"
+    if graph_file is None and graph.signature != traced.head["signature"]:
+        return (
+            f"%% the graph has changed since the run; this is its present form ({graph.signature})\n{drawn}"
+        )
+    return drawn
+
+
+def _graph(traced: Trace, graph_file: str | None) -> GraphSpec[Any, Any]:
+    if graph_file is not None:
+        return read_graph_file(graph_file)
+    name = traced.head["graph"]
+    shipped = shipped_graphs().get(name)
+    if shipped is None:
+        raise ConfigurationError(
+            f"graph {name} does not come with Parlour; name its document with --graph FILE"
+        )
+    return shipped()
+
+
+def _when(at: float) -> str:
+    return datetime.fromtimestamp(at, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -1,0 +1,83 @@
+"""Rules across settings: what one is, and those of the server and the model.
+
+Not here: the channels' rules (`channel_rules`) and what a single value may be (`settings`, `values`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gateway.config.settings import Settings
+from gateway.config.value_checks import is_loopback
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A rule, told at the setting `path`, that makes sense only if all of `reads` are valid."""
+
+    path: str
+    reads: tuple[str, ...]
+    broken: Callable[[Settings], bool]
+    what: str
+    fix: str
+    caused_by: str = ""
+    """The setting that was written, where `path` is missing; else it is `path` itself."""
+
+
+def _hears_elsewhere(settings: Settings) -> bool:
+    transcriber = settings.voice.transcriber
+    return transcriber != "whisper" and not transcriber.startswith("scripted:")
+
+
+RULES = (
+    Rule(
+        path="server.host",
+        reads=("server.host", "server.public_origins", "channels.web.enabled"),
+        broken=lambda settings: (
+            settings.channels.web.enabled
+            and not is_loopback(settings.server.host)
+            and not settings.server.public_origins
+        ),
+        what="other machines could connect, but no page outside this machine is allowed",
+        fix='set server.public_origins to the origins people use, like ["https://bot.example.org"], or '
+        'server.host to "127.0.0.1"',
+    ),
+    Rule(
+        path="llm.api_key",
+        reads=("llm.api_key", "llm.model"),
+        broken=lambda settings: settings.llm.model == "local" and settings.llm.api_key is not None,
+        what='has no effect, as llm.model is "local"',
+        fix="remove it or name another model",
+    ),
+    Rule(
+        path="llm.api_base",
+        reads=("llm.api_base", "llm.model"),
+        broken=lambda settings: settings.llm.model == "local" and settings.llm.api_base is not None,
+        what='has no effect, as llm.model is "local"',
+        fix="remove it or name another model",
+    ),
+    Rule(
+        path="voice.api_key",
+        reads=("voice.api_key", "voice.transcriber"),
+        broken=lambda settings: not _hears_elsewhere(settings) and settings.voice.api_key is not None,
+        what="has no effect, as voice.transcriber names no endpoint",
+        fix="remove it or name an endpoint",
+    ),
+    Rule(
+        path="voice.api_base",
+        reads=("voice.api_base", "voice.transcriber"),
+        broken=lambda settings: not _hears_elsewhere(settings) and settings.voice.api_base is not None,
+        what="has no effect, as voice.transcriber names no endpoint",
+        fix="remove it or name an endpoint",
+    ),
+    Rule(
+        path="voice.live.silence_s",
+        reads=("voice.live.commit_s", "voice.live.pause_s", "voice.live.silence_s"),
+        broken=lambda settings: (
+            not (settings.voice.live.commit_s <= settings.voice.live.pause_s <= settings.voice.live.silence_s)
+        ),
+        what="is out of order: it must be at least voice.live.pause_s, and that at least voice.live.commit_s",
+        fix="make silence_s the longest and commit_s the shortest of the three",
+    ),
+)

@@ -1,0 +1,65 @@
+"""What is wrong with settings that are valid one by one, and with the secrets and files that they refer to.
+
+Not here: the rules themselves (`rules`, `channel_rules`, `tokens`) and what a single value may be (`values`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gateway.config.channel_rules import CHANNEL_RULES
+from gateway.config.cross_checks import RULES
+from gateway.config.problems import Problem, Source
+from gateway.config.secrets import SecretUnavailable
+from gateway.config.settings import Settings
+from gateway.config.token_formats import shape_problem
+from pipeline.domain.errors import ConfigurationError
+from pipeline.tools.mcp_config import read_mcp_file
+
+SourceOf = Callable[[str], Source]
+
+
+def cross_problems(settings: Settings, bad: frozenset[str], source_of: SourceOf) -> list[Problem]:
+    """Broken rules, leaving out those that read a setting in `bad`."""
+    return [
+        Problem(
+            path=rule.path,
+            what=rule.what + _where(source_of(rule.caused_by or rule.path)),
+            fix=rule.fix,
+        )
+        for rule in (*RULES, *CHANNEL_RULES)
+        if bad.isdisjoint(rule.reads) and rule.broken(settings)
+    ]
+
+
+def _where(source: Source) -> str:
+    return "" if source.kind == "default" else f" ({source.phrase()})"
+
+
+def secret_problems(settings: Settings, source_of: SourceOf) -> list[Problem]:
+    """The references that do not resolve now, and the secrets that cannot be what their setting needs."""
+    problems = []
+    for path, reference in settings.secret_refs().items():
+        try:
+            wrong = shape_problem(path, reference.resolve())
+        except SecretUnavailable as error:
+            wrong = (error.what, error.fix)
+        if wrong is not None:
+            what, fix = wrong
+            problems.append(
+                Problem(path=path, what=f"{what} (referred to {source_of(path).phrase()})", fix=fix)
+            )
+    return problems
+
+
+def mcp_problems(settings: Settings, source_of: SourceOf) -> list[Problem]:
+    """What is wrong with the file of MCP servers. Reads a small file; starts nothing."""
+    path = settings.tools.mcp_file
+    if path is None or not settings.tools.enabled:
+        return []
+    try:
+        read_mcp_file(path)
+    except ConfigurationError as error:
+        what = f"{error} (referred to {source_of('tools.mcp_file').phrase()})"
+        return [Problem(path="tools.mcp_file", what=what, fix="correct the file, or remove the setting")]
+    return []

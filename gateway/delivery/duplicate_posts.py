@@ -1,0 +1,61 @@
+"""A reply or a question that was posted twice to be sure: the first is looked for once the second is there.
+
+Where it is found, it is the one that counts, and the second goes. Where it surely is not, the second loses
+its label. Where nobody can tell, the label stays. Nothing depends on it: all is on the screen already.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+
+from adapters.channel import Part, PostingChannel
+from adapters.duplicate_posts import AdoptingChannel
+from gateway.delivery.chat_queue import MOST_ATTEMPTS, Lane, may_try_again, one_call, understood
+from gateway.storage.ports import Store
+from pipeline.domain.clock import Clock
+from pipeline.domain.errors import StorageError
+from pipeline.domain.ids import ThreadKey
+
+_log = logging.getLogger(__name__)
+
+
+async def settle(
+    adapter: PostingChannel,
+    lane: Lane,
+    store: Store,
+    clock: Clock,
+    *,
+    thread: ThreadKey,
+    part: Part,
+    repeat: str,
+    labels: Collection[str],
+    known: Collection[str],
+) -> str:
+    """The message that shows `part`, which the message `repeat` shows labelled. `labels` are messages of
+    their own that say so; `known` are messages of the chat that are something else."""
+    if not adapter.capabilities.adopts or not isinstance(adapter, AdoptingChannel):
+        return repeat
+    for _ in range(MOST_ATTEMPTS):
+        try:
+            receipts = await store.receipts(thread.encode())
+            ours = {one for receipt in receipts for one in receipt.split(",")}
+            look = adapter.adopt(thread, part, repeat=repeat, labels=labels, known=ours | set(known))
+            found = await one_call(look, clock)
+            for label in labels:
+                await one_call(adapter.take_back(thread, label), clock)
+            if found is None:
+                await one_call(adapter.edit(thread, repeat, part), clock)
+                return repeat
+            await one_call(adapter.take_back(thread, repeat), clock)
+        except StorageError:
+            _log.exception("a possible repeat stays")
+            return repeat
+        except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
+            failure = understood(adapter, error)
+            _log.info("a possible repeat stays for now", extra={"reason": failure.message})
+            if not await may_try_again(failure, lane, clock):
+                return repeat
+        else:
+            return found.native_id
+    return repeat

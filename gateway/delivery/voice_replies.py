@@ -1,0 +1,199 @@
+"""Answers read aloud: from Markdown to a voice message, and to whoever wants answers that way.
+
+A voice message follows the written answer, never takes its place, and nothing depends on it: what cannot be
+said is logged. Speaking takes seconds, so it happens beside the chat's lane, which only sends the result; it
+begins when the answer is on record as sent. A process that dies in between therefore loses the voice message
+and never sends it twice: nothing takes it up again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from functools import partial
+from typing import Protocol
+
+from typing_extensions import TypeIs
+
+from adapters.channel import (
+    Channel,
+    Failure,
+    OutboundReply,
+    PostingChannel,
+    ReadAloud,
+    VoiceClip,
+    VoicePostingChannel,
+)
+from adapters.formatting.spoken import spoken_text
+from gateway.delivery.chat_queue import Lane, Work, one_call, understood
+from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.tasks import Supervisor
+from gateway.speech.speaker_language import speaker_of
+from gateway.storage.speech import SpeakerHabits, SpeakerKey, VoiceBook
+from pipeline.domain.clock import Clock
+from pipeline.domain.errors import MediaUnavailable, StorageError
+from pipeline.domain.ids import ThreadKey
+from voice.errors import VoiceError
+from voice.synthesis.synthesizer import Speaker
+
+_log = logging.getLogger(__name__)
+
+DEFAULT_LANGUAGE = "en"
+SPEAK_S = 150.0
+"""The last resort: more than a speaker grants itself for the longest text."""
+_POSTS = 3
+"""Attempts at a post that surely did not arrive."""
+_WAIT_S = 5.0
+_LONGEST_WAIT_S = 60.0
+_LAST_LATIN = "\u024f"
+
+
+class SpeakingChannel(PostingChannel, VoicePostingChannel, Protocol):
+    """A posting channel that has voice messages."""
+
+
+def has_voice_messages(channel: object) -> TypeIs[SpeakingChannel]:
+    """What `isinstance` says of a channel, which takes too long for every answer."""
+    return hasattr(channel, "post_voice")
+
+
+class AnswerReader:
+    """Implements ReadAloud with a `Speaker`."""
+
+    def __init__(self, speaker: Speaker) -> None:
+        self._speaker = speaker
+
+    async def read(self, text: str, *, language: str = "") -> VoiceClip:
+        said = spoken_text(text)
+        if not said:
+            raise MediaUnavailable("There is nothing in this answer that can be read aloud.")
+        language = language or DEFAULT_LANGUAGE
+        if not self._speaker.speaks(language) or _other_script(said, language):
+            raise MediaUnavailable("There is no voice here for the language of this answer.")
+        try:
+            spoken = await self._speaker.speak(said, language=language)
+        except VoiceError as error:
+            # The speaker's words are the operator's: they name folders and quote libraries.
+            _log.warning("an answer was not read aloud", extra={"reason": str(error)})
+            raise MediaUnavailable("This answer could not be read aloud. It is there in writing.") from error
+        return VoiceClip(data=spoken.data, mime=spoken.mime, seconds=spoken.seconds, waveform=spoken.waveform)
+
+
+class OwnReader:
+    """Implements ReadAloud for one person: what nobody names a language for is in the one they spoke last."""
+
+    def __init__(self, reader: ReadAloud, habits: VoiceBook, person: SpeakerKey) -> None:
+        self._reader = reader
+        self._habits = habits
+        self._person = person
+
+    async def read(self, text: str, *, language: str = "") -> VoiceClip:
+        return await self._reader.read(text, language=language or await self._spoken_last())
+
+    async def _spoken_last(self) -> str:
+        try:
+            return (await self._habits.habits(self._person)).language
+        except StorageError as error:
+            _log.warning("a person's language was not found", extra={"reason": str(error)})
+            return ""
+
+
+class VoiceReplies:
+    """Sends a voice message after the answers to people who want that. Without a reader it does nothing."""
+
+    def __init__(
+        self,
+        *,
+        reader: ReadAloud | None,
+        habits: VoiceBook,
+        channels: Mapping[tuple[str, str], Channel],
+        clock: Clock,
+        supervisor: Supervisor,
+        failpoints: Failpoints,
+    ) -> None:
+        self._reader = reader
+        self._habits = habits
+        self._channels = channels
+        self._clock = clock
+        self._supervisor = supervisor
+        self._failpoints = failpoints
+
+    def possible(self, thread: ThreadKey) -> bool:
+        """Whether answers can be read aloud in this chat."""
+        adapter = self._channels.get((thread.channel, thread.account))
+        return self._reader is not None and has_voice_messages(adapter)
+
+    def follow(self, adapter: PostingChannel, lane: Lane, reply: OutboundReply) -> None:
+        """An answer is on record as sent: read it aloud if its asker wants that. Returns at once."""
+        reader = self._reader
+        if reader is None or reply.role != "assistant" or not reply.author:
+            return
+        if has_voice_messages(adapter):
+            work = self._read(reader, adapter, lane, reply)
+            self._supervisor.spawn(work, name="voice reply")
+
+    async def _read(
+        self, reader: ReadAloud, adapter: SpeakingChannel, lane: Lane, reply: OutboundReply
+    ) -> None:
+        habits = await self._habits_of(reply)
+        if not habits.voice_replies:
+            return
+        try:
+            async with self._clock.timeout(SPEAK_S):
+                clip = await reader.read(reply.text, language=habits.language)
+        except (MediaUnavailable, TimeoutError) as error:
+            why = str(error) or "it took too long"
+            _log.warning("an answer was not read aloud", extra={"reason": why})
+            return
+        lane.submit(lambda: self._post(adapter, lane, reply, clip))
+
+    async def _habits_of(self, reply: OutboundReply) -> SpeakerHabits:
+        try:
+            return await self._habits.habits(speaker_of(reply.thread, reply.author))
+        except StorageError as error:
+            _log.warning("an answer was not read aloud", extra={"reason": str(error)})
+            return SpeakerHabits()
+
+    async def _post(
+        self, adapter: SpeakingChannel, lane: Lane, reply: OutboundReply, clip: VoiceClip, attempt: int = 1
+    ) -> None:
+        """Once; again only where the platform says that it did not take it."""
+        await lane.allowance.acquire()
+        self._failpoints.reach("voice-before")
+        failure = await self._attempt(adapter, reply, clip)
+        if failure is None:
+            self._failpoints.reach("voice-after")
+            return
+        again = failure.kind in ("rate_limit", "transient") and not failure.maybe_delivered
+        if not again or attempt == _POSTS:
+            _log.warning("a voice message was not posted", extra={"reason": failure.message})
+            return
+        wait = failure.retry_after_s or _WAIT_S
+        if failure.kind == "rate_limit":
+            wait = lane.allowance.obey(failure, default_s=_WAIT_S)
+        # Outside the lane: the next written answer does not wait for this one's voice.
+        post = partial(self._post, adapter, lane, reply, clip, attempt + 1)
+        later = self._later(min(wait, _LONGEST_WAIT_S), lane, post)
+        self._supervisor.spawn(later, name="voice reply, again")
+
+    async def _later(self, wait_s: float, lane: Lane, post: Work) -> None:
+        await self._clock.sleep(wait_s)
+        lane.submit(post)
+
+    async def _attempt(
+        self, adapter: SpeakingChannel, reply: OutboundReply, clip: VoiceClip
+    ) -> Failure | None:
+        post = adapter.post_voice(reply.thread, clip, key=f"{reply.key}:v", reply_handle=reply.reply_handle)
+        try:
+            await one_call(post, self._clock)
+        except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
+            return understood(adapter, error)
+        return None
+
+
+def _other_script(text: str, language: str) -> bool:
+    """Whether a voice for English would have to spell most of it."""
+    if language != DEFAULT_LANGUAGE:
+        return False
+    letters = [char for char in text if char.isalpha()]
+    return sum(char > _LAST_LATIN for char in letters) * 2 > len(letters)

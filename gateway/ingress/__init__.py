@@ -1,0 +1,1 @@
+"""Accept inbound items: authorise, deduplicate, enqueue, acknowledge."""

@@ -1,0 +1,127 @@
+"""Reminders from their making to the inbox: kept in the store, and enqueued once when their time has come.
+
+Saying them is a turn's, like every other entry's; this waits, and knows no channel.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from gateway.runtime.due_work import DueWork
+from gateway.storage.codec import new_entry
+from gateway.storage.ports import Store
+from gateway.storage.reminders import Reminder
+from pipeline.domain.clock import Clock
+from pipeline.domain.errors import InvalidInput
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import Author, SessionCommand
+from pipeline.runtime.ports import ReminderNote
+from pipeline.runtime.scope import TurnScope
+from pipeline.tools.schedule import shown_time
+
+_log = logging.getLogger(__name__)
+
+LATE_S = 120.0
+"""So late, a reminder says when it should have come."""
+_AT_ONCE = 50
+
+
+class ReminderDesk:
+    """Implements `Reminders`. `run` is for a supervised task; `wake` tells the worker of a thread with
+    something to do, `may_hear` says whether a reminder's author may still be spoken to."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        wake: Callable[[str], None],
+        may_hear: Callable[[SessionCommand], Awaitable[bool]],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._wake = wake
+        self._may_hear = may_hear
+        self._work = DueWork(
+            do_due=self._hand_over_due, next_due=self._next_due, clock=clock, name="reminders"
+        )
+
+    async def add(self, note: ReminderNote, scope: TurnScope, *, limit: int) -> bool:
+        author = scope.author
+        reminder = Reminder(
+            id=note.id,
+            thread=scope.thread.encode(),
+            owner=scope.owner,
+            due=note.due,
+            text=note.text,
+            body={
+                "author": author.id,
+                "name": author.name,
+                "private": scope.private,
+                "offset_s": note.offset_s,
+            },
+        )
+        kept = await self._store.reminders.add(reminder, limit=limit)
+        self._work.wake()
+        return kept
+
+    async def of(self, scope: TurnScope) -> tuple[ReminderNote, ...]:
+        return tuple(_note(reminder) for reminder in await self._store.reminders.of(scope.owner))
+
+    async def remove(self, note_id: str, scope: TurnScope) -> bool:
+        return await self._store.reminders.remove(scope.owner, note_id)
+
+    async def run(self) -> None:
+        """Hand over what is due, for ever; first what an earlier process left."""
+        await self._work.run()
+
+    async def _next_due(self) -> float | None:
+        return await self._store.reminders.next_due()
+
+    async def _hand_over_due(self) -> None:
+        for reminder in await self._store.reminders.due(now=self._clock.now(), limit=_AT_ONCE):
+            await self._hand_over(reminder)
+
+    async def _hand_over(self, reminder: Reminder) -> None:
+        """Into the inbox first, out of the book then: whatever happens between, the key is known."""
+        try:
+            command = self._command(reminder)
+        except (InvalidInput, KeyError, TypeError, ValueError):
+            _log.exception("a reminder cannot be said and is dropped", extra={"reminder": reminder.id})
+            await self._store.reminders.remove(reminder.owner, reminder.id)
+            return
+        if not await self._may_hear(command):
+            _log.info("a reminder is dropped: its author was shut out", extra={"thread_key": reminder.thread})
+            await self._store.reminders.remove(reminder.owner, reminder.id)
+            return
+        key = f"reminder:{command.native_id}"
+        await self._store.accept(replace(new_entry(command), dedupe_key=key))
+        await self._store.reminders.remove(reminder.owner, reminder.id)
+        self._wake(reminder.thread)
+
+    def _command(self, reminder: Reminder) -> SessionCommand:
+        now, text = self._clock.now(), reminder.text
+        if now - reminder.due > LATE_S:
+            text += f" (it was due on {shown_time(reminder.due, _offset(reminder))})"
+        # With its time: a short id may come again when its first owner is long gone.
+        identity = f"{reminder.id}_{round(reminder.due * 1000):x}"
+        return SessionCommand(
+            message_id=identity,
+            native_id=identity,
+            thread=ThreadKey.decode(reminder.thread),
+            author=Author(id=str(reminder.body["author"]), name=str(reminder.body.get("name", ""))),
+            received_at=now,
+            name="remind",
+            private=bool(reminder.body["private"]),
+            text=text,
+        )
+
+
+def _note(reminder: Reminder) -> ReminderNote:
+    return ReminderNote(id=reminder.id, due=reminder.due, text=reminder.text, offset_s=_offset(reminder))
+
+
+def _offset(reminder: Reminder) -> int:
+    return int(reminder.body.get("offset_s", 0))

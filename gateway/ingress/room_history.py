@@ -1,0 +1,162 @@
+"""Rooms: names of the people in them, and what was said there before the bot was spoken to.
+
+What others say in a room is read from the platform when the bot is spoken to, and kept nowhere. Where a
+platform offers bots no history (Telegram), the newest messages that arrived anyhow are remembered, in memory
+alone. Both only as far as the operator has set, and only in rooms where somebody may speak to the bot.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from adapters.channel import Channel
+from adapters.rooms import looks_up_names, reads_rooms
+from gateway.access.policy import AccessRule
+from gateway.storage.ports import Store
+from pipeline.domain.attachments import attached_note
+from pipeline.domain.clock import Clock
+from pipeline.domain.conversation import Conversation
+from pipeline.domain.errors import StorageError
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import ApprovalReply, InboundMessage
+from pipeline.domain.rooms import MAX_LINE_CHARS, RoomLine, RoomTalk
+
+_log = logging.getLogger(__name__)
+
+_READ_S = 5.0
+_NAMES_S = 3.0
+_MOST_ROOMS = 200
+_REMEMBERED_S = 24 * 3600.0
+_FAILED = "the platform did not let the bot read them"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoomRule:
+    """What may be read in the rooms of one account."""
+
+    messages: int = 20
+    """How many of the newest messages; 0 for none."""
+    access: AccessRule | None = None
+    """Who may speak there; None where nobody else but the message's author is asked for."""
+
+
+class Rooms:
+    """Implements the pipeline's `Rooms` port over the channels. `rules` by (channel, account)."""
+
+    def __init__(
+        self,
+        *,
+        channels: Mapping[tuple[str, str], Channel],
+        rules: Mapping[tuple[str, str], RoomRule],
+        store: Store,
+        clock: Clock,
+    ) -> None:
+        self._channels = channels
+        self._rules = dict(rules)
+        self._store = store
+        self._clock = clock
+        self._heard: OrderedDict[ThreadKey, OrderedDict[str, RoomLine]] = OrderedDict()
+
+    def overhear(self, message: InboundMessage) -> None:
+        """Remember a message that was not meant for the bot, where its platform would not tell it again."""
+        rule = self._rule(message.thread)
+        access = rule.access
+        if message.private or not rule.messages or access is None:
+            return
+        if message.author.id in access.deny or not access.knows_room(message.thread.chat):
+            return
+        if reads_rooms(self._channel(message.thread)):
+            return
+        lines = self._heard.setdefault(message.thread, OrderedDict())
+        self._heard.move_to_end(message.thread)
+        # An edited message takes the place of the one that it was.
+        lines[message.reply_handle or message.native_id] = _line(message, self._clock.now())
+        while len(lines) > rule.messages:
+            lines.popitem(last=False)
+        while len(self._heard) > _MOST_ROOMS:
+            self._heard.popitem(last=False)
+
+    async def named(self, message: InboundMessage) -> InboundMessage:
+        """See `pipeline.runtime.ports.Rooms`."""
+        channel = self._channel(message.thread)
+        naming: object = channel
+        if channel is None or not looks_up_names(naming):
+            return message
+        try:
+            async with self._clock.timeout(_NAMES_S):
+                return await naming.named(message)
+        except Exception as error:  # noqa: BLE001 - a name is no reason to leave a message unanswered
+            reason = channel.classify(error).message
+            _log.warning("names could not be looked up", extra={"reason": reason})
+            return message
+
+    async def talk(self, message: InboundMessage | ApprovalReply, said: Conversation) -> RoomTalk:
+        """See `pipeline.runtime.ports.Rooms`."""
+        rule = self._rule(message.thread)
+        if message.private or not rule.messages:
+            return RoomTalk()
+        channel = self._channel(message.thread)
+        reading: object = channel
+        try:
+            since = begun = await self._since(message.thread)
+            if reads_rooms(reading):
+                before = message.native_id if isinstance(message, InboundMessage) else ""
+                async with self._clock.timeout(_READ_S):
+                    lines = await reading.recent(message.thread, before=before, limit=rule.messages)
+            else:
+                since = max(since, self._clock.now() - _REMEMBERED_S)
+                lines = tuple(self._heard.get(message.thread, {}).values())
+        except StorageError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the message is answered all the same, and the model told
+            failure = channel.classify(error) if channel is not None else None
+            reason = failure.message if failure is not None and failure.message else _FAILED
+            _log.warning("a room could not be read", extra={"reason": reason})
+            # Of a token that does not work the words may name settings and files, and of an error that
+            # nobody expects they name its class: both are for the operator alone.
+            known = failure is not None and failure.kind not in ("auth", "unknown")
+            return RoomTalk(unread=reason if known else _FAILED)
+        denied = rule.access.deny if rule.access is not None else frozenset()
+        kept = [one for one in lines if one.author not in denied and (not one.at or one.at >= since)]
+        if said.turns or said.summary is not None or begun:
+            kept = _unsaid(kept, said)
+        return RoomTalk(lines=tuple(kept[-rule.messages :]))
+
+    async def _since(self, thread: ThreadKey) -> float:
+        """When a person began the newest conversation by a command, as Unix time: what was said before is
+        forgotten. 0 where nobody has."""
+        records = await self._store.read_log(thread.encode(), kinds=("session",), limit=1)
+        return records[-1].at if records and records[-1].body.get("text") else 0.0
+
+    def _rule(self, thread: ThreadKey) -> RoomRule:
+        return self._rules.get((thread.channel, thread.account), RoomRule())
+
+    def _channel(self, thread: ThreadKey) -> Channel | None:
+        return self._channels.get((thread.channel, thread.account))
+
+
+def _line(message: InboundMessage, now: float) -> RoomLine:
+    refs = (*message.attachments, *((message.voice,) if message.voice else ()))
+    words = (message.text[:MAX_LINE_CHARS], attached_note(refs, message.unusable))
+    return RoomLine(
+        text=" ".join(word for word in words if word),
+        name=message.author.name,
+        author=message.author.id,
+        at=now,
+    )
+
+
+def _unsaid(lines: Sequence[RoomLine], said: Conversation) -> list[RoomLine]:
+    """The lines that the conversation does not hold already: what the bot has said in it stands there, and of
+    the others' what was meant for it."""
+    known = {_bare(message.content) for message in said.messages if message.role == "user"}
+    return [
+        line for line in lines if not line.own and not any(one.endswith(_bare(line.text)) for one in known)
+    ]
+
+
+def _bare(text: str) -> str:
+    return " ".join(text.split())

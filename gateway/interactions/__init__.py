@@ -1,0 +1,1 @@
+"""Questions that wait for a person, and matching an answer to one."""

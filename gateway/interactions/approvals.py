@@ -1,0 +1,147 @@
+"""Asking the author of a message, in its chat, whether a tool may be used, while the turn waits.
+
+The question is durable under an id that follows from the action, so a turn that is taken up again after a
+crash finds its question, and perhaps the answer. The inbox records answers and calls `answered`; this module
+judges none. The answer is the author's alone: it is no business of others in a room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from typing import Final, Literal
+
+from gateway.storage.codec import TOOL
+from gateway.storage.ports import Interaction, Store
+from pipeline.domain.clock import Clock
+from pipeline.domain.events import EXPIRED, ApprovalRequired, ApprovalResolved
+from pipeline.runtime.scope import TurnScope
+
+ALLOW: Final = "Allow"
+DENY: Final = "Deny"
+
+_LEAST_S = 1.0
+_OUTCOMES: dict[str, Literal["allowed", "expired"]] = {ALLOW: "allowed", EXPIRED: "expired"}
+
+
+class TurnApprovals:
+    """The `Approvals` of a gateway, and the inbox's way to the turns that wait.
+
+    A question is open for `approval_s`; nobody's answer after it counts, and no answer means no.
+    """
+
+    def __init__(self, *, store: Store, clock: Clock, approval_s: float) -> None:
+        self._store = store
+        self._clock = clock
+        self._approval_s = approval_s
+        self._waiting: dict[str, asyncio.Event] = {}
+        self._threads: dict[str, str] = {}
+        """The thread of each that waits."""
+
+    async def ask(
+        self,
+        scope: TurnScope,
+        *,
+        action_id: str,
+        action_hash: str,
+        tool_name: str,
+        summary: str,
+        reasoning: str,
+    ) -> Literal["allowed", "refused", "expired"]:
+        """See `Approvals.ask`."""
+        question = self._question(scope, action_id, action_hash, {"node": tool_name, "summary": summary})
+        # Before anybody can see the question: an answer may be quicker than we are.
+        heard = self._waiting[question.id] = asyncio.Event()
+        self._threads[question.id] = question.thread
+        try:
+            known = await self._store.interaction(question.id)
+            if known is None:
+                await self._store.open_interaction(question)
+            elif known[0].action_hash != action_hash:
+                return "refused"
+            else:
+                question = known[0]
+            choice = None if known is None else known[1]
+            if choice is None:
+                await self._show(scope, question, tool_name, reasoning)
+                choice = await self._answer_to(question, heard, scope)
+            await scope.send(
+                ApprovalResolved(
+                    session_id=scope.session_id,
+                    message_id=scope.message_id,
+                    interaction_id=question.id,
+                    choice=choice,
+                )
+            )
+            return _OUTCOMES.get(choice, "refused")
+        finally:
+            if self._waiting.get(question.id) is heard:
+                del self._waiting[question.id], self._threads[question.id]
+
+    def unanswered(self) -> frozenset[str]:
+        """The threads whose turns wait for an answer that is not there."""
+        return frozenset(self._threads[name] for name, heard in self._waiting.items() if not heard.is_set())
+
+    def answered(self, interaction_id: str) -> None:
+        """An answer is on record: whoever waits for it goes on."""
+        heard = self._waiting.get(interaction_id)
+        if heard is not None:
+            heard.set()
+
+    async def withdraw(self, thread: str, but: Collection[str] = ()) -> None:
+        """Answer every open question of `thread` with no, but those about the messages `but`: the turn that
+        asked was stopped, and a late press must not seem to have done something."""
+        now = self._clock.now()
+        for question in await self._store.pending_interactions(thread, now=now):
+            if question.kind == TOOL and question.body.get("message_id") not in but:
+                await self._store.answer_interaction(
+                    question.id, thread=thread, user=question.allowed_users[0], choice=DENY, now=now
+                )
+                self.answered(question.id)
+
+    def _question(
+        self, scope: TurnScope, action_id: str, action_hash: str, body: dict[str, str]
+    ) -> Interaction:
+        now = self._clock.now()
+        return Interaction(
+            id=f"{TOOL}_{action_id}",
+            thread=scope.thread.encode(),
+            session_id=scope.session_id,
+            kind=TOOL,
+            options=(ALLOW, DENY),
+            allowed_users=(scope.author.id,),
+            action_hash=action_hash,
+            created_at=now,
+            expires_at=now + self._approval_s,
+            body={**body, "message_id": scope.message_id},
+        )
+
+    async def _show(self, scope: TurnScope, question: Interaction, tool_name: str, reasoning: str) -> None:
+        await scope.send(
+            ApprovalRequired(
+                session_id=scope.session_id,
+                message_id=scope.message_id,
+                interaction_id=question.id,
+                tool_name=tool_name,
+                reasoning=reasoning,
+                options=question.options,
+                # One whose time ran out meanwhile is shown too, with what became of it; 0 is for ever.
+                timeout_s=max(_LEAST_S, question.expires_at - self._clock.now()),
+                paused=False,
+            )
+        )
+
+    async def _answer_to(self, question: Interaction, heard: asyncio.Event, scope: TurnScope) -> str:
+        # A clock that was set back must not make anybody wait longer than from now on.
+        remaining = min(self._approval_s, question.expires_at - self._clock.now())
+        deadline = self._clock.timeout(max(0.0, remaining))
+        try:
+            async with scope.waiting(), deadline:
+                await heard.wait()
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+        # The store is asked in either case: an answer at the last moment counts as it says.
+        known = await self._store.interaction(question.id)
+        choice = None if known is None else known[1]
+        return EXPIRED if choice is None else choice

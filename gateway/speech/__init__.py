@@ -1,0 +1,1 @@
+"""Connect channels to voice: voice notes, live sessions, reading aloud."""

@@ -1,0 +1,282 @@
+"""Live speech for every channel that can stream sound: open microphones in, messages through the inbox out.
+
+Who may be heard is not decided here: a channel opens a microphone only for somebody whom it knows, and each
+message that comes of it is authorised by the inbox like any other. Not here: sound and words
+(`voice.streaming`), when words are a message (`voice.endpointing.stream_buffer`), and the sockets that sound
+comes from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from adapters.channel import Acceptance, OnLive
+from adapters.identity import derived_message_id
+from gateway.runtime.tasks import Supervisor
+from gateway.speech.live_stream import Microphone
+from gateway.speech.retracted_speech import TakenBack
+from gateway.speech.speaker_language import speaker_of, spoke, spoken_last
+from gateway.storage.speech import VoiceBook
+from pipeline.domain.clock import Clock
+from pipeline.domain.errors import MediaUnavailable, StorageError
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import Author, Inbound, InboundMessage, SessionCommand, Speech
+from voice.endpointing.flush_policy import FlushSettings
+from voice.endpointing.stream_buffer import Flushed, StreamBufferManager
+from voice.errors import TranscriberUnavailable
+from voice.streaming.segmenter import SegmentRules
+from voice.streaming.session import LiveListener
+from voice.streaming.vad_port import ActivityDetector
+from voice.transcriber import Transcriber
+
+_log = logging.getLogger(__name__)
+
+_ENDING_S = 10.0
+"""The last words of all microphones are still understood for so long when the gateway ends."""
+
+_KEEPING_S = 3.0
+
+_OFF = "Live speech is switched off here. Send a voice note, or type."
+_CLOSED = "The gateway is shutting down. Try again in a moment."
+_FULL = "Too many people are talking to me right now. Try again in a minute, or send a voice note."
+_ELSEWHERE = "You began to talk in another window, so this one has stopped listening."
+_REFUSED = "What you said was not accepted. Try again later, or type it."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveSettings:
+    """How live speech is heard. Times in seconds."""
+
+    enabled: bool = True
+    commit_s: float = 0.8
+    """The silence that ends a segment of speech."""
+    flush: FlushSettings = field(default_factory=FlushSettings)
+    max_streams: int = 8
+    idle_s: float = 600.0
+    """A microphone that nobody speaks into is closed after so long."""
+    still_s: float = 2.0
+    """Where no sound comes at all, not even silence, speech is over after so long."""
+
+
+class Accepting(Protocol):
+    """The inbox, as far as speech needs it."""
+
+    async def accept(self, item: Inbound) -> Acceptance: ...
+
+
+class SpeechDesk:
+    """Implements `adapters.channel.LiveSpeech`. Close it before the store, the inbox and the supervisor.
+
+    Of a thread, as `ThreadKey.encode` writes it, `answering` tells whether words of an answer are being
+    shown, and `running` the id of the message whose turn is at work; empty where none is.
+    """
+
+    def __init__(
+        self,
+        *,
+        transcriber: Transcriber,
+        listener: ActivityDetector,
+        inbox: Accepting,
+        voices: VoiceBook,
+        clock: Clock,
+        answering: Callable[[str], bool],
+        running: Callable[[str], str],
+        supervisor: Supervisor,
+        settings: LiveSettings | None = None,
+    ) -> None:
+        self._settings = settings or LiveSettings()
+        self._rules = SegmentRules(commit_s=self._settings.commit_s)
+        self._transcriber = transcriber
+        self._listener = listener
+        self._inbox = inbox
+        self._voices = voices
+        self._clock = clock
+        self._answering = answering
+        self._taken_back = TakenBack(running=running, clock=clock)
+        self._supervisor = supervisor
+        self._manager = StreamBufferManager(
+            on_flush=self._flushed, clock=clock, shelf=voices, settings=self._settings.flush
+        )
+        self._microphones: dict[str, Microphone] = {}
+        self._handed_over: set[str] = set()
+        """Generations of the messages that the inbox does not have yet."""
+        self._closed = False
+
+    @property
+    def open_microphones(self) -> int:
+        """How many people may be heard just now."""
+        return len(self._microphones)
+
+    async def start(self) -> None:
+        """What an earlier process had heard becomes messages. Raises StorageError."""
+        await self._manager.restore()
+
+    async def open(
+        self, thread: ThreadKey, author: Author, *, on_event: OnLive, hands_free: bool = True
+    ) -> Microphone:
+        """Begin to listen to `author` in `thread`; a microphone that they have open there is closed.
+
+        Raises MediaUnavailable, with words for the person.
+        """
+        if not self._settings.enabled:
+            raise MediaUnavailable(_OFF)
+        key = _key(thread, author)
+        while (older := self._microphones.get(key)) is not None:
+            await older.end(_ELSEWHERE)
+        if self._closed:
+            raise MediaUnavailable(_CLOSED)
+        if len(self._microphones) >= self._settings.max_streams:
+            raise MediaUnavailable(_FULL)
+        microphone = Microphone(
+            author=author,
+            on_event=on_event,
+            clock=self._clock,
+            idle_s=self._settings.idle_s,
+            still_s=self._settings.still_s,
+            on_started=lambda: self._barge_in(thread, author),
+            on_nothing=lambda: self._ask_again(key),
+            on_closed=lambda: self._forget(key),
+        )
+        self._microphones[key] = microphone
+        try:
+            speaker = speaker_of(thread, author.id)
+            await microphone.listen(
+                LiveListener(
+                    transcriber=self._transcriber,
+                    listener=self._listener,
+                    manager=self._manager,
+                    key=key,
+                    speaker=key,
+                    told=microphone,
+                    spawn=self._supervisor.spawn,
+                    clock=self._clock,
+                    hands_free=hands_free,
+                    likely_language=await spoken_last(self._voices, speaker) or None,
+                    rules=self._rules,
+                ),
+                self._supervisor.spawn,
+            )
+        except TranscriberUnavailable as error:
+            await microphone.close()
+            _log.warning("a microphone was not opened", extra={"reason": error.for_operator})
+            raise MediaUnavailable(str(error)) from error
+        except BaseException:
+            await microphone.close()
+            raise
+        return microphone
+
+    async def close(self) -> None:
+        """Close every microphone. What was said becomes messages, now or at the next start."""
+        self._closed = True
+        with contextlib.suppress(TimeoutError):
+            async with self._clock.timeout(_ENDING_S), asyncio.TaskGroup() as group:
+                for microphone in tuple(self._microphones.values()):
+                    group.create_task(microphone.close())
+        # What was understood is in the store already: only a store that hangs could keep this waiting.
+        with contextlib.suppress(TimeoutError):
+            async with self._clock.timeout(_KEEPING_S):
+                await self._manager.close()
+
+    async def _flushed(self, flushed: Flushed) -> None:
+        """Make a message of a buffer. May be called again for the same one: the inbox knows it by its id.
+
+        Raises StorageError, upon which the manager keeps the buffer and tries again.
+        """
+        microphone = self._microphones.get(flushed.thread_id)
+        if microphone is not None and flushed.generation not in self._handed_over:
+            self._handed_over.add(flushed.generation)
+            microphone.flushed(flushed.chunks)
+        author = None if microphone is None else microphone.author
+        message = self._message(flushed, author)
+        acceptance = await self._inbox.accept(message)
+        self._handed_over.discard(flushed.generation)
+        if acceptance.status == "refused":
+            if microphone is not None:
+                microphone.refused(acceptance.reason or _REFUSED)
+            else:
+                _log.warning(
+                    "speech was not accepted, and nobody is there to be told",
+                    extra={"reason": acceptance.reason},
+                )
+            return
+        if microphone is not None:
+            microphone.final(message)
+        self._taken_back.sent(flushed.thread_id, message)
+        await self._remember(message)
+
+    def _message(self, flushed: Flushed, author: Author | None) -> InboundMessage:
+        """The author is whom the key names, where nobody listens to them any more."""
+        place, user = json.loads(flushed.thread_id)
+        thread = ThreadKey.decode(place)
+        native_id = f"speech:{flushed.generation}"
+        return InboundMessage(
+            message_id=derived_message_id(thread.channel, thread.account, native_id),
+            native_id=native_id,
+            thread=thread,
+            author=author or Author(id=user),
+            received_at=self._clock.now(),
+            text=self._taken_back.completed(flushed.thread_id, flushed.generation, flushed.text),
+            speech=Speech(language=flushed.language, confidence=flushed.confidence),
+        )
+
+    async def _remember(self, message: InboundMessage) -> None:
+        if message.speech is None or not message.speech.language:
+            return
+        speaker = speaker_of(message.thread, message.author.id)
+        before = await spoken_last(self._voices, speaker)
+        await spoke(self._voices, speaker, message.speech.language, before=before)
+
+    def _forget(self, key: str) -> None:
+        del self._microphones[key]
+        self._ask_again(key)
+        self._taken_back.forget(key)
+
+    def _barge_in(self, thread: ThreadKey, author: Author) -> None:
+        """Somebody speaks: the answer that they speak over ends, and so does the turn that still thinks about
+        what they said last, because more of it follows."""
+        shown = self._answering(thread.encode())
+        if self._taken_back.take(_key(thread, author), thread.encode(), shown=shown) or shown:
+            self._supervisor.spawn(self._stop(thread, author), name="live speech: stop")
+
+    def _ask_again(self, key: str) -> None:
+        """Nothing followed after all: what was taken back for it is a message again."""
+        message = self._taken_back.returned(key)
+        if message is not None:
+            self._supervisor.spawn(self._give_back(key, message), name="live speech: asked again")
+
+    async def _give_back(self, key: str, message: InboundMessage) -> None:
+        try:
+            acceptance = await self._inbox.accept(message)
+        except StorageError as error:
+            _log.warning("what somebody said was stopped and could not be asked again: %s", error)
+            return
+        if acceptance.status != "refused":
+            self._taken_back.sent(key, message)
+
+    async def _stop(self, thread: ThreadKey, author: Author) -> None:
+        native_id = f"speech-stop:{uuid.uuid4().hex}"
+        command = SessionCommand(
+            message_id=derived_message_id(thread.channel, thread.account, native_id),
+            native_id=native_id,
+            thread=thread,
+            author=author,
+            received_at=self._clock.now(),
+            name="stop",
+            quiet=True,
+        )
+        try:
+            await self._inbox.accept(command)
+        except StorageError as error:
+            _log.warning("an answer was not stopped for somebody who spoke: %s", error)
+
+
+def _key(thread: ThreadKey, author: Author) -> str:
+    """Speech of two people in one chat never becomes one message."""
+    return json.dumps([thread.encode(), author.id])

@@ -1,0 +1,144 @@
+"""The pipeline's ears: fetch a voice note from its channel and have it transcribed.
+
+What a person spoke last is remembered, and helps with short notes in the same language. Of a note in a room
+that may not be for the bot nothing is remembered at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+from adapters.channel import ChannelAdapter
+from gateway.runtime.metrics import Telemetry
+from gateway.speech.speaker_language import speaker_of, spoke, spoken_last
+from gateway.storage.speech import VoiceBook
+from pipeline.domain.errors import MediaUnavailable, TurnFailed
+from pipeline.domain.messages import InboundMessage
+from pipeline.runtime.ports import Heard, HearingGrown, HearingQueued, OnHearing
+from voice.errors import VoiceError
+from voice.transcriber import Growing, Recording, Waiting
+from voice.transcript import Utterance
+from voice.transcription.voice_note import VoiceIntake
+
+_log = logging.getLogger(__name__)
+
+_SURE_OF_LANGUAGE = 0.7
+"""What a note in an unlikely language must reach before it is taken for what the person speaks."""
+_WORTH_SAYING_S = 3.0
+"""A wait that is shorter is over before anybody has read of it."""
+
+
+class ChannelEars:
+    """Implements the pipeline's `Ears` port with the channels' downloads and a `VoiceIntake`.
+
+    `forgetful` is an intake that keeps no transcript, for notes that may be for somebody else, and
+    for those off the record.
+    """
+
+    def __init__(
+        self,
+        *,
+        channels: Mapping[tuple[str, str], ChannelAdapter],
+        intake: VoiceIntake | None,
+        forgetful: VoiceIntake | None,
+        habits: VoiceBook,
+        max_bytes: int,
+        telemetry: Telemetry,
+    ) -> None:
+        self._channels = channels
+        self._intake = intake
+        self._forgetful = forgetful
+        self._habits = habits
+        self._max_bytes = max_bytes
+        self._telemetry = telemetry
+
+    async def hear(self, message: InboundMessage, on_progress: OnHearing) -> Heard:
+        """The words of `message.voice`. Raises TurnFailed with words for the user."""
+        unkept = message.if_named or message.mode == "otr"
+        intake = self._forgetful if unkept else self._intake
+        if intake is None:
+            raise TurnFailed("voice_disabled", "Voice notes are switched off here. Please type your message.")
+        try:
+            with self._telemetry.hearing():
+                recording = await self._recording(message)
+                utterance = await _heard(intake, recording, on_progress)
+        except VoiceError as error:
+            _log_detail(error)
+            raise TurnFailed(error.code, str(error), recoverable=not error.permanent) from error
+        except MediaUnavailable as error:
+            _log_detail(error)
+            raise TurnFailed(error.code, str(error)) from error
+        if not unkept:
+            await self._remember(message, utterance, recording.likely_language)
+        return Heard(
+            text=utterance.text,
+            language=utterance.language,
+            confidence=utterance.confidence,
+            cut_after_s=utterance.audio_seconds if utterance.truncated else None,
+        )
+
+    async def _recording(self, message: InboundMessage) -> Recording:
+        data = await self._download(message)
+        speaker = speaker_of(message.thread, message.author.id)
+        return Recording(
+            data=data,
+            likely_language=await spoken_last(self._habits, speaker) or None,
+            speaker=f"{speaker.channel}:{speaker.account}:{speaker.user}",
+        )
+
+    async def _remember(self, message: InboundMessage, utterance: Utterance, known: str | None) -> None:
+        if utterance.language_probability >= _SURE_OF_LANGUAGE:
+            speaker = speaker_of(message.thread, message.author.id)
+            await spoke(self._habits, speaker, utterance.language, before=known or "")
+
+    async def _download(self, message: InboundMessage) -> bytes:
+        ref = message.voice
+        if ref is None:
+            raise MediaUnavailable("The message has no voice note.")
+        if ref.size is not None and ref.size > self._max_bytes:
+            megabytes = self._max_bytes / 1_048_576
+            raise MediaUnavailable(
+                f"The voice note is larger than {megabytes:.0f} MB. Please send a shorter one."
+            )
+        adapter = self._channels.get((message.thread.channel, message.thread.account))
+        if adapter is None:
+            raise MediaUnavailable("The voice note's channel is not connected. Please send it again later.")
+        return await adapter.download(ref, max_bytes=self._max_bytes)
+
+
+def _log_detail(error: VoiceError | MediaUnavailable) -> None:
+    """Tell the operator what the person is not told."""
+    if error.detail:
+        known = {"code": error.code, "reason": str(error), "detail": error.detail}
+        _log.warning("a recording was not heard", extra=known)
+
+
+async def _heard(intake: VoiceIntake, recording: Recording, on_progress: OnHearing) -> Utterance:
+    """Hear, and pass on the progress: the recogniser tells it at once, whoever listens takes a moment."""
+    told: asyncio.Queue[Waiting | Growing | None] = asyncio.Queue()
+    failed: VoiceError | None = None
+    utterance: Utterance | None = None
+    # The group would wrap the error, and callers tell the errors apart.
+    async with asyncio.TaskGroup() as group:
+        group.create_task(_tell(told, on_progress))
+        try:
+            utterance = await intake.hear(recording, on_progress=told.put_nowait)
+        except VoiceError as error:
+            failed = error
+        finally:
+            told.put_nowait(None)
+    if utterance is None:
+        raise failed or TurnFailed("internal", "The recording could not be heard. Please send it again.")
+    return utterance
+
+
+async def _tell(told: asyncio.Queue[Waiting | Growing | None], on_progress: OnHearing) -> None:
+    while (progress := await told.get()) is not None:
+        match progress:
+            case Waiting(ahead=ahead, eta_s=eta_s):
+                if eta_s >= _WORTH_SAYING_S:
+                    await on_progress(HearingQueued(ahead=ahead, eta_s=eta_s))
+            case Growing(text=text):
+                await on_progress(HearingGrown(text=text))

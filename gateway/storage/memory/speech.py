@@ -1,0 +1,56 @@
+"""What is kept about speech, in plain dictionaries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from gateway.storage.json_bodies import decode_body, encode_body, storable_text
+from gateway.storage.speech import SpeakerHabits, SpeakerKey
+
+
+class MemoryVoices:
+    """A part of `MemoryStore`, whose check that the store is open it is given."""
+
+    def __init__(self, require_open: Callable[[], None]) -> None:
+        self._require_open = require_open
+        self._buffers: dict[str, tuple[float, str]] = {}
+        self._habits: dict[SpeakerKey, SpeakerHabits] = {}
+        self._transcripts: dict[str, tuple[float, str]] = {}
+
+    async def keep_buffer(self, key: str, body: Mapping[str, Any], *, at: float) -> None:
+        self._require_open()
+        self._buffers[key] = (at, encode_body(body))
+
+    async def drop_buffer(self, key: str) -> None:
+        self._require_open()
+        self._buffers.pop(key, None)
+
+    async def buffers(self) -> tuple[tuple[str, Mapping[str, Any]], ...]:
+        self._require_open()
+        oldest = sorted(self._buffers.items(), key=lambda kept: (kept[1][0], kept[0]))
+        return tuple((key, decode_body(body)) for key, (_, body) in oldest)
+
+    async def habits(self, speaker: SpeakerKey) -> SpeakerHabits:
+        self._require_open()
+        return self._habits.get(speaker, SpeakerHabits())
+
+    async def remember_language(self, speaker: SpeakerKey, language: str) -> None:
+        self._habits[speaker] = replace(await self.habits(speaker), language=storable_text(language))
+
+    async def want_voice_replies(self, speaker: SpeakerKey, *, wanted: bool, command: str) -> None:
+        self._habits[speaker] = replace(
+            await self.habits(speaker), voice_replies=wanted, voice_command=storable_text(command)
+        )
+
+    async def transcript(self, key: str, *, newer_than: float) -> Mapping[str, Any] | None:
+        self._require_open()
+        at, body = self._transcripts.get(key, (0.0, ""))
+        return decode_body(body) if body and at > newer_than else None
+
+    async def keep_transcript(self, key: str, body: Mapping[str, Any], *, at: float, limit: int) -> None:
+        self._require_open()
+        self._transcripts[key] = (at, encode_body(body))
+        newest = sorted(self._transcripts.items(), key=lambda kept: (-kept[1][0], kept[0]))
+        self._transcripts = dict(newest[:limit])

@@ -1,0 +1,86 @@
+"""SQL on speech buffers, speakers' habits and transcripts, and the book that hands it to the threads."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gateway.storage.json_bodies import decode_body, encode_body, storable_text
+from gateway.storage.speech import SpeakerHabits, SpeakerKey
+from gateway.storage.sqlite.worker_thread import Lane
+
+_KEEP_BUFFER = "INSERT OR REPLACE INTO speech_buffers (key, body, at) VALUES (?, ?, ?)"
+_DROP_BUFFER = "DELETE FROM speech_buffers WHERE key = ?"
+_BUFFERS = "SELECT key, body FROM speech_buffers ORDER BY at, key"
+_HABITS = """
+    SELECT language, voice_replies, voice_command FROM speakers
+    WHERE channel = ? AND account = ? AND user = ?"""
+_LANGUAGE = """
+    INSERT INTO speakers (channel, account, user, language) VALUES (?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET language = excluded.language"""
+_VOICE_REPLIES = """
+    INSERT INTO speakers (channel, account, user, voice_replies, voice_command) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT DO UPDATE
+        SET voice_replies = excluded.voice_replies, voice_command = excluded.voice_command"""
+_TRANSCRIPT = "SELECT body FROM transcripts WHERE key = ? AND at > ?"
+_KEEP_TRANSCRIPT = "INSERT OR REPLACE INTO transcripts (key, body, at) VALUES (?, ?, ?)"
+_FORGET_TRANSCRIPTS = """
+    DELETE FROM transcripts
+    WHERE key IN (SELECT key FROM transcripts ORDER BY at DESC, key LIMIT -1 OFFSET ?)"""
+
+
+class SqliteVoices:
+    """The voice book on one SQLite file: a part of `SqliteStore`."""
+
+    def __init__(self, writer: Callable[[], Lane], reader: Callable[[], Lane]) -> None:
+        # Asked for at each call: a store that is opened again has other lanes.
+        self._writer = writer
+        self._reader = reader
+
+    async def keep_buffer(self, key: str, body: Mapping[str, Any], *, at: float) -> None:
+        await self._write(_KEEP_BUFFER, (key, encode_body(body), at))
+
+    async def drop_buffer(self, key: str) -> None:
+        await self._write(_DROP_BUFFER, (key,))
+
+    async def buffers(self) -> tuple[tuple[str, Mapping[str, Any]], ...]:
+        return await self._reader().submit(
+            lambda db: tuple((key, decode_body(body)) for key, body in db.execute(_BUFFERS))
+        )
+
+    async def habits(self, speaker: SpeakerKey) -> SpeakerHabits:
+        values = _values(speaker)
+        row = await self._reader().submit(lambda db: db.execute(_HABITS, values).fetchone())
+        if row is None:
+            return SpeakerHabits()
+        return SpeakerHabits(language=row[0], voice_replies=bool(row[1]), voice_command=row[2])
+
+    async def remember_language(self, speaker: SpeakerKey, language: str) -> None:
+        await self._write(_LANGUAGE, (*_values(speaker), storable_text(language)))
+
+    async def want_voice_replies(self, speaker: SpeakerKey, *, wanted: bool, command: str) -> None:
+        await self._write(_VOICE_REPLIES, (*_values(speaker), int(wanted), storable_text(command)))
+
+    async def transcript(self, key: str, *, newer_than: float) -> Mapping[str, Any] | None:
+        row = await self._reader().submit(lambda db: db.execute(_TRANSCRIPT, (key, newer_than)).fetchone())
+        return None if row is None else decode_body(row[0])
+
+    async def keep_transcript(self, key: str, body: Mapping[str, Any], *, at: float, limit: int) -> None:
+        text = encode_body(body)
+
+        def work(db: sqlite3.Connection) -> None:
+            db.execute(_KEEP_TRANSCRIPT, (key, text, at))
+            db.execute(_FORGET_TRANSCRIPTS, (limit,))
+
+        await self._writer().submit(work)
+
+    async def _write(self, statement: str, values: tuple[Any, ...]) -> None:
+        def work(db: sqlite3.Connection) -> None:
+            db.execute(statement, values)
+
+        await self._writer().submit(work)
+
+
+def _values(speaker: SpeakerKey) -> tuple[str, str, str]:
+    return speaker.channel, speaker.account, speaker.user

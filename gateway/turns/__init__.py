@@ -1,0 +1,1 @@
+"""Run one queued entry at a time per thread and commit its result."""

@@ -1,0 +1,114 @@
+"""Summaries of long conversations, made while their thread has nothing else to do.
+
+Whoever holds the thread's lease runs them and stops them when there is work: no turn waits for one, and none
+changes a conversation that a turn works on. A conversation off the record is left alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from gateway.storage.ports import InboxEntry, Lease, Store
+from gateway.turns.sessions import SessionState, write_summary
+from pipeline.domain.clock import Clock
+from pipeline.domain.errors import ModelError, StorageError
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import Author
+from pipeline.history.cooldown import Cooling
+from pipeline.history.observation_summary import sum_up
+from pipeline.history.summarization import Said
+from pipeline.llm.client import LlmClient
+from pipeline.redaction.redactor import Redactor
+from pipeline.runtime.ports import Budgets
+from pipeline.runtime.scope import TurnScope, nobody_watches
+
+_log = logging.getLogger(__name__)
+
+QUIET_S = 2.0
+"""Of nothing to do before one begins: who writes in bursts is not disturbed."""
+COOL_DOWN_S = 600.0
+"""Between two tries for a session whose model gave no answer."""
+
+
+class Summaries:
+    """Sums up one conversation at a time. Holds no conversation."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        llm: LlmClient,
+        budgets: Budgets,
+        clock: Clock,
+        above: int,
+        timeout_s: float,
+        cheaper: LlmClient | None = None,
+        redactor: Redactor | None = None,
+    ) -> None:
+        self._store = store
+        self._llm = llm
+        self._cheaper = cheaper
+        self._redactor = redactor or Redactor()
+        self._budgets = budgets
+        self._clock = clock
+        self._above = above
+        self._timeout_s = timeout_s
+        self._one = asyncio.Semaphore(1)
+        self._cooling = Cooling(COOL_DOWN_S)
+
+    def wanted(self, session: SessionState) -> bool:
+        """Whether there is something to sum up now."""
+        if session.mode == "otr" or session.conversation.size <= self._above:
+            return False
+        return self._cooling.is_over(session.session_id, self._clock)
+
+    async def run(self, lease: Lease, session: SessionState, entry: InboxEntry) -> None:
+        """Sum up the session's beginning after the turn of `entry`, and write it down under `lease`. Whatever
+        goes wrong is logged: the conversation stays as it is then."""
+        await self._clock.sleep(QUIET_S)
+        async with self._one:
+            try:
+                await self._sum_up(lease, session, entry)
+            except (ModelError, StorageError) as error:
+                self._cooling.begin(session.session_id, self._clock)
+                _log.warning("a conversation could not be summed up", extra={"reason": str(error)})
+            except Exception:  # noqa: BLE001 - tried again at once, it would never end
+                self._cooling.begin(session.session_id, self._clock)
+                _log.exception("a conversation could not be summed up")
+
+    async def _sum_up(self, lease: Lease, session: SessionState, entry: InboxEntry) -> None:
+        scope = scope_after(session, entry)
+        allowance = await self._budgets.allowance(scope)
+        if allowance.model == "none":
+            self._cooling.begin(session.session_id, self._clock)
+            return
+
+        async def spent(said: Said) -> None:
+            await self._budgets.spent(scope, tokens=said.tokens, cost=said.cost)
+
+        cheaper = self._cheaper if allowance.model == "cheaper" else None
+        summary = await sum_up(
+            session.conversation,
+            self._above,
+            llm=cheaper or self._llm,
+            clock=self._clock,
+            timeout_s=self._timeout_s,
+            redactor=self._redactor,
+            spent=spent,
+        )
+        if summary is not None:
+            await write_summary(self._store, lease, session, summary, at=self._clock.now())
+
+
+def scope_after(session: SessionState, entry: InboxEntry) -> TurnScope:
+    """For what is done behind the turn of `entry`: its author's budget pays."""
+    return TurnScope(
+        session_id=session.session_id,
+        message_id=entry.message_id,
+        thread=ThreadKey.decode(entry.thread),
+        author=Author(id=str(entry.body.get("author", ""))),
+        send=nobody_watches,
+        private=bool(entry.body.get("private", True)),
+        mode=session.mode,
+    )

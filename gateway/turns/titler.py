@@ -1,0 +1,148 @@
+"""Titles of conversations: a few words of the model's, once, when there is enough to name.
+
+Made while the thread has nothing else to do, under its lease, so there are never two at once. A failure is no
+matter: the next answer is the next try. A conversation off the record has none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections import OrderedDict
+from collections.abc import Callable
+
+from gateway.storage.ports import InboxEntry, Lease, NewRecord, Store
+from gateway.turns.sessions import SessionState
+from gateway.turns.summarizer import scope_after
+from pipeline.domain.clock import Clock
+from pipeline.domain.errors import ModelError, StorageError
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.timeline import TimelineEntry
+from pipeline.history.summarization import ask, inert
+from pipeline.llm.client import LlmClient
+from pipeline.redaction.redactor import Redactor
+from pipeline.runtime.ports import Budgets
+
+_log = logging.getLogger(__name__)
+
+MIN_MESSAGES = 6
+MAX_WORDS = 6
+MAX_CHARS = 60
+TIMEOUT_S = 10.0
+"""These four are seed 4's."""
+_MAX_TOKENS = 32
+_SHOWN_CHARS = 400
+"""Of each message: what it is about stands at its beginning."""
+_MAX_TRIED = 1_000
+_TASK = "What is this conversation about? Answer with a title of at most six words, in its own language."
+"""No word of how the title shall look: the embedded model answers with those words."""
+_LABEL = re.compile(r"^\W*(?:(?:title|name)\s*:|(?:this|the) conversation is about\b)\s*", re.IGNORECASE)
+"""What small models put before a title."""
+_MARKS = " \t\"'`*_#>.:,;-“”„«»"
+
+
+class Titles:
+    """Names one conversation at a time. Holds no conversation."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        llm: LlmClient,
+        budgets: Budgets,
+        clock: Clock,
+        redactor: Redactor,
+        on_titled: Callable[[ThreadKey, TimelineEntry], None],
+    ) -> None:
+        self._store = store
+        self._llm = llm
+        self._budgets = budgets
+        self._clock = clock
+        self._redactor = redactor
+        self._on_titled = on_titled
+        self._one = asyncio.Semaphore(1)
+        self._tried: OrderedDict[str, int] = OrderedDict()
+        """By session: the last turn behind which a title was tried."""
+
+    def wanted(self, session: SessionState) -> bool:
+        """Whether the session has no title, could have one, and was answered since the last try."""
+        if session.mode == "otr" or session.title or not session.conversation.turns:
+            return False
+        spoken = 2 * len(session.conversation.turns)
+        if spoken < MIN_MESSAGES and session.conversation.summary is None:
+            return False
+        return self._tried.get(session.session_id) != session.conversation.turns[-1].id
+
+    async def run(self, lease: Lease, session: SessionState, entry: InboxEntry) -> None:
+        """Give the session a title after the turn of `entry`, under `lease`. What goes wrong is logged."""
+        self._note_try(session)
+        async with self._one:
+            try:
+                await self._name(lease, session, entry)
+            except (ModelError, StorageError) as error:
+                _log.info("a conversation has no title yet", extra={"reason": str(error)})
+            except Exception:  # noqa: BLE001 - nobody's thread is to stop for a title
+                _log.exception("a conversation has no title yet")
+
+    async def _name(self, lease: Lease, session: SessionState, entry: InboxEntry) -> None:
+        scope = scope_after(session, entry)
+        if (await self._budgets.allowance(scope)).model == "none":
+            return
+        material = _material(session, self._redactor)
+        said = await ask(
+            self._llm,
+            _TASK,
+            material,
+            max_tokens=_MAX_TOKENS,
+            timeout_s=TIMEOUT_S,
+            clock=self._clock,
+            redactor=self._redactor,
+        )
+        await self._budgets.spent(scope, tokens=said.tokens, cost=said.cost)
+        title = title_of(self._redactor.text(inert(said.text)))
+        if not title:
+            return
+        at = self._clock.now()
+        record = NewRecord(
+            kind="title",
+            session_id=session.session_id,
+            message_id=entry.message_id,
+            body={"text": title},
+            at=at,
+        )
+        writing = self._store.append(lease, [record])
+        try:
+            (entry_id,) = await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            session.title = title  # a write that has begun goes on: nobody is to make a second one
+            raise
+        session.title = title
+        shown = TimelineEntry(entry_id=entry_id, message_id=entry.message_id, role="title", text=title, at=at)
+        self._on_titled(ThreadKey.decode(entry.thread), shown)
+
+    def _note_try(self, session: SessionState) -> None:
+        self._tried[session.session_id] = session.conversation.turns[-1].id
+        self._tried.move_to_end(session.session_id)
+        while len(self._tried) > _MAX_TRIED:
+            self._tried.popitem(last=False)
+
+
+def title_of(words: str) -> str:
+    """What of a model's answer can be a title: one line without marks, at most six words and 60 characters;
+    empty where nothing is left."""
+    line = next((line for line in words.splitlines() if line.strip(_MARKS)), "")
+    line = "".join(character if character.isprintable() else " " for character in line)
+    kept = _LABEL.sub("", line).strip(_MARKS).split()[:MAX_WORDS]
+    while len(kept) > 1 and len(" ".join(kept)) > MAX_CHARS:
+        kept.pop()
+    return " ".join(kept)[:MAX_CHARS].strip(_MARKS)
+
+
+def _material(session: SessionState, redactor: Redactor) -> str:
+    """The first questions and their answers, each by its beginning."""
+    shown = []
+    for turn in session.conversation.turns[: MIN_MESSAGES // 2]:
+        shown.append(f"User: {redactor.excerpt(turn.messages[0].content, _SHOWN_CHARS).text}")
+        shown.append(f"Assistant: {redactor.excerpt(turn.messages[-1].content, _SHOWN_CHARS).text}")
+    return "\n\n".join(shown)

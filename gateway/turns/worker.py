@@ -1,0 +1,270 @@
+"""Turns: one FIFO and one runner per thread. Claims entries, runs the pipeline, commits.
+
+A runner lives while its thread has something to do and lingers a little after, holding the lease and
+the conversation, so that the next message costs no look-up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass, field
+
+from gateway.runtime.tasks import Supervisor
+from gateway.storage.leases import ProcessingCoordinator
+from gateway.storage.ports import InboxEntry, Lease, Store
+from gateway.turns.runner import TurnRunner
+from gateway.turns.sessions import SessionState
+from gateway.turns.summarizer import Summaries
+from gateway.turns.titler import Titles
+from pipeline.domain.clock import Clock
+from pipeline.domain.errors import FenceLost, StorageError
+from pipeline.graph.execution.control import asked_to_stop
+from pipeline.runtime.stopping import StopSignal
+
+_log = logging.getLogger(__name__)
+
+LINGER_S = 20.0
+_BACKOFF_S = (0.5, 1.0, 2.0, 5.0)
+_LOOK_S = 0.2
+"""How often a shutdown looks for turns that wait for a person."""
+
+
+@dataclass(slots=True)
+class _Thread:
+    """One live thread."""
+
+    work: asyncio.Event
+    task: asyncio.Task[object] | None = None
+    running_seq: int = 0
+    began_at: float = 0.0
+    """When that turn began, as Unix time."""
+    stop: StopSignal | None = None
+    done: InboxEntry | None = None
+    """What its last turn was about."""
+    withdrawn: set[int] = field(default_factory=set)
+    """Entries that are to be stopped, also one that was read just before it was marked."""
+    stopped_before: int = 0
+    """Entries with a smaller seq are to be stopped, also one that was read just before it was marked."""
+
+    def begin(self, entry: InboxEntry, now: float) -> StopSignal:
+        """The stop button of the turn that starts now, pressed already if its stop came first."""
+        self.stop = StopSignal()
+        self.running_seq, self.began_at = entry.seq, now
+        if entry.cancelled or entry.seq < self.stopped_before or entry.seq in self.withdrawn:
+            self.stop.request()
+        return self.stop
+
+
+class Worker:
+    """Runs every thread's turns in order, different threads side by side. `withdraw` takes back what stopped
+    turns of a thread have asked, but for those of some messages."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        coordinator: ProcessingCoordinator,
+        turns: TurnRunner,
+        clock: Clock,
+        supervisor: Supervisor,
+        summaries: Summaries | None = None,
+        titles: Titles | None = None,
+        withdraw: Callable[[str, Collection[str]], Awaitable[None]] | None = None,
+        linger_s: float = LINGER_S,
+    ) -> None:
+        self._store = store
+        self._coordinator = coordinator
+        self._turns = turns
+        self._clock = clock
+        self._supervisor = supervisor
+        self._chores = tuple(chore for chore in (titles, summaries) if chore is not None)
+        self._withdraw = withdraw or _nothing_is_asked
+        self._linger_s = linger_s
+        self._threads: dict[str, _Thread] = {}
+        self._draining = False
+
+    async def recover(self) -> int:
+        """Take up what an earlier process left unfinished; how many entries."""
+        self._turns.note_deaths(await self._store.deaths.note())
+        total = 0
+        for thread in await self._store.open_threads():
+            entries = await self._store.open_entries(thread)
+            stops = [entry.seq for entry in entries if _stops_all(entry)]
+            if stops:
+                await self._store.cancel_open(thread, up_to_seq=max(stops) - 1)
+                self._turns.note_stop(max(stops), sum(e.seq < max(stops) for e in entries))
+                later = [entry.message_id for entry in entries if entry.seq > max(stops)]
+                await self._withdraw(thread, later)
+            total += len(entries)
+            self.wake(thread)
+        return total
+
+    def wake(self, thread: str) -> None:
+        """There may be something to do in `thread`."""
+        live = self._threads.get(thread)
+        if live is not None:
+            live.work.set()
+        else:
+            self._start(thread)
+
+    def stop_before(self, thread: str, seq: int, cancelled: int) -> None:
+        """Stop the turn that runs in `thread` if its entry is older than `seq`."""
+        self._turns.note_stop(seq, cancelled)
+        live = self._threads.get(thread)
+        if live is None:
+            return
+        live.stopped_before = max(live.stopped_before, seq)
+        if live.stop is not None and live.running_seq < seq:
+            live.stop.request()
+
+    def withdraw(self, thread: str, seq: int) -> None:
+        """Stop the turn of one entry of `thread`, or end it without a word if it has not begun."""
+        self._turns.note_withdrawn(seq)
+        live = self._threads.get(thread)
+        if live is None:
+            return
+        live.withdrawn.add(seq)
+        if live.stop is not None and live.running_seq == seq:
+            live.stop.request()
+
+    def interrupt(self, thread: str, seq: int, at: float) -> None:
+        """Stop the turn that runs in `thread` if its entry is older than `seq` and it ran at `at` already;
+        what waits goes on, also when its turn has come meanwhile."""
+        live = self._threads.get(thread)
+        if live is None or live.stop is None:
+            return
+        if live.running_seq < seq and live.began_at <= at:
+            live.stop.request()
+
+    async def drain(self, timeout_s: float, unanswered: Callable[[], Collection[str]] = tuple) -> bool:
+        """Start nothing new and let running turns finish; False when some did not within the time.
+
+        Turns of the threads `unanswered` wait for a person whose answer the closed door does not let in:
+        they are cut off, and the next start goes on with them.
+        """
+        self._draining = True
+        for live in self._threads.values():
+            live.work.set()
+        running = {thread: live.task for thread, live in self._threads.items() if live.task is not None}
+        cut_off: set[str] = set()
+        unfinished: set[asyncio.Task[object]] = set(running.values())
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + timeout_s
+        left = timeout_s
+        while unfinished and left >= 0:
+            for thread in running.keys() & set(unanswered()) - cut_off:
+                running[thread].cancel()
+                cut_off.add(thread)
+            # Another one may begin to wait for a person meanwhile.
+            _, unfinished = await asyncio.wait(unfinished, timeout=min(left, _LOOK_S))
+            left = ends - loop.time()
+        return not unfinished and not cut_off
+
+    def _start(self, thread: str) -> None:
+        live = _Thread(work=asyncio.Event())
+        self._threads[thread] = live
+        live.task = self._supervisor.spawn(self._run(thread, live), name=f"thread {thread}")
+
+    async def _run(self, thread: str, live: _Thread) -> None:
+        failures = 0
+        try:
+            while not self._draining and self._threads.get(thread) is live:
+                try:
+                    if not await self._own(thread, live):
+                        return
+                    failures = 0
+                    continue
+                except FenceLost:
+                    _log.warning("thread taken over", extra={"thread_key": thread})
+                except StorageError:
+                    _log.exception("thread waits for the store", extra={"thread_key": thread})
+                except asyncio.CancelledError:
+                    if asked_to_stop():
+                        raise
+                    # Something that the turn waited for was cancelled, not this runner.
+                    _log.exception("thread tries again", extra={"thread_key": thread})
+                except Exception:  # noqa: BLE001 - a thread whose runner dies would wait for ever
+                    _log.exception("thread tries again", extra={"thread_key": thread})
+                failures += 1
+                await self._clock.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S)) - 1])
+        finally:
+            self._forget(thread, live)
+
+    def _forget(self, thread: str, live: _Thread) -> None:
+        """Take a runner out of the table, unless a later one has its place."""
+        if self._threads.get(thread) is live:
+            del self._threads[thread]
+
+    async def _own(self, thread: str, live: _Thread) -> bool:
+        """Work under one lease. False when there is nothing left to do here."""
+        task = asyncio.current_task()
+        others = task.cancelling() if task is not None else 0
+        lost = False
+
+        def on_lost() -> None:
+            nonlocal lost
+            lost = True
+            if task is not None:
+                task.cancel()
+
+        lease = await self._coordinator.acquire(thread, on_lost)
+        if lease is None:
+            await self._clock.sleep(1.0)
+            return True
+        try:
+            session = await self._turns.open_session(thread)
+            while not self._draining:
+                live.work.clear()
+                entry = await self._store.next_entry(thread)
+                if entry is not None:
+                    await self._turns.run(lease, entry, session, live.begin(entry, self._clock.now()))
+                    live.stop, live.done = None, entry
+                    continue
+                await self._do_chores(live, lease, session)
+                if not await self._more_work(thread, live):
+                    return False
+        except asyncio.CancelledError:
+            if lost and task is not None and task.uncancel() <= others:
+                return True
+            raise
+        else:
+            return False
+        finally:
+            live.stop = None
+            await self._coordinator.release(lease)
+
+    async def _do_chores(self, live: _Thread, lease: Lease, session: SessionState) -> None:
+        """Give the conversation a title and sum it up, if it wants that and somebody spoke in it; work stops
+        either."""
+        for chore in self._chores:
+            if live.done is None or live.work.is_set() or not chore.wanted(session):
+                continue
+            async with asyncio.TaskGroup() as group:
+                doing = group.create_task(chore.run(lease, session, live.done))
+                work = group.create_task(live.work.wait())
+                await asyncio.wait((doing, work), return_when=asyncio.FIRST_COMPLETED)
+                doing.cancel()
+                work.cancel()
+
+    async def _more_work(self, thread: str, live: _Thread) -> bool:
+        """Linger. False, and out of the table in the same breath, when nothing came: a message that
+        arrives later starts a new runner, so none is stranded between the two."""
+        try:
+            async with asyncio.timeout(self._linger_s):
+                await live.work.wait()
+        except TimeoutError:
+            if not live.work.is_set():
+                self._forget(thread, live)
+                return False
+        return True
+
+
+async def _nothing_is_asked(_thread: str, _but: Collection[str]) -> None:
+    """No turn asks a person anything."""
+
+
+def _stops_all(entry: InboxEntry) -> bool:
+    """Whether it is a stop for everything before it. A quiet one was for an answer that nobody gives now."""
+    return entry.kind == "command" and entry.body.get("command") == "stop" and not entry.body.get("quiet")

@@ -1,0 +1,276 @@
+"""The work of one visit to a task node: turns of the model, its calls, and the judge after each."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pipeline.agent.judge import FEEDBACK, Charge, Verdict, judged
+from pipeline.agent.layered_prompt import onion_prompt
+from pipeline.agent.loops import DOOM_WORDS, END_AT, REFUSE_AT, REPEATED_WORDS, STALL_WORDS, repeats, stalled
+from pipeline.agent.task_texts import (
+    DIALOGUE,
+    SET_OUTPUT,
+    TASKS,
+    fitted_messages,
+    known_values,
+    opening_words,
+    read_output,
+    set_output_tool,
+)
+from pipeline.agent.usage_metering import counted
+from pipeline.domain.chat import (
+    ChatMessage,
+    ToolCall,
+    ToolDefinition,
+    message_from_plain,
+    message_to_plain,
+)
+from pipeline.domain.conversation import PastTurn
+from pipeline.domain.errors import GraphError, ModelError
+from pipeline.graph.definition.decisions import NodeResult, State
+from pipeline.graph.execution.step import Step, current_step
+from pipeline.llm.client import LlmFinished, LlmRequest, TextDelta, ToolAsked
+from pipeline.runtime.context import RunContext
+
+_log = logging.getLogger(__name__)
+
+MAX_TURNS: Final = 50
+"""Calls of the model in one visit (seed 2: max_iterations)."""
+MAX_CALLS: Final = 15
+"""Tool calls of one turn that are made: ten, and half as many over (seed 2)."""
+_DISCARDED = (
+    f"Discarded: at most {MAX_CALLS} tool calls are made in one turn. Ask again for what you still need."
+)
+_JUDGE_TOKENS = 300
+_GO_ON = "Go on with this step."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What a task node was made with; see `task.task_node`."""
+
+    charge: Charge
+    groups: tuple[str, ...]
+    identity: str
+    isolated: bool
+    answer: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Said:
+    """One answer of the model; plain data in the effect's record."""
+
+    text: str
+    calls: tuple[ToolCall, ...]
+    attempts: int
+
+
+class _GoneWrong(Exception):
+    """The node has failed, in words."""
+
+
+@dataclass(slots=True)
+class Work:
+    """One visit. `said` grows by what the model, its tools and the judge say; `outputs` by `set_output`."""
+
+    task: Task
+    state: State
+    context: RunContext
+    step: Step = field(init=False)
+    shared: tuple[ChatMessage, ...] = field(init=False)
+    earlier: tuple[PastTurn, ...] = field(init=False)
+    """The session before this message."""
+    said: list[ChatMessage] = field(init=False)
+    outputs: dict[str, Any] = field(default_factory=dict)
+    groups: list[str] = field(init=False)
+    retries: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.step = current_step()
+        notes = self.state.get(TASKS, {})
+        alone = self.task.isolated or notes.get("mode") == "isolated"
+        plain = () if alone else self.state.get(DIALOGUE, ())
+        self.shared = tuple(message_from_plain(one) for one in plain)
+        self.earlier = () if alone else self.context.conversation.turns
+        # The transition's mark stands for an opening where there is one.
+        self.said = []
+        if not self.shared or self.shared[-1].role != "user":
+            words = _GO_ON if self.shared else opening_words(self.context.text, known_values(self.state))
+            self.said.append(ChatMessage(role="user", content=words))
+        self.groups = []
+        self.retries = self.context.settings.max_retries
+
+    async def done(self) -> NodeResult:
+        """Work until the judge accepts. The update has the outputs, what was said, and the answer."""
+        await self._load()
+        try:
+            verdict = await self._judged_work()
+        except _GoneWrong as wrong:
+            return NodeResult(error=str(wrong), permanent=True)
+        update: dict[str, Any] = {**self.outputs, TASKS: {self.step.node: _noted(verdict)}}
+        if not self.task.isolated:
+            update[DIALOGUE] = [message_to_plain(message) for message in self.said]
+        if self.task.answer:
+            text = self.outputs.get(self.task.answer)
+            answer = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
+            # Two halves of a secret may have been put together by whoever set the output.
+            answer = self.context.redactor.text(answer)
+            await self.context.on_text(answer)
+            update["agent"] = {"status": "done", "answer": answer}
+        return NodeResult(update=update)
+
+    async def _load(self) -> None:
+        """Load the groups that the node begins with, as the model would."""
+        if not self.task.groups:
+            return
+        arguments = json.dumps({"groups": list(self.task.groups)})
+        call = ToolCall(id="load", name="load_tools", arguments=arguments)
+        result = await self.context.tools.propose(call, (), self.context.scope)
+        self.groups += result.groups
+        if set(self.groups) != set(self.task.groups):
+            _log.warning("tools are missing", extra={"node": self.step.node, "reason": result.content})
+
+    async def _judged_work(self) -> Verdict:
+        for turn in range(1, MAX_TURNS + 1):
+            answer = await self._turn(turn)
+            if any(call.name != SET_OUTPUT for call in answer.calls):
+                continue  # Silently: the model has to see its results first (seed 2).
+            verdict = await self._verdict(turn)
+            if verdict.action == "ACCEPT":
+                return verdict
+            if verdict.action == "ESCALATE":
+                raise _GoneWrong(f"Judge escalated: {verdict.feedback}")
+            feedback = FEEDBACK.format(feedback=verdict.feedback)
+            self.said.append(ChatMessage(role="user", content=feedback))
+        raise _GoneWrong(f"The step was not finished within {MAX_TURNS} turns.")
+
+    async def _turn(self, turn: int) -> _Said:
+        """One answer of the model, and the results of its calls."""
+        if self.groups:
+            await self.context.tools.prepare(tuple(self.groups), self.context.scope)
+        tools = (
+            *self.context.tools.offered(tuple(self.groups), self.context.scope),
+            set_output_tool(self.task.charge.outputs),
+        )
+        plain = await self.step.effect(f"turn {turn}", lambda: self._ask(tools), repeatable=True)
+        # An id is unique only among the calls of one answer. The gate's effects go by it, and some providers
+        # want it unique in the whole conversation.
+        calls = tuple(
+            ToolCall(
+                id=f"t{len(self.shared)}_{turn}_{number}", name=call["name"], arguments=call["arguments"]
+            )
+            for number, call in enumerate(plain["calls"], 1)
+        )
+        answer = _Said(text=plain["text"], calls=calls, attempts=plain["attempts"])
+        self.retries = max(0, self.retries - (answer.attempts - 1))
+        self.said.append(ChatMessage(role="assistant", content=answer.text, tool_calls=calls))
+        exchange = [message_to_plain(message) for message in self.said]
+        if stalled(exchange):
+            raise _GoneWrong(STALL_WORDS)
+        results = [
+            _result(call, await self._called(call, number, exchange)) for number, call in enumerate(calls, 1)
+        ]
+        self.said += results
+        return answer
+
+    async def _called(self, call: ToolCall, number: int, exchange: Sequence[Mapping[str, Any]]) -> str:
+        if number > MAX_CALLS:
+            return _DISCARDED
+        count = repeats(exchange, call)
+        if count >= END_AT:
+            raise _GoneWrong(DOOM_WORDS)
+        if count >= REFUSE_AT:
+            return REPEATED_WORDS.format(number=count)
+        if call.name == SET_OUTPUT:
+            return self._output_set(call.arguments)
+        result = await self.context.tools.propose(call, tuple(self.groups), self.context.scope)
+        self.groups += [group for group in result.groups if group not in self.groups]
+        return result.content
+
+    def _output_set(self, arguments: str) -> str:
+        """Keep one output; the words for the model."""
+        try:
+            key, value = read_output(arguments, self.task.charge.outputs)
+            # It survives a cancellation in the middle of the node (seed 2).
+            self.step.keep({key: value})
+        except (ValueError, GraphError) as error:
+            return f"Not set: {error}"
+        self.outputs[key] = value
+        return f"{key} is set."
+
+    async def _verdict(self, turn: int) -> Verdict:
+        async def ask(messages: Sequence[ChatMessage]) -> str:
+            words = await self.step.effect(
+                f"judge {turn}", lambda: self._asked_judge(tuple(messages)), repeatable=True
+            )
+            return str(words)
+
+        return await judged(self.task.charge, self.outputs, (*self.shared, *self.said), ask)
+
+    async def _asked_judge(self, messages: tuple[ChatMessage, ...]) -> str:
+        request = LlmRequest(
+            messages=messages,
+            max_tokens=_JUDGE_TOKENS,
+            temperature=0.0,
+            timeout_s=self.context.settings.llm_timeout_s,
+            retries=0,
+        )
+        try:
+            return str((await self._streamed(request))["text"])
+        except ModelError as error:
+            _log.warning("a judge did not answer", extra={"node": self.step.node, "reason": str(error)})
+            return ""
+
+    async def _ask(self, tools: tuple[ToolDefinition, ...]) -> dict[str, Any]:
+        settings = self.context.settings
+        request = LlmRequest(
+            messages=self._messages(tools),
+            tools=tools,
+            max_tokens=settings.max_answer_tokens,
+            temperature=settings.temperature,
+            timeout_s=settings.llm_timeout_s,
+            retries=self.retries,
+        )
+        return await self._streamed(request)
+
+    def _messages(self, tools: tuple[ToolDefinition, ...]) -> tuple[ChatMessage, ...]:
+        settings, charge = self.context.settings, self.task.charge
+        prompt = onion_prompt(
+            identity=self.task.identity or settings.system_prompt,
+            completed=self.state.get(TASKS, {}).get("completed", ()),
+            values=known_values(self.state),
+            focus=charge.instructions,
+            outputs=charge.outputs,
+        )
+        room = settings.context_tokens - settings.max_answer_tokens
+        return fitted_messages(prompt, self.earlier, (*self.shared, *self.said), tools, room)
+
+    async def _streamed(self, request: LlmRequest) -> dict[str, Any]:
+        """A whole answer as plain data, without secrets. What it used is counted."""
+        safe = self.context.redactor.text
+        calls: list[dict[str, str]] = []
+        llm = self.context.llm
+        async with counted(request, self.context) as taken, aclosing(llm.stream(request)) as stream:
+            async for item in stream:
+                match item:
+                    case TextDelta(text=text):
+                        taken.pieces.append(text)
+                    case ToolAsked(call=call):
+                        calls.append({"name": call.name, "arguments": safe(call.arguments)})
+                    case LlmFinished():
+                        taken.finished = item
+        attempts = taken.finished.attempts if taken.finished else 1
+        return {"text": safe("".join(taken.pieces)).strip(), "calls": calls, "attempts": attempts}
+
+
+def _result(call: ToolCall, content: str) -> ChatMessage:
+    return ChatMessage(role="tool", content=content, tool_call_id=call.id)
+
+
+def _noted(verdict: Verdict) -> dict[str, Any]:
+    return {"verdict": verdict.action, "confidence": verdict.confidence}

@@ -1,0 +1,88 @@
+"""The node that has the agent's tool calls done: in order, through the gate, results returned together.
+
+It executes nothing itself: the gate does, or refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pipeline.agent.loops import DOOM_WORDS, END_AT, REFUSE_AT, REPEATED_WORDS, repeats
+from pipeline.agent.node import LOOP, THOUGHTS
+from pipeline.agent.prompt import EXCHANGE, LOADED
+from pipeline.domain.chat import ChatMessage, ToolCall, message_from_plain, message_to_plain
+from pipeline.domain.errors import TurnFailed
+from pipeline.graph.definition.decisions import Next, NodeResult, State
+from pipeline.runtime.context import RunContext
+from pipeline.runtime.ports import ToolResult
+
+META_TOOLS = ("load_tools", "load_skills")
+"""Calls that cost a round more (seed 4)."""
+_THOUGHT_CHARS = 80
+
+
+async def act(state: State, context: RunContext) -> NodeResult:
+    """Propose the calls of the newest answer, one after the other.
+
+    Updates `exchange` (the results, in the order of the calls), `loaded` (groups and skills), `thoughts`
+    and `loop` (`rounds`, and `answer`: what the tools say by themselves).
+    Raises TurnFailed for a call that is repeated without end.
+    """
+    context.scope.foreign.read(map(message_from_plain, state[EXCHANGE]))
+    asked = message_from_plain(state[EXCHANGE][-1])
+    loaded = state.get(LOADED, {})
+    groups: list[str] = list(loaded.get("groups", ()))
+    skills: list[str] = list(loaded.get("skills", ()))
+    results: list[dict[str, Any]] = []
+    thoughts: list[dict[str, Any]] = []
+    answers: list[str] = []
+    for call in asked.tool_calls:
+        result = await _done(call, state, groups, context)
+        _add(groups, result.groups)
+        _add(skills, result.skills)
+        answer = ChatMessage(
+            role="tool", content=result.content, tool_call_id=call.id, foreign=result.foreign
+        )
+        results.append(message_to_plain(answer))
+        thoughts.append(_thought(call, result, context))
+        if call.name not in META_TOOLS:
+            answers.append(result.answer)
+    loop = state[LOOP]
+    cost = 1 + any(call.name in META_TOOLS for call in asked.tool_calls)
+    return NodeResult(
+        update={
+            EXCHANGE: results,
+            LOADED: {"groups": groups, "skills": skills},
+            THOUGHTS: thoughts,
+            LOOP: {
+                **loop,
+                "rounds": loop.get("rounds", 0) + cost,
+                # Only where every tool has words of its own: half an answer is none.
+                "answer": "\n\n".join(answers) if all(answers) else "",
+            },
+        },
+        decision=Next(),
+    )
+
+
+async def _done(call: ToolCall, state: State, groups: list[str], context: RunContext) -> ToolResult:
+    times = repeats(state[EXCHANGE], call)
+    if times >= END_AT:
+        raise TurnFailed("max_loops", DOOM_WORDS)
+    if times >= REFUSE_AT:
+        return ToolResult(content=REPEATED_WORDS.format(number=times), success=False)
+    return await context.tools.propose(call, tuple(groups), context.scope)
+
+
+def _thought(call: ToolCall, result: ToolResult, context: RunContext) -> dict[str, Any]:
+    outcome = context.redactor.line(result.summary or result.content, _THOUGHT_CHARS)
+    return {
+        "stage": "tool_call",
+        "summary": f"{call.name} -> {outcome}",
+        "detail": {"tool_name": call.name, "success": result.success},
+    }
+
+
+def _add(known: list[str], more: Iterable[str]) -> None:
+    known += [one for one in more if one not in known]

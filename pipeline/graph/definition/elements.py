@@ -1,0 +1,126 @@
+"""The small parts of a graph: ways out of a node, policies, bounds. Plain values that know no graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pipeline.graph.definition.decisions import State
+from pipeline.graph.definition.expressions import Expression
+
+END = "end"
+"""The name that edges and routes use for the end of a run; no node may have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Always:
+    """The edge is taken, whether the node succeeded or failed, when no other edge is."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnSuccess:
+    """The edge is taken when the node succeeded. Several of them fan out."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnFailure:
+    """The edge is taken when the node failed for good. Several of them fan out."""
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """The edge is taken when the node succeeded and `holds` is true; the first match in declaration order.
+
+    A string is a safe expression over the node's output and the state; a function gets the state. An
+    error in either is false, and an event.
+    """
+
+    holds: str | Callable[[State], bool]
+    expression: Expression | None = field(init=False, default=None, compare=False, repr=False)
+    """The compiled form of a string; None for a function, and for a string that does not parse."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.holds, str):
+            object.__setattr__(self, "expression", Expression.parse_or_none(self.holds))
+
+
+@dataclass(frozen=True, slots=True)
+class LlmDecide:
+    """One question to the decider names the target among all edges of this kind at the node."""
+
+    description: str
+    """When to take this edge, in words for the decider."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One function names the target, or several to fan out to, among `targets`. Its node's only edge."""
+
+    choose: Callable[[State], str | tuple[str, ...]]
+    targets: tuple[str, ...]
+
+
+Condition = Always | OnSuccess | OnFailure | When | LlmDecide | Route
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EdgeSpec:
+    """A way out of `source`. `target` is a node id or END, and empty for a `Route`."""
+
+    source: str
+    target: str = ""
+    when: Condition = field(default_factory=Always)
+    mapping: Mapping[str, str] = field(default_factory=dict)
+    """What the target sees under another name for this visit: its key -> key of the source's output,
+    else of the state. A source key that is missing is skipped."""
+    fallback: bool = False
+    """Among the `LlmDecide` edges of a node: the one taken when the decider gives no usable answer."""
+
+    def targets(self) -> tuple[str, ...]:
+        """Every place this edge can lead to."""
+        return self.when.targets if isinstance(self.when, Route) else (self.target,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """What a graph is for, in words for the decider and for people."""
+
+    description: str
+    success_criteria: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds on one run. The counts include the run that reaches them.
+
+    Those of the outermost graph hold for its subgraphs as well: theirs hold when they run by themselves.
+    """
+
+    max_steps: int = 200
+    """Node visits in one run, skipped ones included (cross-seed rule: a total cap beside the consecutive
+    one)."""
+    max_consecutive: int = 40
+    """Executions of the same node in a row (seed 0: MAX_CONSECUTIVE_LOOP)."""
+    max_seconds: float | None = None
+    """Wall-clock deadline of one `run` or `resume` call."""
+    decide_seconds: float = 30.0
+    """Deadline of one question to the decider; its edge's fallback is taken afterwards."""
+
+
+FailurePolicy = Literal["fail_all", "continue_others", "wait_all"]
+ConflictPolicy = Literal["last_wins", "first_wins", "error"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FanOut:
+    """How parallel branches fail, meet and time out (seed 2: ParallelExecutionConfig)."""
+
+    on_failure: FailurePolicy = "fail_all"
+    on_conflict: ConflictPolicy = "last_wins"
+    """For keys without a channel that several branches wrote, by the order in which they finished."""
+    branch_timeout_s: float | None = 300.0
+
+
+ConversationMode = Literal["continuous", "isolated"]

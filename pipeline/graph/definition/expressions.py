@@ -1,0 +1,145 @@
+"""Safe expressions on edges: a small language of comparisons over a node's output and the state.
+
+It only looks at values: nothing can be called, computed, built or assigned, and no attribute of a Python
+object is ever read (`output.confidence` reads a key of a mapping). Python's parser makes the tree, within
+the limits below; nothing is ever handed to `eval`, `exec` or `compile`. What the parts of the language
+mean is in `expression_compiler`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
+
+from pipeline.domain.errors import GraphError
+from pipeline.graph.definition.comparison import MAPPINGS, Mismatch, truth
+from pipeline.graph.definition.expression_compiler import Absent, Evaluator, Refused, compile_condition
+
+MAX_LENGTH: Final = 500
+"""Characters of one expression, and so of each string and number in it."""
+MAX_NODES: Final = 100
+"""Names, literals, reads and operations of one expression."""
+MAX_DEPTH: Final = 20
+"""How deep they, and brackets, may nest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expression:
+    """A parsed expression; two are equal when their texts are."""
+
+    text: str
+    evaluator: Evaluator = field(compare=False, repr=False)
+
+    @classmethod
+    def parse(cls, text: str) -> Expression:
+        """The expression written in `text`. Raises GraphError that says what is wrong and where."""
+        if not text.strip():
+            raise GraphError("the expression is empty; write a condition such as confidence >= 0.8")
+        try:
+            return cls(text=text, evaluator=compile_condition(_tree(text)))
+        except Refused as refused:
+            raise _refusal(text.strip(), refused) from None
+
+    @classmethod
+    def parse_or_none(cls, text: str) -> Expression | None:
+        """As `parse`; None where that raises."""
+        try:
+            return cls.parse(text)
+        except GraphError:
+            return None
+
+    def evaluate(self, output: Mapping[str, Any], state: Mapping[str, Any]) -> tuple[bool, str]:
+        """Whether it holds, and a problem in words, empty when there is none. Raises nothing.
+
+        Output keys shadow state keys. A name, key or index that is not there makes the whole expression
+        false; so do operands that do not fit each other, which is a problem.
+        """
+        try:
+            return truth(self.evaluator(_root(output), _root(state))), ""
+        except Absent:
+            return False, ""
+        except Mismatch as mismatch:
+            return False, str(mismatch)
+        except RecursionError:
+            return False, "the values nest too deep to be compared here"
+
+
+def expression_problem(text: str) -> str:
+    """What is wrong with `text` as an expression, and where; empty when it is fine."""
+    try:
+        Expression.parse(text)
+    except GraphError as error:
+        return str(error)
+    return ""
+
+
+def _refusal(text: str, refused: Refused) -> GraphError:
+    shown = text if len(text) <= 80 else text[:79] + "…"
+    where = ""
+    if refused.offset is not None:
+        before = text.encode()[: refused.offset].decode()
+        where = f" (character {len(before) + 1})"
+    return GraphError(f"the expression {shown!r} is refused: {refused}{where}")
+
+
+def _root(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The two roots may be any mapping; inside them only the exact plain types are looked at."""
+    return mapping if type(mapping) in MAPPINGS else MappingProxyType(mapping)
+
+
+def _tree(text: str) -> ast.expr:
+    _check_text(text)
+    try:
+        # The parser warns of unknown escapes and of `1in x`; as errors they do not hang on global filters.
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            tree = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError as error:
+        raise Refused(f"{error.msg} (character {error.offset or 1})") from None
+    except (ValueError, RecursionError, MemoryError):
+        raise Refused("it cannot be read as an expression") from None
+    _check_size(tree)
+    return tree
+
+
+_STRING: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+
+
+def _check_text(text: str) -> None:
+    """Refuses what costs the parser much time or memory, before the parser sees it."""
+    if len(text) > MAX_LENGTH:
+        raise Refused(f"it has {len(text)} characters, and {MAX_LENGTH} are allowed")
+    if any(character in text for character in "\0\r\n\f\v"):
+        raise Refused("it must be one line without control characters")
+    # They would end elsewhere than `_STRING` thinks.
+    if "'''" in text or '"""' in text:
+        raise Refused("triple quotes are not allowed")
+    depth = 0
+    for character in _STRING.sub("", text):
+        if character in "([{":
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise Refused(f"its brackets nest deeper than {MAX_DEPTH} levels")
+        elif character in ")]}":
+            depth -= 1
+
+
+def _check_size(tree: ast.expr) -> None:
+    """Counts level by level without recursion, so that the recursive compilation is bounded."""
+    nodes = 0
+    level: list[ast.expr] = [tree]
+    for _ in range(MAX_DEPTH):
+        nodes += len(level)
+        if nodes > MAX_NODES:
+            raise Refused(f"it has more than {MAX_NODES} parts")
+        level = [
+            child for node in level for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)
+        ]
+        if not level:
+            return
+    raise Refused(f"it nests deeper than {MAX_DEPTH} levels")

@@ -1,0 +1,87 @@
+"""A short hash of the parts of a graph that a recorded run depends on.
+
+A run is resumed only on a graph with the same signature. Timeouts, retries, limits, descriptions and
+the goal are not part of it, so that an operator may change them between restarts; neither are the node
+functions themselves, which no hash can judge: a graph whose nodes mean something else takes a new
+`version`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from pipeline.graph.definition.elements import Condition, EdgeSpec, FanOut, Route, When
+from pipeline.graph.definition.structure import GraphStructure, NodeSpec
+
+
+def graph_signature(graph: GraphStructure[Any, Any]) -> str:
+    """12 hex digits of SHA-256. The order of nodes does not count; that of edges does, as it decides."""
+    canonical = json.dumps(_graph(graph), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()[:12]
+
+
+def _graph(graph: GraphStructure[Any, Any]) -> dict[str, Any]:
+    return {
+        "name": graph.name,
+        "version": graph.version,
+        "entry": graph.entry,
+        "entry_points": dict(graph.entry_points),
+        "nodes": {node: _node(spec) for node, spec in graph.specs.items()},
+        "edges": [_edge(edge) for edge in graph.edges],
+        "terminals": sorted(graph.terminals),
+        "pause_nodes": sorted(graph.pause_nodes),
+        "channels": {key: channel.name for key, channel in graph.channels.items()},
+        "fan_out": _fan_out(graph.fan_out),
+    }
+
+
+def _node(spec: NodeSpec[Any, Any]) -> dict[str, Any]:
+    return {
+        "subgraph": None if spec.subgraph is None else graph_signature(spec.subgraph),
+        "reads": _names(spec.reads),
+        "writes": _names(spec.writes),
+        "nullable": _names(spec.nullable),
+        "goes_to": _names(spec.goes_to),
+        "reviser": spec.reviser,
+        "event_loop": spec.event_loop,
+        "max_visits": spec.max_visits,
+        "fan_out": None if spec.fan_out is None else _fan_out(spec.fan_out),
+    }
+
+
+def _edge(edge: EdgeSpec) -> dict[str, Any]:
+    return {
+        "source": edge.source,
+        "targets": list(edge.targets()),
+        "kind": type(edge.when).__name__,
+        "test": _test(edge.when),
+        "mapping": dict(edge.mapping),
+        "fallback": edge.fallback,
+    }
+
+
+def _test(condition: Condition) -> dict[str, str]:
+    match condition:
+        case When(holds=str() as text):
+            return {"expression": text}
+        case When(holds=function) | Route(choose=function):
+            return {"function": _qualified_name(function)}
+        case _:
+            return {}
+
+
+def _qualified_name(function: object) -> str:
+    """A callable object is named for its class."""
+    return str(getattr(function, "__qualname__", type(function).__qualname__))
+
+
+def _fan_out(policy: FanOut) -> list[str]:
+    return [policy.on_failure, policy.on_conflict]
+
+
+def _names(names: Iterable[str] | None) -> list[str] | None:
+    """Declarations are sets; None (anything) is not the same as nothing."""
+    return None if names is None else sorted(names)

@@ -1,0 +1,205 @@
+"""A whole graph as it was written: its nodes with their declarations, and its edges. Unchecked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Generic, NamedTuple
+
+from pipeline.graph.definition.decisions import ContextT, Node, StateT
+from pipeline.graph.definition.elements import (
+    END,
+    Always,
+    ConversationMode,
+    EdgeSpec,
+    FanOut,
+    Goal,
+    Limits,
+    LlmDecide,
+    OnFailure,
+    OnSuccess,
+    Route,
+)
+from pipeline.graph.definition.joins import Joins
+from pipeline.graph.definition.reducers import Channel
+from pipeline.graph.definition.retry import RetryPolicy
+from pipeline.graph.execution.edge_selection import Exits
+
+
+class NodePlan(NamedTuple):
+    """A node as the executor meets it."""
+
+    spec: NodeSpec[Any, Any]
+    exits: Exits
+    ends: bool
+    """It is a terminal."""
+    pauses: bool
+    """It is one of the graph's pause nodes."""
+    sees_all: bool
+    """Its view is the whole state, on every visit."""
+    ordinary: bool
+    """Nothing is declared that makes its steps differ: see `ordinary`."""
+
+
+# No slots: on Python 3.11 a frozen generic with slots cannot be built as `NodeSpec[Context](…)`.
+@dataclass(frozen=True, kw_only=True)
+class NodeSpec(Generic[ContextT, StateT]):
+    """A node with its declarations. A plain function among a graph's nodes is one with the defaults."""
+
+    run: Node[ContextT, StateT] | None = None
+    """The function; exactly one of `run` and `subgraph` is given."""
+    subgraph: GraphStructure[ContextT, StateT] | None = None
+    """A whole graph as one node: it gets the keys of `reads`, and gives back those of `writes`."""
+    description: str = ""
+    reads: tuple[str, ...] | None = None
+    """The keys this node may read; None for all, an empty tuple for none."""
+    writes: tuple[str, ...] | None = None
+    """The keys it may write, and must unless they are `nullable`; None for any."""
+    nullable: tuple[str, ...] = ()
+    """Keys of `writes` that may stay unset; a further visit begins without them."""
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    event_loop: bool = False
+    """The node retries inside itself, so the executor runs it once whatever `retry` says (seed 2)."""
+    max_visits: int = 0
+    """After so many visits the node is skipped, which counts as success; 0 is no limit."""
+    timeout_s: float | None = None
+    """Deadline of one attempt."""
+    reviser: str | None = None
+    """Where `Revise` goes."""
+    goes_to: tuple[str, ...] | None = None
+    """The only places `Goto` may name (END: the node may return `End`). They count as ways out; without
+    the declaration a jump may go anywhere and counts as none."""
+    fan_out: FanOut | None = None
+    """For branches that begin behind this node, instead of the graph's policy."""
+
+    @property
+    def attempts(self) -> int:
+        """How often the executor runs the node at most, the first time included."""
+        return 1 if self.event_loop or self.subgraph is not None else self.retry.max_attempts
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphStructure(Generic[ContextT, StateT]):
+    """A graph as written. It may be wrong: `GraphSpec` is one that has been checked."""
+
+    name: str
+    entry: str
+    nodes: Mapping[str, Node[ContextT, StateT] | NodeSpec[ContextT, StateT]]
+    edges: tuple[EdgeSpec, ...]
+    limits: Limits = field(default_factory=Limits)
+    version: str = "1"
+    goal: Goal | None = None
+    entry_points: Mapping[str, str] = field(default_factory=dict)
+    """Further ways in: name -> node."""
+    terminals: tuple[str, ...] = ()
+    """Nodes that end the run. When declared, a run that ends anywhere else has failed."""
+    pause_nodes: tuple[str, ...] = ()
+    """Nodes after which a gate opens (seed 2), as if they had returned `Pause`."""
+    channels: Mapping[str, Channel] = field(default_factory=dict)
+    """How updates of a key combine. A key without a channel is replaced."""
+    fan_out: FanOut = field(default_factory=FanOut)
+    conversation: ConversationMode = "continuous"
+    """Told to the phase hook whenever the run moves on to another node."""
+
+    @cached_property
+    def specs(self) -> Mapping[str, NodeSpec[ContextT, StateT]]:
+        """Every node as a NodeSpec."""
+        return {
+            node: given if isinstance(given, NodeSpec) else NodeSpec(run=given)
+            for node, given in self.nodes.items()
+        }
+
+    @cached_property
+    def outgoing(self) -> Mapping[str, tuple[EdgeSpec, ...]]:
+        """The edges out of each node, in declaration order."""
+        found: dict[str, list[EdgeSpec]] = {node: [] for node in self.nodes}
+        for edge in self.edges:
+            found.setdefault(edge.source, []).append(edge)
+        return {node: tuple(edges) for node, edges in found.items()}
+
+    @cached_property
+    def exits(self) -> Mapping[str, Exits]:
+        """The edges out of each node, sorted by kind."""
+        return {node: Exits.of(self.edges_from(node)) for node in self.nodes}
+
+    @cached_property
+    def plans(self) -> Mapping[str, NodePlan]:
+        """What every visit of a node asks for, looked up once."""
+        return {
+            node: NodePlan(
+                spec=spec,
+                exits=self.exits[node],
+                ends=node in self.terminals,
+                pauses=node in self.pause_nodes,
+                sees_all=spec.reads is None and not spec.nullable,
+                ordinary=self._is_ordinary(node, spec),
+            )
+            for node, spec in self.specs.items()
+        }
+
+    @cached_property
+    def successors(self) -> Mapping[str, tuple[str, ...]]:
+        """Where a run can go from each node, as far as it is declared: by edges, jumps and revisions.
+
+        A terminal, and a node without a way out, leads to END.
+        """
+        return {node: self._exits(node, spec) for node, spec in self.specs.items()}
+
+    @cached_property
+    def joins(self) -> Joins:
+        """Where parallel branches meet.
+
+        A node that may return `End` ends its branch only, so that it is no way past the join. And where
+        nothing declared leads to the end, a run ends at a node whose conditions may all fail to hold.
+        """
+        declared = dict(self.successors)
+        for node, spec in self.specs.items():
+            by_edge = any(END in edge.targets() for edge in self.edges_from(node))
+            if END in (spec.goes_to or ()) and not by_edge and len(declared[node]) > 1:
+                declared[node] = tuple(target for target in declared[node] if target != END)
+        for node in _without_a_way_to_the_end(declared):
+            if not any(isinstance(edge.when, _ALWAYS_LEADS_ON) for edge in self.edges_from(node)):
+                declared[node] = (*declared[node], END)
+        return Joins(declared, END)
+
+    def edges_from(self, node: str) -> tuple[EdgeSpec, ...]:
+        """The edges out of `node`, in declaration order."""
+        return self.outgoing.get(node, ())
+
+    def _is_ordinary(self, node: str, spec: NodeSpec[ContextT, StateT]) -> bool:
+        bounded = spec.timeout_s is not None or spec.max_visits
+        declared = spec.reads is not None or spec.writes is not None or spec.nullable
+        stops = node in self.terminals or node in self.pause_nodes
+        exits = self.exits[node]
+        leads = exits.route is not None or (exits.plain is not None and len(exits.plain) == 1)
+        return spec.run is not None and leads and not (bounded or declared or stops)
+
+    def _exits(self, node: str, spec: NodeSpec[ContextT, StateT]) -> tuple[str, ...]:
+        if node in self.terminals:
+            return (END,)
+        edges = self.edges_from(node)
+        exits = [target for edge in edges for target in edge.targets()]
+        if edges and all(isinstance(edge.when, OnFailure) for edge in edges):
+            exits.append(END)
+        exits += spec.goes_to or ()
+        if spec.reviser is not None:
+            exits.append(spec.reviser)
+        return tuple(dict.fromkeys(exits)) or (END,)
+
+
+_ALWAYS_LEADS_ON = (Always, OnSuccess, LlmDecide, Route)
+
+
+def _without_a_way_to_the_end(successors: Mapping[str, tuple[str, ...]]) -> set[str]:
+    sources: dict[str, list[str]] = {}
+    for node, targets in successors.items():
+        for target in targets:
+            sources.setdefault(target, []).append(node)
+    reaches, waiting = {END}, [END]
+    while waiting:
+        for node in sources.get(waiting.pop(), ()):
+            if node not in reaches:
+                reaches.add(node)
+                waiting.append(node)
+    return set(successors) - reaches

@@ -1,0 +1,1 @@
+"""Graphs as JSON, Mermaid pictures and traces. Nothing in `execution` imports it."""

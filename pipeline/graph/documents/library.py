@@ -1,0 +1,106 @@
+"""What the names in a graph document stand for: functions, channels, subgraphs, kinds of errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final, Generic, TypeVar
+
+from pipeline.domain.errors import (
+    GraphError,
+    MediaUnavailable,
+    ModelError,
+    ModelTimeout,
+    ModelUnavailable,
+    ParlourError,
+    StorageError,
+)
+from pipeline.graph.definition.decisions import ContextT, Node, NodeResult, State, StateT
+from pipeline.graph.definition.reducers import Channel, append, first, last, merge
+from pipeline.graph.definition.structure import GraphStructure
+
+T = TypeVar("T")
+
+BUILT_IN_CHANNELS: Final[Mapping[str, Channel]] = MappingProxyType(
+    {channel.name: channel for channel in (append, merge, last, first)}
+)
+BUILT_IN_ERRORS: Final[Mapping[str, type[Exception]]] = MappingProxyType(
+    {
+        error.__name__: error
+        for error in (
+            *(Exception, OSError, ConnectionError, TimeoutError, ValueError),
+            *(ParlourError, StorageError, ModelError, ModelUnavailable, ModelTimeout, MediaUnavailable),
+        )
+    }
+)
+
+
+# No slots: on Python 3.11 a frozen generic with slots cannot be built as `NodeLibrary[Context](…)`.
+@dataclass(frozen=True, kw_only=True)
+class NodeLibrary(Generic[ContextT, StateT]):
+    """Names for everything that JSON cannot hold. Built-in names are always known, and stay as they are."""
+
+    nodes: Mapping[str, Node[ContextT, StateT]] = field(default_factory=dict)
+    routes: Mapping[str, Callable[[State], str | tuple[str, ...]]] = field(default_factory=dict)
+    conditions: Mapping[str, Callable[[State], bool]] = field(default_factory=dict)
+    subgraphs: Mapping[str, GraphStructure[ContextT, StateT]] = field(default_factory=dict)
+    channels: Mapping[str, Channel] = field(default_factory=dict)
+    """Beside `append`, `merge`, `last` and `first`."""
+    errors: Mapping[str, type[Exception]] = field(default_factory=dict)
+    """For `retry_on`, beside the common errors of Python and of the project."""
+
+
+def name_in(table: Mapping[str, T], value: T, otherwise: str) -> str:
+    """The first name that `table` has for exactly this value."""
+    return next((name for name, known in table.items() if known is value), otherwise)
+
+
+def function_name(function: object) -> str:
+    """A function's own name; for a callable object, its type's."""
+    name = getattr(function, "__name__", None)
+    return name if isinstance(name, str) else type(function).__name__
+
+
+def library_for_pictures() -> NodeLibrary[Any, Any]:
+    """A library that knows every name, so that any document can be checked and drawn; nothing in it runs."""
+    return NodeLibrary(
+        nodes=_EveryName(_node),
+        routes=_EveryName(_function),
+        conditions=_EveryName(_function),
+        subgraphs=_EveryName(_subgraph),
+        channels=_EveryName(lambda name: Channel(name=name, fold=_function(name))),
+        errors=_EveryName(lambda name: type("NamedError", (Exception,), {"__doc__": name})),
+    )
+
+
+class _EveryName(dict[str, T]):
+    """Makes the value of a name when it is first asked for, and keeps it."""
+
+    def __init__(self, make: Callable[[str], T]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, name: str) -> T:
+        self[name] = value = self._make(name)
+        return value
+
+
+def _node(name: str) -> Node[Any, Any]:
+    async def unknown(_state: State, _context: object) -> NodeResult:
+        raise GraphError(f"node function {name} is known by name only: this graph was read for its picture")
+
+    unknown.__name__ = name
+    return unknown
+
+
+def _function(name: str) -> Callable[..., Any]:
+    def unknown(*_arguments: object) -> Any:
+        raise GraphError(f"function {name} is known by name only: this graph was read for its picture")
+
+    unknown.__name__ = name
+    return unknown
+
+
+def _subgraph(name: str) -> GraphStructure[Any, Any]:
+    return GraphStructure(name=name, entry="elsewhere", nodes={"elsewhere": _node(name)}, edges=())

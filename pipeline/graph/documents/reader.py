@@ -1,0 +1,309 @@
+"""Graphs from JSON: `read_graph`, and `graph_document` for the way back.
+
+Functions stand in a document by name and are found in a `NodeLibrary`. The names of seed 2's schema are
+read as well (`entry_node`, `input_keys`, `condition_expr` …); ours are written. The fields are explained
+in docs/guides/graphs.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, Final, TypeVar, get_args
+
+from pipeline.domain.errors import GraphError
+from pipeline.graph.definition.decisions import ContextT, StateT
+from pipeline.graph.definition.elements import (
+    Always,
+    Condition,
+    ConflictPolicy,
+    ConversationMode,
+    EdgeSpec,
+    FailurePolicy,
+    FanOut,
+    Goal,
+    Limits,
+    LlmDecide,
+    OnFailure,
+    OnSuccess,
+    Route,
+    When,
+)
+from pipeline.graph.definition.frozen_json import freeze
+from pipeline.graph.definition.retry import RetryPolicy
+from pipeline.graph.definition.spec import GraphSpec
+from pipeline.graph.definition.structure import GraphStructure, NodeSpec
+from pipeline.graph.definition.validation import graph_problems
+from pipeline.graph.documents.fields import Fields, closest
+from pipeline.graph.documents.library import BUILT_IN_CHANNELS, BUILT_IN_ERRORS, NodeLibrary
+from pipeline.graph.documents.writer import graph_document
+
+__all__ = ["MAX_BYTES", "graph_document", "read_graph"]
+
+MAX_BYTES: Final = 1_000_000
+"""Of one document, as UTF-8. Its depth is bounded by `plain.MAX_DEPTH`."""
+
+_PLAIN_CONDITIONS: Final[Mapping[str, type[Always | OnSuccess | OnFailure]]] = {
+    "always": Always,
+    "on_success": OnSuccess,
+    "on_failure": OnFailure,
+}
+_SEED_CONDITIONS: Final = (*_PLAIN_CONDITIONS, "conditional", "llm_decide")
+
+T = TypeVar("T")
+
+
+def read_graph(
+    source: str | Mapping[str, Any], library: NodeLibrary[ContextT, StateT]
+) -> GraphSpec[ContextT, StateT]:
+    """The graph that a JSON text, or the mapping a JSON reader made of one, describes.
+
+    Raises GraphError with all mistakes, one a line and each with its place in the document: first those of
+    form (unknown fields, wrong types, unknown names), then, when there is none, those of the graph.
+    """
+    document = _document(source)
+    problems: list[str] = []
+    graph = _graph(Fields(document, "", problems), library)
+    problems = problems or graph_problems(graph)
+    if problems:
+        name = f"graph {graph.name}" if graph.name else "the graph document"
+        raise GraphError("\n".join(f"{name}: {problem}" for problem in problems))
+    return GraphSpec(**{part.name: getattr(graph, part.name) for part in fields(GraphStructure)})
+
+
+def _document(source: str | Mapping[str, Any]) -> Mapping[str, Any]:
+    parsed = _parsed(source) if isinstance(source, str) else source
+    if not isinstance(parsed, Mapping):
+        raise GraphError("the graph document must be a JSON object: { … }")
+    frozen: Mapping[str, Any] = freeze(parsed, "the graph document")
+    return frozen
+
+
+def _parsed(text: str) -> Any:
+    if len(text) > MAX_BYTES or len(text.encode(errors="surrogatepass")) > MAX_BYTES:
+        raise GraphError(f"the graph document is larger than {MAX_BYTES} bytes")
+    try:
+        return json.loads(text, object_pairs_hook=_without_repetition)
+    except json.JSONDecodeError as error:
+        raise GraphError(
+            f"the graph document is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"
+        ) from error
+    except RecursionError as error:
+        raise GraphError("the graph document is nested too deeply") from error
+    except ValueError as error:
+        raise GraphError(f"the graph document is not usable JSON: {error}") from error
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise GraphError(f"the graph document has the field {twice!r} twice in one object; keep one of them")
+    return found
+
+
+def _graph(given: Fields, library: NodeLibrary[ContextT, StateT]) -> GraphStructure[ContextT, StateT]:
+    channels = {
+        key: _named(given, f"channels.{key}", "channel", name, BUILT_IN_CHANNELS, library.channels)
+        for key, name in given.text_map("channels").items()
+    }
+    graph = GraphStructure(
+        name=given.text("name"),
+        version=given.text("version", default="1"),
+        goal=_goal(given),
+        entry=given.text("entry", "entry_node"),
+        entry_points=given.text_map("entry_points"),
+        terminals=given.texts("terminals", "terminal_nodes"),
+        pause_nodes=given.texts("pause_nodes"),
+        conversation=given.choice(
+            "conversation",
+            "conversation_mode",
+            options=get_args(ConversationMode),
+            default="continuous",
+        ),
+        limits=_limits(given),
+        fan_out=_fan_out(given) or FanOut(),
+        channels={key: channel for key, channel in channels.items() if channel is not None},
+        nodes=_nodes(given, library),
+        edges=tuple(_edge(edge, library) for edge in given.inner_list("edges")),
+    )
+    given.close()
+    return graph
+
+
+def _goal(graph: Fields) -> Goal | None:
+    given = graph.inner("goal")
+    if given is None:
+        return None
+    goal = Goal(
+        description=given.text("description"),
+        success_criteria=given.texts("success_criteria"),
+        constraints=given.texts("constraints"),
+    )
+    given.close()
+    return goal
+
+
+def _limits(graph: Fields) -> Limits:
+    usual = Limits()
+    max_steps = graph.whole("max_steps", default=usual.max_steps)
+    given = graph.inner("limits")
+    if given is None:
+        return Limits(max_steps=max_steps)
+    if graph.has("max_steps") and given.has("max_steps"):
+        graph.note("max_steps", "says the same as limits.max_steps; give one of them")
+    limits = Limits(
+        max_steps=given.whole("max_steps", default=max_steps),
+        max_consecutive=given.whole("max_consecutive", default=usual.max_consecutive),
+        max_seconds=given.optional_number("max_seconds", default=usual.max_seconds),
+        decide_seconds=given.number("decide_seconds", default=usual.decide_seconds),
+    )
+    given.close()
+    return limits
+
+
+def _fan_out(around: Fields) -> FanOut | None:
+    given = around.inner("fan_out")
+    if given is None:
+        return None
+    usual = FanOut()
+    policy = FanOut(
+        on_failure=given.choice("on_failure", options=get_args(FailurePolicy), default=usual.on_failure),
+        on_conflict=given.choice("on_conflict", options=get_args(ConflictPolicy), default=usual.on_conflict),
+        branch_timeout_s=given.optional_number("branch_timeout_s", default=usual.branch_timeout_s),
+    )
+    given.close()
+    return policy
+
+
+def _nodes(graph: Fields, library: NodeLibrary[ContextT, StateT]) -> Mapping[str, NodeSpec[ContextT, StateT]]:
+    nodes: dict[str, NodeSpec[ContextT, StateT]] = {}
+    for given in graph.inner_list("nodes"):
+        name = given.text("id")
+        if name in nodes and name:
+            given.note("id", f"another node is called {name} already; rename one of them")
+        nodes[name] = _node(name, given, library)
+    return nodes
+
+
+def _node(name: str, given: Fields, library: NodeLibrary[ContextT, StateT]) -> NodeSpec[ContextT, StateT]:
+    run = None
+    if given.has("run") or not given.has("subgraph"):
+        function = given.text("run", default=name)
+        run = _named(given, "run", "node function", function, library.nodes)
+    node = NodeSpec(
+        run=run,
+        subgraph=_subgraph(given, library),
+        description=given.text("description", default=""),
+        reads=given.optional_texts("reads", "input_keys"),
+        writes=given.optional_texts("writes", "output_keys"),
+        nullable=given.texts("nullable", "nullable_output_keys"),
+        retry=_retry(given, library),
+        event_loop=given.flag("event_loop"),
+        max_visits=given.whole("max_visits", "max_node_visits", default=0),
+        timeout_s=given.optional_number("timeout_s", default=None),
+        reviser=given.optional_text("reviser"),
+        goes_to=given.optional_texts("goes_to"),
+        fan_out=_fan_out(given),
+    )
+    given.close()
+    return node
+
+
+def _subgraph(
+    node: Fields, library: NodeLibrary[ContextT, StateT]
+) -> GraphStructure[ContextT, StateT] | None:
+    if isinstance(node.raw("subgraph"), str):
+        return _named(node, "subgraph", "subgraph", node.text("subgraph"), library.subgraphs)
+    inner = node.inner("subgraph")
+    return None if inner is None else _graph(inner, library)
+
+
+def _retry(node: Fields, library: NodeLibrary[ContextT, StateT]) -> RetryPolicy:
+    given = node.inner("retry")
+    usual = RetryPolicy()
+    if given is None:
+        return usual
+    names = given.optional_texts("retry_on")
+    errors = [
+        _named(given, f"retry_on[{at}]", "kind of error", name, BUILT_IN_ERRORS, library.errors)
+        for at, name in enumerate(names or ())
+    ]
+    policy = RetryPolicy(
+        max_attempts=given.whole("max_attempts", default=usual.max_attempts),
+        delay_s=given.number("delay_s", default=usual.delay_s),
+        factor=given.number("factor", default=usual.factor),
+        max_delay_s=given.number("max_delay_s", default=usual.max_delay_s),
+        jitter=given.number("jitter", default=usual.jitter),
+        retry_on=usual.retry_on if names is None else tuple(error for error in errors if error is not None),
+    )
+    given.close()
+    return policy
+
+
+def _edge(given: Fields, library: NodeLibrary[ContextT, StateT]) -> EdgeSpec:
+    if given.has("when") and given.has("condition"):
+        given.note("condition", "says the same as when; give one of them")
+    when = _seed_condition(given) if given.has("condition") else _condition(given, library)
+    edge = EdgeSpec(
+        source=given.text("source"),
+        target=given.text("target", default="" if isinstance(when, Route) else None),
+        when=when,
+        mapping=given.text_map("mapping", "input_mapping"),
+        fallback=given.flag("fallback"),
+    )
+    given.close()
+    return edge
+
+
+def _condition(edge: Fields, library: NodeLibrary[ContextT, StateT]) -> Condition:
+    """`when`: a word, or an object with one of `if`, `call`, `llm_decide` and `route`."""
+    if not isinstance(edge.raw("when"), Mapping):
+        return _PLAIN_CONDITIONS[edge.choice("when", options=tuple(_PLAIN_CONDITIONS), default="always")]()
+    given = edge.inner("when")
+    assert given is not None  # noqa: S101 - it is a mapping; for the type checker
+    kinds = [kind for kind in ("if", "call", "llm_decide", "route") if given.has(kind)]
+    if len(kinds) != 1:
+        given.note("", "give exactly one of if, call, llm_decide and route")
+        return Always()
+    condition: Condition = Always()
+    match kinds[0]:
+        case "if":
+            condition = When(given.text("if"))
+        case "llm_decide":
+            condition = LlmDecide(given.text("llm_decide"))
+        case "call":
+            holds = _named(given, "call", "condition function", given.text("call"), library.conditions)
+            condition = Always() if holds is None else When(holds)
+        case "route":
+            choose = _named(given, "route", "route function", given.text("route"), library.routes)
+            targets = given.texts("targets")
+            condition = Always() if choose is None else Route(choose, targets)
+    given.close()
+    return condition
+
+
+def _seed_condition(edge: Fields) -> Condition:
+    """`condition`, with `condition_expr` or `description` where it takes one."""
+    match edge.choice("condition", options=_SEED_CONDITIONS, default="always"):
+        case "conditional":
+            return When(edge.text("condition_expr"))
+        case "llm_decide":
+            return LlmDecide(edge.text("description"))
+        case word:
+            return _PLAIN_CONDITIONS[word]()
+
+
+def _named(given: Fields, field: str, what: str, name: str, *tables: Mapping[str, T]) -> T | None:
+    """What the library has under `name`; None, and a note, when nothing. An empty name is noted already."""
+    for table in tables:
+        try:
+            return table[name]
+        except KeyError:
+            continue
+    if name:
+        known = [known for table in tables for known in table]
+        given.note(field, f"there is no {what} called {name!r} here{closest(name, known)}")
+    return None

@@ -1,0 +1,1 @@
+"""Call nodes and choose edges."""

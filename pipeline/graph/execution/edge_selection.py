@@ -1,0 +1,207 @@
+"""The ways out of a node: which edges are taken after it, in which order they are asked.
+
+After success: the first conditional edge that holds, else the answer to one `LlmDecide` question; with it
+every `OnSuccess` edge; if none of these was taken, every `Always` edge. After failure: every `OnFailure`
+edge, else every `Always` edge. A `Route` stands alone. (docs/adr/0018 says why.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from pipeline.domain.clock import Clock
+from pipeline.domain.errors import GraphError
+from pipeline.graph.definition.decisions import State
+from pipeline.graph.definition.elements import (
+    Always,
+    EdgeSpec,
+    Goal,
+    LlmDecide,
+    OnFailure,
+    OnSuccess,
+    Route,
+    When,
+)
+from pipeline.graph.definition.ports import Candidate, Decider, Question
+from pipeline.graph.execution.control import asked_to_stop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exits:
+    """A node's edges by kind, each group in declaration order."""
+
+    route: Route | None = None
+    conditional: tuple[EdgeSpec, ...] = ()
+    decided: tuple[EdgeSpec, ...] = ()
+    on_success: tuple[EdgeSpec, ...] = ()
+    on_failure: tuple[EdgeSpec, ...] = ()
+    always: tuple[EdgeSpec, ...] = ()
+    plain: tuple[str, ...] | None = None
+    """The targets, when there is nothing but `Always` edges without a mapping."""
+
+    @classmethod
+    def of(cls, edges: tuple[EdgeSpec, ...]) -> Exits:
+        """Sort the edges of one node."""
+
+        def kind(wanted: type) -> tuple[EdgeSpec, ...]:
+            return tuple(edge for edge in edges if isinstance(edge.when, wanted))
+
+        always = kind(Always)
+        return cls(
+            route=next((edge.when for edge in edges if isinstance(edge.when, Route)), None),
+            conditional=kind(When),
+            decided=kind(LlmDecide),
+            on_success=kind(OnSuccess),
+            on_failure=kind(OnFailure),
+            always=always,
+            plain=_plain_targets(edges, always),
+        )
+
+
+def _plain_targets(edges: tuple[EdgeSpec, ...], always: tuple[EdgeSpec, ...]) -> tuple[str, ...] | None:
+    if len(always) < len(edges) or any(edge.mapping for edge in edges):
+        return None
+    return tuple(dict.fromkeys(edge.target for edge in edges))
+
+
+@dataclass(slots=True)
+class Ways:
+    """Where the run goes, and what was noticed on the way."""
+
+    targets: tuple[str, ...] = ()
+    inputs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    problems: list[tuple[str, str]] = field(default_factory=list)
+    """Conditions that could not be evaluated: (target, problem)."""
+    reasoning: str = ""
+    undecided: bool = False
+    """The decider has to be asked: `decided_ways` finishes this."""
+
+
+def ways_after_failure(exits: Exits, state: State) -> Ways:
+    """The ways of recovery; no targets when there is none."""
+    return _taken(list(exits.on_failure or exits.always), {}, state, Ways())
+
+
+def ways_after_success(exits: Exits, node: str, output: State, state: State) -> Ways:
+    """The ways on, or `undecided`. Raises GraphError for a route that chose what it had not declared."""
+    if exits.plain is not None:
+        return Ways(targets=exits.plain)
+    if exits.route is not None:
+        return Ways(targets=routed(exits.route, node, state))
+    ways = Ways()
+    taken: list[EdgeSpec] = []
+    for edge in exits.conditional:
+        if _holds(edge, output, state, ways):
+            taken.append(edge)
+            break
+    if not taken and exits.decided:
+        ways.undecided = True
+        return ways
+    taken += exits.on_success
+    return _taken(taken or list(exits.always), output, state, ways)
+
+
+async def decided_ways(
+    ways: Ways, exits: Exits, node: str, output: State, state: State, goal: Goal | None, asking: Asking
+) -> Ways:
+    """Finish undecided ways with one question to the decider."""
+    ways.undecided = False
+    chosen = await _decided(exits.decided, node, output, goal, asking, ways)
+    return _taken([chosen, *exits.on_success], output, state, ways)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """How questions to the decider are asked."""
+
+    decider: Decider | None
+    context: Any
+    """What the nodes are given."""
+    clock: Clock
+    seconds: float
+
+
+def routed(route: Route, node: str, state: State) -> tuple[str, ...]:
+    """What a route chooses. Raises GraphError for anything it has not declared, and for nothing."""
+    # Read-only: what a route wrote would be in the state, and in no record.
+    chosen = route.choose(MappingProxyType(state))
+    targets = (chosen,) if isinstance(chosen, str) else tuple(dict.fromkeys(chosen))
+    for target in targets:
+        if target not in route.targets:
+            raise GraphError(f"the route after {node} chose {target}, not one of its targets")
+    if not targets:
+        raise GraphError(f"the route after {node} chose nothing")
+    return targets
+
+
+def _holds(edge: EdgeSpec, output: State, state: State, ways: Ways) -> bool:
+    condition = edge.when
+    assert isinstance(condition, When)  # noqa: S101 - sorted by kind; for the type checker
+    if condition.expression is not None:
+        held, problem = condition.expression.evaluate(output, state)
+    else:
+        held, problem = _called(condition, state)
+    if problem:
+        ways.problems.append((edge.target, problem))
+    return held
+
+
+def _called(condition: When, state: State) -> tuple[bool, str]:
+    if isinstance(condition.holds, str):
+        return False, "the expression does not parse"
+    try:
+        return bool(condition.holds(MappingProxyType(state))), ""
+    except Exception as error:  # noqa: BLE001 - a condition is a user's code; an undecided edge is not taken
+        return False, f"{type(error).__name__}: {error}"
+
+
+async def _decided(
+    edges: tuple[EdgeSpec, ...], node: str, output: State, goal: Goal | None, asking: Asking, ways: Ways
+) -> EdgeSpec:
+    fallback = next(edge for edge in edges if edge.fallback)
+    if asking.decider is None:
+        ways.problems.append((fallback.target, "there is no decider"))
+        return fallback
+    candidates = tuple(
+        Candidate(target=edge.target, description=edge.when.description)
+        for edge in edges
+        if isinstance(edge.when, LlmDecide)
+    )
+    question = Question(goal=goal, node=node, output=MappingProxyType(output), candidates=candidates)
+    try:
+        async with asking.clock.timeout(asking.seconds):
+            choice = await asking.decider.decide(question, asking.context)
+            target = choice.target.strip()
+    except (Exception, asyncio.CancelledError) as error:
+        if isinstance(error, asyncio.CancelledError) and asked_to_stop():
+            raise
+        ways.problems.append((fallback.target, f"the decider failed: {type(error).__name__}: {error}"))
+        return fallback
+    chosen = next((edge for edge in edges if edge.target == target), None)
+    if chosen is None:
+        ways.problems.append((fallback.target, "the decider named none of the candidates"))
+        return fallback
+    ways.reasoning = choice.reasoning
+    return chosen
+
+
+def _taken(edges: list[EdgeSpec], output: State, state: State, ways: Ways) -> Ways:
+    ways.targets = tuple(dict.fromkeys(edge.target for edge in edges))
+    for edge in edges:
+        if edge.mapping:
+            ways.inputs.setdefault(edge.target, {}).update(_mapped(edge.mapping, output, state))
+    return ways
+
+
+def _mapped(mapping: Mapping[str, str], output: State, state: State) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for target_key, source_key in mapping.items():
+        if source_key in output:
+            found[target_key] = output[source_key]
+        elif source_key in state:
+            found[target_key] = state[source_key]
+    return found

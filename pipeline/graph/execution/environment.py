@@ -1,0 +1,50 @@
+"""What stays the same during one `run` or `resume` call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.domain.clock import Clock
+from pipeline.graph.definition.elements import Limits
+from pipeline.graph.definition.ports import PhaseHook
+from pipeline.graph.execution.control import RunAborted, RunControl
+from pipeline.graph.execution.edge_selection import Asking
+from pipeline.graph.run.outcome import StopReason
+from pipeline.graph.run.recorder import RunRecorder
+from pipeline.graph.run.state import Run
+
+
+class RunStopped(Exception):
+    """A limit of the run was reached; `reason` is its stop reason."""
+
+    def __init__(self, reason: StopReason, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """One call's parts."""
+
+    run: Run
+    context: Any
+    """What the nodes are given besides the state."""
+    limits: Limits
+    clock: Clock
+    asking: Asking
+    chance: Callable[[], float]
+    """A number in [0, 1) for the jitter of waits."""
+    phase: PhaseHook[Any] | None
+    recorder: RunRecorder
+    control: RunControl
+    over_at: float | None = None
+    """The run's deadline, by the clock's `monotonic`."""
+
+    def raise_if_cut_off(self) -> None:
+        """Nothing follows a node that has swallowed the run's abort or deadline."""
+        if self.control.abort_requested:
+            raise RunAborted("the run was aborted")
+        if self.over_at is not None and self.clock.monotonic() >= self.over_at:
+            raise RunStopped("timeout", f"the run took longer than {self.limits.max_seconds:g} seconds")

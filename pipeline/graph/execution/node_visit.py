@@ -1,0 +1,151 @@
+"""One visit to one node: what it sees, its attempts and their deadlines, and whether its answer is taken."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from pipeline.domain.errors import GraphError, ParlourError
+from pipeline.graph.definition.decisions import Next, NodeDecision, NodeResult, State
+from pipeline.graph.definition.frozen_json import freeze_update
+from pipeline.graph.definition.merging import ANSWERS, RESERVED
+from pipeline.graph.definition.structure import NodeSpec
+from pipeline.graph.execution.control import asked_to_stop
+from pipeline.graph.run.frames import Frame
+from pipeline.graph.run.outcome import Failure
+
+
+@dataclass(slots=True)
+class Visited:
+    """The end of a visit."""
+
+    update: Mapping[str, Any]
+    """Frozen; empty after a failure."""
+    decision: NodeDecision = Next()  # noqa: RUF009 - a frozen value without fields
+    failure: Failure | None = None
+    attempts: int = 1
+    seconds: float = 0.0
+    missing: tuple[str, ...] = ()
+
+
+_UPDATE: Final = "the update"
+
+
+class BadResult(GraphError):
+    """A node's answer that cannot be taken, and would not be better the next time."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code  # type: ignore[misc]  # one class, several codes
+
+
+def view_of(frame: Frame, *, revisited: bool) -> State:
+    """The state as the frame's next node sees it: what it may read, its inputs, no stale nullable keys."""
+    if frame.plan.sees_all and not frame.inputs:
+        return MappingProxyType(frame.values)
+    spec = frame.plan.spec
+    hidden = spec.nullable if revisited else ()
+    values = {key: value for key, value in frame.values.items() if key not in hidden}
+    values.update(frame.inputs)
+    if spec.reads is None:
+        return MappingProxyType(values)
+    allowed = {*spec.reads, *frame.inputs, ANSWERS}
+    return DeclaredReads(
+        frame.label, {key: value for key, value in values.items() if key in allowed}, allowed
+    )
+
+
+def missing_reads(reads: tuple[str, ...], view: State) -> tuple[str, ...]:
+    """Declared reads that are not there; a warning, as in seed 2."""
+    return tuple(key for key in reads if key not in view)
+
+
+def take(frame: Frame, spec: NodeSpec[Any, Any], result: NodeResult) -> dict[str, Any]:
+    """The node's update, checked and frozen; empty when the node reports an error.
+
+    Raises BadResult that names the node and the key.
+    """
+    label = frame.label
+    if type(result) is not NodeResult:
+        raise BadResult("bad_result", f"node {label} returned {type(result).__name__}, not a NodeResult")
+    if result.error:
+        return {}
+    try:
+        update = freeze_update(result.update, _UPDATE)
+    except GraphError as error:
+        raise BadResult("bad_update", f"{_UPDATE} of node {label}{str(error)[len(_UPDATE) :]}") from None
+    if spec.writes is not None or not RESERVED.isdisjoint(update):
+        refuse_unwritable(label, spec, update)
+        check_complete(label, spec, update)
+    return update
+
+
+def refuse_unwritable(label: str, spec: NodeSpec[Any, Any], update: Mapping[str, Any]) -> None:
+    """Refuse keys that the node may not write. Raises BadResult."""
+    if not RESERVED.isdisjoint(update):
+        key = min(update.keys() & RESERVED)
+        raise BadResult("undeclared_write", f"node {label} wrote {key}, which only the engine writes")
+    undeclared = sorted(update.keys() - set(spec.writes)) if spec.writes is not None else []
+    if undeclared:
+        words = f"node {label} wrote {', '.join(undeclared)}, not declared in writes"
+        raise BadResult("undeclared_write", words)
+
+
+def check_complete(label: str, spec: NodeSpec[Any, Any], update: Mapping[str, Any]) -> None:
+    """Refuse an update without one of the declared keys that are not nullable. Raises BadResult."""
+    if spec.writes is None or spec.event_loop:
+        return  # an event loop's own judge has looked at them (seed 2)
+    missing = [key for key in spec.writes if key not in spec.nullable and update.get(key) is None]
+    if missing:
+        raise BadResult("missing_output", f"node {label} did not write {', '.join(missing)}")
+
+
+def node_error(label: str, error: Exception | asyncio.CancelledError) -> Exception:
+    """What a node raised, as an error of its own.
+
+    A cancellation that the task was asked for is raised again. One that nobody asked it for is the end of
+    something that the node waited for.
+    """
+    if isinstance(error, Exception):
+        return error
+    if asked_to_stop():
+        raise error
+    return GraphError(f"node {label}: something that it waited for was cancelled")
+
+
+def failure_of(label: str, error: Exception, attempts: int) -> Failure:
+    """What was raised, as a failure of the node."""
+    return Failure(
+        node=label,
+        code=error.code if isinstance(error, ParlourError) else "node_error",
+        message=str(error) or type(error).__name__,
+        attempts=attempts,
+        permanent=getattr(error, "permanent", False) is True,
+        exception=error,
+    )
+
+
+class DeclaredReads(Mapping[str, Any]):
+    """A view of the state that refuses, in words, whatever the node has not declared."""
+
+    def __init__(self, label: str, values: Mapping[str, Any], allowed: set[str]) -> None:
+        self._label = label
+        self._values = values
+        self._allowed = allowed
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self._allowed:
+            raise BadResult("undeclared_read", f"node {self._label} reads {key}, not declared in reads")
+        return self._values[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._values

@@ -1,0 +1,165 @@
+"""Leaving a node: what its decision means, which gate it opens, and the record that says so."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from pipeline.domain.errors import GraphError
+from pipeline.graph.definition.decisions import (
+    Continue,
+    End,
+    Goto,
+    Next,
+    NodeDecision,
+    Pause,
+    Revise,
+    State,
+    decision_name,
+)
+from pipeline.graph.definition.elements import END
+from pipeline.graph.definition.frozen_json import freeze_update
+from pipeline.graph.definition.merging import RESERVED, folded
+from pipeline.graph.definition.ports import PhaseTransition
+from pipeline.graph.definition.validation import fan_out_problem
+from pipeline.graph.execution.edge_selection import Ways, decided_ways, ways_after_success
+from pipeline.graph.execution.environment import Surroundings
+from pipeline.graph.execution.node_visit import Visited
+from pipeline.graph.run.frames import NO_INPUTS, Frame
+from pipeline.graph.run.outcome import Gate
+from pipeline.graph.run.records import SHOWN_SECONDS, Record
+
+
+def ways_of(
+    frame: Frame, decision: NodeDecision, output: State, values: State, *, skipped: bool = False
+) -> Ways:
+    """Where the frame's node wants to go. Raises GraphError for a decision that cannot be followed."""
+    if frame.plan.ends:
+        return Ways()
+    match decision:
+        case Next():
+            pauses = frame.plan.pauses and not skipped
+            return Ways() if pauses else ways_along_edges(frame, output, values)
+        case Continue():
+            return Ways(targets=(frame.node,))
+        case Goto(node=target):
+            _check_jump(frame, target)
+            return Ways(targets=(target,))
+        case Revise():
+            reviser = frame.plan.spec.reviser
+            if reviser is None:
+                raise GraphError(f"node {frame.label} asks for a revision and declares no reviser")
+            return Ways(targets=(reviser,))
+        case End() | Pause():
+            return Ways()
+
+
+def ways_along_edges(frame: Frame, output: State, values: State) -> Ways:
+    """Where the edges lead, or `undecided`. Raises GraphError for a route that cannot be followed."""
+    exits = frame.plan.exits
+    scope = _scope(frame, output, values) if frame.inputs else values
+    ways = ways_after_success(exits, frame.label, output, scope)
+    if len(ways.targets) > 1 and exits.route is not None:
+        problem = fan_out_problem(frame.graph, frame.node, ways.targets)
+        if problem:
+            raise GraphError(problem)
+    return ways
+
+
+async def ways_by_question(
+    around: Surroundings, frame: Frame, ways: Ways, output: State, values: State
+) -> Ways:
+    """Finish undecided ways."""
+    graph, scope = frame.graph, _scope(frame, output, values)
+    return await decided_ways(ways, frame.plan.exits, frame.label, output, scope, graph.goal, around.asking)
+
+
+def _scope(frame: Frame, output: State, values: State) -> State:
+    """The state as the node saw it, with what it has written since."""
+    return {**values, **{key: value for key, value in frame.inputs.items() if key not in output}}
+
+
+def _check_jump(frame: Frame, target: str) -> None:
+    graph, declared = frame.graph, frame.plan.spec.goes_to
+    if target != END and target not in graph.nodes:
+        raise GraphError(f"graph {graph.name}: node {frame.label} jumps to {target}, which does not exist")
+    if declared is not None and target not in declared:
+        raise GraphError(f"node {frame.label} jumps to {target}, not declared in goes_to")
+    leaves = frame.kind == "branch" and target not in (END, frame.join)
+    if leaves and target not in graph.joins.branch(frame.name, frame.join):
+        raise GraphError(f"node {frame.label} jumps to {target}, out of its branch {frame.name}")
+
+
+def phase_update(around: Surroundings, frame: Frame, ways: Ways, output: State, values: State) -> State:
+    """What the phase hook adds to the state when the run moves on to another node.
+
+    Raises GraphError for what cannot enter the state.
+    """
+    if around.phase is None:
+        return NO_INPUTS
+    targets = tuple(target for target in ways.targets if target not in (END, frame.node))
+    if not targets:
+        return NO_INPUTS
+    transition = PhaseTransition(
+        mode=frame.graph.conversation,
+        source=frame.label,
+        targets=targets,
+        # A node that was asked about at a gate is in the path already.
+        completed=tuple(around.run.path) if frame.status == "answered" else (*around.run.path, frame.label),
+        outputs=MappingProxyType(output),
+    )
+    where = "what the phase hook writes"
+    given = around.phase(transition, MappingProxyType(values), around.context)
+    update = freeze_update(given, where)
+    if not update.keys().isdisjoint(RESERVED):
+        raise GraphError(f"{where}: {min(update.keys() & RESERVED)} is written by the engine only")
+    folded(values, frame.channels, update)  # Its channels take it, or the node before has failed.
+    return update
+
+
+def gate_of(around: Surroundings, frame: Frame, decision: NodeDecision, visit: int) -> Gate | None:
+    """The gate that a decision, or the graph's declaration, opens."""
+    if frame.plan.pauses and isinstance(decision, Next):
+        decision = Pause()
+    if not isinstance(decision, Pause):
+        return None
+    return Gate(
+        id=f"{around.run.id}:{frame.id}/{frame.label}:{visit}",
+        node=frame.label,
+        prompt=decision.prompt,
+        options=decision.options,
+        expires_at=None if decision.expires_s is None else around.clock.now() + decision.expires_s,
+    )
+
+
+def step_record(frame: Frame, visited: Visited, ways: Ways) -> Record:
+    """The record that the frame's node has ended."""
+    record: Record = {"do": "step", "node": frame.node}
+    if frame.id:
+        record["frame"] = frame.id
+    if visited.update and frame.status != "inside":
+        record["update"] = visited.update
+    if type(visited.decision) is not Next:
+        record["decision"] = decision_name(visited.decision)
+    if ways.targets:
+        record["to"] = ways.targets
+    if ways.inputs or ways.problems:
+        put_ways(record, ways)
+    if visited.seconds >= SHOWN_SECONDS:
+        record["seconds"] = round(visited.seconds, 4)
+    if visited.attempts > 1:
+        record["attempts"] = visited.attempts
+    if visited.missing:
+        record["missing"] = visited.missing
+    if visited.failure is not None:
+        record["error"] = visited.failure.plain()
+    return record
+
+
+def put_ways(record: Record, ways: Ways) -> None:
+    """Add to a record where the run goes."""
+    if ways.targets:
+        record["to"] = ways.targets
+    if ways.inputs:
+        record["inputs"] = ways.inputs
+    if ways.problems:
+        record["edge_errors"] = tuple(f"{target}: {problem}" for target, problem in ways.problems)

@@ -1,0 +1,284 @@
+"""The one function that moves a run on: `apply`, one record at a time.
+
+The executor changes a run only by applying the record of what has happened, and resuming applies the
+recorded ones again: both give the same run because it is the same code. Nothing here waits or decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from pipeline.graph.definition.decisions import EndReason
+from pipeline.graph.definition.frozen_json import freeze, freeze_update
+from pipeline.graph.definition.merging import ANSWERS, CLEARED, folded, folded_batch
+from pipeline.graph.run.frames import NO_INPUTS, Frame, subgraph_frame
+from pipeline.graph.run.records import Record, read_failure, read_gate
+from pipeline.graph.run.state import Run
+from pipeline.graph.run.transitions import close, leave, move, rest
+
+_END_REASONS: Final[Mapping[str, EndReason]] = {
+    "end waiting_for_user": "waiting_for_user",
+    "end blocked": "blocked",
+}
+
+
+def apply(run: Run, record: Record, values: Mapping[str, Any] | None = None) -> None:
+    """Move the run on by one record.
+
+    `values`, for a step, is what `values_after` gave for its update, to spare the second folding.
+    Raises KeyError, TypeError, ValueError or GraphError for a record that does not fit the run.
+    """
+    run.records += 1
+    if record["do"] == "step":
+        _step(run, record, values)
+    else:
+        _APPLY[record["do"]](run, record)
+
+
+def advance(
+    run: Run,
+    frame: Frame,
+    update: Mapping[str, Any],
+    target: str,
+    values: Mapping[str, Any],
+    seconds: float,
+) -> None:
+    """Apply an ordinary step without writing its record: as `apply` does for one with these contents."""
+    run.records += 1
+    run.steps += 1
+    label = frame.label
+    run.path.append(label)
+    totals = run.totals.get(label) or run.totals_of(label)
+    totals.visits += 1
+    totals.attempts += 1
+    totals.seconds += seconds
+    totals.decision, totals.missing = "next", ()
+    frame.values, frame.last, frame.attempts = values, frame.node, 0
+    if frame.parent is not None and update:
+        frame.updates.append(update)
+    if frame.effects:
+        frame.effects = {}
+    move(run, frame, target, NO_INPUTS)
+
+
+def values_after(run: Run, frame: Frame, update: Mapping[str, Any]) -> dict[str, Any]:
+    """The frame's state once its node has ended with `update`; the subgraph's writes, if it has one.
+
+    Raises GraphError for an update that a channel cannot take.
+    """
+    if frame.status == "ready" and not frame.plan.spec.nullable:
+        return folded(frame.values, frame.channels, update)
+    updates = _updates_of(frame, update, revisited=run.visits(frame.label) > 0)
+    return folded_batch(frame.values, frame.channels, updates)
+
+
+def values_after_failure(run: Run, frame: Frame) -> dict[str, Any]:
+    """The frame's state once its node has failed for good."""
+    updates = _updates_of(frame, NO_INPUTS, revisited=run.visits(frame.label) > 0, failed=True)
+    return folded_batch(frame.values, frame.channels, updates)
+
+
+def given_back(frame: Frame, child: Frame) -> list[Mapping[str, Any]]:
+    """What a finished subgraph writes into the state around it: its node's `writes`, or everything.
+
+    Update by update, so that the channels around it combine them; a key that only the subgraph has a
+    channel for comes as the one value it has become.
+    """
+    writes = frame.plan.spec.writes
+    written = {key for update in child.updates for key in update if writes is None or key in writes}
+    whole = {key for key in written if key in child.channels and key not in frame.channels}
+    parts = ({key: update[key] for key in update if key in written - whole} for update in child.updates)
+    updates: list[Mapping[str, Any]] = [part for part in parts if part]
+    if whole:
+        updates.append({key: child.values[key] for key in child.values if key in whole})
+    return updates
+
+
+def _step(run: Run, record: Record, values: Mapping[str, Any] | None) -> None:
+    frame, node = run.frames[record.get("frame", "")], record["node"]
+    if frame.status not in ("ready", "inside") or frame.node != node:
+        raise ValueError(f"a step of {node} where {frame.node} was to come")
+    _count(run, frame, record)
+    failure = read_failure(record["error"]) if "error" in record else None
+    inside = frame.children[node].failure if frame.status == "inside" else None
+    if failure is not None and inside is None:
+        run.failures.append(failure)
+    _take_update(run, frame, record, values)
+    frame.last = node
+    frame.effects = {}
+    frame.attempts = 0
+    if frame.plan.ends:
+        frame.settled = True
+    if "gate" in record:
+        _open_gate(run, frame, record)
+        return
+    decision = record.get("decision", "next")
+    if decision.startswith("end"):
+        frame.settled = True
+        frame.end_reason = _END_REASONS.get(decision, "completed")
+    leave(run, frame, record, failure)
+
+
+def _open_gate(run: Run, frame: Frame, record: Record) -> None:
+    frame.status = "paused"
+    frame.gate = read_gate(record["gate"], frame.label)
+    run.halting = True
+    # Gates are listed in the order in which they were opened.
+    run.frames[frame.id] = run.frames.pop(frame.id)
+
+
+def _count(run: Run, frame: Frame, record: Record) -> None:
+    label = frame.label
+    run.steps += 1
+    totals = run.totals.get(label) or run.totals_of(label)
+    if "skipped" not in record:
+        run.path.append(label)
+        totals.visits += 1
+        totals.attempts += 1
+    totals.seconds += record.get("seconds", 0.0)
+    totals.decision = record.get("decision", "next")
+    if "edge_errors" in record:
+        totals.edge_errors += tuple(record["edge_errors"])
+    totals.missing = tuple(record.get("missing", ()))
+
+
+def _take_update(run: Run, frame: Frame, record: Record, values: Mapping[str, Any] | None) -> None:
+    if "skipped" in record:
+        return
+    if values is not None and frame.parent is None and frame.status == "ready":
+        frame.values = values
+    else:
+        _take_whole(run, frame, record, values)
+    if "phase" in record:
+        frame.write(freeze_update(record["phase"]))
+
+
+def _take_whole(run: Run, frame: Frame, record: Record, values: Mapping[str, Any] | None) -> None:
+    update = record.get("update", NO_INPUTS)
+    if values is None:
+        update = freeze_update(update)
+    updates = _updates_of(frame, update, revisited=run.visits(frame.label) > 1, failed="error" in record)
+    frame.values = folded_batch(frame.values, frame.channels, updates) if values is None else values
+    if frame.parent is not None:
+        frame.updates += updates
+    if frame.status == "inside":
+        close(run, frame)
+
+
+def _updates_of(
+    frame: Frame, update: Mapping[str, Any], *, revisited: bool, failed: bool = False
+) -> list[Mapping[str, Any]]:
+    """What a finished visit changes, in order: stale nullable keys, a subgraph's writes, the update."""
+    nullable = frame.plan.spec.nullable
+    updates: list[Mapping[str, Any]] = []
+    if revisited and nullable:
+        updates.append(dict.fromkeys(nullable, CLEARED))
+    if frame.status == "inside" and not failed:
+        updates += given_back(frame, frame.children[frame.node])
+    if update:
+        updates.append(update)
+    return updates
+
+
+def _retry(run: Run, record: Record) -> None:
+    frame = _at_work(run, record)
+    frame.attempts = record["attempts"]
+    run.retries += 1
+    run.totals_of(frame.label).attempts += 1
+
+
+def _enter(run: Run, record: Record) -> None:
+    frame = run.frames[record.get("frame", "")]
+    if frame.status != "ready" or frame.node != record["node"]:
+        raise ValueError(f"{record['node']} is entered where {frame.node} was to come")
+    child = subgraph_frame(frame, revisited=run.visits(frame.label) > 0)
+    frame.status = "inside"
+    frame.children = {frame.node: child}
+    run.frames[child.id] = child
+
+
+def _effect(run: Run, record: Record) -> None:
+    frame = _at_work(run, record)
+    key, state = record["key"], record["state"]
+    if state == "failed":
+        frame.effects.pop(key, None)
+    else:
+        frame.effects[key] = (state, freeze(record.get("result")))
+
+
+def _at_work(run: Run, record: Record) -> Frame:
+    """The frame whose node is in the middle of its visit. Raises ValueError if it is not."""
+    frame = run.frames[record.get("frame", "")]
+    if frame.status != "ready" or frame.node != record["node"]:
+        raise ValueError(f"{record['node']} is at work where {frame.node} was to come")
+    return frame
+
+
+def _answer(run: Run, record: Record) -> None:
+    gate_id = record["gate"]["id"]
+    waiting = (frame for frame in run.paused_frames() if frame.gate is not None and frame.gate.id == gate_id)
+    frame = next(waiting, None)
+    if frame is None:
+        raise ValueError(f"gate {gate_id} is not open")
+    answer = {"choice": record["choice"], "note": record.get("note", ""), "by": record.get("by", "")}
+    frame.write(freeze_update({ANSWERS: {frame.label: answer}}))
+    run.answered.add(gate_id)
+    run.halting = False
+    frame.status = "answered"
+    frame.gate = None
+
+
+def _route(run: Run, record: Record) -> None:
+    frame = run.frames[record.get("frame", "")]
+    if frame.status not in ("paused", "answered") or frame.node != record["node"]:
+        raise ValueError(f"a way on from {record['node']}, whose gate is not open")
+    failure = read_failure(record["error"]) if "error" in record else None
+    if failure is not None:
+        run.failures.append(failure)
+    if frame.gate is not None:
+        run.answered.add(frame.gate.id)
+        run.halting = False
+        frame.gate = None
+    if "edge_errors" in record:
+        run.totals_of(frame.label).edge_errors += tuple(record["edge_errors"])
+    if "phase" in record:
+        frame.write(freeze_update(record["phase"]))
+    leave(run, frame, record, failure)
+
+
+def _cancel(run: Run, record: Record) -> None:
+    for frame_id, update in record["kept"].items():
+        run.frames[frame_id].write(freeze_update(update))
+
+
+def _fail(run: Run, record: Record) -> None:
+    frame, failure = run.frames[record["frame"]], read_failure(record["error"])
+    if frame.kind != "branch" or frame.at_rest:
+        raise ValueError(f"{record['frame']} fails, which is no branch on its way")
+    run.failures.append(failure)
+    close(run, frame)
+    rest(run, frame, "failed", failure)
+
+
+def _end(run: Run, _record: Record) -> None:
+    run.ended = True
+
+
+def _mark(run: Run, _record: Record) -> None:
+    """A record that only says where the run stood."""
+
+
+_APPLY: Final[Mapping[str, Callable[[Run, Record], None]]] = {
+    "retry": _retry,
+    "enter": _enter,
+    "effect": _effect,
+    "answer": _answer,
+    "route": _route,
+    "cancel": _cancel,
+    "fail": _fail,
+    "end": _end,
+    "pause": _mark,
+    "snapshot": _mark,
+    "resume": _mark,
+}

@@ -1,0 +1,206 @@
+"""The records of a run: what each one says, and how a list of them is read back.
+
+A record is a plain mapping. `do` says what happened; every other field is left out when it has its
+usual value. The first record of a run also has its `head`.
+
+    step      a visit is over: its update, its decision, and where the run goes (`to`; empty ends the frame)
+    route     a gate was answered or has expired, and this is where the run goes
+    enter     a subgraph begins
+    retry     an attempt failed and another follows
+    effect    something outside began, was done (with its result), or failed
+    answer    a person answered a gate
+    cancel    the run was cut off; what its nodes had kept
+    fail      a branch failed as a whole
+    pause     the run was asked to halt, or waits
+    snapshot  the whole run as data, so that earlier records need not be read
+    resume    the records behind the first `kept` could not be read and are void
+    end       the run is over
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias, TypedDict
+
+from pipeline.domain.errors import GraphError
+from pipeline.graph.run.outcome import Failure, Gate
+
+SHOWN_SECONDS: Final = 0.0001
+"""Shorter times are left out of records."""
+
+
+class Head(TypedDict):
+    """What the first record of a run says about it."""
+
+    run: str
+    graph: str
+    signature: str
+    entry: str
+    inputs: Mapping[str, Any]
+
+
+class Record(TypedDict, total=False):
+    """Any record; which fields it has depends on `do`."""
+
+    do: Literal[
+        "step",
+        "route",
+        "enter",
+        "retry",
+        "effect",
+        "answer",
+        "cancel",
+        "fail",
+        "pause",
+        "snapshot",
+        "resume",
+        "end",
+    ]
+    head: Head
+    frame: str
+    """The line of execution: left out for the run's own, else its path of branches and subgraphs."""
+    node: str
+    update: Mapping[str, Any]
+    phase: Mapping[str, Any]
+    """What the phase hook added to the update."""
+    decision: str
+    """Left out for `next`."""
+    to: Sequence[str]
+    inputs: Mapping[str, Mapping[str, Any]]
+    """Target -> what it sees under other names."""
+    seconds: float
+    attempts: int
+    """Left out for one."""
+    error: Mapping[str, Any]
+    skipped: bool
+    gate: Mapping[str, Any]
+    edge_errors: Sequence[str]
+    missing: Sequence[str]
+    key: str
+    """Of an effect."""
+    state: str
+    result: Any
+    choice: str
+    note: str
+    by: str
+    kept: Any
+    reason: str
+    status: str
+    run: Mapping[str, Any]
+
+
+RawRecord: TypeAlias = Mapping[str, Any] | None
+"""A record as a store gives it back; None for one that could not be read."""
+
+
+class RunUnreadable(GraphError):
+    """The records of a run do not begin with a head that can be read: there is nothing to go on from."""
+
+    code = "run_unreadable"
+
+
+class GraphChanged(GraphError):
+    """The run was recorded with another version of the graph than the one that should resume it."""
+
+    code = "graph_changed"
+
+
+class RunEnded(GraphError):
+    """The run is over and cannot be resumed."""
+
+    code = "run_ended"
+
+
+class GateRefused(GraphError):
+    """An answer that is not taken: the gate is unknown, answered, or expired, or offers other choices."""
+
+    code = "gate_refused"
+
+    def __init__(self, status: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def valid_records(records: Sequence[RawRecord]) -> list[RawRecord]:
+    """The records that count: without those that a later `resume` record declared void; None for what is
+    none at all."""
+    valid: list[RawRecord] = []
+    for record in records:
+        if not isinstance(record, Mapping):
+            valid.append(None)
+        elif record.get("do") != "resume":
+            valid.append(record)
+        elif type(record.get("kept")) is int and 0 <= record["kept"] <= len(valid):
+            del valid[record["kept"] :]
+            if "head" in record:
+                # Nothing was kept, so the run begins with this record.
+                valid.append(record)
+        else:
+            valid.append(None)
+    return valid
+
+
+def has_ended(records: Sequence[RawRecord]) -> bool:
+    """Whether the run behind `records` came to its end, well or not."""
+    return any(record is not None and record.get("do") == "end" for record in records)
+
+
+def head_of(records: Sequence[RawRecord]) -> Head:
+    """The run's head. Raises RunUnreadable."""
+    first = records[0] if records else None
+    head = first.get("head") if first is not None else None
+    if (
+        not isinstance(head, Mapping)
+        or not all(isinstance(head.get(key), str) for key in ("run", "signature", "entry"))
+        or not isinstance(head.get("inputs"), Mapping)
+    ):
+        raise RunUnreadable("the first record of the run cannot be read, so the run has to start anew")
+    return {
+        "run": head["run"],
+        "graph": str(head.get("graph", "")),
+        "signature": head["signature"],
+        "entry": head["entry"],
+        "inputs": head["inputs"],
+    }
+
+
+def about(frame: str, node: str, record: Record) -> Record:
+    """The record, with the frame and the node that it is about."""
+    record["node"] = node
+    if frame:
+        record["frame"] = frame
+    return record
+
+
+def plain_gate(gate: Gate) -> dict[str, Any]:
+    """A gate for a record, without what is empty; its node stands beside it."""
+    plain: dict[str, Any] = {"id": gate.id}
+    if gate.prompt:
+        plain["prompt"] = gate.prompt
+    if gate.options:
+        plain["options"] = gate.options
+    if gate.expires_at is not None:
+        plain["expires_at"] = gate.expires_at
+    return plain
+
+
+def read_gate(plain: Mapping[str, Any], node: str) -> Gate:
+    """The gate of a record."""
+    return Gate(
+        id=plain["id"],
+        node=node,
+        prompt=plain.get("prompt", ""),
+        options=tuple(plain.get("options", ())),
+        expires_at=plain.get("expires_at"),
+    )
+
+
+def read_failure(plain: Mapping[str, Any]) -> Failure:
+    """The failure of a record."""
+    return Failure(
+        node=plain["node"],
+        code=plain["code"],
+        message=plain["message"],
+        attempts=plain.get("attempts", 1),
+        permanent=plain.get("permanent", False),
+    )

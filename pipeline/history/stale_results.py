@@ -1,0 +1,79 @@
+"""Old tool results as one line: only what the model is sent changes, the log keeps them whole.
+
+A result is stale once more than so many messages of the user's have come after its own. (seed 4)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from pipeline.domain.chat import ChatMessage
+from pipeline.domain.conversation import PastTurn
+from pipeline.history.content_type import kind_of
+
+_LINE = "[Summary: Returned {size} bytes ({lines} lines) of {kind}]"
+_IS_LINE = re.compile(r"\[Summary: Returned \d+ bytes \(\d+ lines\) of [A-Za-z ]+\]")
+
+
+def as_sent(turns: Sequence[PastTurn], index: int, stale_after: int) -> PastTurn:
+    """One of `turns` as it is sent before a new message: in brief if it is stale."""
+    # The newest of them is one user's message old: that of the message now.
+    return turns[index] if len(turns) - index <= stale_after else brief(turns[index])
+
+
+def brief(turn: PastTurn) -> PastTurn:
+    """The turn with its tool results in one line each; itself where that changes nothing."""
+    if len(turn.messages) == 2:  # a question and its answer: no tool was used
+        return turn
+    return turn.brief or _shortened(turn)
+
+
+def with_brief(turn: PastTurn) -> PastTurn:
+    """The turn with its brief form worked out, once for as long as the conversation lives."""
+    # Of a question and its answer `brief` finds the turn itself.
+    return turn if len(turn.messages) == 2 else replace(turn, brief=brief(turn))
+
+
+def sent(turns: Sequence[PastTurn]) -> tuple[ChatMessage, ...]:
+    """The messages of `turns`. What the assistant said twice in a row is sent once. (seed 0)"""
+    messages: list[ChatMessage] = []
+    for turn in turns:
+        if len(turn.messages) == 2:  # a question and its answer: nothing can be twice
+            messages += turn.messages
+            continue
+        messages.append(turn.messages[0])
+        messages += [message for before, message in pairwise(turn.messages) if not _repeats(before, message)]
+    return tuple(messages)
+
+
+def one_line(content: str) -> str:
+    """What stands for a stale result: its size and what it seems to be. A result that is no longer than
+    the line stays as it is, and so does a line."""
+    if _IS_LINE.fullmatch(content):
+        return content
+    line = _LINE.format(
+        size=len(content.encode("utf-8", "surrogatepass")),
+        lines=len(content.splitlines()),
+        kind=kind_of(content),
+    )
+    return line if len(line) < len(content) else content
+
+
+def _shortened(turn: PastTurn) -> PastTurn:
+    messages = tuple(
+        replace(message, content=one_line(message.content)) if message.role == "tool" else message
+        for message in turn.messages
+    )
+    return turn if messages == turn.messages else replace(turn, messages=messages, brief=None)
+
+
+def _repeats(before: ChatMessage, message: ChatMessage) -> bool:
+    return (
+        before.role == message.role == "assistant"
+        and message.content == before.content
+        and not message.tool_calls
+        and not before.tool_calls
+    )

@@ -1,0 +1,36 @@
+"""Which of what the model is shown others wrote: forwarded messages, quotes in rooms, what tools read."""
+
+from __future__ import annotations
+
+from pipeline.domain.conversation import FORWARDED, Conversation, is_forwarded
+from pipeline.domain.hosts import named_hosts
+from pipeline.intake.quotes import own_words, quotes
+from pipeline.runtime.scope import TurnScope
+
+_QUOTED = "a quoted message"
+
+
+def note_foreign(scope: TurnScope, conversation: Conversation, text: str) -> None:
+    """Note in `scope.foreign` what foreign text the conversation before a message, or its own `text`, holds.
+
+    A quote in a private chat is of that chat; in a room it may be anybody's.
+    """
+    if conversation.summary is not None:
+        scope.foreign.note(conversation.summary.foreign)
+    for turn in conversation.turns:
+        if turn.foreign:
+            scope.foreign.note(turn.foreign)
+    if is_forwarded(text):
+        scope.foreign.note(FORWARDED)
+    if not scope.private and (
+        quotes(text) or any(quotes(turn.messages[0].content) for turn in conversation.turns)
+    ):
+        scope.foreign.note(_QUOTED)
+
+
+def hosts_named(scope: TurnScope, conversation: Conversation, text: str) -> frozenset[str]:
+    """The hosts, in lower case and without `www.`, that the author of a message has named in their own words:
+    in `text`, and in a private chat in the messages before it."""
+    asked = [turn.messages[0].content for turn in conversation.turns] if scope.private else []
+    own = [own_words(words) for words in (*asked, text) if not is_forwarded(words)]
+    return frozenset(found.host.removeprefix("www.") for words in own for found in named_hosts(words))

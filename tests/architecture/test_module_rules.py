@@ -1,0 +1,157 @@
+"""The house rules that no linter checks."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.architecture.sources import PACKAGES, ROOT, python_files, relative, tree
+
+MAX_MODULE_LINES = 400
+MAX_FUNCTION_LINES = 70
+KIND_NAMES = {"utils", "util", "helpers", "common", "base", "misc", "manager"}
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def functions(path: Path) -> Iterator[Function]:
+    for node in ast.walk(tree(path)):
+        if isinstance(node, Function):
+            yield node
+
+
+def test_every_package_tells_type_checkers_that_it_is_typed() -> None:
+    assert [name for name in PACKAGES if not (ROOT / name / "py.typed").exists()] == []
+
+
+def test_every_module_says_what_it_is() -> None:
+    assert [
+        relative(p) for p in python_files(*PACKAGES, "bench", "examples") if not ast.get_docstring(tree(p))
+    ] == []
+
+
+def test_no_module_is_longer_than_a_person_reads_at_once() -> None:
+    lengths = {
+        relative(path): len(path.read_text(encoding="utf-8").splitlines())
+        for path in python_files(*PACKAGES, "tests", "bench", "evals", "examples")
+    }
+
+    assert {name: count for name, count in lengths.items() if count > MAX_MODULE_LINES} == {}
+
+
+def test_no_function_is_longer_than_a_screen() -> None:
+    long = {
+        f"{relative(path)}: {node.name}": (node.end_lineno or node.lineno) - node.lineno + 1
+        for path in python_files(*PACKAGES, "tests", "bench", "evals", "examples")
+        for node in functions(path)
+        if (node.end_lineno or node.lineno) - node.lineno + 1 > MAX_FUNCTION_LINES
+    }
+
+    assert long == {}
+
+
+def test_no_module_is_named_for_a_kind_of_code() -> None:
+    assert [relative(path) for path in python_files(*PACKAGES) if path.stem in KIND_NAMES] == []
+
+
+def test_every_test_folder_is_a_package() -> None:
+    folders = {path.parent for path in python_files("tests")}
+
+    assert [relative(folder) for folder in sorted(folders) if not (folder / "__init__.py").exists()] == []
+
+
+def test_every_test_can_fail() -> None:
+    toothless = [
+        f"{relative(path)}: {node.name}"
+        for path in python_files("tests")
+        if path.name.startswith("test_")
+        for node in functions(path)
+        if node.name.startswith("test_") and not _can_fail(node, _asserting(path))
+    ]
+
+    assert toothless == []
+
+
+def _asserting(path: Path) -> set[str]:
+    """Names of the file's functions that assert something, directly or through one another."""
+    found: set[str] = set()
+    while True:
+        more = {node.name for node in functions(path) if _can_fail(node, found)}
+        if more == found:
+            return found
+        found = more
+
+
+def _can_fail(function: Function, asserting: set[str]) -> bool:
+    """Whether it asserts, expects an exception, or calls something that does or is named as a check."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assert):
+            return True
+        if isinstance(node, ast.Call):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+            called = node.func.id if isinstance(node.func, ast.Name) else called
+            if called in ("raises", "expect") or called.startswith(("assert_", "expect_", "check_", "to_")):
+                return True
+            if called in asserting and called != function.name:
+                return True
+    return False
+
+
+def test_no_suppression_is_without_its_reason() -> None:
+    bare = [
+        f"{relative(path)}:{number}"
+        for path in python_files(*PACKAGES, "tests", "bench", "evals", "examples")
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if _is_bare_suppression(line)
+    ]
+
+    assert bare == []
+
+
+def _is_bare_suppression(line: str) -> bool:
+    for mark in ("# no" + "qa", "# type: " + "ignore"):
+        _, found, rest = line.partition(mark)
+        if found:
+            code = rest.lstrip(": [")[:1].isalpha()
+            reason = " - " in rest or "# " in rest
+            return not (code and reason)
+    return False
+
+
+def test_nothing_names_the_machines_that_it_was_written_on() -> None:
+    # Built from pieces, so that this file does not find itself.
+    words = ("/wo" + "rk/", "/tmp" + "/w/", "work" + "place", "Co-" + "Authored-By")
+    texts = [
+        path
+        for path in [*python_files(*PACKAGES, "tests", "bench", "evals", "examples"), *_texts()]
+        if any(word in path.read_text(encoding="utf-8") for word in words)
+    ]
+
+    assert [relative(path) for path in texts] == []
+
+
+def _texts() -> Iterator[Path]:
+    for pattern in (
+        "*.md",
+        "docs/**/*.md",
+        "deploy/**/*",
+        "tools/*",
+        "Makefile",
+        "pyproject.toml",
+        ".ci/*",
+        ".*.yaml",
+    ):
+        yield from (path for path in sorted(ROOT.glob(pattern)) if path.is_file())
+
+
+def test_every_file_for_deployment_is_explained_somewhere() -> None:
+    explained = "\n".join(
+        path.read_text(encoding="utf-8") for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
+    )
+    files = [
+        path for path in (ROOT / "deploy").rglob("*") if path.is_file() and path.suffix != ".dockerignore"
+    ]
+
+    assert files
+    assert [relative(path) for path in files if relative(path) not in explained] == []

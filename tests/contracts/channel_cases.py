@@ -1,0 +1,364 @@
+"""The stands of the posting channels: the reference fake, and each adapter with its real SDK against its
+platform's fake. `STANDS` is every channel that there is; a new one adds a line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from aiohttp.web import Application, AppRunner, RouteDef, SockSite
+
+from adapters.channel import PostingChannel, RateLimits
+from adapters.discord.adapter import DiscordAdapter
+from adapters.discord.settings import DiscordSettings
+from adapters.slack.adapter import SlackAdapter
+from adapters.slack.settings import SlackSettings
+from adapters.telegram.adapter import TelegramAdapter
+from adapters.telegram.settings import TelegramSettings
+from gateway.storage.ports import OutboxRow
+from pipeline.domain.clock import SystemClock
+from pipeline.domain.events import ApprovalRequired
+from pipeline.domain.messages import InboundMessage
+from pipeline.domain.ports import EventSender
+from pipeline.domain.timeline import EntryRole
+from tests.adapters.fakes import MemoryTimeline
+from tests.contracts.channel_case import Stand, WatchedInbox
+from tests.contracts.client_rendered_cases import console, web
+from tests.contracts.delivery_harness import Desk
+from tests.support.platforms.discord import FakeDiscord
+from tests.support.platforms.platform import FakePlatform, Fault, Person, Shown
+from tests.support.platforms.slack import FakeSlack
+from tests.support.platforms.telegram import FakeTelegram
+from tests.support.platforms.telegram_state import BOT_ID
+from tests.support.posting_channel import MemoryPosts
+from tests.support.posting_platform import MemoryPlatform
+
+PlatformT = TypeVar("PlatformT", bound=FakePlatform)
+Factory = Callable[[Path], AbstractAsyncContextManager[Stand]]
+WEBHOOK_SECRET = "a-secret-of-the-webhook-" * 2
+_START_S = 60.0
+NONSENSE: tuple[Any, ...] = (None, [], 7, "", {}, {"id": None}, {"id": {}, "chat": [], "from": 1})
+
+
+class PostingStand(Stand, Generic[PlatformT]):
+    """What every posting channel's stand has: a platform with Ann on it, and the gateway's way out."""
+
+    adapter: PostingChannel
+    posts: str
+    """What the platform calls posting a message, in `Fault.method`."""
+
+    def __init__(self, platform: PlatformT, adapter: PostingChannel, tasks: asyncio.TaskGroup) -> None:
+        self.platform = platform
+        self.adapter = adapter
+        self.inbox = WatchedInbox()
+        self.ann = platform.person("Ann")
+        self.robot = platform.person("Robot", bot=True)
+        self.chat = platform.private_chat(self.ann)
+        self.room = platform.room("team", self.ann, self.robot)
+        self.desk = Desk(adapter)
+        self._tasks = tasks
+        self._running: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Run the adapter, until it says that it is up."""
+        await self.desk.open()
+        self._running = self._tasks.create_task(self.adapter.run(self.inbox))
+        async with asyncio.timeout(_START_S):
+            while self.adapter.health().state != "up":  # noqa: ASYNC110 - health has no event of its own
+                await asyncio.sleep(0.01)
+
+    async def stop(self) -> None:
+        await self.desk.close()
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.wait([self._running])
+
+    async def write(self, text: str, *, room: bool = False, addressed: bool = True) -> InboundMessage:
+        await self.platform.say(self.room if room else self.chat, self.ann, text, addressed=addressed)
+        return await self.inbox.message(text)
+
+    async def write_twice(self, text: str) -> None:
+        self.platform.faults.duplicate_share = 1.0
+        await self.platform.say(self.chat, self.ann, text)
+        self.platform.faults.duplicate_share = 0.0
+
+    async def speak(self, audio: bytes) -> InboundMessage:
+        before = len(self.inbox.items)
+        await self.platform.speak(self.chat, self.ann, audio, mime="audio/ogg")
+        await self.inbox.until(lambda: len(self.inbox.items) > before)
+        item = self.inbox.items[before]
+        assert isinstance(item, InboundMessage)
+        return item
+
+    async def hear_others(self) -> None:
+        await self.hear_itself()
+        await self.platform.say(self.room, self.robot, "beep")
+
+    @abstractmethod
+    async def hear_itself(self) -> None:
+        """The platform tells the bot of a message of its own in Ann's chat. One is there already."""
+
+    def sender(self, item: InboundMessage) -> EventSender:
+        return self.desk.sender(item)
+
+    async def deliver(self, item: InboundMessage, text: str, role: EntryRole = "assistant") -> None:
+        row = await self.deliver_row(item, text, role)
+        assert row.state == "sent", row.error
+
+    async def deliver_row(self, item: InboundMessage, text: str, role: EntryRole = "assistant") -> OutboxRow:
+        """As `deliver`, with whatever came of it."""
+        return await self.desk.deliver(item, text, role)
+
+    async def pass_time(self, seconds: float) -> None:
+        await self.desk.pass_time(seconds)
+
+    async def answers(self) -> list[str]:
+        return self.platform.bot_texts(self.chat)
+
+    def shown(self) -> tuple[Shown, ...]:
+        """The bot's messages in Ann's chat."""
+        return tuple(shown for shown in self.platform.visible(self.chat) if not shown.author)
+
+    async def press(self, question: ApprovalRequired, option: str) -> str:
+        offered = [shown for shown in self.shown() if option in shown.buttons]
+        if not offered:
+            raise LookupError(f"no message has a button {option!r}")
+        return await self.platform.press(self.chat, self.ann, offered[-1].native_id, option)
+
+    def misbehave(self, kind: Any, *, retry_after_s: float = 1.0) -> None:
+        """Let the next post of a message fail."""
+        self.platform.faults.script.append(Fault(method=self.posts, kind=kind, retry_after_s=retry_after_s))
+
+
+class MemoryStand(PostingStand[MemoryPlatform]):
+    posts = "post"
+
+    async def hear_itself(self) -> None:
+        await self.platform.echo(self.chat, "my own words")
+
+    async def hear_nonsense(self) -> None:
+        for odd in NONSENSE:
+            for kind in ("message", "voice", "press", "dance"):
+                event = {"kind": kind, "text": odd, "data": odd, "handle": odd}
+                await self.platform.tell({"id": "odd", "chat": "c", "from": "p", "bot": False, **event})
+                await self.platform.tell({"kind": kind, "id": odd, "chat": odd, "from": odd, "bot": False})
+
+
+class TelegramStand(PostingStand[FakeTelegram]):
+    posts = "sendMessage"
+
+    async def start(self) -> None:
+        # The channel is up when a poll has returned, which one with something to bring does at once.
+        self.platform.push("dance", {})
+        await super().start()
+
+    async def hear_itself(self) -> None:
+        # The Bot API's documentation promises no silence about them, so the adapter must not count on it.
+        me = Person(id=str(BOT_ID), name="bot", bot=True)
+        await self.platform.say(self.chat, me, "my own words")
+
+    async def hear_nonsense(self) -> None:
+        for odd in NONSENSE:
+            for kind in (
+                "message",
+                "edited_message",
+                "callback_query",
+                "stopped_message_generation",
+                "dance",
+            ):
+                body = {"message_id": odd, "from": odd, "chat": odd, "text": odd, "data": odd, "voice": odd}
+                self.platform.push(kind, odd)
+                self.platform.push(kind, {**body, "id": odd, "message": odd, "entities": odd})
+
+
+class DiscordStand(PostingStand[FakeDiscord]):
+    posts = "create_message"
+
+    async def hear_itself(self) -> None:
+        bot = self.platform.world.bot
+        me = Person(id=bot.id, name=bot.name, bot=True)
+        await self.platform.send(self.chat, me, "my own words")
+
+    async def hear_nonsense(self) -> None:
+        # Within what discord.py itself reads, as it reads every event of a kind that it knows before anyone.
+        message = self.platform.world.add(self.chat.chat, self.ann.id, "")
+        wire = {**self.platform.world.message_wire(message, gateway=True), "content": ""}
+        for odd in NONSENSE:
+            await self._dispatch("DANCE", odd)
+            for kind in (0, 19, 77):
+                await self._dispatch("MESSAGE_CREATE", {**wire, "type": kind, "dance": odd})
+                await self._dispatch(
+                    "MESSAGE_CREATE", {**wire, "type": kind, "author": {**wire["author"], "bot": odd}}
+                )
+
+    async def press(self, question: ApprovalRequired, option: str) -> str:
+        words = await super().press(question, option)
+        if self.inbox.refuse:
+            # The buttons go first; the words follow in a message of their own.
+            interaction = self.platform.interactions.all()[-1]
+            await self.platform.until(lambda: interaction.words != "")
+            return interaction.words
+        return words
+
+    async def _dispatch(self, name: str, data: Any) -> None:
+        for session in tuple(self.platform.gateway.sessions.values()):
+            await self.platform.gateway._give(session, name, data)
+
+
+class SlackStand(PostingStand[FakeSlack]):
+    posts = "chat.postMessage"
+
+    async def hear_itself(self) -> None:
+        workspace = self.platform.workspace
+        own = next(posted for posted in workspace.messages if posted.ours)
+        self.platform.delivery.offer("events_api", workspace.event(workspace.message_event(own)))
+
+    async def hear_nonsense(self) -> None:
+        offer, event = self.platform.delivery.offer, self.platform.workspace.event
+        for odd in NONSENSE:
+            body = {"ts": odd, "channel": odd, "user": odd, "text": odd, "files": odd, "blocks": odd}
+            for kind in ("message", "app_mention", "dance", odd):
+                offer("events_api", event({**body, "type": kind}))
+                offer(
+                    "events_api", event({**body, "type": kind, "subtype": "message_changed", "message": odd})
+                )
+            offer("interactive", {"type": "block_actions", "actions": [{}], "container": odd, **body})
+            offer("interactive", {"type": odd, **body})
+            offer("slash_commands", {"command": odd, "channel_id": odd, "user_id": odd, "text": odd})
+
+
+@asynccontextmanager
+async def memory(tmp_path: Path) -> AsyncIterator[Stand]:
+    posts = MemoryPosts(rates=RateLimits(chat_per_s=1.0, chat_burst=3), typing_s=5.0)
+    async with (
+        MemoryPlatform(posts) as platform,
+        _running(lambda tasks: MemoryStand(platform, platform.posts, tasks)) as stand,
+    ):
+        yield stand
+
+
+@asynccontextmanager
+async def telegram(tmp_path: Path) -> AsyncIterator[Stand]:
+    async with FakeTelegram(lenient=True) as platform:
+        settings = TelegramSettings(token=lambda: platform.token, api_base=platform.api_base, poll_s=1)
+        adapter = TelegramAdapter(settings, SystemClock())
+        async with _running(lambda tasks: TelegramStand(platform, adapter, tasks)) as stand:
+            stand.secrets = (platform.token,)
+            yield stand
+
+
+@asynccontextmanager
+async def telegram_webhook(tmp_path: Path) -> AsyncIterator[Stand]:
+    """Received by webhook, and with answers that are simply posted."""
+    async with FakeTelegram(lenient=True) as platform:
+        door = socket.create_server(("127.0.0.1", 0))
+        settings = TelegramSettings(
+            token=lambda: platform.token,
+            api_base=platform.api_base,
+            mode="webhook",
+            webhook_url=f"http://127.0.0.1:{door.getsockname()[1]}/hooks/telegram",
+            webhook_secret=lambda: WEBHOOK_SECRET,
+            replies="plain",
+        )
+        adapter = TelegramAdapter(settings, SystemClock())
+        async with (
+            _served(adapter.routes(), door),
+            _running(lambda tasks: TelegramStand(platform, adapter, tasks)) as stand,
+        ):
+            stand.secrets = (platform.token, WEBHOOK_SECRET)
+            yield stand
+
+
+@asynccontextmanager
+async def discord(tmp_path: Path) -> AsyncIterator[Stand]:
+    async with FakeDiscord() as platform:
+        platform.lenient = True
+        settings = DiscordSettings(
+            token=lambda: platform.token, api_base=platform.api_base, gateway_url=platform.gateway_url
+        )
+        adapter = DiscordAdapter(settings, MemoryTimeline(), SystemClock())
+        async with _running(lambda tasks: DiscordStand(platform, adapter, tasks)) as stand:
+            stand.secrets = (platform.token,)
+            yield stand
+
+
+@asynccontextmanager
+async def slack(tmp_path: Path) -> AsyncIterator[Stand]:
+    async with FakeSlack() as platform:
+        platform.lenient = True
+        settings = SlackSettings(
+            bot_token=lambda: platform.bot_token,
+            app_token=lambda: platform.app_token,
+            api_base=f"{platform.base}/api/",
+        )
+        adapter = SlackAdapter(settings, SystemClock())
+        async with _running(lambda tasks: SlackStand(platform, adapter, tasks)) as stand:
+            stand.secrets = (platform.bot_token, platform.app_token)
+            yield stand
+
+
+@asynccontextmanager
+async def slack_http(tmp_path: Path) -> AsyncIterator[Stand]:
+    """By signed HTTP in place of a socket."""
+    async with FakeSlack(http=True) as platform:
+        platform.lenient = True
+        door = socket.create_server(("127.0.0.1", 0))
+        settings = SlackSettings(
+            bot_token=lambda: platform.bot_token,
+            signing_secret=lambda: platform.signing_secret,
+            mode="http",
+            api_base=f"{platform.base}/api/",
+        )
+        adapter = SlackAdapter(settings, SystemClock())
+        platform.delivery.deliver_to = f"http://127.0.0.1:{door.getsockname()[1]}{settings.path}"
+        async with (
+            _served(adapter.routes(), door),
+            _running(lambda tasks: SlackStand(platform, adapter, tasks)) as stand,
+        ):
+            stand.secrets = (platform.bot_token, platform.signing_secret)
+            yield stand
+
+
+@asynccontextmanager
+async def _served(routes: Iterable[RouteDef], door: socket.socket) -> AsyncIterator[None]:
+    """The gateway's HTTP server, with the routes of one channel."""
+    app = Application()
+    app.add_routes(routes)
+    runner = AppRunner(app, access_log=None, shutdown_timeout=0.5)
+    await runner.setup()
+    await SockSite(runner, door).start()
+    try:
+        yield
+    finally:
+        await runner.cleanup()
+
+
+@asynccontextmanager
+async def _running(
+    make: Callable[[asyncio.TaskGroup], PostingStand[Any]],
+) -> AsyncIterator[PostingStand[Any]]:
+    async with asyncio.TaskGroup() as tasks:
+        stand = make(tasks)
+        try:
+            await stand.start()
+            yield stand
+        finally:
+            await stand.stop()
+
+
+STANDS: tuple[Factory, ...] = (
+    web,
+    console,
+    memory,
+    telegram,
+    telegram_webhook,
+    slack,
+    slack_http,
+    discord,
+)

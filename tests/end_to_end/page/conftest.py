@@ -1,0 +1,61 @@
+"""The chat page in a real Chromium with a scripted gateway behind it."""
+
+from __future__ import annotations
+
+import array
+import math
+import wave
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page
+
+from tests.end_to_end.page.acts import sign_in
+from tests.end_to_end.page.fake_gateway import FakeGateway, running_gateway
+from tests.support.browser_fixture import Watch, open_chromium
+
+_RATE = 48_000
+
+
+@pytest.fixture(scope="session")
+def microphone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six seconds that rise and fall like syllables: loud enough to see, no model hears words in it."""
+    path = tmp_path_factory.mktemp("microphone") / "voice.wav"
+    samples = array.array("h")
+    for index in range(6 * _RATE):
+        at = index / _RATE
+        loudness = 0.5 * (1 - math.cos(2 * math.pi * 3 * at))
+        samples.append(int(12_000 * loudness * math.sin(2 * math.pi * 180 * at)))
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(_RATE)
+        file.writeframes(samples.tobytes())
+    return path
+
+
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
+async def browser(microphone: Path) -> AsyncIterator[Browser]:
+    """This folder's Chromium, with this folder's microphone."""
+    async with open_chromium(microphone) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def gateway() -> AsyncIterator[FakeGateway]:
+    async with running_gateway() as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def room(page: Page, gateway: FakeGateway, watch: Watch) -> AsyncIterator[Page]:
+    """A signed-in page with an empty conversation; afterwards it must have had nothing to complain of."""
+    await page.goto(gateway.origin)
+    await sign_in(page)
+    yield page
+    # A connection that the test itself broke is the one thing that a browser always reports.
+    complaints = [words for words in watch.complaints if "WebSocket connection" not in words]
+    assert complaints == []
+    assert [url for url in watch.requests if not url.startswith((gateway.origin, "blob:"))] == []

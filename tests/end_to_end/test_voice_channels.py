@@ -1,0 +1,166 @@
+"""Real speech through every channel, in the container that the platform sends, heard by the real Whisper.
+
+Whisper alone is compared with faster-whisper elsewhere (`tests/voice/transcription/test_engine.py`); here the
+way to it may cost at most one word of a sentence, in most of its variants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from statistics import median
+
+import pytest
+import pytest_asyncio
+
+from tests.support.all_platforms import Town, town
+from tests.support.gateway_process import free_port
+from tests.support.models import require_models
+from tests.support.platforms.platform import FakePlatform, Place
+from tests.support.web_client import WebChat
+from tests.voice.clips import CLIPS, samples_of
+from tests.voice.notes import note
+from tests.voice.sounds import music, pink_noise
+from tests.voice.variants import variants
+from voice.settings import VoiceSettings
+from voice.transcription.whisper_transcriber import WhisperTranscriber
+from voice.wer import normalised_words, word_error_rate
+
+pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(900)]
+
+CLIP = CLIPS["lv_0890"]
+ONE_WORD = 1 / len(normalised_words(CLIP.transcript))
+DEAF = "I could not hear any words"
+ANSWER = "You said: "
+SILENCES: dict[str, Callable[[], bytes]] = {
+    "silence": lambda: samples_of(CLIPS["silence"]),
+    "noise": pink_noise,
+    "music": music,
+}
+# Telegram calls what its own client records `voice`, and a file with sound in it `audio`.
+AUDIO_FILES = {"wav": "audio/x-wav", "mp3": "audio/mpeg", "amr": "audio/amr", "flac": "audio/flac"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """The gateway on all channels."""
+
+    town: Town
+    token: str
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
+    models = require_models()
+    folder = tmp_path_factory.mktemp("town")
+    web = ("channels.web.enabled=true", f"server.port={free_port()}")
+    ears = WhisperTranscriber(VoiceSettings(model_dir=models / "whisper-base"))
+    async with town(folder, *web, transcriber=ears) as place:
+        token = (folder / "data" / "web-token").read_text(encoding="ascii").strip()
+        yield Scene(town=place, token=token)
+
+
+def _notes(kind: str) -> list[bytes]:
+    """The clip as three notes of one kind, which nobody can tell apart."""
+    return [note(pcm, kind) for pcm in variants(samples_of(CLIP), 3)]
+
+
+def _is_understood(heard: list[str]) -> bool:
+    """Whether most of what was heard is the clip, but for a word."""
+    return median(word_error_rate(CLIP.transcript, text) for text in heard) <= ONE_WORD
+
+
+async def _answered(platform: FakePlatform, chat: Place, number: int) -> str:
+    """The bot's text number `number` in a chat, once it is the whole one."""
+    await platform.until(
+        lambda: len(texts := platform.bot_texts(chat)) == number and _is_whole(texts[-1]), timeout_s=200
+    )
+    return platform.bot_texts(chat)[-1]
+
+
+def _is_whole(text: str) -> bool:
+    """What was heard, and then the echo of all of it; or that nothing was heard."""
+    shown, found, echoed = text.partition(ANSWER)
+    return DEAF in text or (bool(found) and normalised_words(echoed) == normalised_words(shown))
+
+
+def _heard(text: str) -> str:
+    """The words of an answer's quotation. It stands above the answer, which says them again."""
+    shown, found, _ = text.partition(ANSWER)
+    assert found, text
+    return shown
+
+
+async def _spoken_to(platform: FakePlatform, notes: list[bytes], mime: str, person: str) -> list[str]:
+    """Sends each note as the platform's own voice note; what the chat then shows as heard."""
+    somebody = platform.person(person)
+    chat = platform.private_chat(somebody)
+    heard: list[str] = []
+    for number, data in enumerate(notes, start=1):
+        await platform.speak(chat, somebody, data, mime=mime)
+        heard.append(_heard(await _answered(platform, chat, number)))
+    return heard
+
+
+@pytest.mark.parametrize(
+    ("channel", "kind", "mime"),
+    [("telegram", "ogg", "audio/ogg"), ("slack", "m4a", "audio/mp4"), ("discord", "ogg", "audio/ogg")],
+)
+async def test_a_note_of_the_platforms_own_kind_is_heard(
+    scene: Scene, channel: str, kind: str, mime: str
+) -> None:
+    (platform,) = [one for one in scene.town.platforms if one.name == channel]
+    heard = await _spoken_to(platform, _notes(kind), mime, "ann")
+    assert _is_understood(heard), heard
+
+
+async def test_a_browsers_recording_is_heard(scene: Scene) -> None:
+    async with WebChat() as chat:
+        await chat.connect(scene.town.house.gateway.url, scene.token)
+        heard: list[str] = []
+        for number, data in enumerate(_notes("webm")):
+            await chat.send_voice(f"note-{number}", data, mime="audio/webm")
+            message_id = await chat.accepted(f"note-{number}")
+            answer = await chat.answer(message_id)
+            (said,) = {line.text for line in chat.seen.lines_of(message_id, "user") if line.text}
+            assert normalised_words(answer.text) == normalised_words(ANSWER + said)
+            heard.append(said)
+    assert _is_understood(heard), heard
+
+
+@pytest.mark.parametrize("kind", sorted(AUDIO_FILES))
+async def test_a_file_with_speech_in_it_is_heard(scene: Scene, kind: str) -> None:
+    telegram = scene.town.telegram
+    ben = telegram.person(f"ben {kind}")
+    chat = telegram.private_chat(ben)
+    heard: list[str] = []
+    for number, data in enumerate(_notes(kind), start=1):
+        name = f"{number}.{kind}"
+        telegram.send(chat, ben, "audio", data, duration=5, mime_type=AUDIO_FILES[kind], file_name=name)
+        heard.append(_heard(await _answered(telegram, chat, number)))
+    assert _is_understood(heard), heard
+
+
+@pytest.mark.parametrize("sound", sorted(SILENCES))
+async def test_where_nobody_speaks_every_channel_says_so_and_the_model_is_not_asked(
+    scene: Scene, sound: str
+) -> None:
+    asked = len(scene.town.house.llm.requests)
+    for platform, kind, mime in (
+        (scene.town.telegram, "ogg", "audio/ogg"),
+        (scene.town.slack, "m4a", "audio/mp4"),
+        (scene.town.discord, "ogg", "audio/ogg"),
+    ):
+        eve = platform.person(f"eve {sound}")
+        chat = platform.private_chat(eve)
+        await platform.speak(chat, eve, note(SILENCES[sound](), kind), mime=mime)
+        assert DEAF in await _answered(platform, chat, 1)
+    async with WebChat() as chat_page:
+        await chat_page.connect(scene.town.house.gateway.url, scene.token)
+        await chat_page.send_voice("v", note(SILENCES[sound](), "webm"), mime="audio/webm")
+        message_id = await chat_page.accepted("v")
+        ended = await chat_page.terminal(message_id)
+        assert (ended.type, ended.code) == ("error", "nothing_heard")
+        assert DEAF in ended.text
+        assert not any(line.text for line in chat_page.seen.lines_of(message_id, "user"))
+    assert len(scene.town.house.llm.requests) == asked

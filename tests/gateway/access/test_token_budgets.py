@@ -1,0 +1,131 @@
+"""Budgets of a day: whose they are, when they end, and that nothing makes them forget."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.access.token_budgets import DailyBudgets
+from gateway.config.agent import BudgetSettings
+from gateway.runtime.metrics import Telemetry
+from gateway.storage.memory import MemoryStore
+from gateway.storage.sqlite import SqliteStore
+from gateway.storage.usage import Spent
+from pipeline.domain.clock import ManualClock
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import Author
+from tests.support.contexts import scope
+
+NOON = 1_699_963_200.0
+"""14 November 2023, 12:00 UTC."""
+ROOM = ThreadKey(channel="slack", account="work", chat="room")
+
+
+async def budgets(clock: ManualClock | None = None, **limits: Any) -> DailyBudgets:
+    store = MemoryStore()
+    await store.open()
+    return DailyBudgets(
+        usage=store.usage, clock=clock or ManualClock(NOON), settings=BudgetSettings(**limits)
+    )
+
+
+async def test_without_limits_everything_is_allowed_and_nothing_is_written() -> None:
+    store = MemoryStore()
+    await store.open()
+    free = DailyBudgets(usage=store.usage, clock=ManualClock(NOON), settings=BudgetSettings())
+    await free.spent(scope(), tokens=10**9, cost=10**6)
+    assert (await free.allowance(scope())).model == "full"
+    assert await store.usage.of("2023-11-14", ["everybody"]) == {"everybody": Spent()}
+
+
+async def test_calls_are_counted_for_the_metrics_also_without_limits() -> None:
+    telemetry = Telemetry(ManualClock(NOON))
+    free = DailyBudgets(
+        usage=MemoryStore().usage,
+        clock=ManualClock(NOON),
+        settings=BudgetSettings(),
+        on_spent=telemetry.model_called,
+    )
+    for _ in range(2):
+        await free.spent(scope(thread=ROOM), tokens=120, cost=0.25)
+
+    lines = telemetry.exposition().decode().splitlines()
+    assert 'parlour_llm_tokens_total{channel="slack"} 240.0' in lines
+    assert 'parlour_llm_cost_dollars_total{channel="slack"} 0.5' in lines
+
+
+async def test_a_persons_budget_is_the_persons_in_every_chat_and_nobody_elses() -> None:
+    mine = await budgets(person_tokens=100)
+    in_room = scope(thread=ROOM, private=False)
+    await mine.spent(in_room, tokens=100, cost=0)
+    refused = await mine.allowance(scope(thread=ThreadKey(channel="slack", account="work", chat="dm")))
+    assert refused.model == "none"
+    assert refused.words == ("Your budget for today is used up. It begins anew at midnight UTC, in 12 hours.")
+    others = scope(thread=ROOM, private=False, author=Author(id="grace"))
+    assert (await mine.allowance(others)).model == "full"
+    elsewhere = scope(thread=ThreadKey(channel="slack", account="home", chat="dm"))
+    assert (await mine.allowance(elsewhere)).model == "full"
+
+
+async def test_a_chats_budget_is_everybodys_in_it() -> None:
+    ours = await budgets(chat_tokens=100)
+    await ours.spent(scope(thread=ROOM), tokens=100, cost=0)
+    refused = await ours.allowance(scope(thread=ROOM, author=Author(id="grace")))
+    assert refused.words.startswith("This chat's budget")
+    assert (await ours.allowance(scope())).model == "full"
+
+
+@pytest.mark.parametrize(("limits", "tokens", "cost"), [({"tokens": 50}, 50, 0.0), ({"cost": 0.5}, 3, 0.5)])
+async def test_everybodys_budget_ends_for_everybody(limits: Any, tokens: int, cost: float) -> None:
+    bounded = await budgets(**limits)
+    await bounded.spent(scope(), tokens=tokens, cost=cost)
+    assert (await bounded.allowance(scope(thread=ROOM, author=Author(id="grace")))).model == "none"
+
+
+async def test_the_cheaper_model_takes_over_where_there_is_one() -> None:
+    bounded = await budgets(person_tokens=100, cheaper_model="openai/small", cheaper_from=0.8)
+    await bounded.spent(scope(), tokens=79, cost=0)
+    assert (await bounded.allowance(scope())).model == "full"
+    await bounded.spent(scope(), tokens=1, cost=0)
+    assert (await bounded.allowance(scope())).model == "cheaper"
+    without = await budgets(person_tokens=100)
+    await without.spent(scope(), tokens=99, cost=0)
+    assert (await without.allowance(scope())).model == "full"
+
+
+async def test_a_new_day_begins_at_midnight_utc_and_the_old_one_is_forgotten() -> None:
+    clock = ManualClock(NOON + 12 * 3600 - 90)
+    store = MemoryStore()
+    await store.open()
+    bounded = DailyBudgets(usage=store.usage, clock=clock, settings=BudgetSettings(person_tokens=1))
+    await bounded.spent(scope(), tokens=5, cost=0)
+    assert (await bounded.allowance(scope())).words.endswith("in 2 minutes.")
+    await clock.advance(90)
+    assert (await bounded.allowance(scope())).model == "full"
+    assert await store.usage.of("2023-11-14", ["everybody"]) == {"everybody": Spent()}
+
+
+async def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
+    for spent_before in (False, True):
+        store = SqliteStore(tmp_path / "store.sqlite3", synchronous="NORMAL")
+        await store.open()
+        bounded = DailyBudgets(
+            usage=store.usage, clock=ManualClock(NOON), settings=BudgetSettings(person_tokens=10)
+        )
+        assert (await bounded.allowance(scope())).model == ("none" if spent_before else "full")
+        await bounded.spent(scope(), tokens=10, cost=0)
+        await store.close()
+
+
+async def test_calls_at_once_are_all_counted() -> None:
+    bounded = await budgets(tokens=100)
+    await asyncio.gather(
+        *(bounded.spent(scope(), tokens=1, cost=0) for _ in range(99)),
+        *(bounded.allowance(scope(author=Author(id=str(n)))) for n in range(20)),
+    )
+    assert (await bounded.allowance(scope())).model == "full"
+    await bounded.spent(scope(), tokens=1, cost=0)
+    assert (await bounded.allowance(scope())).model == "none"

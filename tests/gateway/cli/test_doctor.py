@@ -1,0 +1,157 @@
+"""What the doctor finds about voice, skills, tool servers, models; the rest is the command line's tests."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from gateway.cli.channel_checks import Finding
+from gateway.cli.doctor import doctor, findings
+from gateway.config import load
+from pipeline.domain.clock import SystemClock
+from tests.support.transcription_server import FakeTranscriptionServer
+from tests.voice.voices import voices_dir
+
+NOWHERE = Path("/dev/null")
+
+
+async def examined(tmp_path: Path, *overrides: str) -> dict[str, Finding]:
+    (tmp_path / "models").mkdir()
+    usual = (
+        f"data.dir={json.dumps(str(tmp_path / 'data'))}",
+        f"models.dir={json.dumps(str(tmp_path / 'models'))}",
+        "server.port=0",
+        'llm.model="scripted:echo"',
+        'voice.transcriber="scripted:hello"',
+    )
+    settings = load(NOWHERE, {}, [*usual, *overrides])
+    return {finding.name: finding async for finding in findings(settings, SystemClock())}
+
+
+async def test_an_endpoint_that_hears_is_asked_and_judged(tmp_path: Path) -> None:
+    async with FakeTranscriptionServer() as server:
+        key = tmp_path / "key"
+        key.write_text("secret")
+        key.chmod(0o600)
+        found = await examined(
+            tmp_path,
+            'voice.transcriber="openai/whisper-1"',
+            f'voice.api_base="{server.api_base}"',
+            f'voice.api_key="file:{key}"',
+        )
+        assert len(server.requests) == 1
+    assert not found["voice"].good
+    assert 'was heard as "Hello from the service."' in found["voice"].words
+
+
+async def test_no_voice_is_no_fault_and_says_how_to_get_one(tmp_path: Path) -> None:
+    found = (await examined(tmp_path))["reading aloud"]
+    assert found.good
+    assert "`parlour models get voice-en`" in found.words
+    (tmp_path / "off").mkdir()
+    off = (await examined(tmp_path / "off", "voice.replies.enabled=false"))["reading aloud"]
+    assert (off.good, off.words) == (True, "switched off (voice.replies.enabled)")
+
+
+async def test_a_skill_that_cannot_be_used_is_red_and_says_why(tmp_path: Path) -> None:
+    assert (await examined(tmp_path))["skills"] == Finding(name="skills", good=True, words="none")
+    skills = tmp_path / "data" / "workspace" / "skills"
+    for name in ("water-plants", "Broken"):
+        (skills / name).mkdir(parents=True)
+        text = "---\nname: water-plants\ndescription: When to water\n---\nOn Mondays.\n"
+        (skills / name / "SKILL.md").write_text(text)
+    shutil.rmtree(tmp_path / "models")
+    found = (await examined(tmp_path))["skills"]
+    assert not found.good
+    assert found.words.startswith("water-plants; ")
+    assert "name: it is water-plants, and the folder's name is Broken" in found.words
+
+
+async def test_an_mcp_server_whose_reference_cannot_be_read_is_red_and_none_is_started(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "mcp.json"
+    server = {"command": "/nowhere/tracker", "env": {"TOKEN": "file:token"}}
+    file.write_text(json.dumps({"mcpServers": {"tracker": server}}))
+    setting = f"tools.mcp_file={json.dumps(str(file))}"
+    found = (await examined(tmp_path, setting))["MCP servers"]
+    assert (found.good, "file:token" in found.words) == (False, True)
+    (tmp_path / "token").write_text("t0ken")
+    (tmp_path / "token").chmod(0o600)
+    shutil.rmtree(tmp_path / "models")
+    assert (await examined(tmp_path, setting))["MCP servers"].words == "tracker"
+
+
+async def test_the_door_of_the_cheaper_model_is_shown_and_tried(tmp_path: Path) -> None:
+    found = await examined(tmp_path, 'budget.cheaper_model="scripted:echo:delay=0.01"')
+    assert found["model"].words.startswith("the shipped fake (echo)")
+    assert found["cheaper model"].words.startswith(
+        'the shipped fake (echo:delay=0.01), no real model; said "'
+    )
+    assert found["cheaper model"].good
+
+
+@pytest.mark.models
+async def test_a_voice_that_is_there_speaks(tmp_path: Path) -> None:
+    folder = json.dumps(str(voices_dir()))
+    found = (await examined(tmp_path, f"voice.replies.voices_path={folder}"))["reading aloud"]
+    assert found.good
+    assert "(en)" in found.words
+
+
+async def test_a_voice_that_is_damaged_is_red(tmp_path: Path) -> None:
+    broken = tmp_path / "voices"
+    broken.mkdir()
+    (broken / "en_US-x-low.onnx").write_bytes(b"no model")
+    (broken / "en_US-x-low.onnx.json").write_text('{"language": {"code": "en_US"}}')
+    found = (await examined(tmp_path, f"voice.replies.voices_path={json.dumps(str(broken))}"))[
+        "reading aloud"
+    ]
+    assert not found.good
+    assert found.words
+
+
+class _Refusing(BaseHTTPRequestHandler):
+    """A provider that repeats keys in its refusal, as some do."""
+
+    def do_POST(self) -> None:
+        body = json.dumps({"error": {"message": f"no such key: {OTHER_KEY}"}}).encode()
+        self.send_response(401)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_line: object) -> None:
+        """Say nothing."""
+
+
+OTHER_KEY = "gsk_" + "a1B2c3D4e5" * 4
+
+
+def test_what_a_provider_says_is_printed_without_keys(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Refusing)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        overrides = (
+            f"data.dir={json.dumps(str(tmp_path / 'data'))}",
+            f"models.dir={json.dumps(str(tmp_path / 'models'))}",
+            'llm.model="openai/some"',
+            f'llm.api_base="http://127.0.0.1:{server.server_port}/v1"',
+            'voice.transcriber="scripted:hello"',
+            "voice.replies.enabled=false",
+        )
+        assert doctor(NOWHERE, overrides) == 1
+    finally:
+        server.shutdown()
+        server.server_close()
+    printed = capsys.readouterr().out
+    assert OTHER_KEY[4:] not in printed
+    assert "BAD  model:" in printed

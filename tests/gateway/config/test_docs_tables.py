@@ -1,0 +1,135 @@
+"""The documentation and the example file say what the code does."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from gateway.config import Settings, load, load_with_sources
+from gateway.config.catalog import SETTINGS, dotted
+from gateway.config.docs_tables import BEGIN, END, EXAMPLE, PAGE, example, main, page, tables
+from tests.gateway.config.support import SECRETS, write_config
+
+ROOT = Path(__file__).parents[3]
+_COMMENTED = re.compile(r"^# ([a-z_]+ = .*)$", re.MULTILINE)
+_BLOCKS = re.findall(r"^```toml\n(.*?)^```", (ROOT / PAGE).read_text("utf-8"), re.MULTILINE | re.DOTALL)
+_SHOWN = re.compile(r"^# Example: ([a-z_]+ = .*)$", re.MULTILINE)
+
+
+def test_the_pages_tables_are_what_the_code_makes() -> None:
+    text = (ROOT / PAGE).read_text(encoding="utf-8")
+
+    assert page(text) == text, "run: python -m gateway.config.docs_tables"
+    assert all(f"| `{name}` |" in text for name in SETTINGS)
+
+
+def test_the_example_file_is_what_the_code_makes() -> None:
+    assert (ROOT / EXAMPLE).read_text(encoding="utf-8") == example(), (
+        "run: python -m gateway.config.docs_tables"
+    )
+
+
+def test_the_example_file_loads_and_changes_nothing() -> None:
+    assert load(ROOT / EXAMPLE, {}, []) == Settings()
+
+
+def test_the_example_file_uncommented_gives_every_default(tmp_path: Path) -> None:
+    path = write_config(tmp_path, _COMMENTED.sub(r"\1", example()))
+
+    loaded = load_with_sources(path, {}, [])
+
+    assert loaded.settings == Settings()
+    with_default = {name for name, setting in SETTINGS.items() if setting.default is not None}
+    assert {name for name, source in loaded.sources.items() if source.kind == "file"} == with_default
+
+
+def test_every_setting_occurs_in_the_example_file() -> None:
+    # A shown value may stand beside a default: the default goes first, or the key would be there twice.
+    without_defaults = _COMMENTED.sub("", example())
+    shown = _names(tomllib.loads(_SHOWN.sub(r"\1", without_defaults)))
+    defaults = _names(tomllib.loads(_COMMENTED.sub(r"\1", example())))
+
+    assert shown | defaults == set(SETTINGS)
+
+
+def test_the_shown_values_are_accepted_where_they_make_sense_together(tmp_path: Path) -> None:
+    write_secrets(tmp_path)
+    path = write_config(tmp_path, _SHOWN.sub(r"\1", _COMMENTED.sub("", example())))
+
+    (tmp_path / "mcp.json").write_text('{"mcpServers": {}}')
+    with contextlib.chdir(tmp_path):
+        loaded = load_with_sources(
+            path,
+            {"OPENAI_API_KEY": "lion"},
+            ["llm.model=openai/gpt-5-mini", "voice.transcriber=openai/whisper-1"],
+        )
+
+    shown = {name for name, setting in SETTINGS.items() if setting.example != setting.default}
+    assert {name for name, source in loaded.sources.items() if source.kind == "file"} == shown
+
+
+@pytest.mark.parametrize("block", _BLOCKS)
+def test_the_pages_examples_load_and_say_more_than_nothing(tmp_path: Path, block: str) -> None:
+    write_secrets(tmp_path)
+
+    settings = load(write_config(tmp_path, block), {}, [])
+
+    assert settings != Settings()
+    assert any(section.active for section in settings.channels.posting().values())
+
+
+def test_the_page_shows_an_example_of_each_channel() -> None:
+    assert {"telegram", "slack", "discord"} <= {
+        name for block in _BLOCKS for name in tomllib.loads(block)["channels"]
+    }
+
+
+def test_every_setting_is_explained_in_a_sentence() -> None:
+    for name, setting in SETTINGS.items():
+        assert setting.description.endswith("."), name
+        assert setting.expected, name
+
+
+def test_the_document_command_writes_both_files(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "deploy").mkdir()
+    (tmp_path / PAGE).write_text(f"Before\n{BEGIN}\nold\n{END}\nafter\n", encoding="utf-8")
+
+    assert main(tmp_path) == 0
+
+    text = (tmp_path / PAGE).read_text(encoding="utf-8")
+    assert text == f"Before\n{BEGIN}\n\n{tables()}\n{END}\nafter\n"
+    assert (tmp_path / EXAMPLE).read_text(encoding="utf-8") == example()
+
+
+def test_the_document_command_refuses_a_page_without_marks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / PAGE).write_text("no marks here\n", encoding="utf-8")
+
+    assert main(tmp_path) == 2
+    assert "the marks of the settings are missing" in capsys.readouterr().err
+
+
+def write_secrets(folder: Path) -> None:
+    """Every secret of a channel and the metrics' in the file that the documentation shows for it."""
+    (folder / "secrets").mkdir()
+    for name, value in {**SECRETS, "server.metrics_token": "burning-bright-in-the-forests"}.items():
+        file = folder / str(SETTINGS[name].example).removeprefix("file:")
+        file.write_text(value, encoding="utf-8")
+        file.chmod(0o600)
+
+
+def _names(table: dict[str, object], path: tuple[str, ...] = ()) -> set[str]:
+    names = set()
+    for key, value in table.items():
+        if isinstance(value, dict):
+            names |= _names(value, (*path, key))
+        else:
+            names.add(dotted((*path, key)))
+    return names

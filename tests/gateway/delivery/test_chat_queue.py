@@ -1,0 +1,134 @@
+"""Lanes: order within a chat, previews that give way, chats that do not wait for each other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from adapters.channel import RateLimits
+from gateway.delivery.chat_queue import Lane, Lanes
+from gateway.runtime.tasks import Supervisor
+from pipeline.domain.clock import ManualClock
+from tests.support.posting_channel import MemoryPosts
+
+
+@asynccontextmanager
+async def chat(rates: RateLimits | None = None) -> AsyncIterator[tuple[Lane, ManualClock, list[str]]]:
+    clock, supervisor = ManualClock(), Supervisor()
+    channel = MemoryPosts(rates=rates)
+    lane = Lanes(clock, supervisor).lane(channel, channel.thread(), private=True)
+    try:
+        yield lane, clock, []
+    finally:
+        await supervisor.close()
+
+
+async def test_what_is_submitted_runs_one_after_the_other_and_a_failure_stops_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with chat() as (lane, clock, done):
+
+        async def slow() -> None:
+            await clock.sleep(5)
+            done.append("slow")
+
+        async def broken() -> None:
+            done.append("broken")
+            raise RuntimeError("it broke")
+
+        async def quick() -> None:
+            done.append("quick")
+
+        for work in (slow, broken, quick):
+            lane.submit(work)
+        await clock.advance(1)
+        assert done == []
+        await clock.advance(5)
+        assert done == ["slow", "broken", "quick"]
+        assert "it broke" in caplog.text
+        assert lane.idle
+
+
+async def test_the_newest_offer_wins_and_what_must_go_comes_first() -> None:
+    async with chat() as (lane, clock, done):
+
+        def show(word: str) -> None:
+            async def shown() -> None:
+                done.append(word)
+
+            lane.offer("m1", shown, not_before=clock.monotonic() + 1)
+
+        async def reply() -> None:
+            done.append("reply")
+
+        show("T")
+        show("The answer")
+        lane.submit(reply)
+        await clock.advance(0.5)
+        assert done == ["reply"]
+        await clock.advance(1)
+        assert done == ["reply", "The answer"]
+
+
+async def test_a_withdrawn_offer_is_never_shown_and_the_lane_comes_to_rest() -> None:
+    async with chat() as (lane, clock, done):
+
+        async def shown() -> None:
+            done.append("shown")
+
+        lane.offer("m1", shown, not_before=clock.monotonic() + 1)
+        await clock.advance(0)
+        lane.withdraw("m1")
+        await clock.advance(5)
+        assert done == []
+        assert lane.idle
+
+
+async def test_previews_never_spend_the_call_that_the_reply_needs() -> None:
+    async with chat(RateLimits(chat_per_s=1.0, chat_burst=2)) as (lane, clock, done):
+
+        def show() -> None:
+            async def shown() -> None:
+                done.append("preview")
+
+            lane.offer("m1", shown, not_before=0.0)
+
+        for _ in range(5):
+            show()
+            await clock.advance(0)
+        assert done == ["preview"]
+        assert lane.allowance.wait_s() == 0.0, "a reply could go at once"
+
+
+async def test_one_chat_does_not_wait_for_another() -> None:
+    clock, supervisor = ManualClock(), Supervisor()
+    channel = MemoryPosts()
+    lanes = Lanes(clock, supervisor)
+    stuck, free = (lanes.lane(channel, channel.thread(name), private=True) for name in ("stuck", "free"))
+    done = asyncio.Event()
+    stuck.submit(asyncio.Event().wait)  # type: ignore[arg-type]  # it never returns, whatever it would return
+
+    async def work() -> None:
+        done.set()
+
+    free.submit(work)
+    async with asyncio.timeout(30):
+        await done.wait()
+    assert lanes.lane(channel, channel.thread("free"), private=True) is free
+    await supervisor.close()
+
+
+async def test_lanes_that_are_at_rest_are_forgotten_before_they_are_too_many() -> None:
+    clock, supervisor = ManualClock(), Supervisor()
+    channel = MemoryPosts()
+    lanes = Lanes(clock, supervisor)
+    busy = lanes.lane(channel, channel.thread("busy"), private=True)
+    busy.submit(asyncio.Event().wait)  # type: ignore[arg-type]  # as above
+    for number in range(2_500):
+        lanes.lane(channel, channel.thread(str(number)), private=True)
+    assert len(lanes) <= 2_001
+    assert lanes.lane(channel, channel.thread("busy"), private=True) is busy
+    await supervisor.close()

@@ -1,0 +1,147 @@
+"""The way out of a gateway over a store that outlives it: lanes, previews, deliveries, a manual clock."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from adapters.channel import OutboundReply
+from gateway.channels.timeline import StoreTimeline
+from gateway.delivery.chat_queue import Lanes
+from gateway.delivery.outbox import Delivery
+from gateway.delivery.poster import Posting
+from gateway.delivery.preview import LiveReplies, LiveReply, Origin
+from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.metrics import Telemetry
+from gateway.runtime.tasks import Supervisor
+from gateway.storage.memory import MemoryStore
+from gateway.storage.ports import NewEntry, NewOutboxRow, NewRecord, OutboxRow, TurnCommit
+from pipeline.domain.clock import ManualClock
+from pipeline.domain.events import LlmToken, TurnStarted
+from tests.support.posting_channel import MemoryPosts
+
+
+@dataclass(kw_only=True)
+class Desk:
+    """The way out of a gateway, over a store that outlives it."""
+
+    channel: MemoryPosts
+    store: MemoryStore
+    clock: ManualClock
+    delivery: Delivery
+    live: LiveReplies
+    lanes: Lanes
+    supervisor: Supervisor
+
+    async def begin(self, *pieces: str, message_id: str = "m1") -> LiveReply:
+        """A turn that has written `pieces` and goes on, with time for a preview of them."""
+        sender = self.live.sender_for(self.channel, self.channel.thread(), Origin(message_id=message_id))
+        await sender.send_event(TurnStarted(session_id="s", message_id=message_id))
+        for event in tokens(*pieces, message_id=message_id):
+            await sender.send_event(event)
+        await self.clock.advance(1)
+        return sender
+
+    async def reply(self, text: str, *, message_id: str = "m1", **body: Any) -> OutboundReply:
+        """A reply that a turn has committed, not yet handed to the delivery."""
+        thread = self.channel.thread().encode()
+        accepted = await self.store.accept(
+            NewEntry(
+                dedupe_key=message_id,
+                thread=thread,
+                message_id=message_id,
+                kind="message",
+                body={},
+                received_at=self.clock.now(),
+            )
+        )
+        lease = await self.store.acquire_lease(thread, "me", ttl_s=30, now=self.clock.now())
+        assert lease is not None
+        now = self.clock.now()
+        record = NewRecord(
+            kind="assistant", session_id="s", message_id=message_id, body={"text": text}, at=now
+        )
+        row = NewOutboxRow(
+            key=message_id, message_id=message_id, body={"role": "assistant", **body}, created_at=now
+        )
+        commit = TurnCommit(seq=accepted.seq, outcome="answered", records=(record,), outbox=(row,), at=now)
+        committed = await self.store.commit_turn(lease, commit)
+        self.row_id = committed.outbox_ids[0]
+        return OutboundReply(
+            key=message_id,
+            thread=self.channel.thread(),
+            message_id=message_id,
+            entry_id=committed.record_ids[0],
+            role="assistant",
+            text=text,
+            created_at=now,
+            **body,
+        )
+
+    async def row(self) -> OutboxRow:
+        row = await self.store.outbox_row(self.row_id)
+        assert row is not None
+        return row
+
+    async def send(self, text: str, *, message_id: str = "m1", **body: Any) -> OutboxRow:
+        """Commit and deliver, with as much time as it takes."""
+        reply = await self.reply(text, message_id=message_id, **body)
+        self.delivery.enqueue(self.row_id, reply)
+        await self.clock.advance(4_000)
+        return await self.row()
+
+
+def _desk(channel: MemoryPosts, store: MemoryStore, clock: ManualClock) -> Desk:
+    supervisor = Supervisor()
+    lanes = Lanes(clock, supervisor)
+    live = LiveReplies(store=store, lanes=lanes, clock=clock, supervisor=supervisor)
+    failpoints = Failpoints()
+    delivery = Delivery(
+        store=store,
+        channels={(channel.name, channel.account): channel},
+        lanes=lanes,
+        posting=Posting(store=store, live=live, clock=clock, failpoints=failpoints),
+        timeline=StoreTimeline(store, clock),
+        clock=clock,
+        telemetry=Telemetry(clock),
+        failpoints=failpoints,
+    )
+    return Desk(
+        channel=channel,
+        store=store,
+        clock=clock,
+        delivery=delivery,
+        live=live,
+        lanes=lanes,
+        supervisor=supervisor,
+    )
+
+
+@asynccontextmanager
+async def desk(channel: MemoryPosts | None = None, store: MemoryStore | None = None) -> AsyncIterator[Desk]:
+    made = _desk(channel or MemoryPosts(), store or MemoryStore(), ManualClock())
+    await made.store.open()
+    try:
+        yield made
+    finally:
+        await made.supervisor.close()
+
+
+async def restarted(old: Desk, *, after_s: float = 0.0) -> Desk:
+    """What the next process sees after kill -9: the platform and the store, and nothing else. It starts
+    `after_s` seconds later."""
+    await old.supervisor.close()
+    await old.clock.advance(after_s)
+    new = _desk(old.channel, old.store, old.clock)
+    new.row_id = old.row_id
+    return new
+
+
+def tokens(*pieces: str, message_id: str = "m1") -> list[LlmToken]:
+    offset, events = 0, []
+    for piece in pieces:
+        events.append(LlmToken(session_id="s", message_id=message_id, text=piece, offset=offset))
+        offset += len(piece)
+    return events

@@ -1,0 +1,175 @@
+"""An inbox on a real SQLite store with a clock that stands still, and what it did."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from adapters.identity import derived_message_id
+from gateway.access.policy import AccessPolicy, AccessRule
+from gateway.access.rate_limit import Quota
+from gateway.ingress.inbox import Inbox
+from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.metrics import Telemetry
+from gateway.storage.codec import ASKED_IN, GATE
+from gateway.storage.ports import Interaction
+from gateway.storage.sqlite import SqliteStore
+from pipeline.domain.clock import ManualClock
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import ApprovalReply, Author, InboundMessage, button_handle
+
+POSTING = (("telegram", "main"), ("telegram", "second"), ("slack", "main"))
+ANN, BOB = "1", "2"
+LETS_ANN_AND_BOB_IN = AccessRule.of(mode="list", allow=("dm:1", "dm:2", "room:-5", "room:-6"), deny=("9",))
+
+
+@dataclass(slots=True)
+class Wakes:
+    """Stands where the worker is, and notes which threads were woken."""
+
+    woken: list[str] = field(default_factory=list)
+
+    def wake(self, thread: str) -> None:
+        self.woken.append(thread)
+
+    def stop_before(self, thread: str, seq: int, cancelled: int) -> None:
+        raise AssertionError("nothing here is stopped")
+
+    def withdraw(self, thread: str, seq: int) -> None:
+        raise AssertionError("nothing here is withdrawn")
+
+    def interrupt(self, thread: str, seq: int, at: float) -> None:
+        raise AssertionError("nothing here is interrupted")
+
+
+@dataclass(slots=True, kw_only=True)
+class Door:
+    """The inbox and what a test looks at."""
+
+    inbox: Inbox
+    store: SqliteStore
+    clock: ManualClock
+    telemetry: Telemetry
+    turns: Wakes = field(default_factory=Wakes)
+    said: list[tuple[str, str]] = field(default_factory=list)
+    """(thread, words) of every line that was posted."""
+
+    def refused(self) -> float:
+        """How many refusals the metrics count on Telegram."""
+        return (
+            self.telemetry.registry.get_sample_value("parlour_refused_total", {"channel": "telegram"}) or 0.0
+        )
+
+    async def ask(
+        self,
+        name: str,
+        *,
+        chat: str = "1",
+        options: tuple[str, ...] = ("approve", "deny"),
+        users: tuple[str, ...] = (ANN,),
+        expires_s: float = 10_000.0,
+        kind: str = GATE,
+        account: str = "main",
+    ) -> Interaction:
+        """Open a question in a chat."""
+        question = Interaction(
+            id=name,
+            thread=place(chat, account=account).encode(),
+            session_id="ses",
+            kind=kind,
+            options=options,
+            allowed_users=users,
+            action_hash="hash",
+            created_at=self.clock.now(),
+            expires_at=self.clock.now() + expires_s,
+            body={ASKED_IN: "m_asked"},
+        )
+        await self.store.open_interaction(question)
+        return question
+
+
+@asynccontextmanager
+async def open_door(
+    path: Path,
+    rule: AccessRule = LETS_ANN_AND_BOB_IN,
+    *,
+    clock: ManualClock | None = None,
+    limit: int = 100,
+    per_minute: int = 0,
+) -> AsyncIterator[Door]:
+    """The same rule stands on every posting account. `per_minute` is one person's quota; 0 sets none."""
+    clock = clock or ManualClock()
+    store = SqliteStore(path, synchronous="NORMAL")
+    await store.open()
+    telemetry = Telemetry(clock)
+    turns = Wakes()
+    said: list[tuple[str, str]] = []
+
+    def say(thread: ThreadKey, words: str, *, private: bool) -> None:
+        assert private != thread.chat.startswith("-")
+        said.append((thread.encode(), words))
+
+    inbox = Inbox(
+        store=store,
+        access=AccessPolicy(book=store.pairings, clock=clock, rules=dict.fromkeys(POSTING, rule)),
+        turns=turns,
+        clock=clock,
+        telemetry=telemetry,
+        failpoints=Failpoints(None),
+        max_queue_per_thread=limit,
+        posting=POSTING,
+        say=say,
+        quota=Quota(per_minute, clock) if per_minute else None,
+    )
+    try:
+        yield Door(inbox=inbox, store=store, clock=clock, telemetry=telemetry, turns=turns, said=said)
+    finally:
+        await store.close()
+
+
+def place(chat: str = "1", *, channel: str = "telegram", account: str = "main") -> ThreadKey:
+    """A chat as a thread."""
+    return ThreadKey(channel=channel, account=account, chat=chat)
+
+
+def text(
+    words: str, native_id: str, *, user: str = ANN, thread: ThreadKey | None = None, addressed: bool = True
+) -> InboundMessage:
+    """A typed message; in a room where the chat's id begins with a minus sign."""
+    thread = thread or place()
+    return InboundMessage(
+        message_id=derived_message_id(thread.channel, thread.account, native_id),
+        native_id=native_id,
+        thread=thread,
+        author=Author(id=user, name="Ann"),
+        received_at=1_700_000_000.0,
+        text=words,
+        private=not thread.chat.startswith("-"),
+        addressed=addressed,
+    )
+
+
+def press(
+    question: str,
+    option: int,
+    *,
+    user: str = ANN,
+    thread: ThreadKey | None = None,
+    native_id: str = "p1",
+    handle: str | None = None,
+) -> ApprovalReply:
+    """A pressed button of a question."""
+    thread = thread or place()
+    return ApprovalReply(
+        message_id=derived_message_id(thread.channel, thread.account, native_id),
+        native_id=native_id,
+        thread=thread,
+        author=Author(id=user),
+        received_at=1_700_000_000.0,
+        interaction_id=button_handle(question) if handle is None else handle,
+        choice="",
+        option=option,
+        private=not thread.chat.startswith("-"),
+    )

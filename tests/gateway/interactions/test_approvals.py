@@ -1,0 +1,148 @@
+"""Asking a turn's author: one durable question for one action, however often and late it is answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Literal
+
+import pytest
+
+from gateway.interactions.approvals import ALLOW, DENY, TurnApprovals
+from gateway.storage.memory import MemoryStore
+from pipeline.domain.clock import ManualClock
+from pipeline.domain.events import ApprovalRequired, ApprovalResolved, PipelineEvent
+from pipeline.runtime.scope import TurnScope
+from tests.support.contexts import THREAD, Watched, scope
+
+THREAD_TEXT = THREAD.encode()
+
+
+class Desk:
+    """Approvals over a store, and the events of the turns that ask."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self.store = store
+        self.clock = ManualClock()
+        self.approvals = TurnApprovals(store=store, clock=self.clock, approval_s=300)
+        self.watched = Watched()
+
+    async def ask(
+        self, action_hash: str = "h", turn: TurnScope | None = None
+    ) -> Literal["allowed", "refused", "expired"]:
+        return await self.approvals.ask(
+            turn or scope(self.watched),
+            action_id="act_1",
+            action_hash=action_hash,
+            tool_name="send",
+            summary="to Ada",
+            reasoning="May I?",
+        )
+
+    async def answer(self, choice: str, user: str = "ada") -> str:
+        status = await self.store.answer_interaction(
+            "tool_act_1", thread=THREAD_TEXT, user=user, choice=choice, now=self.clock.now()
+        )
+        if status == "accepted":
+            self.approvals.answered("tool_act_1")
+        return status
+
+    def shown(self) -> list[str]:
+        return [event.type for event in self.watched.events]
+
+
+@pytest.fixture
+async def desk() -> AsyncIterator[Desk]:
+    store = MemoryStore()
+    await store.open()
+    yield Desk(store)
+    await store.close()
+
+
+@pytest.mark.parametrize(("choice", "outcome"), [(ALLOW, "allowed"), (DENY, "refused")])
+async def test_an_answer_that_is_quicker_than_the_question_is_heard(
+    desk: Desk, choice: str, outcome: str
+) -> None:
+    async def press_at_once(event: PipelineEvent) -> None:
+        await desk.watched.send(event)
+        if isinstance(event, ApprovalRequired):
+            assert await desk.answer(choice) == "accepted"
+
+    assert await desk.ask(turn=scope(send=press_at_once)) == outcome
+    assert desk.shown() == ["approval_required", "approval_resolved"]
+
+
+async def test_the_question_is_the_authors_and_says_how_long_it_is_open(desk: Desk) -> None:
+    async with asyncio.TaskGroup() as group:
+        asking = group.create_task(desk.ask())
+        await desk.clock.advance(0)
+        (question,) = await desk.store.pending_interactions(THREAD_TEXT, now=desk.clock.now())
+        assert (question.kind, question.allowed_users, question.action_hash) == ("tool", ("ada",), "h")
+        assert await desk.answer(ALLOW, user="eve") == "not_allowed"
+        await desk.clock.advance(299)
+        assert not asking.done()
+        await desk.clock.advance(1)
+    assert asking.result() == "expired"
+    (asked, resolved) = desk.watched.events
+    assert isinstance(asked, ApprovalRequired)
+    assert (asked.timeout_s, asked.reasoning, asked.paused) == (300, "May I?", False)
+    assert isinstance(resolved, ApprovalResolved)
+    assert resolved.choice == "expired"
+    assert await desk.answer(ALLOW) == "expired"
+
+
+async def test_a_turn_that_asks_again_goes_on_with_its_question(desk: Desk) -> None:
+    await _asked_and_cut_off(desk, 100)
+    async with asyncio.TaskGroup() as group:
+        second = group.create_task(desk.ask())
+        await desk.clock.advance(199)
+        assert not second.done()
+        await desk.clock.advance(1)
+    assert second.result() == "expired"
+    assert [event.timeout_s for event in desk.watched.events if isinstance(event, ApprovalRequired)] == [
+        300,
+        200,
+    ]
+
+
+async def test_an_answer_that_came_while_nobody_waited_is_found_without_asking(desk: Desk) -> None:
+    await _asked_and_cut_off(desk, 1)
+    assert await desk.answer(ALLOW) == "accepted"
+    assert await desk.ask() == "allowed"
+    assert desk.shown() == ["approval_required", "approval_resolved"]
+
+
+async def test_an_answer_for_another_action_is_none(desk: Desk) -> None:
+    async def press_at_once(event: PipelineEvent) -> None:
+        if isinstance(event, ApprovalRequired):
+            await desk.answer(ALLOW)
+
+    assert await desk.ask("h", scope(send=press_at_once)) == "allowed"
+    assert await desk.ask("other") == "refused"
+    assert desk.shown() == []
+
+
+async def test_a_question_that_is_withdrawn_is_a_no_for_good(desk: Desk) -> None:
+    async with asyncio.TaskGroup() as group:
+        asking = group.create_task(desk.ask())
+        await desk.clock.advance(0)
+        await desk.approvals.withdraw(THREAD_TEXT)
+    assert asking.result() == "refused"
+    assert await desk.answer(ALLOW) == "already_answered"
+
+
+async def test_a_clock_that_was_set_back_makes_nobody_wait_longer(desk: Desk) -> None:
+    await _asked_and_cut_off(desk, 1)
+    desk.clock.step_wall(-10_000)
+    async with asyncio.TaskGroup() as group:
+        second = group.create_task(desk.ask())
+        await desk.clock.advance(300)
+    assert second.result() == "expired"
+
+
+async def _asked_and_cut_off(desk: Desk, seconds: float) -> None:
+    """Ask, and be cancelled after `seconds`, as by a shutdown."""
+    async with asyncio.TaskGroup() as group:
+        asking = group.create_task(desk.ask())
+        await desk.clock.advance(seconds)
+        asking.cancel()

@@ -1,0 +1,138 @@
+"""A desk for live speech with the shipped fakes around it, and what its microphones and its inbox got."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Coroutine, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from adapters.channel import Acceptance
+from gateway.runtime.tasks import Supervisor
+from gateway.speech.live_sessions import Accepting, LiveSettings, SpeechDesk
+from gateway.speech.live_stream import Microphone
+from gateway.storage.memory import MemoryStore
+from gateway.storage.ports import Store
+from pipeline.domain.clock import ManualClock
+from pipeline.domain.errors import StorageError
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.live import LiveEvent
+from pipeline.domain.messages import Author, Inbound, InboundMessage, SessionCommand
+from tests.voice.live_harness import Scribe, pause, speak
+from voice.streaming.vad_port import EnergyDetector
+from voice.transcription.scripted_transcriber import ScriptedAnswer
+
+HERE = ThreadKey(channel="web", account="local", chat="c1")
+ANN, BOB = Author(id="ann", name="Ann"), Author(id="bob", name="Bob")
+
+
+@dataclass(slots=True)
+class Letterbox:
+    """Stands where the inbox is."""
+
+    items: list[Inbound] = field(default_factory=list)
+    refusal: str | None = None
+    fails: int = 0
+    """So many deliveries the store cannot take."""
+
+    async def accept(self, item: Inbound) -> Acceptance:
+        if self.fails:
+            self.fails -= 1
+            raise StorageError("disk full")
+        self.items.append(item)
+        if self.refusal is not None:
+            return Acceptance(status="refused", message_id=item.message_id, reason=self.refusal)
+        return Acceptance(status="accepted", message_id=item.message_id)
+
+    @property
+    def stops(self) -> list[SessionCommand]:
+        return [item for item in self.items if isinstance(item, SessionCommand)]
+
+    @property
+    def messages(self) -> list[InboundMessage]:
+        return [item for item in self.items if isinstance(item, InboundMessage)]
+
+    @property
+    def said(self) -> list[tuple[str, str]]:
+        return [(message.author.id, message.text) for message in self.messages]
+
+
+@dataclass(slots=True, kw_only=True)
+class Room:
+    """A desk and who is around it."""
+
+    desk: SpeechDesk
+    clock: ManualClock
+    scribe: Scribe
+    detector: EnergyDetector
+    letterbox: Letterbox
+    supervisor: Supervisor
+    answering: set[str]
+    running: dict[str, str]
+    """Of each thread the message whose turn is at work."""
+    events: list[LiveEvent] = field(default_factory=list)
+    """Of the microphones that `sit` opened."""
+
+    async def sit(self, author: Author = ANN, *, hands_free: bool = True) -> Microphone:
+        return await self.desk.open(HERE, author, on_event=self.events.append, hands_free=hands_free)
+
+    async def hear(self, microphone: Microphone, spoken_s: float, silent_s: float = 0.0) -> None:
+        await speak(microphone.feed, self.clock, spoken_s)
+        await pause(microphone.feed, self.clock, silent_s)
+
+    async def until_done(self, work: Coroutine[Any, Any, None]) -> None:
+        """Turn the clock while `work` waits for it."""
+        task = self.supervisor.spawn(work, name="work")
+        while not task.done():
+            await self.clock.advance(0.1)
+        await task
+
+    def told(self, kind: type[LiveEvent]) -> list[LiveEvent]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+@asynccontextmanager
+async def open_room(
+    *finals: ScriptedAnswer,
+    partials: Iterable[ScriptedAnswer] = (),
+    store: Store | None = None,
+    inbox: Accepting | None = None,
+    clock: ManualClock | None = None,
+    settings: LiveSettings | None = None,
+    crashes: bool = False,
+) -> AsyncIterator[Room]:
+    """A desk on a store. With `crashes`, it ends without being closed."""
+    clock, supervisor, detector = clock or ManualClock(), Supervisor(), EnergyDetector()
+    scribe, letterbox, answering = Scribe(clock, finals, partials), Letterbox(), set[str]()
+    running: dict[str, str] = {}
+    if store is None:
+        store = MemoryStore()
+        await store.open()
+    desk = SpeechDesk(
+        transcriber=scribe,
+        listener=detector,
+        inbox=inbox or letterbox,
+        voices=store.voices,
+        clock=clock,
+        answering=answering.__contains__,
+        running=lambda thread: running.get(thread, ""),
+        supervisor=supervisor,
+        settings=settings,
+    )
+    await desk.start()
+    room = Room(
+        desk=desk,
+        clock=clock,
+        scribe=scribe,
+        detector=detector,
+        letterbox=letterbox,
+        supervisor=supervisor,
+        answering=answering,
+        running=running,
+    )
+    try:
+        yield room
+        if not crashes:
+            await room.until_done(desk.close())
+    finally:
+        await supervisor.close()

@@ -1,0 +1,203 @@
+"""A run's records on their way to the store: together, in order, and not lost where a run is cut off."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.storage.memory import MemoryStore
+from gateway.storage.ports import Lease, NewRecord, Record, Store
+from gateway.storage.sqlite import SqliteStore
+from gateway.turns.run_codec import from_rows
+from gateway.turns.run_log import StoreRunLog
+from pipeline.domain.errors import FenceLost, StorageError
+
+_THREAD = "web:local:1"
+_HEAD = {"run": "run_1", "graph": "g", "signature": "s", "entry": "", "inputs": {}}
+_END = {"do": "end", "status": "completed", "reason": "completed"}
+
+
+class SlowStore(MemoryStore):
+    """Acknowledges an append when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting: list[asyncio.Future[tuple[int, ...]]] = []
+
+    def append(
+        self, lease: Lease, records: Sequence[NewRecord], *, attempt: int | None = None
+    ) -> asyncio.Future[tuple[int, ...]]:
+        super().append(lease, records, attempt=attempt)
+        self.waiting.append(asyncio.get_running_loop().create_future())
+        return self.waiting[-1]
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+    store: Store = MemoryStore() if request.param == "memory" else SqliteStore(tmp_path / "db.sqlite3")
+    await store.open()
+    yield store
+    await store.close()
+
+
+async def _log(store: Store) -> tuple[StoreRunLog, Lease]:
+    lease = await store.acquire_lease(_THREAD, "test", ttl_s=60.0, now=0.0)
+    assert lease is not None
+    return StoreRunLog(store, lease, _row), lease
+
+
+def _row(body: Mapping[str, Any]) -> NewRecord:
+    return NewRecord(kind="step", session_id="s", message_id="m", body=body, at=0.0)
+
+
+def _step(node: str) -> dict[str, Any]:
+    return {"do": "step", "node": node}
+
+
+async def _nodes(store: Store) -> list[str]:
+    return [node for record in await store.read_log(_THREAD) for node in _nodes_of(record)]
+
+
+def _nodes_of(row: Record) -> list[str]:
+    return [row.kind if record is None else record.get("node", row.kind) for record in from_rows(row.body)]
+
+
+async def test_records_of_one_turn_of_the_loop_are_one_write(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "db.sqlite3")
+    await store.open()
+    log, _ = await _log(store)
+    before = store.calls
+    for node in "abc":
+        log.append(_step(node))
+    await log.barrier()
+    assert store.calls - before == 1
+    assert await _nodes(store) == ["a", "b", "c"]
+    await store.close()
+
+
+async def test_records_are_on_their_way_before_anyone_waits_for_them() -> None:
+    store = SlowStore()
+    await store.open()
+    log, _ = await _log(store)
+    log.append(_step("a"))
+    assert store.waiting == []
+    await asyncio.sleep(0)
+    log.append(_step("b"))
+    assert len(store.waiting) == 1
+    await asyncio.sleep(0)
+    assert len(store.waiting) == 2
+    assert await _nodes(store) == ["a", "b"]
+
+
+async def test_a_run_cancelled_right_after_a_record_keeps_it(store: Store) -> None:
+    log, _ = await _log(store)
+
+    async def run() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            log.append(_step("a"))
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(run())
+        await asyncio.sleep(0)
+        task.cancel()
+    await store.check_writable()
+    assert await _nodes(store) == ["a"]
+
+
+async def test_a_store_closed_right_after_a_record_has_it(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "db.sqlite3")
+    await store.open()
+    log, _ = await _log(store)
+    log.append(_step("a"))
+    await store.close()
+    await store.open()
+    assert await _nodes(store) == ["a"]
+    await store.close()
+
+
+@pytest.mark.parametrize("how", ["rows", "riding"])
+async def test_what_is_committed_with_the_last_records_stands_behind_the_others(
+    store: Store, how: str
+) -> None:
+    log, lease = await _log(store)
+    log.append(_step("a"))
+    log.append(_step("b"))
+    await log.finish([_step("c"), _END])
+    bodies = log.last_rows() if how == "rows" else [log.riding()]
+    await store.append(lease, [_row(body) for body in bodies])
+    assert (await _nodes(store))[:2] == ["a", "b"]
+    assert len(await store.read_log(_THREAD)) == 1 + len(bodies)
+
+
+async def test_a_run_that_no_commit_follows_writes_its_end_with_the_rest(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "db.sqlite3")
+    await store.open()
+    log, _ = await _log(store)
+    before = store.calls
+    log.append({**_step("a"), "head": _HEAD})
+    await log.finish([_step("b"), _END])
+    await log.write_last()
+    await log.write_last()
+    assert store.calls - before == 1
+    (row,) = await store.read_log(_THREAD)
+    assert [record and record["do"] for record in from_rows(row.body)] == ["step", "step", "end"]
+    assert log.run_id == "run_1"
+    await store.close()
+
+
+async def test_every_barrier_after_a_lost_lease_fails(store: Store) -> None:
+    log, _ = await _log(store)
+    log.append(_step("a"))
+    await log.barrier()
+    await store.break_leases()
+    log.append(_step("b"))
+    for _ in range(2):
+        with pytest.raises(FenceLost):
+            await log.barrier()
+    await log.finish([_step("c")])
+    with pytest.raises(FenceLost):
+        await log.write_last()
+    assert await _nodes(store) == ["a"]
+
+
+async def test_a_record_that_is_not_plain_data_fails_the_barrier(store: Store) -> None:
+    log, _ = await _log(store)
+    log.append({**_step("a"), "result": object()})
+    with pytest.raises(StorageError, match="plain JSON data"):
+        await log.barrier()
+
+
+async def test_branches_may_append_while_another_waits() -> None:
+    store = SlowStore()
+    await store.open()
+    log, _ = await _log(store)
+    log.append(_step("a"))
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(log.barrier())
+        await asyncio.sleep(0)
+        log.append(_step("b"))
+        second = group.create_task(log.barrier())
+        await asyncio.sleep(0)
+        store.waiting[0].set_result((1,))
+        await first
+        assert not second.done()
+        store.waiting[1].set_result((2,))
+
+
+async def test_a_cancelled_barrier_cancels_no_write() -> None:
+    store = SlowStore()
+    await store.open()
+    log, _ = await _log(store)
+    log.append(_step("a"))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await log.barrier()
+    assert not store.waiting[0].done()
+    store.waiting[0].set_result((1,))
+    await log.barrier()

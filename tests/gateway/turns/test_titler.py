@@ -1,0 +1,172 @@
+"""Titles: when a conversation gets one, of what, and what becomes of bad answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from gateway.storage.memory import MemoryStore
+from gateway.storage.ports import InboxEntry, Lease, NewEntry, NewRecord
+from gateway.turns.sessions import SessionState, load_session, past_turn, session_record, write_summary
+from gateway.turns.titler import MAX_CHARS, Titles, title_of
+from pipeline.domain.clock import ManualClock
+from pipeline.domain.conversation import Summary
+from pipeline.domain.errors import ModelUnavailable
+from pipeline.domain.timeline import TimelineEntry
+from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
+from pipeline.redaction.redactor import Redactor
+from pipeline.runtime.null_services import NoBudgets
+
+THREAD = "console:local:c1"
+_LONG = "Donaudampfschifffahrtsgesellschaft"
+KEY = "ghp_" + "a1B2c3D4" * 5
+
+
+class _Slow(MemoryStore):
+    """Writes at once and says so never, once it has `held`."""
+
+    held: asyncio.Event | None = None
+
+    def append(
+        self, lease: Lease, records: Sequence[NewRecord], *, attempt: int | None = None
+    ) -> asyncio.Future[tuple[int, ...]]:
+        written = super().append(lease, records, attempt=attempt)
+        if self.held is None:
+            return written
+        self.held.set()
+        return asyncio.get_running_loop().create_future()
+
+
+class Desk:
+    """A store with one thread, and titles for it."""
+
+    def __init__(self, llm: ScriptedLlm, store: MemoryStore | None = None) -> None:
+        self.store = store or MemoryStore()
+        self.shown: list[TimelineEntry] = []
+        self.titles = Titles(
+            store=self.store,
+            llm=llm,
+            budgets=NoBudgets(),
+            clock=ManualClock(),
+            redactor=Redactor(),
+            on_titled=lambda _thread, entry: self.shown.append(entry),
+        )
+
+    async def open(self) -> tuple[Lease, InboxEntry]:
+        await self.store.open()
+        lease = await self.store.acquire_lease(THREAD, "me", ttl_s=60, now=0)
+        assert lease is not None
+        await self.store.append(lease, [session_record("ses-1", "m", 0.0)])
+        await self.store.accept(
+            NewEntry(dedupe_key="k", thread=THREAD, message_id="m", kind="message", body={}, received_at=0.0)
+        )
+        entry = await self.store.next_entry(THREAD)
+        assert entry is not None
+        return lease, entry
+
+
+def session(turns: int, *, otr: bool = False) -> SessionState:
+    state = SessionState("ses-1", stored=True, mode="otr" if otr else "normal")
+    for number in range(1, turns + 1):
+        state.extend(past_turn(number, f"question {number} {KEY}", (), f"answer {number}", 0.0))
+    return state
+
+
+def says(text: str) -> ScriptedLlm:
+    return ScriptedLlm([ScriptedAnswer(chunks=(text,))])
+
+
+async def test_the_third_exchange_earns_a_title_which_is_stored_and_shown_once() -> None:
+    llm = says(f'Title: "The Great\u202e Parlour Walk {KEY} extra words here."')
+    desk = Desk(llm)
+    lease, entry = await desk.open()
+    talk = session(3)
+    assert not desk.titles.wanted(session(2))
+    assert desk.titles.wanted(talk)
+    await desk.titles.run(lease, talk, entry)
+    assert talk.title == "The Great Parlour Walk ghp_(REDACTED) extra"
+    assert [(shown.role, shown.text) for shown in desk.shown] == [("title", talk.title)]
+    assert not desk.titles.wanted(talk)
+    assert (await load_session(desk.store, THREAD)).title == talk.title
+    assert KEY not in llm.requests[0].messages[-1].content
+    assert "question 3" in llm.requests[0].messages[-1].content
+
+
+async def test_a_failure_is_tried_again_after_the_next_answer_and_not_before() -> None:
+    desk = Desk(
+        ScriptedLlm([ScriptedAnswer(error=ModelUnavailable("gone")), ScriptedAnswer(chunks=("Second",))])
+    )
+    lease, entry = await desk.open()
+    talk = session(3)
+    await desk.titles.run(lease, talk, entry)
+    assert (talk.title, desk.titles.wanted(talk)) == ("", False)
+    talk.extend(past_turn(4, "more", (), "words", 0.0))
+    assert desk.titles.wanted(talk)
+    await desk.titles.run(lease, talk, entry)
+    assert talk.title == "Second"
+
+
+async def test_a_title_that_takes_too_long_is_given_up() -> None:
+    desk = Desk(ScriptedLlm([ScriptedAnswer(chunks=("late",), gate=asyncio.Event())]))
+    lease, entry = await desk.open()
+    talk = session(3)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(desk.titles.run(lease, talk, entry))
+        clock = desk.titles._clock
+        assert isinstance(clock, ManualClock)
+        await clock.advance(11)
+    assert talk.title == ""
+
+
+def test_a_conversation_off_the_record_has_no_title() -> None:
+    assert not Desk(says("x")).titles.wanted(session(9, otr=True))
+
+
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [
+        ("**Weather in Bern**\nand more", "Weather in Bern"),
+        ("This conversation is about baking bread.", "baking bread"),
+        ("\n\n  \n", ""),
+        ('"..."', ""),
+        ("one two three four five six seven", "one two three four five six"),
+        (f"{_LONG} Kapitänsmützenabzeichensammlung", _LONG),
+        ("x" * 100, "x" * MAX_CHARS),
+        ("天気の話", "天気の話"),
+    ],
+)  # fmt: skip
+def test_of_an_answer_only_a_short_line_is_a_title(said: str, title: str) -> None:
+    assert title_of(said) == title
+
+
+async def test_a_message_that_comes_while_a_title_is_written_makes_no_second_one() -> None:
+    slow = _Slow()
+    desk = Desk(says("Great Walk"), slow)
+    lease, entry = await desk.open()
+    talk = session(3)
+    slow.held = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        naming = group.create_task(desk.titles.run(lease, talk, entry))
+        await slow.held.wait()
+        naming.cancel()
+    talk.extend(past_turn(4, "question 4", (), "answer 4", 0.0))
+    assert (talk.title, desk.titles.wanted(talk)) == ("Great Walk", False)
+    assert len(await desk.store.read_log(THREAD, kinds=("title",))) == 1
+
+
+async def test_a_message_that_comes_while_a_summary_is_written_makes_no_second_one() -> None:
+    slow = _Slow()
+    desk = Desk(ScriptedLlm.echo(), slow)
+    lease, _entry = await desk.open()
+    talk = session(3)
+    slow.held = asyncio.Event()
+    summary = Summary(text="They talked.", upto=2)
+    async with asyncio.TaskGroup() as group:
+        writing = group.create_task(write_summary(slow, lease, talk, summary, at=0.0))
+        await slow.held.wait()
+        writing.cancel()
+    assert talk.conversation.summary == summary
+    assert not await write_summary(slow, lease, talk, summary, at=0.0)
+    assert len(await slow.read_log(THREAD, kinds=("summary",))) == 1

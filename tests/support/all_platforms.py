@@ -1,0 +1,72 @@
+"""Telegram, Slack and Discord at once in one gateway: the real SDKs against fake platforms."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.domain.clock import SystemClock
+from pipeline.llm.scripted import ScriptedLlm
+from tests.support.harness import House, open_house
+from tests.support.platforms.discord import FakeDiscord
+from tests.support.platforms.platform import FakePlatform, Place
+from tests.support.platforms.slack import FakeSlack
+from tests.support.platforms.telegram import FakeTelegram
+from voice.synthesis.synthesizer import Speaker
+from voice.transcriber import Transcriber
+from voice.transcription.scripted_transcriber import ScriptedTranscriber
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Town:
+    """Three platforms and the gateway that is on all of them."""
+
+    house: House
+    telegram: FakeTelegram
+    slack: FakeSlack
+    discord: FakeDiscord
+
+    @property
+    def platforms(self) -> tuple[FakePlatform, ...]:
+        """All three."""
+        return self.telegram, self.slack, self.discord
+
+    def private(self, name: str = "ann") -> list[tuple[FakePlatform, Place]]:
+        """The person's private chat on each platform."""
+        return [(one, one.private_chat(one.person(name))) for one in self.platforms]
+
+
+@asynccontextmanager
+async def town(
+    tmp_path: Path,
+    *overrides: str,
+    llm: ScriptedLlm | None = None,
+    transcriber: Transcriber | None = None,
+    speaker: Speaker | None = None,
+) -> AsyncIterator[Town]:
+    """Run the platforms and a gateway that is connected to all of them; `overrides` are settings of it.
+
+    Voice notes say "hello" to a gateway without a `transcriber`.
+    """
+    async with AsyncExitStack() as stack:
+        telegram = await stack.enter_async_context(FakeTelegram())
+        slack = await stack.enter_async_context(FakeSlack())
+        discord = await stack.enter_async_context(FakeDiscord())
+        settings = list(overrides)
+        platforms: tuple[FakePlatform, ...] = (telegram, slack, discord)
+        for platform in platforms:
+            folder = tmp_path / platform.name
+            folder.mkdir()
+            settings += platform.overrides(folder)
+        ears = transcriber or ScriptedTranscriber.always("hello")
+        house = await stack.enter_async_context(
+            open_house(tmp_path / "data", *settings, llm=llm, transcriber=ears, speaker=speaker)
+        )
+        async with asyncio.timeout(60):
+            # Discord tells a bot nothing of what was said before it ever came.
+            while not all(status.up for status in house.gateway.channel_statuses()):
+                await SystemClock().sleep(0.01)
+        yield Town(house=house, telegram=telegram, slack=slack, discord=discord)

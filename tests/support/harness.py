@@ -1,0 +1,95 @@
+"""A whole gateway in the test's own process: real store, real pipeline, memory channel, scripted model."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway.access.policy import AccessRule
+from gateway.app.bootstrap import Extras, build
+from gateway.app.lifecycle import Gateway
+from gateway.config import Secrets, load
+from gateway.storage.ports import Record, Store
+from gateway.storage.sqlite import SqliteStore
+from pipeline.domain.clock import Clock, SystemClock
+from pipeline.graph.definition.spec import GraphSpec
+from pipeline.llm.client import LlmClient
+from pipeline.llm.scripted import ScriptedLlm
+from pipeline.runtime.context import RunContext
+from pipeline.tools.tool import ToolGroup
+from tests.support.channel import MemoryChannel
+from tests.support.posting_channel import MemoryPosts
+from voice.synthesis.synthesizer import Speaker
+from voice.transcriber import Transcriber
+from voice.transcription.scripted_transcriber import ScriptedTranscriber
+
+THREAD = "console:local:c1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class House:
+    """A running gateway and what a test looks at."""
+
+    gateway: Gateway
+    channel: MemoryChannel
+    llm: ScriptedLlm
+    store: Store
+
+    async def records(self, *kinds: str, thread: str = THREAD) -> list[Record]:
+        """The thread's log, optionally of some kinds only."""
+        records = await self.store.read_log(thread)
+        return [record for record in records if not kinds or record.kind in kinds]
+
+
+@asynccontextmanager
+async def open_house(
+    data: Path,
+    *overrides: str,
+    llm: ScriptedLlm | None = None,
+    channel: MemoryChannel | None = None,
+    store: Store | None = None,
+    transcriber: Transcriber | None = None,
+    speaker: Speaker | None = None,
+    clock: Clock | None = None,
+    graph: GraphSpec[RunContext] | None = None,
+    crash_at: str | None = None,
+    drain_s: float = 5.0,
+    posts: MemoryPosts | None = None,
+    rule: AccessRule | None = None,
+    model: LlmClient | None = None,
+    tools: tuple[ToolGroup, ...] = (),
+    secrets: Secrets | None = None,
+) -> AsyncIterator[House]:
+    """Run a gateway on the folder `data`; the web channel, the quota of messages and titles are off unless
+    an override turns them on.
+
+    `posts` is a posting channel beside the showing one, open to everybody unless `rule` says otherwise.
+    `model` answers in the place of the scripted one. `graph` stands in for the conversation; `crash_at`
+    ends this whole process (see `gateway.runtime.failpoints`).
+    """
+    quiet = ("channels.web.enabled=false", "limits.messages_per_minute=0", "agent.titles=false")
+    settings = load(None, {}, [*quiet, f'data.dir="{data}"', *overrides])
+    llm = llm or ScriptedLlm.echo()
+    channel = channel or MemoryChannel()
+    store = store or SqliteStore(data / "parlour.sqlite3", synchronous="NORMAL")
+    extras = Extras(
+        channels=(lambda _timeline: channel, *([lambda _timeline: posts] if posts is not None else [])),
+        rules={(posts.name, posts.account): rule or AccessRule.of(mode="open")} if posts is not None else {},
+        clock=clock or SystemClock(),
+        llm=model or llm,
+        transcriber=transcriber or ScriptedTranscriber(),
+        speaker=speaker,
+        store=store,
+        graph=graph,
+        tools=tools,
+        crash_at=crash_at,
+        http=settings.channels.web.enabled,
+    )
+    gateway = build(settings, secrets or Secrets(()), extras)
+    await gateway.start()
+    try:
+        yield House(gateway=gateway, channel=channel, llm=llm, store=store)
+    finally:
+        await gateway.stop(drain_s)

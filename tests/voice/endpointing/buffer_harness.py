@@ -1,0 +1,124 @@
+"""A manager of speech buffers, a receiver that can fail, and a shelf that can: what its tests stand on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from gateway.storage.memory import MemoryStore
+from pipeline.domain.clock import ManualClock
+from pipeline.domain.errors import StorageError
+from voice.endpointing.buffer_store import BufferShelf
+from voice.endpointing.flush_policy import FlushSettings
+from voice.endpointing.stream_buffer import ChunkResult, Flushed, StreamBufferManager
+
+THREAD = "web:main:ann"
+
+
+class Receiver:
+    """Notes what it is given and when; fails so often as it is told; can be held up."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self.flushed: list[Flushed] = []
+        self.times: list[float] = []
+        self.calls = 0
+        self.failures = 0
+        self.arrived = asyncio.Event()
+        self.open = asyncio.Event()
+        self.open.set()
+        self._clock = clock
+
+    async def __call__(self, flushed: Flushed) -> None:
+        self.calls += 1
+        self.arrived.set()
+        await self.open.wait()
+        if self.failures:
+            self.failures -= 1
+            raise StorageError("the inbox is full")
+        self.flushed.append(flushed)
+        self.times.append(round(self._clock.monotonic(), 6))
+
+    @property
+    def seen(self) -> list[tuple[float, str, str]]:
+        """When, why and what, in order."""
+        pairs = zip(self.times, self.flushed, strict=True)
+        return [(at, one.reason, one.text) for at, one in pairs]
+
+
+class Shelf:
+    """The real shelf of a store in memory, with faults."""
+
+    def __init__(self) -> None:
+        self.store = MemoryStore()
+        self.broken = False
+        self.drops_broken = False
+        self.writes = 0
+
+    async def keep_buffer(self, key: str, body: Mapping[str, Any], *, at: float) -> None:
+        await self._work()
+        self.writes += 1
+        await self.store.voices.keep_buffer(key, body, at=at)
+
+    async def drop_buffer(self, key: str) -> None:
+        await self._work(broken=self.drops_broken)
+        await self.store.voices.drop_buffer(key)
+
+    async def buffers(self) -> tuple[tuple[str, Mapping[str, Any]], ...]:
+        await self._work()
+        return await self.store.voices.buffers()
+
+    async def _work(self, *, broken: bool = False) -> None:
+        await self.store.open()
+        if self.broken or broken:
+            raise StorageError("the disk is full")
+        # A store's answer takes a turn of the loop, and others come between.
+        await asyncio.sleep(0)
+
+
+class Desk:
+    """A manager with everything around it."""
+
+    def __init__(
+        self,
+        *,
+        clock: ManualClock | None = None,
+        shelf: BufferShelf | None = None,
+        settings: FlushSettings | None = None,
+        receiver: Receiver | None = None,
+    ) -> None:
+        self.clock = clock or ManualClock()
+        self.receiver = receiver or Receiver(self.clock)
+        self.manager = StreamBufferManager(
+            on_flush=self.receiver, clock=self.clock, shelf=shelf, settings=settings
+        )
+
+    async def say(self, text: str, **how: Any) -> ChunkResult:
+        """To the usual thread."""
+        return await self.manager.add_speech_chunk(THREAD, text, **how)
+
+    async def crash(self) -> None:
+        await crash(self.manager)
+
+
+async def crash(manager: StreamBufferManager) -> None:
+    """As when its process is killed: everything stops, and nobody is asked."""
+    manager._closed = True  # no timer starts any more
+    tasks = tuple(manager._tasks)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@asynccontextmanager
+async def gathering(**parts: Any) -> AsyncIterator[Desk]:
+    """A desk that is closed at the end, with nothing left behind."""
+    before = asyncio.all_tasks()
+    desk = Desk(**parts)
+    try:
+        yield desk
+    finally:
+        desk.receiver.open.set()
+        await desk.manager.close()
+        assert asyncio.all_tasks() <= before

@@ -1,0 +1,116 @@
+"""One open microphone with the real ears: real speech, the real detector and the real Whisper."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from gateway.runtime.tasks import Supervisor
+from pipeline.domain.clock import ManualClock
+from tests.voice.clips import CLIPS, samples_of
+from tests.voice.live_harness import Notes
+from voice.endpointing.stream_buffer import Flushed, StreamBufferManager
+from voice.settings import VoiceSettings
+from voice.streaming.session import LiveListener
+from voice.streaming.vad_client import Listener
+from voice.transcription.whisper_transcriber import WhisperTranscriber
+from voice.wer import word_error_rate
+
+SECOND_OF_SILENCE = bytes(32_000)
+
+
+class Watching(Notes):
+    """Notes that can be waited for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told = {name: asyncio.Event() for name in ("started", "partial", "ended")}
+
+    def started(self) -> None:
+        super().started()
+        self.told["started"].set()
+
+    def partial(self, text: str, stable_chars: int) -> None:
+        super().partial(text, stable_chars)
+        self.told["partial"].set()
+
+    def ended(self) -> None:
+        super().ended()
+        self.told["ended"].set()
+
+
+@asynccontextmanager
+async def open_microphone(
+    settings: VoiceSettings, notes: Notes, flushed: asyncio.Queue[Flushed]
+) -> AsyncIterator[tuple[LiveListener, ManualClock, Listener]]:
+    clock, supervisor = ManualClock(), Supervisor()
+    transcriber, detector = WhisperTranscriber(settings), Listener(settings)
+    manager = StreamBufferManager(on_flush=flushed.put, clock=clock)
+    microphone = LiveListener(
+        transcriber=transcriber,
+        listener=detector,
+        manager=manager,
+        key="somebody",
+        speaker="ann",
+        told=notes,
+        spawn=supervisor.spawn,
+        clock=clock,
+    )
+    try:
+        await transcriber.warm_up()
+        await microphone.open()
+        yield microphone, clock, detector
+        await microphone.close()
+    finally:
+        await supervisor.close()
+        await manager.close()
+        await detector.close()
+        await transcriber.close()
+
+
+@pytest.mark.models
+async def test_real_speech_becomes_a_message_by_its_silence_and_none_in_words_nobody_said(
+    settings: VoiceSettings,
+) -> None:
+    notes, flushed = Notes(), asyncio.Queue[Flushed]()
+    async with open_microphone(settings, notes, flushed) as (microphone, _, _):
+        clip = CLIPS["lj001-0005"]
+        microphone.feed(samples_of(clip) + SECOND_OF_SILENCE)
+        async with asyncio.timeout(60):
+            message = await flushed.get()
+        assert word_error_rate(clip.transcript, message.text) <= 0.1
+        assert message.reason in {"sentence", "complete_thought"}
+        assert message.language == "en"
+        assert notes.events[0] == "started"
+        assert notes.events[-1] == "ended"
+        microphone.feed(samples_of(CLIPS["hiss"])[: 5 * 32_000] + SECOND_OF_SILENCE)
+        await microphone.finish()
+        assert flushed.empty()
+
+
+@pytest.mark.models
+async def test_words_are_shown_while_they_are_said_and_outlive_the_detector(settings: VoiceSettings) -> None:
+    notes, flushed = Watching(), asyncio.Queue[Flushed]()
+    async with open_microphone(settings, notes, flushed) as (microphone, clock, detector):
+        clip = CLIPS["lv_0890"]
+        sound = samples_of(clip)
+        async with asyncio.timeout(60):
+            microphone.feed(sound[: 3 * 32_000])
+            await notes.told["started"].wait()
+            await clock.advance(1.3)
+            microphone.feed(sound[3 * 32_000 :])
+            await notes.told["partial"].wait()
+            assert notes.told["ended"].is_set() is False
+            [pid] = detector.pids
+            os.kill(pid, signal.SIGKILL)
+            await notes.told["ended"].wait()
+            await microphone.finish()
+            message = await flushed.get()
+        assert word_error_rate(clip.transcript, message.text) <= 0.2
+        assert notes.partials[0][0].split()[0].strip(",").casefold() == clip.transcript.split()[0]
+        assert not microphone.is_deaf

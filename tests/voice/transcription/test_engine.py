@@ -1,0 +1,216 @@
+"""The recogniser's engine on real speech: as good as faster-whisper, with one encoder pass."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from faster_whisper import WhisperModel
+
+from tests.voice.clips import CLIPS, NOISE, Clip, samples_of
+from tests.voice.variants import mean_error_rate, variants
+from voice.errors import TranscriberUnavailable
+from voice.settings import VoiceSettings
+from voice.transcription.device import chosen_compute_type, chosen_device
+from voice.transcription.engine_io import PieceHeard, PieceJob
+from voice.transcription.mel_window import FULL, FULL_FRAMES, Mel, Window
+from voice.transcription.whisper_engine import WhisperEngine, settled_language, shortest_window
+from voice.wer import normalised_words, word_error_rate
+
+pytestmark = pytest.mark.models
+
+SPEECH = tuple(CLIPS[name] for name in ("lj001-0004", "lv_0890"))
+CLEAR = CLIPS["lj001-0004"]
+
+
+@pytest.fixture(scope="module")
+def engine(settings: VoiceSettings) -> WhisperEngine:
+    return WhisperEngine(settings.model_dir)
+
+
+@pytest.fixture(scope="module")
+def plain(settings: VoiceSettings) -> WhisperEngine:
+    return WhisperEngine(settings.model_dir, engine="plain")
+
+
+def job(
+    pcm: bytes,
+    *,
+    language: str | None = None,
+    likely_language: str | None = None,
+    prompt: str = "",
+    beam_size: int = 5,
+) -> PieceJob:
+    return PieceJob(
+        pcm=pcm,
+        spans=((1.0, 1.0 + len(pcm) / 32_000),),
+        language=language,
+        likely_language=likely_language,
+        prompt=prompt,
+        beam_size=beam_size,
+    )
+
+
+def words_of(heard: PieceHeard) -> str:
+    return " ".join(chunk.text for chunk in heard.chunks)
+
+
+def error_rate(clips: Sequence[Clip], texts: Sequence[str]) -> float:
+    """Wrong words of all the clips, by all their words."""
+    words = [len(normalised_words(clip.transcript)) for clip in clips]
+    wrong = [word_error_rate(clip.transcript, text) for clip, text in zip(clips, texts, strict=True)]
+    return sum(rate * count for rate, count in zip(wrong, words, strict=True)) / sum(words)
+
+
+def test_it_hears_as_well_as_faster_whisper_itself(engine: WhisperEngine, settings: VoiceSettings) -> None:
+    model = WhisperModel(str(settings.model_dir), device="cpu", compute_type="int8", cpu_threads=1)
+    clips = [clip for clip in SPEECH for _ in range(2)]
+    said = [pcm for clip in SPEECH for pcm in variants(samples_of(clip), 2)]
+    raw: list[str] = []
+    for pcm in said:
+        samples = np.frombuffer(pcm, dtype="<i2").astype(np.float32) / 32768
+        segments, _ = model.transcribe(samples, language="en", beam_size=5, temperature=0.0)
+        raw.append(" ".join(segment.text for segment in segments))
+    heard = [words_of(piece) for piece in engine.hear([job(pcm) for pcm in said])]
+    assert error_rate(clips, heard) <= error_rate(clips, raw) + 0.02, heard
+
+
+def test_one_encoder_pass_gives_the_language_and_the_words(
+    engine: WhisperEngine, plain: WhisperEngine
+) -> None:
+    passes = []
+    for each in (engine, plain):
+        before = each.encoder_passes
+        (heard,) = each.hear([job(samples_of(CLEAR))])
+        passes.append(each.encoder_passes - before)
+        assert heard.language == "en"
+        assert heard.language_probability > 0.9
+        assert not heard.low
+        assert error_rate([CLEAR], [words_of(heard)]) < 0.1
+        assert 1.0 <= heard.chunks[0].start_s < heard.chunks[-1].end_s <= 1.0 + 5.14
+        assert all(0.6 < chunk.confidence <= 1.0 for chunk in heard.chunks)
+    assert passes == [1, 2]
+
+
+def test_pieces_heard_together_say_what_they_say_alone_and_keep_their_order(engine: WhisperEngine) -> None:
+    names = ("lj001-0004", "lj001-0002", "lv_0880", "lj001-0003")
+    jobs = [job(samples_of(CLIPS[name]), language="en", beam_size=1) for name in names]
+    before = engine.encoder_passes
+    together = engine.hear(jobs)
+    assert engine.encoder_passes - before == len(jobs)
+    for name, heard in zip(names, together, strict=True):
+        assert word_error_rate(CLIPS[name].transcript, words_of(heard)) < 0.2, words_of(heard)
+
+
+@pytest.mark.parametrize("clip", NOISE, ids=lambda clip: clip.name)
+def test_silence_hum_and_hiss_that_got_past_the_detector_give_no_words(
+    clip: Clip, engine: WhisperEngine
+) -> None:
+    (heard,) = engine.hear([job(samples_of(clip), beam_size=1)])
+    assert heard == PieceHeard(chunks=(), language="", language_probability=0.0, low=False)
+
+
+def test_the_dots_that_faster_whisper_writes_over_silence_are_no_words(plain: WhisperEngine) -> None:
+    (heard,) = plain.hear([job(bytes(64_000), language="cy", beam_size=1)])
+    assert heard.chunks == ()
+
+
+def test_what_looks_wrong_in_a_short_window_is_heard_again_in_the_full_one(settings: VoiceSettings) -> None:
+    cramped = WhisperEngine(settings.model_dir, window=Window(floor=100, margin=0))
+    clip = CLIPS["lj001-0002"]
+    right = 0
+    for pcm in variants(samples_of(clip), 3):
+        before = cramped.encoder_passes
+        (heard,) = cramped.hear([job(pcm, language="en")])
+        passes = cramped.encoder_passes - before
+        right += passes == 2 and word_error_rate(clip.transcript, words_of(heard)) < 0.1
+        assert passes <= 2
+    assert right >= 2
+
+
+def test_words_that_stay_doubtful_are_kept_with_a_low_confidence(engine: WhisperEngine) -> None:
+    syllable = samples_of(CLIPS["lj001-0002"])[32_000:48_000]
+    before = engine.encoder_passes
+    (heard,) = engine.hear([job(syllable, language="en")])
+    assert engine.encoder_passes - before == 2
+    assert heard.low
+    assert words_of(heard)
+    assert heard.chunks[0].confidence < 0.37
+
+
+def test_a_certain_language_is_not_detected(engine: WhisperEngine) -> None:
+    (heard,) = engine.hear([job(samples_of(CLEAR), language="de", likely_language="en", beam_size=1)])
+    assert (heard.language, heard.language_probability) == ("de", 1.0)
+
+
+def test_a_language_nobody_knows_is_detected(engine: WhisperEngine) -> None:
+    (heard,) = engine.hear([job(samples_of(CLEAR), language="tlh", likely_language="tlh", beam_size=1)])
+    assert heard.language == "en"
+
+
+@pytest.mark.parametrize(
+    ("probability", "likely", "settled"),
+    [
+        (0.6, "de", ("en", 0.6)),
+        (0.4, "de", ("de", 0.1)),
+        (0.4, None, ("en", 0.4)),
+        (0.4, "tlh", ("en", 0.4)),
+    ],
+)
+def test_the_speakers_last_language_counts_only_where_detection_is_unsure(
+    probability: float, likely: str | None, settled: tuple[str, float]
+) -> None:
+    ranking = [("en", probability), ("nl", 0.2), ("de", 0.1)]
+    assert settled_language(ranking, likely) == settled
+
+
+@pytest.mark.parametrize("kind", ["engine", "plain"])
+def test_the_words_before_are_taken_and_may_be_long(kind: str, request: pytest.FixtureRequest) -> None:
+    each: WhisperEngine = request.getfixturevalue(kind)
+    before = "He told them what the old printers had done, page after page, " * 60
+    said = variants(samples_of(CLEAR))
+    heard = each.hear([job(pcm, language="en", prompt=before, beam_size=1) for pcm in said])
+    assert mean_error_rate(CLEAR.transcript, [words_of(piece) for piece in heard]) < 0.2, heard
+
+
+def test_a_piece_that_does_not_fit_the_window_is_no_job() -> None:
+    for pcm in (b"", b"\0", bytes(32_000 * 30 + 2)):
+        with pytest.raises(ValueError, match="at most 30 s"):
+            job(pcm)
+
+
+def test_short_windows_are_used_where_the_runtime_takes_them() -> None:
+    def works(mel: Mel) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+        return np.zeros((1, mel.shape[2] // 2, 512), dtype=np.float32)
+
+    def pads(mel: Mel) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+        return np.zeros((len(mel), 1500, 512), dtype=np.float32)
+
+    def refuses(mel: Mel) -> object:
+        if mel.shape[2] == FULL_FRAMES:
+            return works(mel)
+        raise ValueError(f"expected 3000 frames, got {mel.shape[2]}")
+
+    def fails(mel: Mel) -> object:
+        raise RuntimeError("Library libcublas.so.12 is not found or cannot be loaded")
+
+    assert shortest_window(works, 80) == Window()
+    assert shortest_window(pads, 80) == FULL
+    assert shortest_window(refuses, 80) == FULL
+    with pytest.raises(TranscriberUnavailable) as caught:
+        shortest_window(fails, 80)
+    assert re.search(r"libcublas.* Set the recogniser's device to `cpu`", caught.value.detail)
+
+
+def test_a_gpu_or_an_arithmetic_that_is_not_there_is_named() -> None:
+    assert chosen_device("cpu") == "cpu"
+    assert chosen_compute_type("auto", "cpu") == "int8"
+    with pytest.raises(TranscriberUnavailable) as caught:
+        chosen_compute_type("int3", "cpu")
+    assert re.search(r"`int3` does not exist on this cpu.*`auto`.*int8", caught.value.detail)
+    if chosen_device("auto") == "cpu":
+        with pytest.raises(TranscriberUnavailable) as caught:
+            chosen_device("cuda")
+        assert "none is found. Set its device to `cpu`" in caught.value.detail

@@ -1,0 +1,104 @@
+"""The real Whisper on real speech, in every container, and on sounds that are not speech."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from tests.voice.clips import CLIPS, NOISE, NOTE_TRANSCRIPT, NOTES, SPEECH, Clip, samples_of, wav
+from tests.voice.sounds import quiet
+from tests.voice.variants import mean_error_rate, variants
+from voice.errors import AudioRefused, NothingHeard
+from voice.selftest import BUNDLED_TRANSCRIPT, bundled_clip
+from voice.settings import VoiceSettings
+from voice.transcriber import Recording
+from voice.transcription.voice_note import VoiceIntake
+from voice.transcription.whisper_transcriber import WhisperTranscriber
+from voice.wer import word_error_rate
+
+pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="module")]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def transcriber(settings: VoiceSettings) -> AsyncIterator[WhisperTranscriber]:
+    transcriber = WhisperTranscriber(settings)
+    yield transcriber
+    await transcriber.close()
+
+
+@pytest.fixture(scope="module")
+def ears(transcriber: WhisperTranscriber, settings: VoiceSettings) -> VoiceIntake:
+    return VoiceIntake(transcriber, settings)
+
+
+@pytest.mark.parametrize("clip", SPEECH, ids=lambda clip: clip.name)
+async def test_real_speech_is_understood_without_naming_its_language(ears: VoiceIntake, clip: Clip) -> None:
+    said = variants(samples_of(clip), 2)
+    utterances = await asyncio.gather(*(ears.hear(Recording(data=wav(pcm))) for pcm in said))
+    texts = [utterance.text for utterance in utterances]
+    assert mean_error_rate(clip.transcript, texts) < 0.2, texts
+    assert {utterance.language for utterance in utterances} == {"en"}
+    assert all(0.4 < utterance.confidence <= 1.0 for utterance in utterances)
+
+
+@pytest.mark.parametrize("suffix", sorted(NOTES))
+async def test_every_container_is_understood(ears: VoiceIntake, suffix: str) -> None:
+    utterance = await ears.hear(Recording(data=NOTES[suffix], language="en"))
+    assert word_error_rate(NOTE_TRANSCRIPT, utterance.text) < 0.2, utterance.text
+
+
+@pytest.mark.parametrize("clip", NOISE, ids=lambda clip: clip.name)
+async def test_silence_hum_and_hiss_say_nothing(ears: VoiceIntake, clip: Clip) -> None:
+    with pytest.raises(NothingHeard):
+        await ears.hear(Recording(data=clip.data))
+
+
+async def test_a_recording_shorter_than_a_word_says_nothing(ears: VoiceIntake) -> None:
+    with pytest.raises(NothingHeard):
+        await ears.hear(Recording(data=wav(samples_of(CLIPS["jfk"])[40_000:48_000])))
+
+
+async def test_a_hostile_file_is_refused_through_the_worker_with_its_own_words(ears: VoiceIntake) -> None:
+    with pytest.raises(AudioRefused, match="cannot read that kind of file") as caught:
+        await ears.hear(Recording(data=b"v=0\r\nm=audio 5004 RTP/AVP 0\r\n"))
+    assert caught.value.code == "unknown_format"
+
+
+@pytest.mark.parametrize("pause_s", [0.6, 5.0])
+async def test_speech_around_a_pause_is_heard_whole_and_keeps_its_place_in_time(
+    transcriber: WhisperTranscriber, pause_s: float
+) -> None:
+    clip = CLIPS["lv_0880"]
+    pause = bytes(2 * round(16_000 * pause_s))
+    said = (bytes(2 * 16_000 * 2) + pcm + pause + pcm for pcm in variants(samples_of(clip), 3))
+    transcripts = await asyncio.gather(
+        *(transcriber.transcribe(Recording(data=wav(pcm), language="en")) for pcm in said)
+    )
+    for transcript in transcripts:
+        assert 1.0 < transcript.chunks[0].start_s < 3.0
+        assert 6.0 + pause_s < transcript.chunks[-1].end_s <= transcript.audio_seconds
+    texts = [" ".join(chunk.text for chunk in transcript.chunks) for transcript in transcripts]
+    assert mean_error_rate(f"{clip.transcript} {clip.transcript}", texts) < 0.2, texts
+
+
+async def test_an_open_microphone_that_heard_a_sentence_twice_says_it_twice(
+    transcriber: WhisperTranscriber,
+) -> None:
+    clip = CLIPS["lv_0880"]
+    said = (pcm + quiet(0.6) + pcm for pcm in variants(samples_of(clip), 3))
+    transcripts = await asyncio.gather(
+        *(
+            transcriber.transcribe(Recording(data=pcm, form="pcm", urgency="final", language="en"))
+            for pcm in said
+        )
+    )
+    texts = [" ".join(chunk.text for chunk in transcript.chunks) for transcript in transcripts]
+    assert mean_error_rate(f"{clip.transcript} {clip.transcript}", texts) < 0.2, texts
+
+
+async def test_the_bundled_clip_is_what_the_doctor_says_it_is(ears: VoiceIntake) -> None:
+    utterance = await ears.hear(Recording(data=bundled_clip()))
+    assert word_error_rate(BUNDLED_TRANSCRIPT, utterance.text) <= 0.125  # a syllable of one word

@@ -1,0 +1,1 @@
+"""Decode, detect voice and cut, in a sandboxed process."""

@@ -1,0 +1,227 @@
+"""The decoder as the gateway sees it: files in, pieces of speech out. The work is done in child processes.
+
+Not here: decoding, the search for speech and the cutting (`voice.audio.decoder_main`), the recognition.
+A child that is too slow, dies, or has met several damaged files is replaced by a fresh one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from voice.audio.limits import check_size
+from voice.audio.segments import Decoded, Piece
+from voice.errors import (
+    NONSENSE,
+    NOT_STARTING,
+    SHUTTING_DOWN,
+    AudioRefused,
+    TranscriberUnavailable,
+    TranscriptionTimeout,
+)
+from voice.settings import VoiceSettings
+from voice.workers.child import Child, Dying, OnLine, command
+from voice.workers.frames import BrokenFrame, Frame, decoded_from_wire, piece_from_wire
+
+_CHILDREN = 2
+"""One hostile file may keep a child busy until its deadline; the other goes on serving."""
+_DAMAGED_FILES = 8
+"""So many of them wear a child out: its decoders may be broken by then, and a fresh child costs a third of a
+second of processor time, which nobody shall be able to ask for with every few bytes."""
+_FILE_DEADLINE_S = 10.0
+_START_DEADLINE_S = 60.0
+_ATTEMPTS = 2
+_BYTES_PER_SECOND = 32_000
+_MAX_PIECE_BYTES = 30 * _BYTES_PER_SECOND
+"""Whisper's window: the recogniser takes no longer piece."""
+
+_DAMAGED = "I could not read that recording: the file is damaged. Please record it again."
+_TOO_SLOW = "Reading that recording took too long. Please send it again, or a shorter one."
+
+OnPiece = Callable[[Piece], None]
+
+_log = logging.getLogger(__name__)
+
+
+class Decoder:
+    """Decodes recordings, each in one of a few children. Belongs to the event loop it is first used on.
+
+    `on_line` gets what the children write to stderr; a file may take `deadline_s`; `program` starts a child.
+    """
+
+    def __init__(
+        self,
+        settings: VoiceSettings,
+        *,
+        on_line: OnLine | None = None,
+        deadline_s: float = _FILE_DEADLINE_S,
+        program: Sequence[str] = (),
+    ) -> None:
+        self._settings = settings
+        self._program = tuple(program) or _command(settings)
+        self._deadline_s = deadline_s
+        self._on_line = on_line or _log_line
+        self._turns = asyncio.Semaphore(_CHILDREN)
+        self._idle: list[Child] = []
+        self._busy: set[Child] = set()
+        self._dying = Dying()
+        self._files: dict[Child, int] = {}
+        self._closed = False
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The process ids of the living children."""
+        return tuple(child.pid for child in (*self._idle, *self._busy) if child.alive)
+
+    async def decode(
+        self, data: bytes, *, form: Literal["file", "pcm"] = "file", on_piece: OnPiece
+    ) -> Decoded:
+        """Decode a file, or bare samples (`pcm`: 16 kHz, mono, 16 bit little endian), in one of the children.
+
+        `on_piece` gets the pieces of speech in order, each as soon as it is certain; silence has none.
+        Raises AudioRefused (also for a file that brings the decoder down twice), TranscriberUnavailable
+        when no child can be started, TranscriptionTimeout. Cancelling the call kills the child at work.
+        """
+        check_size(len(data), max_bytes=self._settings.max_bytes)
+        request = Frame(header={"kind": "decode", "form": form}, body=data)
+        pieces = _Pieces(on_piece, max_bytes=int(self._settings.max_seconds * _BYTES_PER_SECOND))
+        async with self._turns:
+            for _ in range(_ATTEMPTS):
+                child = await self._ready_child()
+                try:
+                    return await self._ask(child, request, pieces)
+                except TranscriberUnavailable:
+                    self._refuse_when_closed()  # otherwise it died, and once may be chance
+        raise AudioRefused("damaged", _DAMAGED)
+
+    async def warm_up(self) -> None:
+        """Start a child. Raises TranscriberUnavailable."""
+        async with self._turns:
+            self._release(await self._ready_child())
+
+    async def close(self) -> None:
+        """Kill every child and wait until they are gone."""
+        self._closed = True
+        for child in (*self._idle, *self._busy):
+            self._discard(child)
+        async with contextlib.AsyncExitStack() as turns:
+            for _ in range(_CHILDREN):  # whoever was starting a child has failed and cleaned up then
+                await turns.enter_async_context(self._turns)
+        await self._dying.gone()
+
+    async def _ready_child(self) -> Child:
+        """A child that is warm and now busy. Raises TranscriberUnavailable."""
+        self._refuse_when_closed()
+        while self._idle:
+            child = self._idle.pop()
+            if child.alive:
+                self._busy.add(child)
+                return child
+            self._discard(child)
+        child = await Child.start(self._program, self._on_line, max_body_bytes=_MAX_PIECE_BYTES)
+        self._busy.add(child)
+        try:
+            self._refuse_when_closed()
+            async with asyncio.timeout(_START_DEADLINE_S):
+                await asyncio.shield(child.ready)
+        except TimeoutError as error:
+            self._discard(child)
+            raise TranscriberUnavailable(NOT_STARTING) from error
+        except BaseException:
+            self._discard(child)
+            raise
+        return child
+
+    async def _ask(self, child: Child, request: Frame, pieces: _Pieces) -> Decoded:
+        """One file. The child stays if it answers and is still to be trusted."""
+        pieces.begin()
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                answer = await child.ask(request, on_frame=pieces.take)
+            decoded = self._decoded(answer, pieces)
+        except TimeoutError as error:
+            self._discard(child)
+            raise TranscriptionTimeout(_TOO_SLOW) from error
+        except AudioRefused as error:
+            self._release(child, damaged=error.code == "damaged")
+            raise
+        except BaseException:
+            self._discard(child)
+            raise
+        self._release(child)
+        return decoded
+
+    def _decoded(self, answer: Frame, pieces: _Pieces) -> Decoded:
+        try:
+            decoded = decoded_from_wire(answer.header, max_seconds=self._settings.max_seconds)
+        except BrokenFrame as error:
+            raise TranscriberUnavailable(NONSENSE) from error
+        if decoded.pieces != pieces.count:
+            raise TranscriberUnavailable(NONSENSE)
+        return decoded
+
+    def _refuse_when_closed(self) -> None:
+        if self._closed:
+            raise TranscriberUnavailable(SHUTTING_DOWN)
+
+    def _release(self, child: Child, *, damaged: bool = False) -> None:
+        """Back to the idle ones, unless it has served long enough."""
+        wear = -(-self._settings.recycle_after // _DAMAGED_FILES) if damaged else 1
+        self._files[child] = self._files.get(child, 0) + wear
+        if self._closed or not child.alive or self._files[child] >= self._settings.recycle_after:
+            self._discard(child)
+            return
+        self._busy.discard(child)
+        self._idle.append(child)
+
+    def _discard(self, child: Child) -> None:
+        """Kill a child, and remember it until it is gone."""
+        self._busy.discard(child)
+        self._files.pop(child, None)
+        if child in self._idle:
+            self._idle.remove(child)
+        self._dying.end(child)
+
+
+class _Pieces:
+    """Passes pieces on once each, in order, also when a second child decodes the file again."""
+
+    def __init__(self, on_piece: OnPiece, *, max_bytes: int) -> None:
+        self._on_piece = on_piece
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._passed_on = 0
+        self.count = 0
+
+    def begin(self) -> None:
+        """The file is decoded from its start."""
+        self.count = self._bytes = 0
+
+    def take(self, frame: Frame) -> None:
+        """One frame from the child. Raises BrokenFrame, upon which the child is stopped."""
+        piece = piece_from_wire(frame)
+        if piece.index != self.count:
+            raise BrokenFrame(f"piece {piece.index} came where {self.count} was due")
+        self.count += 1
+        self._bytes += len(piece.pcm)
+        if self._bytes > self._max_bytes:
+            raise BrokenFrame("more speech than a recording may hold")
+        if piece.index >= self._passed_on:
+            self._passed_on += 1
+            self._on_piece(piece)
+
+
+def _command(settings: VoiceSettings) -> tuple[str, ...]:
+    return command(
+        "voice.audio.decoder_main",
+        "--max-bytes", str(settings.max_bytes),
+        "--max-seconds", str(settings.max_seconds),
+        "--min-seconds", str(settings.min_seconds),
+    )  # fmt: skip
+
+
+def _log_line(line: str) -> None:
+    _log.warning("voice decoder: %s", line)

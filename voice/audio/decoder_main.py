@@ -1,0 +1,137 @@
+"""The decoder's own program: recordings in, pieces of speech out, one recording after the other.
+
+Started by `voice.audio.decoder_client` with `python -m`; never imported by the gateway. Every byte of a
+stranger's file is parsed here and nowhere else, by a process that can open nothing and may grow only so far.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from voice.audio.decoding import AudioBlocks, Block
+from voice.audio.segmentation import Cutter
+from voice.audio.segments import Piece
+from voice.audio.vad import SileroModel, SpeechTracker, VoiceDetector
+from voice.errors import AudioRefused, TranscriberUnavailable
+from voice.transcript import SAMPLE_RATE
+from voice.workers.frames import Frame, error_to_wire
+from voice.workers.sandbox import Send, allow_cpu, die_with_parent, lock_down, take_over_pipes
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve jobs on stdin and stdout until the parent closes stdin or dies."""
+    options = _parse(arguments)
+    die_with_parent(options.parent_pid)
+    requests, send = take_over_pipes(options.max_bytes)
+    try:
+        model = SileroModel()
+    except TranscriberUnavailable as error:
+        send(Frame(header={"kind": "unavailable", **error_to_wire(error)}))
+        return 1
+    _warm_up(model, options)
+    lock_down()
+    send(Frame(header={"kind": "ready"}))
+    while True:
+        request = requests.get()
+        allow_cpu()
+        _serve(request, model, options, send)
+
+
+def _serve(request: Frame, model: SileroModel, options: argparse.Namespace, send: Send) -> None:
+    """Answer with pieces and exactly one final frame; anything unforeseen ends the process."""
+    job = request.header["job"]
+    recording = _recording(request, options)
+    pieces = 0
+    try:
+        for piece in _pieces(recording, model, min_seconds=options.min_seconds):
+            header = {"kind": "piece", "job": job, "index": piece.index, "spans": piece.spans}
+            send(Frame(header=header, body=piece.pcm))
+            pieces += 1
+    except AudioRefused as error:
+        send(Frame(header={"kind": "refused", "job": job, "final": True, **error_to_wire(error)}))
+        return
+    except MemoryError:
+        # The file's fault, or what earlier files left behind: a fresh process tells.
+        raise SystemExit(1) from None
+    end = {
+        "kind": "decoded",
+        "job": job,
+        "final": True,
+        "seconds": recording.samples / SAMPLE_RATE,
+        "truncated": recording.truncated,
+        "container": recording.container,
+        "pieces": pieces,
+    }
+    send(Frame(header=end))
+
+
+def _pieces(
+    recording: AudioBlocks | _BareSamples, model: SileroModel, *, min_seconds: float
+) -> Iterator[Piece]:
+    """The speech of a recording, each piece as soon as it is certain. Raises AudioRefused."""
+    detector, tracker, cutter = VoiceDetector(model), SpeechTracker(), Cutter()
+    for block in recording:
+        probabilities = detector.feed(block)
+        cutter.hear(block.tobytes(), probabilities)
+        for start, end in tracker.push(probabilities):
+            yield from cutter.add(start, end)
+    if recording.samples < min_seconds * SAMPLE_RATE:
+        return
+    probabilities = detector.finish()
+    cutter.hear(b"", probabilities)
+    for start, end in tracker.finish(probabilities, recording.samples):
+        yield from cutter.add(start, end)
+    yield from cutter.finish()
+
+
+class _BareSamples:
+    """Samples without a file around them, as `AudioBlocks` gives them."""
+
+    container = "pcm"
+
+    def __init__(self, pcm: bytes, *, max_seconds: float) -> None:
+        whole = np.frombuffer(pcm[: len(pcm) // 2 * 2], dtype="<i2")
+        self._samples = whole[: int(max_seconds * SAMPLE_RATE)]
+        self.samples = self._samples.size
+        self.truncated = self._samples.size < whole.size
+
+    def __iter__(self) -> Iterator[Block]:
+        for start in range(0, self.samples, SAMPLE_RATE):
+            yield self._samples[start : start + SAMPLE_RATE]
+
+
+def _recording(request: Frame, options: argparse.Namespace) -> AudioBlocks | _BareSamples:
+    if request.header["form"] == "pcm":
+        return _BareSamples(request.body, max_seconds=options.max_seconds)
+    return AudioBlocks(request.body, max_bytes=options.max_bytes, max_seconds=options.max_seconds)
+
+
+def _warm_up(model: SileroModel, options: argparse.Namespace) -> None:
+    """Run everything once: what is loaded on first use could not be loaded later."""
+    tone = (8_000 * np.sin(np.arange(SAMPLE_RATE) / 12)).astype("<i2").tobytes()
+    size = len(tone).to_bytes(4, "little")
+    head = b"RIFF" + size + b"WAVEfmt \x10\0\0\0\x01\0\x01\0" + bytes.fromhex("44ac000088580100 02001000")
+    for data in (head + b"data" + size + tone, b"fLaC" + bytes(64)):
+        blocks = AudioBlocks(data, max_bytes=len(data), max_seconds=options.max_seconds)
+        try:
+            for _ in _pieces(blocks, model, min_seconds=0.0):
+                pass
+        except AudioRefused as error:
+            str(error)
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="voice.audio.decoder_main", description=__doc__)
+    parser.add_argument("--parent-pid", type=int, required=True)
+    parser.add_argument("--max-bytes", type=int, required=True)
+    parser.add_argument("--max-seconds", type=float, required=True)
+    parser.add_argument("--min-seconds", type=float, required=True)
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

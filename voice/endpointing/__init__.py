@@ -1,0 +1,1 @@
+"""Decide when buffered speech is an utterance."""

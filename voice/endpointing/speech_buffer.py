@@ -1,0 +1,204 @@
+"""Speech that is being gathered, as a value: its chunks in order, its text, and its form on the shelf.
+
+Not when it becomes a message: that is voice.endpointing.flush_policy. Times are seconds of one monotonic
+clock; on the shelf they are Unix time, which is what another process can read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, Literal, get_args
+
+from voice.clock import Clock
+
+FlushReason = Literal["complete", "max_time", "complete_thought", "sentence", "silence", "forced"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbering:
+    """Which sequence numbers of a stream of chunks have come. They count up by one, from 0."""
+
+    next: int = 0
+    """Everything below has come, or is `missing` and no longer waited for."""
+    beyond: frozenset[int] = frozenset()
+    """Came although not everything before them has."""
+    missing: frozenset[int] = frozenset()
+    """Were given up; they are taken all the same when they come late."""
+
+    def take(self, number: int) -> Numbering | None:
+        """With `number`; None where it came before."""
+        if number in self.missing:
+            return replace(self, missing=self.missing - {number})
+        if number < self.next or number in self.beyond:
+            return None
+        beyond, following = set(self.beyond) | {number}, self.next
+        while following in beyond:
+            beyond.remove(following)
+            following += 1
+        return replace(self, next=following, beyond=frozenset(beyond))
+
+    def give_up(self) -> Numbering:
+        """Nothing is waited for any more."""
+        if not self.beyond:
+            return self
+        end = max(self.beyond) + 1
+        # The newest thousand: what is older does not come any more, and numbers may be anybody's.
+        skipped = set(range(max(self.next, end - 1000), end)) - self.beyond
+        newest = sorted(self.missing | skipped)[-1000:]
+        return Numbering(next=end, missing=frozenset(newest))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BufferedChunk:
+    """A piece of speech, as text. `place` orders the chunks of a buffer."""
+
+    text: str
+    sequence: int | None
+    place: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeechBuffer:
+    """What one thread has said and is not a message yet."""
+
+    generation: str
+    """Never the same twice: whoever receives a buffer knows by it whether they had it already."""
+    created_at: float
+    """When its first words ended."""
+    last_activity: float
+    """When the last words ended, or the voice after them."""
+    order: int = 0
+    """Its place among its thread's that are not received yet. Not by time: words are late sometimes."""
+    chunks: tuple[BufferedChunk, ...] = ()
+    complete: bool = False
+    """Whoever gathers says that nothing more comes."""
+    gap: bool = False
+    """A chunk before the last one has not come yet."""
+    language: str = ""
+    confidence: float = 1.0
+    """0 to 1, of all words; 1 where nobody said."""
+    speaking: bool = False
+    """Somebody speaks right now."""
+    content: str = field(init=False, default="")
+    """The chunks' text, joined."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "content", joined([chunk.text for chunk in self.chunks]))
+
+    def with_chunk(
+        self, text: str, *, sequence: int | None, ended_at: float, confidence: float = 1.0
+    ) -> SpeechBuffer:
+        """With one more: in its sequence's place, or behind everything that is there."""
+        last = max((chunk.place for chunk in self.chunks), default=(-1, 0))
+        place = (last[0], last[1] + 1) if sequence is None else (sequence, 0)
+        chunk = BufferedChunk(text=text.strip(), sequence=sequence, place=place)
+        chunks = tuple(sorted((*self.chunks, chunk), key=lambda one: one.place))
+        # By their letters: how long they took to say is not known here.
+        before, more = sum(len(one.text) for one in self.chunks), len(chunk.text)
+        return replace(
+            self,
+            chunks=chunks,
+            confidence=self.confidence + (confidence - self.confidence) * more / max(1, before + more),
+            created_at=min(self.created_at, ended_at),
+            last_activity=max(self.last_activity, ended_at),
+        )
+
+
+# ---------------------------------------------------------------- on the shelf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptBuffer:
+    """A buffer with everything that another process needs to go on with it."""
+
+    thread_id: str
+    buffer: SpeechBuffer
+    numbering: Numbering
+    reason: FlushReason | None
+    """Why it was flushed; None while it gathers."""
+
+    def to_body(self, clock: Clock) -> dict[str, Any]:
+        """As plain JSON data."""
+        buffer, numbering = self.buffer, self.numbering
+        ahead = clock.now() - clock.monotonic()
+        return {
+            "thread": self.thread_id,
+            "generation": buffer.generation,
+            "created_at": buffer.created_at + ahead,
+            "last_activity": buffer.last_activity + ahead,
+            "order": buffer.order,
+            "chunks": [[chunk.text, chunk.sequence, *chunk.place] for chunk in buffer.chunks],
+            "complete": buffer.complete,
+            "language": buffer.language,
+            "confidence": buffer.confidence,
+            "numbering": [numbering.next, sorted(numbering.beyond), sorted(numbering.missing)],
+            "reason": self.reason,
+        }
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any], clock: Clock) -> KeptBuffer:
+        """What `to_body` gave, in this process's time. Raises ValueError where it is something else."""
+        try:
+            return cls._read(body, clock)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"not a speech buffer: {error!r}") from error
+
+    @classmethod
+    def _read(cls, body: Mapping[str, Any], clock: Clock) -> KeptBuffer:
+        following, beyond, missing = body["numbering"]
+        reason = body["reason"]
+        if reason is not None and reason not in get_args(FlushReason):
+            raise ValueError(f"reason {reason!r}")
+        now = clock.monotonic()
+        # A wall clock that was set back meanwhile must not make speech wait for it.
+        created_at = min(now, body["created_at"] - clock.now() + now)
+        buffer = SpeechBuffer(
+            generation=str(body["generation"]),
+            created_at=created_at,
+            last_activity=min(now, max(created_at, body["last_activity"] - clock.now() + now)),
+            order=int(body["order"]),
+            chunks=tuple(
+                BufferedChunk(text=str(text), sequence=sequence, place=(place, nth))
+                for text, sequence, place, nth in body["chunks"]
+            ),
+            complete=bool(body["complete"]),
+            gap=bool(beyond),
+            language=str(body["language"]),
+            confidence=min(1.0, max(0.0, float(body.get("confidence", 1.0)))),
+        )
+        numbering = Numbering(next=following, beyond=frozenset(beyond), missing=frozenset(missing))
+        return cls(thread_id=str(body["thread"]), buffer=buffer, numbering=numbering, reason=reason)
+
+
+# ---------------------------------------------------------------- text
+
+_NO_SPACE_BEFORE = frozenset(".,;:!?…)]}»”’%。、，．！？；：）］」』】〉》؟،؛।॥։፧።")  # noqa: RUF001 - the signs of many scripts, as they are written
+
+
+def joined(texts: list[str]) -> str:
+    """Chunks as one text: a space between two, none where the script has none or only signs follow."""
+    said = [text for text in texts if text]
+    behind = ["", *(" " if _is_apart(one, other) else "" for one, other in pairwise(said))]
+    return "".join(space + text for space, text in zip(behind, said, strict=False))
+
+
+def _is_apart(one: str, other: str) -> bool:
+    if all(sign in _NO_SPACE_BEFORE for sign in other):
+        return False
+    return not (_is_unspaced(one[-1]) and _is_unspaced(other[0]))
+
+
+def _is_unspaced(sign: str) -> bool:
+    """Whether `sign` belongs to a script that is written without spaces: Han, Kana and their punctuation."""
+    code = ord(sign)
+    return (
+        0x3000 <= code <= 0x30FF
+        or 0x31F0 <= code <= 0x31FF
+        or 0x3400 <= code <= 0x4DBF
+        or 0x4E00 <= code <= 0x9FFF
+        or 0xF900 <= code <= 0xFAFF
+        or 0xFF01 <= code <= 0xFF9F
+        or 0x20000 <= code <= 0x323AF
+    )

@@ -1,0 +1,1 @@
+"""Live speech: one session per open microphone."""

@@ -1,0 +1,217 @@
+"""Reads answers aloud with Piper in a child process: one request after the other, each with a deadline.
+
+Not here: what is said (`gateway.delivery.voice_replies` makes words of Markdown) and how it sounds
+(`piper_process`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from voice.errors import SpeakerUnavailable, VoiceError
+from voice.synthesis.synthesizer import SpokenAudio
+from voice.workers.child import Child, Dying, command
+from voice.workers.frames import BrokenFrame, Frame, spoken_from_wire
+
+_log = logging.getLogger(__name__)
+
+MAX_CHARACTERS = 1_500
+"""Some ninety seconds of speech. Longer answers are read by eye."""
+QUEUE_LIMIT = 8
+"""Requests that may be at work or wait."""
+_DEADLINE_FLOOR_S = 20.0
+_DEADLINE_PER_CHARACTER_S = 0.08
+"""Some fifteen times what one core needs: the child steps back behind everybody else."""
+_START_DEADLINE_S = 60.0
+_MAX_OGG_BYTES = 8 * 1024 * 1024
+_VOICE_NAME = re.compile(r"[\w.+-]+")
+_SENTENCE_END = re.compile(r"[.!?…](?=\s)")
+
+_NOT_STARTING = "Piper did not start within a minute. Is the machine overloaded?"
+_TOO_SLOW = "Reading an answer aloud took too long and was given up. Is the machine overloaded?"
+_DIED = "Piper stopped while it was reading an answer aloud. The next answer starts it again."
+_CLOSED = "The speaker is closed."
+_FULL = "Too many answers wait to be read aloud."
+
+
+class PiperSpeaker:
+    """Implements `Speaker`. The voices are the files `<name>.onnx` and `<name>.onnx.json` in `voices_dir`."""
+
+    def __init__(self, voices_dir: Path, *, deadline_floor_s: float = _DEADLINE_FLOOR_S) -> None:
+        self._voices_dir = voices_dir
+        self._deadline_floor_s = deadline_floor_s
+        self._child: Child | None = None
+        self._dying = Dying()
+        self._turn = asyncio.Lock()
+        self._admitted = 0
+        self._closed = False
+        self._status = "not started"
+
+    @property
+    def child_pid(self) -> int | None:
+        """The living child's process id."""
+        return self._child.pid if self._child is not None and self._child.alive else None
+
+    def speaks(self, language: str) -> bool:
+        return _family(language) in voices_in(self._voices_dir)
+
+    async def speak(self, text: str, *, language: str = "en") -> SpokenAudio:
+        voice = self._voice(language)
+        text = shortened(text)
+        if not text:
+            raise SpeakerUnavailable("There is nothing to say.")
+        if self._admitted >= QUEUE_LIMIT:
+            raise SpeakerUnavailable(_FULL)
+        self._admitted += 1
+        try:
+            async with self._turn:
+                request = Frame(header={"kind": "speak", "voice": voice}, body=text.encode())
+                deadline_s = max(self._deadline_floor_s, _DEADLINE_PER_CHARACTER_S * len(text))
+                return _spoken(await self._ask(request, deadline_s=deadline_s))
+        finally:
+            self._admitted -= 1
+
+    async def warm_up(self) -> None:
+        voices = voices_in(self._voices_dir)
+        voice = voices.get("en") or next(iter(voices.values()), "")
+        if not voice:
+            raise SpeakerUnavailable(self._voiceless())
+        async with self._turn:
+            await self._ask(Frame(header={"kind": "warm_up", "voice": voice}), deadline_s=_START_DEADLINE_S)
+
+    async def close(self) -> None:
+        self._closed = True
+        self._discard(self._child)
+        async with self._turn:
+            pass  # whoever was at work or starting the child has failed and cleaned up
+        await self._dying.gone()
+
+    def status(self) -> str:
+        if self._closed:
+            return "closed"
+        if not voices_in(self._voices_dir):
+            return self._voiceless()
+        if self._status == "ready" and self.child_pid is None:
+            return "not started"
+        return self._status
+
+    def _voice(self, language: str) -> str:
+        voices = voices_in(self._voices_dir)
+        voice = voices.get(_family(language))
+        if voice is None:
+            raise SpeakerUnavailable(
+                f"There is no voice for {language!r} in {self._voices_dir}, only for {', '.join(voices)}."
+                if voices
+                else self._voiceless()
+            )
+        return voice
+
+    def _voiceless(self) -> str:
+        return f"There is no voice in {self._voices_dir}: run `parlour models get voice-en`."
+
+    async def _ask(self, request: Frame, *, deadline_s: float) -> Frame:
+        """One request. Speaking cannot be interrupted from outside: giving up means killing the child."""
+        child = await self._ready_child()
+        try:
+            async with asyncio.timeout(deadline_s):
+                return await child.ask(request)
+        except TimeoutError as error:
+            self._discard(child)
+            raise SpeakerUnavailable(_TOO_SLOW) from error
+        except VoiceError as error:
+            if child.alive:
+                raise SpeakerUnavailable(error.for_operator) from error
+            self._discard(child)
+            raise SpeakerUnavailable(_CLOSED if self._closed else _DIED) from error
+        except asyncio.CancelledError:
+            self._discard(child)
+            raise
+
+    async def _ready_child(self) -> Child:
+        """The living child. Raises SpeakerUnavailable."""
+        if self._closed:
+            raise SpeakerUnavailable(_CLOSED)
+        if self._child is not None and self._child.alive:
+            return self._child
+        self._discard(self._child)
+        self._status = "loading"
+        try:
+            async with asyncio.timeout(_START_DEADLINE_S):
+                child = self._child = await Child.start(
+                    command("voice.synthesis.piper_main", "--voices-dir", str(self._voices_dir)),
+                    _log_line,
+                    max_body_bytes=_MAX_OGG_BYTES,
+                )
+                if self._closed:
+                    raise SpeakerUnavailable(_CLOSED)
+                await asyncio.shield(child.ready)
+        except TimeoutError as error:
+            self._failed(_NOT_STARTING)
+            raise SpeakerUnavailable(_NOT_STARTING) from error
+        except VoiceError as error:
+            self._failed(error.for_operator)
+            raise SpeakerUnavailable(error.for_operator) from error
+        except asyncio.CancelledError:
+            self._failed("not started")
+            raise
+        self._status = "ready"
+        return child
+
+    def _failed(self, status: str) -> None:
+        self._status = status
+        self._discard(self._child)
+
+    def _discard(self, child: Child | None) -> None:
+        """Kill the child; `close` waits until it is gone."""
+        if child is None:
+            return
+        self._dying.end(child)
+        if self._child is child:
+            self._child = None
+
+
+def voices_in(folder: Path) -> Mapping[str, str]:
+    """The name of a voice for each language that there is one for, by the language's code such as `en`."""
+    voices: dict[str, str] = {}
+    for path in sorted(folder.glob("*.onnx")):
+        if path.stem in voices.values() or not _VOICE_NAME.fullmatch(path.stem):
+            continue
+        try:
+            about = json.loads(path.with_name(f"{path.name}.json").read_bytes())
+            language = _family(str(about["language"]["code"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # a model without its description, or half of a download
+        voices.setdefault(language, path.stem)
+    return voices
+
+
+def shortened(text: str) -> str:
+    """`text` as far as it is read aloud: at most 1,500 characters, cut after a sentence if it has one."""
+    text = text.strip()
+    if len(text) <= MAX_CHARACTERS:
+        return text
+    kept = text[: MAX_CHARACTERS - 2]
+    ends = [match.end() for match in _SENTENCE_END.finditer(kept)]
+    cut = ends[-1] if ends else kept.rfind(" ")
+    return f"{kept[:cut] if cut > 0 else kept} …"
+
+
+def _family(language: str) -> str:
+    """`en` of `en_US`, `en-GB` and `EN`."""
+    return re.split(r"[_-]", language.strip().lower(), maxsplit=1)[0]
+
+
+def _spoken(answer: Frame) -> SpokenAudio:
+    try:
+        return spoken_from_wire(answer)
+    except BrokenFrame as error:
+        raise SpeakerUnavailable(_DIED) from error
+
+
+def _log_line(line: str) -> None:
+    _log.info("speaker: %s", line)

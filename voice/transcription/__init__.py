@@ -1,0 +1,1 @@
+"""Recordings to text: worker pool, engines, caches."""

@@ -1,0 +1,139 @@
+"""A transcriber that remembers: the same recording by the same person is recognised once.
+
+Not here: where transcripts are kept (the `TranscriptShelf`, brought by whoever hosts the ears), recognition.
+Failures are never kept, nor is live sound, which nobody sends twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from voice.clock import Clock
+from voice.errors import VoiceError
+from voice.transcriber import Growing, OnProgress, Recording, Transcriber, Waiting
+from voice.transcript import Transcript
+from voice.workers.frames import BrokenFrame, transcript_from_wire, transcript_to_wire
+
+_KEPT_S = 7 * 86_400.0
+_LIMIT = 2_000
+"""Transcripts on the shelf; the oldest are forgotten."""
+
+_log = logging.getLogger(__name__)
+
+
+class TranscriptShelf(Protocol):
+    """Where transcripts are kept: plain JSON data under a key, with Unix times."""
+
+    async def transcript(self, key: str, *, newer_than: float) -> Mapping[str, Any] | None:
+        """What was kept under `key` after that time; None where there is nothing."""
+        ...
+
+    async def keep_transcript(self, key: str, body: Mapping[str, Any], *, at: float, limit: int) -> None:
+        """Keep a transcript; beyond `limit` of them the oldest are forgotten."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class _Flight:
+    """A recording that is being recognised, and everybody who wants to know."""
+
+    landed: asyncio.Future[Transcript]
+    listeners: list[OnProgress] = field(default_factory=list)
+
+    def tell(self, progress: Waiting | Growing) -> None:
+        for listener in tuple(self.listeners):
+            listener(progress)
+
+
+class CachedTranscriber:
+    """Implements `Transcriber` with another one. `settings_key` names the model, the engine and what else
+    makes the same bytes give other words: a change of it forgets everything."""
+
+    def __init__(
+        self, inner: Transcriber, shelf: TranscriptShelf, clock: Clock, *, settings_key: str
+    ) -> None:
+        self._inner = inner
+        self._shelf = shelf
+        self._clock = clock
+        self._settings_key = settings_key
+        self._flights: dict[str, _Flight] = {}
+
+    async def transcribe(self, recording: Recording, *, on_progress: OnProgress | None = None) -> Transcript:
+        if recording.form != "file" or self._inner.status() == "closed":
+            return await self._inner.transcribe(recording, on_progress=on_progress)
+        key = _key(recording, self._settings_key)
+        while (flight := self._flights.get(key)) is not None:
+            if (transcript := await _joined(flight, on_progress)) is not None:
+                return transcript
+        flight = self._flights[key] = _Flight(asyncio.get_running_loop().create_future())
+        if on_progress is not None:
+            flight.listeners.append(on_progress)
+        try:
+            transcript = await self._remembered(key) or await self._heard(key, recording, flight)
+        except VoiceError as error:
+            flight.landed.set_exception(error)
+            flight.landed.exception()  # nobody may have joined, which is no error
+            raise
+        else:
+            flight.landed.set_result(transcript)
+            return transcript
+        finally:
+            flight.landed.cancel()  # only where the call was cancelled: whoever joined it takes over
+            del self._flights[key]
+
+    async def warm_up(self) -> None:
+        await self._inner.warm_up()
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+    def status(self) -> str:
+        return self._inner.status()
+
+    async def _heard(self, key: str, recording: Recording, flight: _Flight) -> Transcript:
+        transcript = await self._inner.transcribe(recording, on_progress=flight.tell)
+        try:
+            body = transcript_to_wire(transcript)
+            await self._shelf.keep_transcript(key, body, at=self._clock.now(), limit=_LIMIT)
+        except Exception as error:  # noqa: BLE001 - whatever the shelf raises, the words are there
+            _log.warning("a transcript could not be kept: %s", error)
+        return transcript
+
+    async def _remembered(self, key: str) -> Transcript | None:
+        try:
+            body = await self._shelf.transcript(key, newer_than=self._clock.now() - _KEPT_S)
+            return transcript_from_wire(body) if body is not None else None
+        except BrokenFrame as error:
+            _log.warning("a transcript that was kept cannot be read: %s", error)
+        except Exception as error:  # noqa: BLE001 - whatever the shelf raises, it can be heard again
+            _log.warning("a transcript that was kept cannot be had: %s", error)
+        return None
+
+
+async def _joined(flight: _Flight, on_progress: OnProgress | None) -> Transcript | None:
+    """What the flight brings; None where whoever began it gave up."""
+    if on_progress is not None:
+        flight.listeners.append(on_progress)
+    try:
+        await asyncio.wait((flight.landed,))
+    finally:
+        if on_progress is not None:
+            flight.listeners.remove(on_progress)
+    return None if flight.landed.cancelled() else flight.landed.result()
+
+
+def _key(recording: Recording, settings_key: str) -> str:
+    """The speaker is part of it: nobody learns, by sending a file, that somebody else has sent it."""
+    parts = (
+        settings_key,
+        hashlib.sha256(recording.speaker.encode()).hexdigest(),
+        hashlib.sha256(recording.data).hexdigest(),
+        recording.language,
+    )
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

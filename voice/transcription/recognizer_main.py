@@ -1,0 +1,150 @@
+"""The recogniser's own program: pieces of speech in, words out, one job after the other, until stdin closes.
+
+Started by `voice.workers.child` with `python -m`; never imported by the gateway. Files from strangers are
+decoded elsewhere (`voice.audio.decoder_main`); here arrive bare samples.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from voice.audio.vad import SileroModel, probabilities_of
+from voice.errors import TranscriberUnavailable
+from voice.transcription.device import Device, chosen_device
+from voice.transcription.engine_io import PieceHeard, PieceJob
+from voice.transcription.omission_check import CheckedEngine, Hears
+from voice.transcription.whisper_engine import WhisperEngine
+from voice.workers.frames import Frame, error_to_wire
+from voice.workers.sandbox import die_with_parent, take_over_pipes
+
+_GIGABYTE = 1024**3
+_ADDRESS_SPACE_BYTES = 2 * _GIGABYTE
+"""The base model takes half of it."""
+_MODEL_COPIES = 4
+"""Of a larger model's file: as it is read, as it is converted, as it is kept, and what it computes with."""
+_MAX_BODY_BYTES = 64 * 1024 * 1024
+
+EngineT = TypeVar("EngineT")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve jobs on stdin and stdout until the parent closes stdin or dies."""
+    options = _parse(arguments)
+    die_with_parent(options.parent_pid)
+    requests, send = take_over_pipes(_MAX_BODY_BYTES)
+    try:
+        engine = _engine(options)
+        hears = _checked(engine) if options.engine == "fast" else engine
+    except TranscriberUnavailable as error:
+        send(Frame(header={"kind": "unavailable", **error_to_wire(error)}))
+        return 1
+    send(Frame(header={"kind": "ready"}))
+    while True:
+        send(_answer(requests.get(), engine, hears))
+
+
+def chosen_engine(
+    device: Device,
+    load: Callable[[Literal["cpu", "cuda"]], EngineT],
+    *,
+    found: Literal["cpu", "cuda"] | None = None,
+) -> EngineT:
+    """What `load` gives for the processor or the GPU that `device` comes to here, or that was `found`.
+    Raises TranscriberUnavailable.
+
+    A GPU that is found but cannot be used (its driver is there, CUDA's libraries are not) is `auto`'s reason
+    for the processor.
+    """
+    where = found or chosen_device(device)
+    if where == "cpu" or device == "cuda":
+        return load(where)
+    try:
+        return load(where)
+    except TranscriberUnavailable as error:
+        sys.stderr.write(f"the GPU cannot be used, so the processor is: {error.for_operator}\n")
+        return load("cpu")
+
+
+def address_space_bytes(model_dir: Path) -> int:
+    """How far a process with this model may grow on the processor."""
+    model = model_dir / "model.bin"
+    size = model.stat().st_size if model.is_file() else 0
+    return max(_ADDRESS_SPACE_BYTES, _GIGABYTE + _MODEL_COPIES * size)
+
+
+def _engine(options: argparse.Namespace) -> WhisperEngine:
+    def load(device: Literal["cpu", "cuda"]) -> WhisperEngine:
+        if device == "cpu":  # CUDA reserves far more addresses than memory
+            _limit_memory(address_space_bytes(options.model_dir))
+        return WhisperEngine(
+            options.model_dir, engine=options.engine, device=device, compute_type=options.compute_type
+        )
+
+    return chosen_engine(options.device, load)
+
+
+def _checked(engine: WhisperEngine) -> CheckedEngine:
+    """Raises TranscriberUnavailable."""
+    model = SileroModel()
+    return CheckedEngine(engine, lambda pcm: probabilities_of(model, pcm))
+
+
+def _answer(request: Frame, engine: WhisperEngine, hears: Hears) -> Frame:
+    """The one, final answer to a request; an unforeseen error ends the process."""
+    job = request.header["job"]
+    if request.header["kind"] == "warm_up":
+        engine.warm_up()
+        return Frame(header={"kind": "warm", "job": job, "final": True})
+    heard = hears.hear(list(_jobs(request)))
+    pieces = [_to_wire(piece) for piece in heard]
+    return Frame(header={"kind": "heard", "job": job, "final": True, "pieces": pieces})
+
+
+def _jobs(request: Frame) -> Iterator[PieceJob]:
+    offset = 0
+    for piece in request.header["pieces"]:
+        end = offset + piece["bytes"]
+        yield PieceJob(
+            pcm=request.body[offset:end],
+            spans=tuple((float(start), float(end)) for start, end in piece["spans"]),
+            language=piece["language"],
+            likely_language=piece["likely"],
+            prompt=piece["prompt"],
+            beam_size=piece["beam"],
+        )
+        offset = end
+
+
+def _to_wire(heard: PieceHeard) -> Mapping[str, Any]:
+    return {
+        "chunks": [asdict(chunk) for chunk in heard.chunks],
+        "language": heard.language,
+        "language_probability": heard.language_probability,
+    }
+
+
+def _limit_memory(address_space: int) -> None:
+    """Bound the address space: a process that grows fails here and harms nobody else."""
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    wanted = address_space if hard == resource.RLIM_INFINITY else min(address_space, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="voice.transcription.recognizer_main", description=__doc__)
+    parser.add_argument("--parent-pid", type=int, required=True)
+    parser.add_argument("--model-dir", type=Path, required=True)
+    parser.add_argument("--engine", choices=("fast", "plain"), default="fast")
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    parser.add_argument("--compute-type", default="auto")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,366 @@
+"""The one door to faster-whisper: pieces of speech in, words out, on one thread. Blocking.
+
+Runs in the worker process only. The pieces come from a voice detector: Whisper hardly ever sees silence,
+hum or hiss, for which it invents words. Not here: decoding files and finding the speech in them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from faster_whisper import WhisperModel
+from faster_whisper.tokenizer import Tokenizer
+from faster_whisper.transcribe import get_suppressed_tokens
+
+from voice.audio.spans import SpeechSpans
+from voice.errors import TranscriberUnavailable
+from voice.transcript import SAMPLE_RATE, Samples, SpeechChunk
+from voice.transcription.device import Device, chosen_compute_type, chosen_device
+from voice.transcription.engine_io import PieceHeard, PieceJob
+from voice.transcription.mel_window import (
+    FRAMES_PER_SECOND,
+    FULL,
+    FULL_FRAMES,
+    MAX_TOKENS,
+    Decoding,
+    Mel,
+    Verdict,
+    Window,
+    batches,
+    confidence,
+    echoes,
+    fitted,
+    judge,
+    prompt_room,
+    token_budget,
+)
+
+Engine = Literal["fast", "plain"]
+
+_log = logging.getLogger(__name__)
+
+_SURE_OF_LANGUAGE = 0.5
+_MAX_PROMPT_TOKENS = MAX_TOKENS // 2 - 1
+_CONTROL_TOKENS = 5
+"""Start of the words before, start of the transcript, language, task, no timestamps."""
+_FITTED = Window()
+
+
+_NOTHING = PieceHeard(chunks=(), language="", language_probability=0.0, low=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Heard:
+    """One decoding with what it is worth."""
+
+    decoding: Decoding
+    verdict: Verdict
+    language: str
+    language_probability: float
+
+
+def missing_files(model_dir: Path) -> tuple[str, ...]:
+    """What a model folder lacks, by name; empty when it can be loaded."""
+    missing = [
+        name for name in ("model.bin", "config.json", "tokenizer.json") if not (model_dir / name).is_file()
+    ]
+    if not any((model_dir / name).is_file() for name in ("vocabulary.json", "vocabulary.txt")):
+        missing.append("vocabulary.json or vocabulary.txt")
+    return tuple(missing)
+
+
+def shortest_window(encode: Callable[[Mel], Any], bands: int) -> Window:
+    """The fitted window, tried once on silence; the full one where the runtime refuses it.
+
+    Raises TranscriberUnavailable where nothing can be computed at all.
+    """
+    frames = _FITTED.floor
+    try:
+        shape = encode(np.zeros((1, bands, frames), dtype=np.float32)).shape
+        if tuple(shape[:2]) == (1, frames // 2):
+            return _FITTED
+        reason = f"{frames} frames became {shape}"
+    except (RuntimeError, ValueError) as error:
+        reason = str(error)
+    try:
+        encode(np.zeros((1, bands, FULL_FRAMES), dtype=np.float32))
+    except (RuntimeError, ValueError) as error:
+        detail = f"The speech model cannot compute here ({error}). Set the recogniser's device to `cpu`."
+        raise TranscriberUnavailable(detail=detail) from error
+    _log.warning("short windows do not work here (%s): every piece takes Whisper's full window", reason)
+    return FULL
+
+
+def settled_language(ranking: Sequence[tuple[str, float]], likely: str | None) -> tuple[str, float]:
+    """The most probable language of a ranking, or the likely one where none is probable."""
+    best = ranking[0]
+    expected = next((entry for entry in ranking if entry[0] == likely), best)
+    return expected if best[1] < _SURE_OF_LANGUAGE else best
+
+
+class WhisperEngine:
+    """A loaded model. Construction takes about half a second and 200 MB for the base model.
+
+    `fast` fits Whisper's window to the speech, encodes it once for the language and the words, and tries
+    once more with the full window where the words look wrong. `plain` is faster-whisper as it comes,
+    without its ladder of temperatures, which invents words over noise at any cost.
+    Raises TranscriberUnavailable.
+    """
+
+    def __init__(
+        self,
+        model_dir: Path,
+        *,
+        engine: Engine = "fast",
+        device: Device = "auto",
+        compute_type: str = "auto",
+        window: Window | None = None,
+    ) -> None:
+        self._model = _loaded(model_dir, device, compute_type)
+        self._engine = engine
+        self._tokenizers: dict[str, Tokenizer] = {}
+        self._suppressed: list[int] = list(get_suppressed_tokens(self._tokenizer("en"), [-1]))
+        if window is None:
+            bands: int = self._model.feature_extractor.mel_filters.shape[0]
+            working = shortest_window(self._model.encode, bands)
+            window = working if engine == "fast" else FULL
+        self._window = window
+
+    @property
+    def encoder_passes(self) -> int:
+        """Windows encoded so far; those of a batch count one each."""
+        return self._model.passes
+
+    def warm_up(self) -> None:
+        """Run the model once on a second of tone, so that the first note does not wait."""
+        time = np.arange(SAMPLE_RATE) / SAMPLE_RATE
+        tone = (3000 * np.sin(2 * np.pi * 220 * time)).astype("<i2").tobytes()
+        self.hear([PieceJob(pcm=tone, spans=((0.0, 1.0),), beam_size=1)])
+
+    def hear(self, jobs: Sequence[PieceJob]) -> list[PieceHeard]:
+        """What is said in each piece, in the order of `jobs`."""
+        if self._engine == "plain":
+            return [self._plain_opinion(job) for job in jobs]
+        heard: dict[int, _Heard] = {}
+        for batch in self._batches(jobs):
+            heard.update(
+                zip(batch, self._decode([jobs[index] for index in batch], self._window), strict=True)
+            )
+        return [_piece(job, self._second_opinion(job, heard[index])) for index, job in enumerate(jobs)]
+
+    def _batches(self, jobs: Sequence[PieceJob]) -> list[tuple[int, ...]]:
+        """Which jobs to decode together. One search has one beam size, and prompts of one length."""
+        together: dict[int, list[int]] = {}
+        for index, job in enumerate(jobs):
+            if not job.prompt:
+                together.setdefault(job.beam_size, []).append(index)
+        groups: list[tuple[int, ...]] = [(index,) for index, job in enumerate(jobs) if job.prompt]
+        for indices in together.values():
+            frames = [
+                self._window.frames(round(jobs[index].seconds * FRAMES_PER_SECOND)) for index in indices
+            ]
+            groups += [tuple(indices[place] for place in batch) for batch in batches(frames)]
+        return groups
+
+    def _second_opinion(self, job: PieceJob, first: _Heard) -> _Heard:
+        """`first`, or where its words look wrong, the better of it and one more try with the full window."""
+        frames = self._window.frames(round(job.seconds * FRAMES_PER_SECOND))
+        may_differ = frames < FULL_FRAMES or job.prompt
+        echoed = echoes(first.decoding.text, job.prompt)
+        if (first.verdict in {"sure", "silent"} and not echoed) or not may_differ:
+            return first
+        (second,) = self._decode([replace(job, prompt="")], FULL)
+        if echoed:
+            return second
+        if first.verdict == second.verdict == "unsure":
+            return max(first, second, key=lambda heard: heard.decoding.log_probability)
+        return first if second.verdict == "looped" else second
+
+    def _decode(self, jobs: Sequence[PieceJob], window: Window) -> list[_Heard]:
+        """Encode and decode pieces in one go; several have one beam size, and no prompt."""
+        mels = [self._model.feature_extractor(_samples(job))[:, :-1] for job in jobs]
+        frames = window.frames(max(mel.shape[1] for mel in mels))
+        encoded = self._model.encode(np.stack([fitted(mel, frames) for mel in mels]))
+        languages = self._languages(jobs, encoded)
+        prompts = [self._prompt(job, language) for job, (language, _) in zip(jobs, languages, strict=True)]
+        budget = max(
+            token_budget(job.seconds, prompt_tokens=len(prompts[0]), language=language)
+            for job, (language, _) in zip(jobs, languages, strict=True)
+        )
+        results = self._model.model.generate(
+            encoded,
+            prompts,
+            beam_size=jobs[0].beam_size,
+            max_length=len(prompts[0]) + budget,
+            return_scores=True,
+            return_no_speech_prob=True,
+            suppress_tokens=self._suppressed,
+        )
+        return [
+            self._heard(result, job, budget, *language)
+            for result, job, language in zip(results, jobs, languages, strict=True)
+        ]
+
+    def _languages(self, jobs: Sequence[PieceJob], encoded: Any) -> list[tuple[str, float]]:
+        """Each piece's language and its probability: 1 where it was certain before."""
+        known = [self._known(job) for job in jobs]
+        if all(known):
+            return [(language, 1.0) for language in known if language]
+        detected = self._model.model.detect_language(encoded)
+        return [
+            (language, 1.0)
+            if language
+            else settled_language(
+                [(token[2:-2], probability) for token, probability in ranking], job.likely_language
+            )
+            for language, job, ranking in zip(known, jobs, detected, strict=True)
+        ]
+
+    def _known(self, job: PieceJob) -> str | None:
+        if not self._model.model.is_multilingual:
+            return "en"
+        return job.language if job.language in self._model.supported_languages else None
+
+    def _tokenizer(self, language: str) -> Tokenizer:
+        if language not in self._tokenizers:
+            multilingual = self._model.model.is_multilingual
+            self._tokenizers[language] = Tokenizer(
+                self._model.hf_tokenizer, multilingual, task="transcribe", language=language
+            )
+        return self._tokenizers[language]
+
+    def _prompt(self, job: PieceJob, language: str) -> list[int]:
+        """The tokens that the answer continues. Without timestamps: it is faster, and errs less."""
+        tokenizer = self._tokenizer(language)
+        before: list[int] = []
+        room = prompt_room(job.seconds, language=language, control_tokens=_CONTROL_TOKENS)
+        if job.prompt and room:
+            before = [tokenizer.sot_prev, *tokenizer.encode(" " + job.prompt.strip())[-room:]]
+        return [*before, *tokenizer.sot_sequence, tokenizer.no_timestamps]
+
+    def _heard(self, result: Any, job: PieceJob, budget: int, language: str, probability: float) -> _Heard:
+        tokens = result.sequences_ids[0]
+        decoding = Decoding(
+            text=self._tokenizer(language).decode(tokens).strip(),
+            tokens=len(tokens),
+            # The score is the mean without the end of text, which is as good a sign as any word.
+            log_probability=result.scores[0] * len(tokens) / (len(tokens) + 1),
+            no_speech_probability=result.no_speech_prob,
+        )
+        verdict = judge(decoding, speech_s=job.seconds, language=language, budget=budget)
+        return _Heard(decoding=decoding, verdict=verdict, language=language, language_probability=probability)
+
+    def _plain_opinion(self, job: PieceJob) -> PieceHeard:
+        first = self._hear_plain(job)
+        echoed = echoes(" ".join(chunk.text for chunk in first.chunks), job.prompt)
+        return self._hear_plain(replace(job, prompt="")) if echoed else first
+
+    def _hear_plain(self, job: PieceJob) -> PieceHeard:
+        samples = _samples(job)
+        language, probability = self._known(job), 1.0
+        if language is None:
+            _, _, ranking = self._model.detect_language(samples)
+            language, probability = settled_language(ranking, job.likely_language)
+        before = _CONTROL_TOKENS + (_MAX_PROMPT_TOKENS if job.prompt else 0)
+        segments, _ = self._model.transcribe(
+            samples,
+            language=language,
+            beam_size=job.beam_size,
+            temperature=0.0,
+            condition_on_previous_text=False,
+            initial_prompt=job.prompt.strip() or None,
+            max_new_tokens=token_budget(job.seconds, prompt_tokens=before, language=language),
+        )
+        times = SpeechSpans(job.spans)
+        chunks: list[SpeechChunk] = []
+        low = False
+        for segment in segments:
+            decoding = Decoding(
+                text=segment.text.strip(),
+                tokens=len(segment.tokens),
+                log_probability=segment.avg_logprob,
+                no_speech_probability=segment.no_speech_prob,
+            )
+            verdict = judge(decoding, speech_s=job.seconds, language=language)
+            if verdict in {"sure", "unsure"}:
+                chunks.append(_chunk(decoding, verdict, times.in_recording(segment.start, segment.end)))
+                low = low or verdict == "unsure"
+        if not chunks:
+            return _NOTHING
+        return PieceHeard(
+            chunks=tuple(chunks), language=language, language_probability=_unit(probability), low=low
+        )
+
+
+class _CountingModel(WhisperModel):  # type: ignore[misc]  # faster_whisper ships no type information
+    """faster-whisper's model, which counts what it encodes."""
+
+    passes = 0
+
+    def encode(self, features: Any) -> Any:
+        self.passes += features.shape[0] if features.ndim == 3 else 1
+        return super().encode(features)
+
+
+def _loaded(model_dir: Path, device: Device, compute_type: str) -> _CountingModel:
+    missing = missing_files(model_dir)
+    if missing:
+        raise TranscriberUnavailable(
+            detail=f"The speech model is not installed: {model_dir} lacks {', '.join(missing)}. "
+            "Run `parlour models get`."
+        )
+    where = chosen_device(device)
+    arithmetic = chosen_compute_type(compute_type, where)
+    try:
+        # One thread and one search at a time: a second thread is 10 % faster for a third more work,
+        # and the machine's other cores belong to the other workers.
+        return _CountingModel(
+            str(model_dir),
+            device=where,
+            compute_type=arithmetic,
+            cpu_threads=1,
+            num_workers=1,
+            local_files_only=True,
+        )
+    except Exception as error:
+        raise TranscriberUnavailable(
+            detail=f"The speech model in {model_dir} cannot be loaded ({error}). Remove the folder and run "
+            "`parlour models get`."
+        ) from error
+
+
+def _samples(job: PieceJob) -> Samples:
+    return np.frombuffer(job.pcm, dtype="<i2").astype(np.float32) / np.float32(32768)
+
+
+def _piece(job: PieceJob, heard: _Heard) -> PieceHeard:
+    if heard.verdict in {"silent", "looped"}:
+        return _NOTHING
+    times = (job.spans[0][0], job.spans[-1][1])
+    return PieceHeard(
+        chunks=(_chunk(heard.decoding, heard.verdict, times),),
+        language=heard.language,
+        language_probability=_unit(heard.language_probability),
+        low=heard.verdict == "unsure",
+        tokens=heard.decoding.tokens,
+    )
+
+
+def _chunk(decoding: Decoding, verdict: Verdict, times: tuple[float, float]) -> SpeechChunk:
+    start_s, end_s = times
+    return SpeechChunk(
+        text=decoding.text,
+        start_s=start_s,
+        end_s=end_s,
+        confidence=_unit(confidence(decoding, verdict)),
+        no_speech_probability=_unit(decoding.no_speech_probability),
+    )
+
+
+def _unit(value: float) -> float:
+    return min(1.0, max(0.0, float(value)))
