@@ -20,6 +20,7 @@ from gateway.cli.serve import open_logs
 from gateway.cli.sign_in_link import access_token
 from gateway.config import Secrets, Settings, crash_at, environment, load
 from gateway.runtime.data_dir import DataDirBusy
+from gateway.runtime.failpoints import LABELS
 from gateway.runtime.tasks import Supervisor
 from pipeline.domain.clock import SystemClock
 from pipeline.domain.errors import ConfigurationError
@@ -38,7 +39,7 @@ def chat(config: Path | None, overrides: Sequence[str], voice: Path | None) -> i
     environ = environment()
     settings = load(config, environ, [*_CHAT_DEFAULTS, *overrides])
     secrets = open_logs(settings)
-    return asyncio.run(_chat(settings, secrets, crash_at(environ), voice))
+    return asyncio.run(_chat(settings, secrets, crash_at(environ, labels=LABELS), voice))
 
 
 async def _chat(settings: Settings, secrets: Secrets, crash: str | None, voice: Path | None) -> int:

@@ -9,15 +9,21 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from adapters.channel import Channel
+from adapters.console.adapter import ConsoleAdapter, ConsoleSettings
 from gateway.app.llm import build_cheaper, build_llm
+from gateway.app.platforms import posting_channels
 from gateway.app.tools import reference_reader
 from gateway.app.voice import SCRIPTED, build_speaker, build_transcriber
+from gateway.app.web import make_page
+from gateway.channels.timeline import StoreTimeline
 from gateway.cli.channel_checks import Finding, channel_findings
-from gateway.cli.guarantees import delivery_guarantees
 from gateway.cli.models import models_present
 from gateway.cli.serve import open_logs
 from gateway.config import Settings, environment, load, model_limits
 from gateway.runtime.data_dir import STORE_FILE, DataDir, DataDirBusy
+from gateway.runtime.http_server import Addresses
+from gateway.storage.memory import MemoryStore
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock, SystemClock
@@ -122,6 +128,20 @@ async def _store_in_use(store: SqliteStore) -> Finding:
     except ParlourError as error:
         return Finding(name="store", good=False, words=str(error))
     return _damaged(damage) if damage else Finding(name="store", good=True, words="whole")
+
+
+def delivery_guarantees(settings: Settings) -> list[tuple[str, str]]:
+    """What each enabled channel promises about its answers, in words."""
+    clock = SystemClock()
+    timeline = StoreTimeline(MemoryStore(), clock)
+    addresses = Addresses(settings.server.host, settings.server.port, ())
+    page = make_page(settings, settings.data.dir, addresses, lambda _: False, timeline, clock)
+    adapters: list[Channel] = [one.adapter for one in posting_channels(settings, timeline, clock)]
+    if page.adapter:
+        adapters.insert(0, page.adapter)
+    if settings.channels.console.enabled:
+        adapters.append(ConsoleAdapter(ConsoleSettings(), timeline, clock, lines=None, write=lambda _: None))
+    return [(adapter.name, adapter.capabilities.guarantee) for adapter in adapters]
 
 
 def _damaged(damage: tuple[str, ...]) -> Finding:

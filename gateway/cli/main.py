@@ -149,8 +149,9 @@ def _doctor(options: argparse.Namespace) -> int:
 
 def _check_config(options: argparse.Namespace) -> int:
     from gateway.config import check_config, environment
+    from gateway.runtime.failpoints import LABELS
 
-    return check_config(options.config, environment(), options.overrides, sys.stdout.write)
+    return check_config(options.config, environment(), options.overrides, sys.stdout.write, labels=LABELS)
 
 
 def _pair(options: argparse.Namespace) -> int:

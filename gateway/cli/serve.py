@@ -16,6 +16,7 @@ from gateway.cli.missing_models import model_gaps
 from gateway.cli.sign_in_link import access_token, qr_code, reachable_origin, sign_in_link
 from gateway.config import Secrets, Settings, crash_at, environment, load
 from gateway.config.channels import PostingSettings
+from gateway.runtime.failpoints import LABELS
 from gateway.runtime.logs import configure_logging
 from pipeline.redaction.redactor import Redactor
 
@@ -31,7 +32,7 @@ def serve(config: Path | None, overrides: Sequence[str]) -> int:
     environ = environment()
     settings = load(config, environ, overrides)
     secrets = open_logs(settings)
-    extras = Extras(crash_at=crash_at(environ))
+    extras = Extras(crash_at=crash_at(environ, labels=LABELS))
     return asyncio.run(_run(settings, secrets, extras))
 
 

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from zoneinfo import ZoneInfo
 
 from gateway.config.problems import ConfigurationProblems, Problem
-from gateway.runtime.failpoints import LABELS
 
 CONFIG_VARIABLE = "PARLOUR_CONFIG"
 CRASH_VARIABLE = "PARLOUR_CRASH_AT"
@@ -53,23 +52,23 @@ def config_file(path: Path | None, environ: Mapping[str, str]) -> Path | None:
         return DEFAULT_FILE
 
 
-def crash_at(environ: Mapping[str, str]) -> str | None:
+def crash_at(environ: Mapping[str, str], *, labels: Sequence[str]) -> str | None:
     """The failpoint `label:n` at which a test wants the process to die, or None.
 
-    Raises ConfigurationProblems for a malformed value or a label that no code passes.
+    `labels` are all there are. Raises ConfigurationProblems for a malformed value or another label.
     """
     value = environ.get(CRASH_VARIABLE)
     if value is None:
         return None
     label, _, count = value.partition(":")
-    if label in LABELS and _COUNT.fullmatch(count):
+    if label in labels and _COUNT.fullmatch(count):
         return value
     raise ConfigurationProblems(
         [
             Problem(
                 path=CRASH_VARIABLE,
                 what="expected a failpoint and a count from 1, as label:n",
-                fix=f"unset the variable, or use one of the labels {', '.join(LABELS)}",
+                fix=f"unset the variable, or use one of the labels {', '.join(labels)}",
             )
         ]
     )

@@ -33,12 +33,20 @@ def explain(settings: Settings, sources: Mapping[str, Source]) -> str:
 
 
 def check_config(
-    path: Path | None, environ: Mapping[str, str], overrides: Sequence[str], write: Callable[[str], object]
+    path: Path | None,
+    environ: Mapping[str, str],
+    overrides: Sequence[str],
+    write: Callable[[str], object],
+    *,
+    labels: Sequence[str],
 ) -> int:
-    """The whole command: `write` gets the report in lines. Returns the exit code, 0 or 2."""
+    """The whole command: `write` gets the report in lines. Returns the exit code, 0 or 2.
+
+    `labels` are the failpoints that PARLOUR_CRASH_AT may name.
+    """
     problems: list[Problem] = []
     try:
-        crash_at(environ)
+        crash_at(environ, labels=labels)
     except ConfigurationProblems as error:
         problems.extend(error.problems)
     try:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from adapters.identity import derived_message_id
 from pipeline.domain.clock import Clock
 from pipeline.domain.messages import InboundMessage
-from voice.endpointing.speech_buffer import joined
+from voice.text import joined
 
 SAME_SENTENCE_S = 4.0
 """From the moment a message is sent to the voice that goes on with it, where an answer is shown already:

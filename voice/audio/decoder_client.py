@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from voice.audio.limits import check_size
+from voice.audio.protocol import decoded_from_wire, piece_from_wire
 from voice.audio.segments import Decoded, Piece
 from voice.errors import (
     NONSENSE,
@@ -24,7 +25,7 @@ from voice.errors import (
 )
 from voice.settings import VoiceSettings
 from voice.workers.child import Child, Dying, OnLine, command
-from voice.workers.frames import BrokenFrame, Frame, decoded_from_wire, piece_from_wire
+from voice.workers.frames import BrokenFrame, Frame
 
 _CHILDREN = 2
 """One hostile file may keep a child busy until its deadline; the other goes on serving."""

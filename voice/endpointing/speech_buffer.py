@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any, Literal, get_args
 
 from voice.clock import Clock
+from voice.text import joined
 
 FlushReason = Literal["complete", "max_time", "complete_thought", "sentence", "silence", "forced"]
 
@@ -173,32 +173,3 @@ class KeptBuffer:
 
 
 # ---------------------------------------------------------------- text
-
-_NO_SPACE_BEFORE = frozenset(".,;:!?…)]}»”’%。、，．！？；：）］」』】〉》؟،؛।॥։፧።")  # noqa: RUF001 - the signs of many scripts, as they are written
-
-
-def joined(texts: list[str]) -> str:
-    """Chunks as one text: a space between two, none where the script has none or only signs follow."""
-    said = [text for text in texts if text]
-    behind = ["", *(" " if _is_apart(one, other) else "" for one, other in pairwise(said))]
-    return "".join(space + text for space, text in zip(behind, said, strict=False))
-
-
-def _is_apart(one: str, other: str) -> bool:
-    if all(sign in _NO_SPACE_BEFORE for sign in other):
-        return False
-    return not (_is_unspaced(one[-1]) and _is_unspaced(other[0]))
-
-
-def _is_unspaced(sign: str) -> bool:
-    """Whether `sign` belongs to a script that is written without spaces: Han, Kana and their punctuation."""
-    code = ord(sign)
-    return (
-        0x3000 <= code <= 0x30FF
-        or 0x31F0 <= code <= 0x31FF
-        or 0x3400 <= code <= 0x4DBF
-        or 0x4E00 <= code <= 0x9FFF
-        or 0xF900 <= code <= 0xFAFF
-        or 0xFF01 <= code <= 0xFF9F
-        or 0x20000 <= code <= 0x323AF
-    )

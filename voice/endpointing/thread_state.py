@@ -6,7 +6,8 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Literal
 
-from voice.endpointing.speech_buffer import FlushReason, KeptBuffer, Numbering, SpeechBuffer, joined
+from voice.endpointing.speech_buffer import FlushReason, KeptBuffer, Numbering, SpeechBuffer
+from voice.text import joined
 
 BufferState = Literal["none", "active", "speaking", "complete", "flushing"]
 

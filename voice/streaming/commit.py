@@ -10,11 +10,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Literal, Protocol
 
-from voice.endpointing.speech_buffer import joined
 from voice.endpointing.stream_buffer import StreamBufferManager
 from voice.errors import TranscriberBusy, VoiceError
 from voice.streaming.local_agreement import Agreed
 from voice.streaming.partials import Final, Spawn, Words
+from voice.text import joined
 
 Drop = Literal["nothing_heard", "too_short", "busy", "unavailable"]
 _Outcome = Literal["words", "nothing_heard", "too_short", "failed"]

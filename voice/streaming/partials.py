@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from voice.clock import Clock
-from voice.endpointing.speech_buffer import joined
 from voice.errors import RecogniserError, VoiceError
 from voice.streaming.local_agreement import Agreed, Agreement
+from voice.text import joined
 from voice.transcriber import Recording, Transcriber, Urgency
 from voice.transcript import Transcript, mean_confidence
 from voice.transcription.hallucinations import spoken_text

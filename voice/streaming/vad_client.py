@@ -12,8 +12,9 @@ from collections.abc import Callable
 
 from voice.errors import TranscriberUnavailable, VoiceError
 from voice.settings import VoiceSettings
+from voice.streaming.vad_protocol import probabilities_from_wire
 from voice.workers.child import Child, Dying, OnLine, command
-from voice.workers.frames import BrokenFrame, Frame, probabilities_from_wire
+from voice.workers.frames import BrokenFrame, Frame
 
 _FRAME_BYTES = 1024
 """512 samples, what one probability covers."""

@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from voice.errors import SpeakerUnavailable, VoiceError
+from voice.synthesis.protocol import spoken_from_wire
 from voice.synthesis.synthesizer import SpokenAudio
 from voice.workers.child import Child, Dying, command
-from voice.workers.frames import BrokenFrame, Frame, spoken_from_wire
+from voice.workers.frames import BrokenFrame, Frame
 
 _log = logging.getLogger(__name__)
 

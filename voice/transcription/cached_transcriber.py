@@ -18,7 +18,8 @@ from voice.clock import Clock
 from voice.errors import VoiceError
 from voice.transcriber import Growing, OnProgress, Recording, Transcriber, Waiting
 from voice.transcript import Transcript
-from voice.workers.frames import BrokenFrame, transcript_from_wire, transcript_to_wire
+from voice.transcription.protocol import transcript_from_wire, transcript_to_wire
+from voice.workers.frames import BrokenFrame
 
 _KEPT_S = 7 * 86_400.0
 _LIMIT = 2_000

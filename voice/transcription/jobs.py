@@ -13,7 +13,8 @@ from voice.audio.segments import Piece
 from voice.errors import VoiceError
 from voice.transcriber import Urgency, Waiting
 from voice.transcription.fair_queue import Rank
-from voice.workers.frames import Frame, HeardPiece
+from voice.transcription.protocol import HeardPiece
+from voice.workers.frames import Frame
 
 _TELL_EVERY_S = 1.0
 _NOTICEABLE = 0.25

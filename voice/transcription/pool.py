@@ -30,9 +30,10 @@ from voice.settings import VoiceSettings
 from voice.transcriber import Waiting
 from voice.transcription.fair_queue import Ahead, Entry, FairQueue, Speed
 from voice.transcription.jobs import Hearing, Request, request_frame
+from voice.transcription.protocol import HeardPiece, heard_from_wire
 from voice.transcription.recognizer_client import Recogniser
 from voice.workers.child import DIED, OnLine
-from voice.workers.frames import BrokenFrame, HeardPiece, heard_from_wire
+from voice.workers.frames import BrokenFrame
 
 _START_DEADLINE_S = 60.0
 _MAX_TRIES = 2

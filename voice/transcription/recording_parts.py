@@ -8,14 +8,14 @@ from __future__ import annotations
 import asyncio
 
 from voice.audio.segments import Decoded, Piece
-from voice.endpointing.speech_buffer import joined
 from voice.errors import VoiceError
+from voice.text import joined
 from voice.transcriber import Growing, OnProgress
 from voice.transcript import Transcript
 from voice.transcription.hallucinations import spoken_text
 from voice.transcription.jobs import Hearing
 from voice.transcription.pool import Pool
-from voice.workers.frames import HeardPiece
+from voice.transcription.protocol import HeardPiece
 
 _SURE_OF_LANGUAGE = 0.8
 """Of a piece in another language than the rest of its recording: with less, that of the rest is taken."""

@@ -23,7 +23,6 @@ from typing import Any, Literal, Protocol
 
 from voice.audio.segments import Decoded, Piece
 from voice.audio.spans import SpeechSpans
-from voice.endpointing.speech_buffer import joined
 from voice.errors import (
     SHUTTING_DOWN,
     TranscriberBusy,
@@ -32,6 +31,7 @@ from voice.errors import (
     VoiceError,
 )
 from voice.settings import VoiceSettings
+from voice.text import joined
 from voice.transcriber import Growing, OnProgress, Recording
 from voice.transcript import SAMPLE_RATE, SpeechChunk, Transcript
 from voice.transcription.languages import language_code

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from voice.audio.limits import check_size
-from voice.endpointing.speech_buffer import joined
 from voice.errors import NothingHeard
 from voice.settings import VoiceSettings
+from voice.text import joined
 from voice.transcriber import Growing, OnProgress, Recording, Transcriber, Waiting
 from voice.transcript import Utterance, mean_confidence
 from voice.transcription.hallucinations import shown_text, spoken_text

@@ -21,10 +21,10 @@ from pipeline.graph.definition.elements import (
     OnSuccess,
     Route,
 )
+from pipeline.graph.definition.exits import Exits
 from pipeline.graph.definition.joins import Joins
 from pipeline.graph.definition.reducers import Channel
 from pipeline.graph.definition.retry import RetryPolicy
-from pipeline.graph.execution.edge_selection import Exits
 
 
 class NodePlan(NamedTuple):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway.config import ConfigurationProblems, crash_at, load
+from gateway.runtime.failpoints import LABELS
 from tests.gateway.config.bad_files import BAD_FILES, HOST_FIX, REFERENCE_FIX
 from tests.gateway.config.support import problem_lines, write_config
 
@@ -195,7 +196,7 @@ def test_a_problem_carries_no_exception_that_holds_the_value(tmp_path: Path) -> 
 @pytest.mark.parametrize("value", ["", "send-before", "send-before:0", "send-before:x", "nowhere:1", ":1"])
 def test_a_malformed_crash_point_is_a_problem(value: str) -> None:
     with pytest.raises(ConfigurationProblems) as caught:
-        crash_at({"PARLOUR_CRASH_AT": value})
+        crash_at({"PARLOUR_CRASH_AT": value}, labels=LABELS)
 
     assert str(caught.value).startswith(
         "PARLOUR_CRASH_AT: expected a failpoint and a count from 1, as label:n; unset the variable"
@@ -203,5 +204,5 @@ def test_a_malformed_crash_point_is_a_problem(value: str) -> None:
 
 
 def test_a_crash_point_is_given_as_it_is_and_absent_by_default() -> None:
-    assert crash_at({"PARLOUR_CRASH_AT": "send-before:3"}) == "send-before:3"
-    assert crash_at({}) is None
+    assert crash_at({"PARLOUR_CRASH_AT": "send-before:3"}, labels=LABELS) == "send-before:3"
+    assert crash_at({}, labels=LABELS) is None

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gateway.config import Settings, check_config, explain, load_with_sources
 from gateway.config.catalog import SETTINGS
+from gateway.runtime.failpoints import LABELS
 from tests.gateway.config.support import write_config
 
 
@@ -54,7 +55,7 @@ def test_a_valid_configuration_ends_with_zero_and_names_the_file(tmp_path: Path)
     path = write_config(tmp_path, "")
     written: list[str] = []
 
-    assert check_config(path, {}, [], written.append) == 0
+    assert check_config(path, {}, [], written.append, labels=LABELS) == 0
     assert written[-1] == f"The configuration is valid ({path}).\n"
     assert written[0].count("\n") == len(SETTINGS)
 
@@ -63,7 +64,7 @@ def test_without_a_file_the_report_says_so(tmp_path: Path) -> None:
     written: list[str] = []
 
     with contextlib.chdir(tmp_path):
-        assert check_config(None, {}, [], written.append) == 0
+        assert check_config(None, {}, [], written.append, labels=LABELS) == 0
 
     assert written[-1] == "The configuration is valid (no file).\n"
 
@@ -72,7 +73,7 @@ def test_a_wrong_configuration_ends_with_two_and_one_line_for_each_problem(tmp_p
     path = write_config(tmp_path, "[server]\nport = -1\nhots = 1\n")
     written: list[str] = []
 
-    assert check_config(path, {"PARLOUR_CRASH_AT": "never"}, [], written.append) == 2
+    assert check_config(path, {"PARLOUR_CRASH_AT": "never"}, [], written.append, labels=LABELS) == 2
     assert [line.partition(":")[0] for line in written] == [
         "server.hots",
         "server.port",
@@ -89,16 +90,19 @@ def test_a_bad_file_of_mcp_servers_is_one_line_that_names_file_and_key(tmp_path:
     written: list[str] = []
 
     with contextlib.chdir(tmp_path):
-        assert check_config(path, {}, [], written.append) == 2
+        assert check_config(path, {}, [], written.append, labels=LABELS) == 2
     (line, count) = written
     assert line.startswith(f"tools.mcp_file: {servers}: mcpServers.tracker: write either command")
     assert f"(referred to in {path})" in line
     assert count == "The configuration has 1 problem.\n"
-    assert check_config(path, {}, ["tools.enabled=false"], written.append) == 0
+    assert check_config(path, {}, ["tools.enabled=false"], written.append, labels=LABELS) == 0
 
 
 def test_a_wrong_crash_point_alone_is_a_problem(tmp_path: Path) -> None:
     written: list[str] = []
 
-    assert check_config(write_config(tmp_path, ""), {"PARLOUR_CRASH_AT": "x"}, [], written.append) == 2
+    assert (
+        check_config(write_config(tmp_path, ""), {"PARLOUR_CRASH_AT": "x"}, [], written.append, labels=LABELS)
+        == 2
+    )
     assert written[-1] == "The configuration has 1 problem.\n"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from gateway.config import ConfigurationProblems, Settings, check_config, load
 from gateway.config.catalog import SETTINGS, toml_value
+from gateway.runtime.failpoints import LABELS
 
 SECRET = "sk-tiger-burning-bright"
 
@@ -54,7 +55,7 @@ def outcome(text: bytes, environ: dict[str, str], overrides: list[str]) -> Setti
         except ConfigurationProblems as error:
             result = error
         written: list[str] = []
-        code = check_config(path, environ, overrides, written.append)
+        code = check_config(path, environ, overrides, written.append, labels=LABELS)
     assert code == (0 if isinstance(result, Settings) else 2)
     if code == 2:
         assert all(line.count("\n") == 1 and line[:-1].isprintable() for line in written)

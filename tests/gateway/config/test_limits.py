@@ -10,6 +10,7 @@ import pytest
 from gateway.app.llm import build_llm, pipeline_settings
 from gateway.config import load, model_limits
 from gateway.config.explain import check_config
+from gateway.runtime.failpoints import LABELS
 from pipeline.domain.clock import SystemClock
 from pipeline.llm.windows import window_of
 
@@ -52,7 +53,7 @@ def test_what_the_model_is_sent_fits_the_cheaper_one_as_well() -> None:
 
 def test_check_config_says_the_limits_and_where_they_come_from() -> None:
     said: list[str] = []
-    assert check_config(None, {}, ["llm.model=openai/gpt-4o"], said.append) == 0
+    assert check_config(None, {}, ["llm.model=openai/gpt-4o"], said.append, labels=LABELS) == 0
     assert "window 128000 tokens (LiteLLM's table)" in "".join(said)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from gateway.config import check_config
 from gateway.config.token_formats import shape_problem
+from gateway.runtime.failpoints import LABELS
 from tests.gateway.config.support import SECRETS, references, secrets_environ, variable
 
 EMPTY = Path("/dev/null")
@@ -61,7 +62,7 @@ def test_a_wrong_token_is_told_at_its_setting_and_never_repeated(name: str, valu
     environ = secrets_environ(**{variable(name): value})
     written: list[str] = []
 
-    code = check_config(EMPTY, environ, references(*GOOD), written.append)
+    code = check_config(EMPTY, environ, references(*GOOD), written.append, labels=LABELS)
 
     assert code == 2
     [line, count] = written
@@ -95,7 +96,9 @@ def test_a_secret_of_no_platform_may_look_as_it_likes() -> None:
 def test_all_wrong_tokens_come_at_once() -> None:
     written: list[str] = []
 
-    check_config(EMPTY, dict.fromkeys(secrets_environ(), "tiger"), references(*GOOD), written.append)
+    check_config(
+        EMPTY, dict.fromkeys(secrets_environ(), "tiger"), references(*GOOD), written.append, labels=LABELS
+    )
 
     assert [line.partition(":")[0] for line in written[:-1]] == list(GOOD)
     assert "tiger" not in "".join(written)
@@ -104,7 +107,7 @@ def test_all_wrong_tokens_come_at_once() -> None:
 def test_a_right_token_shows_as_its_reference_and_length() -> None:
     written: list[str] = []
 
-    assert check_config(EMPTY, secrets_environ(), references(*GOOD), written.append) == 0
+    assert check_config(EMPTY, secrets_environ(), references(*GOOD), written.append, labels=LABELS) == 0
 
     [line] = [line for line in "".join(written).splitlines() if line.startswith("channels.discord.token")]
     assert line.endswith("env:CHANNELS_DISCORD_TOKEN (set, 43 characters)")
@@ -115,7 +118,7 @@ def test_a_right_token_shows_as_its_reference_and_length() -> None:
 def test_a_token_of_our_own_is_long_enough_that_nobody_guesses_it(name: str, value: str, right: bool) -> None:
     environ, written = {"KEY": value}, list[str]()
 
-    code = check_config(EMPTY, environ, [f"{name}=env:KEY"], written.append)
+    code = check_config(EMPTY, environ, [f"{name}=env:KEY"], written.append, labels=LABELS)
 
     assert code == (0 if right else 2)
     assert right or written[0].startswith(f"{name}: is not 16 to 500 characters long")

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from pipeline.domain.clock import ManualClock
-from voice.endpointing.speech_buffer import KeptBuffer, Numbering, SpeechBuffer, joined
+from voice.endpointing.speech_buffer import KeptBuffer, Numbering, SpeechBuffer
+from voice.text import joined
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from voice.settings import VoiceSettings
 from voice.transcriber import Urgency, Waiting
 from voice.transcription.jobs import Hearing
 from voice.transcription.pool import Pool
+from voice.transcription.protocol import HeardPiece
 from voice.workers.child import command
-from voice.workers.frames import HeardPiece
 
 
 def piece(text: str, *, seconds: float = 1.0, index: int = 0) -> Piece:

@@ -10,23 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from voice.audio.protocol import decoded_from_wire, piece_from_wire
 from voice.errors import NOT_WORKING, AudioRefused, TranscriberUnavailable
+from voice.streaming.vad_protocol import probabilities_from_wire
+from voice.synthesis.protocol import spoken_from_wire
 from voice.transcript import SpeechChunk, Transcript
-from voice.workers.frames import (
-    BrokenFrame,
-    Frame,
-    FrameReader,
-    decoded_from_wire,
-    error_from_wire,
-    error_to_wire,
-    heard_from_wire,
-    piece_from_wire,
-    probabilities_from_wire,
-    read_frame,
-    spoken_from_wire,
-    transcript_from_wire,
-    transcript_to_wire,
-)
+from voice.transcription.protocol import heard_from_wire, transcript_from_wire, transcript_to_wire
+from voice.workers.frames import BrokenFrame, Frame, FrameReader, error_from_wire, error_to_wire, read_frame
 
 frames = st.builds(
     lambda text, body: Frame(header={"kind": text, "job": 1}, body=body), st.text(), st.binary(max_size=99)

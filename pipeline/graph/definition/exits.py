@@ -1,0 +1,53 @@
+"""The edges of a node by kind, in declaration order: computed once when a graph is built."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipeline.graph.definition.elements import (
+    Always,
+    EdgeSpec,
+    LlmDecide,
+    OnFailure,
+    OnSuccess,
+    Route,
+    When,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exits:
+    """A node's edges by kind, each group in declaration order."""
+
+    route: Route | None = None
+    conditional: tuple[EdgeSpec, ...] = ()
+    decided: tuple[EdgeSpec, ...] = ()
+    on_success: tuple[EdgeSpec, ...] = ()
+    on_failure: tuple[EdgeSpec, ...] = ()
+    always: tuple[EdgeSpec, ...] = ()
+    plain: tuple[str, ...] | None = None
+    """The targets, when there is nothing but `Always` edges without a mapping."""
+
+    @classmethod
+    def of(cls, edges: tuple[EdgeSpec, ...]) -> Exits:
+        """Sort the edges of one node."""
+
+        def kind(wanted: type) -> tuple[EdgeSpec, ...]:
+            return tuple(edge for edge in edges if isinstance(edge.when, wanted))
+
+        always = kind(Always)
+        return cls(
+            route=next((edge.when for edge in edges if isinstance(edge.when, Route)), None),
+            conditional=kind(When),
+            decided=kind(LlmDecide),
+            on_success=kind(OnSuccess),
+            on_failure=kind(OnFailure),
+            always=always,
+            plain=_plain_targets(edges, always),
+        )
+
+
+def _plain_targets(edges: tuple[EdgeSpec, ...], always: tuple[EdgeSpec, ...]) -> tuple[str, ...] | None:
+    if len(always) < len(edges) or any(edge.mapping for edge in edges):
+        return None
+    return tuple(dict.fromkeys(edge.target for edge in edges))

@@ -1,0 +1,45 @@
+"""What the decoder process sends: segments of speech, and the end of a recording. Strict: a reader raises
+BrokenFrame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from voice.audio.segments import Decoded, Piece
+from voice.workers.frames import BrokenFrame, Frame, checked_count, checked_number
+
+_CONTAINERS = frozenset({"ogg", "webm", "mp4", "mp3", "wav", "flac", "amr", "aac", "pcm"})
+
+
+def piece_from_wire(frame: Frame) -> Piece:
+    """A decoder's stretch of speech. Strict: raises BrokenFrame on what a sound decoder would not say."""
+    header = frame.header
+    if header.get("kind") != "piece" or not frame.body or len(frame.body) % 2:
+        raise BrokenFrame("not a piece of speech")
+    try:
+        spans = tuple((checked_number(start), checked_number(end)) for start, end in header["spans"])
+        index = checked_count(header["index"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise BrokenFrame(f"not a piece of speech: {error!r}") from error
+    times = [time for span in spans for time in span]
+    if not times or times != sorted(times):
+        raise BrokenFrame("a piece's spans are not in order")
+    return Piece(index=index, pcm=frame.body, spans=spans)
+
+
+def decoded_from_wire(wire: Mapping[str, Any], *, max_seconds: float) -> Decoded:
+    """What a decoder says at a recording's end. Strict: raises BrokenFrame."""
+    try:
+        decoded = Decoded(
+            seconds=checked_number(wire["seconds"], at_most=max_seconds),
+            truncated=wire["truncated"] is True,
+            container=str(wire["container"]),
+            pieces=checked_count(wire["pieces"]),
+        )
+    except KeyError as error:
+        raise BrokenFrame(f"not the end of a recording: {error!r}") from error
+    if decoded.container not in _CONTAINERS:
+        raise BrokenFrame("a container that is not accepted")
+    return decoded
