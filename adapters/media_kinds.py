@@ -9,7 +9,7 @@ _SOUND_NAMES = (".aac", ".amr", ".flac", ".m4a", ".mp3", ".oga", ".ogg", ".opus"
 _NO_TYPES = ("", "application/octet-stream", "binary/octet-stream")
 
 
-def kind_of(mime: str, name: str) -> MediaKind:
+def media_kind(mime: str, name: str) -> MediaKind:
     """The kind; a file of no declared type counts as sound if its name ends like one of a sound file: what it
     really is, the decoder finds out from its bytes."""
     declared = mime.lower().partition(";")[0].strip()

@@ -17,7 +17,7 @@ from voice.endpointing.stream_buffer import Flushed, StreamBufferManager
 from voice.settings import VoiceSettings
 from voice.streaming.commit import Drop
 from voice.streaming.session import LiveListener
-from voice.streaming.vad_client import Listener
+from voice.streaming.vad_client import VadClient
 from voice.transcriber import Transcriber
 
 _CLOCK = SystemClock()
@@ -64,7 +64,7 @@ async def finals(
     ours: Transcriber, contest: Contest, sentence: bytes, *, settings: VoiceSettings, rounds: int
 ) -> Finals:
     """Speak `sentence` (16 kHz samples, the voice up to the end) `rounds` times to both sides."""
-    listener = Listener(settings)
+    listener = VadClient(settings)
     try:
         await listener.warm_up()
         heard: list[_Message] = []
@@ -111,7 +111,7 @@ class _Screen:
         raise RuntimeError(f"the live sentence was dropped: {reason} {words}")
 
 
-async def _spoken(ours: Transcriber, listener: Listener, sentence: bytes) -> _Message:
+async def _spoken(ours: Transcriber, listener: VadClient, sentence: bytes) -> _Message:
     """Speak once."""
     flushed: asyncio.Future[tuple[float, Flushed]] = asyncio.get_running_loop().create_future()
 

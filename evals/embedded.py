@@ -25,7 +25,7 @@ from pipeline.domain.messages import ApprovalReply, Author
 from pipeline.llm.local_model import LocalModel
 from pipeline.llm.local_process import ChildSettings
 from pipeline.tools.confine import person_folder, slug
-from tests.support.harness import House, open_house
+from tests.support.harness import House, open_gateway
 
 _PATIENCE_S = 300.0
 _BATCH = 24
@@ -56,7 +56,7 @@ async def outcomes_of(asked: Sequence[Prompt], file: Path) -> list[Outcome]:
     for at in range(0, len(asked), _BATCH):
         model = LocalModel(ChildSettings(model_path=file), clock=SystemClock())
         with scratch_folder() as folder:
-            async with open_house(
+            async with open_gateway(
                 folder, *_SETTINGS, clock=ManualClock(NOW.timestamp()), model=model
             ) as house:
                 workspace = folder / "workspace"

@@ -40,15 +40,15 @@ from pipeline.intake.spoken import names_one_of, spoken_words
 from pipeline.intake.transcription import heard_in_time
 from pipeline.llm.client import LlmClient
 from pipeline.runtime.context import RunContext
-from pipeline.runtime.deadline import Absence, AnyRoom, Room, TurnDeadline
+from pipeline.runtime.deadline import Slot, TurnDeadline, TurnSuspension, UnlimitedSlot
 from pipeline.runtime.links import AnswerLinks
 from pipeline.runtime.ports import (
     Allowance,
-    Ears,
-    Heard,
-    HearingGrown,
-    HearingQueued,
-    OnHearing,
+    OnTranscription,
+    PartialTranscription,
+    SpeechToText,
+    Transcription,
+    TranscriptionQueued,
     TurnAnswer,
     TurnJournal,
     UserWords,
@@ -56,7 +56,7 @@ from pipeline.runtime.ports import (
 from pipeline.runtime.questions import expired_words, question_words
 from pipeline.runtime.safe_log import SafeRunLog
 from pipeline.runtime.scope import TurnScope
-from pipeline.runtime.services import Surroundings
+from pipeline.runtime.services import PipelineServices
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.runtime.stopping import StopSignal
 from pipeline.runtime.terminal import TerminalGuard
@@ -87,17 +87,17 @@ class Pipeline:
         *,
         graph: GraphSpec[RunContext],
         llm: LlmClient,
-        ears: Ears,
+        ears: SpeechToText,
         settings: PipelineSettings,
         clock: Clock,
-        surroundings: Surroundings | None = None,
+        surroundings: PipelineServices | None = None,
     ) -> None:
         self._executor = Executor(graph, clock=clock, decider=LlmDecider(), phase=between_tasks)
         self._llm = llm
         self._ears = ears
         self._settings = settings
         self._clock = clock
-        self._around = surroundings or Surroundings()
+        self._around = surroundings or PipelineServices()
         self._told: set[str] = set()
         """Sessions that know of the cheaper model."""
 
@@ -107,7 +107,7 @@ class Pipeline:
         sender: EventSender,
         journal: TurnJournal,
         stop: StopSignal | None = None,
-        room: Room | None = None,
+        room: Slot | None = None,
     ) -> None:
         """Answer `message`: events to `sender`, everything durable to `journal`. An answer to a question
         goes on with the run that asked. `room` is entered, for as long as it takes, once the words are
@@ -131,7 +131,7 @@ class Pipeline:
                 # Before the guard: what was said is on record even if it was stopped while it waited.
                 await turn.record(turn.written)
             with stop.guard():
-                answer = await self._answer(turn, tools, room or AnyRoom())
+                answer = await self._answer(turn, tools, room or UnlimitedSlot())
         except StorageError:
             raise
         except TurnFailed as failed:
@@ -190,7 +190,7 @@ class Pipeline:
                 _log.warning("a run cannot be read", extra={"code": error.code, "reason": str(error)})
         return tools.exchange(outcome)
 
-    async def _answer(self, turn: Turn, tools: NotedTools, room: Room) -> TurnAnswer | None:
+    async def _answer(self, turn: Turn, tools: NotedTools, room: Slot) -> TurnAnswer | None:
         """What to commit; None where the turn is over without an answer of its own."""
         words = await self._words(turn)
         if words is None:
@@ -206,11 +206,11 @@ class Pipeline:
             room.leave()
 
     async def _within_deadline(
-        self, turn: Turn, tools: NotedTools, words: UserWords, room: Room
+        self, turn: Turn, tools: NotedTools, words: UserWords, room: Slot
     ) -> TurnAnswer:
         # Not the engine's own deadline: reading history and records counts as well.
         deadline = TurnDeadline(self._clock, self._settings.turn_timeout_s)
-        absence = Absence(deadline, room)
+        absence = TurnSuspension(deadline, room)
         turn.waiting, turn.delegating = absence.waiting, absence.delegating
         try:
             async with deadline:
@@ -298,14 +298,14 @@ class Pipeline:
         # Hearing costs a minute of the machine, and the words could not be answered.
         await self._allowance(turn.scope)
         heard = turn.overheard or await self._hear(message, turn.on_hearing)
-        if await turn.journal.take_as_answer(heard.text):
+        if await turn.journal.try_consume_as_answer(heard.text):
             return None
         await turn.send(
             TranscriptReady(**turn.ids, text=heard.text, language=heard.language, confidence=heard.confidence)
         )
         return spoken_words(message, heard)
 
-    async def _hear(self, message: InboundMessage, on_hearing: OnHearing) -> Heard:
+    async def _hear(self, message: InboundMessage, on_hearing: OnTranscription) -> Transcription:
         limit_s = self._settings.turn_timeout_s
         return await heard_in_time(self._ears, message, on_hearing, clock=self._clock, limit_s=limit_s)
 
@@ -376,7 +376,7 @@ def _asks(message: InboundMessage) -> bool:
     return message.voice is not None or bool(clean_text(message.text) or clean_text(message.passed_on))
 
 
-async def _tell_nobody(_progress: HearingQueued | HearingGrown) -> None:
+async def _tell_nobody(_progress: TranscriptionQueued | PartialTranscription) -> None:
     """Progress of a note that may be none of the bot's business."""
 
 

@@ -35,9 +35,9 @@ from pipeline.graph.execution.executor import Executor
 from pipeline.graph.run.outcome import RunOutcome
 from pipeline.llm.client import LlmClient
 from pipeline.runtime.context import RunContext
-from pipeline.runtime.null_services import NoFacts, NoSkills
+from pipeline.runtime.null_services import NullFacts, NullSkills
 from pipeline.runtime.scope import TurnScope
-from pipeline.runtime.services import Surroundings
+from pipeline.runtime.services import PipelineServices
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.tools.registry import ToolRegistry
 from pipeline.tools.tool import Tool, ToolFailed, ToolOutput, tool_schema
@@ -104,7 +104,7 @@ class SubAgents:
         self,
         *,
         llm: LlmClient,
-        around: Callable[[], Surroundings],
+        around: Callable[[], PipelineServices],
         registry: Callable[[], ToolRegistry],
         clock: Clock,
         settings: PipelineSettings,
@@ -205,9 +205,9 @@ class SubAgents:
             scope=own,
             llm=cheaper or self._llm,
             tools=around.tools,
-            skills=NoSkills(),
+            skills=NullSkills(),
             workspace=around.workspace,
-            facts=NoFacts(),
+            facts=NullFacts(),
             budgets=around.budgets,
             clock=self._clock,
             settings=replace(self._settings, system_prompt=role),

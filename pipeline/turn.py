@@ -31,7 +31,14 @@ from pipeline.intake.cleaning import clean_text
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.foreign import ForeignWords
 from pipeline.runtime.links import AnswerLinks
-from pipeline.runtime.ports import Heard, HearingGrown, HearingQueued, TurnAnswer, TurnJournal, UserWords
+from pipeline.runtime.ports import (
+    PartialTranscription,
+    Transcription,
+    TranscriptionQueued,
+    TurnAnswer,
+    TurnJournal,
+    UserWords,
+)
 from pipeline.runtime.questions import choices
 from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.terminal import TerminalGuard
@@ -60,7 +67,7 @@ class Turn:
     """A line for the person that stands above the answer, streamed with its first words."""
     written: UserWords | None = None
     """What the user typed or said live; None for a voice note."""
-    overheard: Heard | None = None
+    overheard: Transcription | None = None
     """A note that had to be heard to know whom it is for."""
     waiting: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     delegating: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
@@ -99,12 +106,12 @@ class Turn:
         text = self.redactor.configured(clean_text(self.redactor.configured(words.text)))
         await self.journal.record_user(replace(words, text=text))
 
-    async def on_hearing(self, progress: HearingQueued | HearingGrown) -> None:
+    async def on_hearing(self, progress: TranscriptionQueued | PartialTranscription) -> None:
         """Show how far the ears are."""
         match progress:
-            case HearingQueued(ahead=ahead, eta_s=eta_s):
+            case TranscriptionQueued(ahead=ahead, eta_s=eta_s):
                 await self.send(TranscriptPending(**self.ids, ahead=ahead, eta_s=eta_s))
-            case HearingGrown(text=text):
+            case PartialTranscription(text=text):
                 await self.send(TranscriptPartial(**self.ids, text=text))
 
     async def stream_text(self, text: str) -> None:

@@ -21,7 +21,7 @@ from adapters.channel import (
     VoiceClip,
 )
 from adapters.discord.backfill import Backfill
-from adapters.discord.chat_queues import Job, Lanes
+from adapters.discord.chat_queues import ChatQueues, Job
 from adapters.discord.download import Downloads
 from adapters.discord.failures import classify
 from adapters.discord.gateway import GatewayClient
@@ -76,7 +76,7 @@ class DiscordAdapter:
         self._listed = ListedChats(self._rest, people=settings.people, rooms=settings.rooms)
         self._alone = asyncio.Lock()
         self._tasks: asyncio.TaskGroup | None = None
-        self._lanes: Lanes | None = None
+        self._lanes: ChatQueues | None = None
         self._bot_id = ""
         self._bot_roles: frozenset[str] = frozenset()
         self._detail = "not started"
@@ -127,7 +127,7 @@ class DiscordAdapter:
             try:
                 async with asyncio.TaskGroup() as tasks:
                     self._tasks = tasks
-                    self._lanes = Lanes(tasks, on_inbound, self._backfill.missed, self._clock)
+                    self._lanes = ChatQueues(tasks, on_inbound, self._backfill.missed, self._clock)
                     await self._connect()
             except* _Ended as ended:
                 failure = next(one.cause for one in ended.exceptions if isinstance(one, _Ended))
@@ -183,7 +183,7 @@ class DiscordAdapter:
             lanes.put(item.thread.chat, Job(item=item, place=place))
 
     def _on_interaction(
-        self, tasks: asyncio.TaskGroup, lanes: Lanes, data: Mapping[str, Any], item: Inbound | None
+        self, tasks: asyncio.TaskGroup, lanes: ChatQueues, data: Mapping[str, Any], item: Inbound | None
     ) -> None:
         interaction = Interaction(data, self._rest, self._clock)
         if not interaction.answerable:
@@ -195,7 +195,7 @@ class DiscordAdapter:
         lanes.put(item.thread.chat, Job(item=item, outcome=outcome))
         tasks.create_task(interaction.settle(item, outcome))
 
-    async def _begin_session(self, lanes: Lanes, session: int, application: Mapping[str, Any]) -> None:
+    async def _begin_session(self, lanes: ChatQueues, session: int, application: Mapping[str, Any]) -> None:
         """A session that continues none: what came in between is to be fetched."""
         wait_s = _FIRST_RETRY_S
         while (seen := await self._last_seen()) is None:

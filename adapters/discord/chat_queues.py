@@ -43,7 +43,7 @@ class Job:
 
 
 @dataclass(slots=True, eq=False)
-class _Lane:
+class _ChatQueue:
     jobs: deque[Job] = field(default_factory=deque)
     current: Job | None = None
     after: int | None = None
@@ -59,7 +59,7 @@ class _Lane:
         return min(places, default=None)
 
 
-class Lanes:
+class ChatQueues:
     """Runs in `tasks`; ends with them. `hold` and `release` bracket the question what was missed."""
 
     def __init__(self, tasks: asyncio.TaskGroup, on_inbound: OnInbound, missed: Missed, clock: Clock) -> None:
@@ -67,7 +67,7 @@ class Lanes:
         self._on_inbound = on_inbound
         self._missed = missed
         self._clock = clock
-        self._lanes: dict[str, _Lane] = {}
+        self._lanes: dict[str, _ChatQueue] = {}
         self._waiting = 0
         self._released = asyncio.Event()
         self._released.set()
@@ -97,14 +97,14 @@ class Lanes:
         gaps = {chat: lane.first_open() for chat, lane in self._lanes.items()}
         return {chat: after for chat, after in gaps.items() if after is not None}
 
-    def _lane(self, chat: str) -> _Lane:
+    def _lane(self, chat: str) -> _ChatQueue:
         lane = self._lanes.get(chat)
         if lane is None:
-            lane = self._lanes[chat] = _Lane()
+            lane = self._lanes[chat] = _ChatQueue()
             self._tasks.create_task(self._work(chat, lane))
         return lane
 
-    def _overflow(self, chat: str, lane: _Lane, job: Job) -> None:
+    def _overflow(self, chat: str, lane: _ChatQueue, job: Job) -> None:
         lane.jobs.append(job)
         lane.after = lane.first_open()
         dropped = list(lane.jobs)
@@ -116,7 +116,7 @@ class Lanes:
                 one.outcome.set_result(refused)
         _log.warning("discord: %d items of chat %s wait too long; fetching them later", len(dropped), chat)
 
-    async def _work(self, chat: str, lane: _Lane) -> None:
+    async def _work(self, chat: str, lane: _ChatQueue) -> None:
         await self._released.wait()
         while lane.jobs or lane.after is not None:
             if lane.after is not None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from adapters.discord.payload import integer, items, mapping, snowflake, text
 from adapters.discord.settings import CHANNEL
-from adapters.media_kinds import kind_of
+from adapters.media_kinds import media_kind
 from pipeline.domain.messages import MediaRef
 
 _VOICE_MESSAGE = 1 << 13
@@ -79,7 +79,7 @@ def _ref(one: Mapping[str, Any], where: str, *, spoken: bool) -> MediaRef | None
     mime = text(one.get("content_type"), limit=_MIME_CHARS).lower()
     size = integer(one.get("size"))
     name = text(one.get("filename"), limit=_NAME_CHARS)
-    kind = kind_of(mime, name)
+    kind = media_kind(mime, name)
     return MediaRef(
         channel=CHANNEL,
         handle=f"{where}/{attachment_id}",

@@ -13,7 +13,7 @@ from typing import Any
 
 from adapters.buttons import STOP, read_answer
 from adapters.identity import derived_message_id
-from adapters.media_kinds import kind_of
+from adapters.media_kinds import media_kind
 from adapters.slack.fields import count, ident, reply_handle, stamp, table, tables, trigger, words
 from adapters.slack.plain_text import plain_words
 from adapters.slack.settings import CHANNEL
@@ -276,7 +276,7 @@ def _kind(file: Mapping[str, Any]) -> MediaKind:
     """A clip's type is often said to be video/mp4: its subtype and its name tell what it is."""
     if file.get("subtype") == "slack_audio" or words(file.get("name"), 200).startswith("audio_message"):
         return "voice"
-    return kind_of(words(file.get("mimetype"), 100), words(file.get("name"), 200))
+    return media_kind(words(file.get("mimetype"), 100), words(file.get("name"), 200))
 
 
 # -- small things ---------------------------------------------------------------------------------

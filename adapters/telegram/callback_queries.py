@@ -24,7 +24,7 @@ _UNKNOWN = "This button does nothing any more."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Press:
+class CallbackQuery:
     """What answering a press takes."""
 
     query_id: str
@@ -35,14 +35,14 @@ class Press:
     """The buttons of the message, as Telegram showed them."""
 
 
-def press_of(update: Mapping[str, Any]) -> Press | None:
+def callback_query_of(update: Mapping[str, Any]) -> CallbackQuery | None:
     """The press that the update is, or None. Pure."""
     query = mapping(update.get("callback_query"))
     query_id = text(query.get("id"), most=100)
     if not query_id:
         return None
     message = mapping(query.get("message"))
-    return Press(
+    return CallbackQuery(
         query_id=query_id,
         data=text(query.get("data"), most=64),
         chat=integer(mapping(message.get("chat")).get("id")),
@@ -51,7 +51,9 @@ def press_of(update: Mapping[str, Any]) -> Press | None:
     )
 
 
-async def answer(api: TelegramApi, sender: Sender, press: Press, acceptance: Acceptance | None) -> None:
+async def answer(
+    api: TelegramApi, sender: Sender, press: CallbackQuery, acceptance: Acceptance | None
+) -> None:
     """Tell the presser what became of it. `acceptance` None: the button is unknown. Never raises but
     CancelledError: the press itself is durable already, or was refused."""
     try:
@@ -67,7 +69,7 @@ async def answer(api: TelegramApi, sender: Sender, press: Press, acceptance: Acc
         _log.info("buttons were not removed", extra={"reason": classify(error).message})
 
 
-def _words(press: Press, acceptance: Acceptance | None) -> str:
+def _words(press: CallbackQuery, acceptance: Acceptance | None) -> str:
     if acceptance is None:
         return _UNKNOWN
     if acceptance.status == "refused":
@@ -81,7 +83,7 @@ def _words(press: Press, acceptance: Acceptance | None) -> str:
     return ""
 
 
-def _is_over(press: Press, acceptance: Acceptance | None) -> bool:
+def _is_over(press: CallbackQuery, acceptance: Acceptance | None) -> bool:
     # The Stop button goes with the preview that it belongs to.
     if acceptance is None or press.data == STOP:
         return False

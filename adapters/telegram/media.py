@@ -11,7 +11,7 @@ import httpx
 from telegram.error import BadRequest, TelegramError
 
 from adapters.downloads import fetched, not_fetched, refused
-from adapters.media_kinds import kind_of
+from adapters.media_kinds import media_kind
 from adapters.telegram.api import TelegramApi
 from adapters.telegram.failures import classify, words_of
 from adapters.telegram.fields import integer, items, mapping, seconds, text
@@ -108,7 +108,7 @@ def _ref(described: Mapping[str, Any], kind: MediaKind) -> MediaRef | None:
     mime = text(described.get("mime_type"), most=100)
     name = text(described.get("file_name"), most=200)
     if kind == "file":
-        kind = kind_of(mime, name)
+        kind = media_kind(mime, name)
     return MediaRef(
         channel=CHANNEL,
         handle=handle,

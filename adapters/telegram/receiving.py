@@ -11,7 +11,7 @@ from typing import Any
 
 from adapters.channel import Acceptance, ChannelHealth, OnInbound
 from adapters.telegram.api import TelegramApi
-from adapters.telegram.callback_queries import answer, press_of
+from adapters.telegram.callback_queries import answer, callback_query_of
 from adapters.telegram.inbound import ParseContext, parse_update
 from adapters.telegram.media_groups import merged
 from adapters.telegram.sending import Sender
@@ -71,7 +71,7 @@ class Receiver:
         """Make one update durable, or the parts of one album together. Raises what `on_inbound` raised:
         then Telegram must not be told that it arrived."""
         items = [item for item in (self._parsed(update) for update in updates) if item is not None]
-        press = press_of(updates[0])
+        press = callback_query_of(updates[0])
         acceptance = None
         for item in _together(items):
             acceptance = await self._accept(item)

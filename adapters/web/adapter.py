@@ -26,7 +26,7 @@ from adapters.channel import (
 from adapters.web.attempts import WrongTokens, network_of
 from adapters.web.connection import Connection
 from adapters.web.handshake import greet
-from adapters.web.html_cache import RenderedAnswers
+from adapters.web.html_cache import HtmlCache
 from adapters.web.hub import Hub, ThreadSender
 from adapters.web.media import MediaInbox
 from adapters.web.pages import INDEX, PageFiles
@@ -58,7 +58,7 @@ class WebAdapter:
         self._settings = settings
         self._pages = PageFiles(settings.static_dir)
         self._media = MediaInbox(settings.media_dir)
-        rendered = RenderedAnswers()
+        rendered = HtmlCache()
         self._hub = Hub(max_per_chat=settings.max_sockets_per_chat, rendered=rendered, clock=clock)
         self._clock = clock
         self._open_sockets = 0

@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 _KEPT_CHARS = 4_000_000
 
 
-class RenderedAnswers:
+class HtmlCache:
     """Markdown to HTML, with a memory of `kept_chars` characters that forgets what was read longest ago."""
 
     def __init__(self, render: Callable[[str], str] = render_html, *, kept_chars: int = _KEPT_CHARS) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from adapters.streaming import LiveAnswer, LiveAnswers, LossyEventQueue
 from adapters.web import outgoing
-from adapters.web.html_cache import RenderedAnswers
+from adapters.web.html_cache import HtmlCache
 from adapters.web.inbound import thread_of
 from adapters.web.protocol import Problem
 from pipeline.domain.clock import Clock
@@ -47,7 +47,7 @@ class Session:
     From its creation on it collects live frames; `go_live` merges them with the history.
     """
 
-    def __init__(self, chat: str, rendered: RenderedAnswers) -> None:
+    def __init__(self, chat: str, rendered: HtmlCache) -> None:
         self.chat = chat
         self._rendered = rendered
         self.queue: LossyEventQueue[Outgoing] = LossyEventQueue()
@@ -130,7 +130,7 @@ class Session:
 class Hub:
     """The open sessions by chat, and the answers in progress."""
 
-    def __init__(self, *, max_per_chat: int, rendered: RenderedAnswers, clock: Clock) -> None:
+    def __init__(self, *, max_per_chat: int, rendered: HtmlCache, clock: Clock) -> None:
         self._max_per_chat = max_per_chat
         self._rendered = rendered
         self._sessions: dict[str, set[Session]] = {}
@@ -205,7 +205,7 @@ class ThreadSender:
             _log.error("web: the event %s could not be sent: %s", event.type, type(error).__name__)
 
 
-def _event_frame(event: PipelineEvent, rendered: RenderedAnswers) -> Outgoing:
+def _event_frame(event: PipelineEvent, rendered: HtmlCache) -> Outgoing:
     text = outgoing.event_frame(event, rendered)
     if isinstance(event, LlmToken):
         return Outgoing(text=text, droppable=True)

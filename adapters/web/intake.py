@@ -15,7 +15,7 @@ from adapters.web import outgoing
 from adapters.web.history_requests import LookingBack
 from adapters.web.hub import Outgoing, Session
 from adapters.web.inbound import to_inbound, voice_to_inbound
-from adapters.web.microphone import Microphone
+from adapters.web.microphone import WebMicrophone
 from adapters.web.protocol import (
     ChatsRequest,
     ClientFrame,
@@ -52,7 +52,7 @@ class Intake:
     def __init__(self, shared: Shared, session: Session, group: asyncio.TaskGroup) -> None:
         self._shared = shared
         self._session = session
-        self._microphone = Microphone(shared, session, group)
+        self._microphone = WebMicrophone(shared, session, group)
         self._reading = Reading(shared, session, group)
         self._looking_back = LookingBack(shared, session, group)
         self._announced: VoiceAnnouncement | None = None

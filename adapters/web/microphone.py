@@ -34,7 +34,7 @@ _WORDS: Final[dict[EndReason, str]] = {
 }
 
 
-class Microphone:
+class WebMicrophone:
     """At most one open microphone. No method waits."""
 
     def __init__(self, shared: Shared, session: Session, group: asyncio.TaskGroup) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from adapters.channel import VoiceClip
 from adapters.formatting.visible import visible
-from adapters.web.html_cache import RenderedAnswers
+from adapters.web.html_cache import HtmlCache
 from adapters.web.protocol import PROTOCOL_VERSION, Limits, Problem
 from pipeline.domain.events import (
     ApprovalRequired,
@@ -47,7 +47,7 @@ def welcome_frame(*, chat: str, bot: str, limits: Limits, voice: bool, live: boo
     )
 
 
-def entry_frame(entry: TimelineEntry, answers: RenderedAnswers) -> str:
+def entry_frame(entry: TimelineEntry, answers: HtmlCache) -> str:
     """One line of the conversation; an answer also carries its HTML."""
     fields = {
         "type": "entry",
@@ -95,7 +95,7 @@ def accepted_frame(*, client_id: str, message_id: str, duplicate: bool) -> str:
     )
 
 
-def event_frame(event: PipelineEvent, answers: RenderedAnswers) -> str:
+def event_frame(event: PipelineEvent, answers: HtmlCache) -> str:
     """A live event; `response_complete` also carries the answer's HTML."""
     wire = event_to_wire(event)
     if isinstance(event, ResponseComplete):

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from adapters.channel import LiveSpeech, OnInbound, ReadAloud, Timeline
 from adapters.web.attempts import WrongTokens
-from adapters.web.html_cache import RenderedAnswers
+from adapters.web.html_cache import HtmlCache
 from adapters.web.hub import Hub
 from adapters.web.media import MediaInbox
 from adapters.web.protocol import Limits, Problem
@@ -40,7 +40,7 @@ class Shared:
     settings: WebSettings
     limits: Limits
     hub: Hub
-    rendered: RenderedAnswers
+    rendered: HtmlCache
     media: MediaInbox
     timeline: Timeline
     wrong_tokens: WrongTokens

@@ -16,7 +16,7 @@ _CROWDED = "{people} people have written today, and I take no more. Come back to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TooMuch:
+class QuotaExceeded:
     """A bound was reached."""
 
     reason: str
@@ -24,7 +24,7 @@ class TooMuch:
     """For the person, once a day; empty after that."""
 
 
-class OpenDay:
+class DailyQuota:
     """Counts by the clock's UTC day. It keeps one day, and in it no more people than it lets in or tells."""
 
     def __init__(self, clock: Clock, *, messages: int, people: int) -> None:
@@ -36,7 +36,7 @@ class OpenDay:
         self._told: set[str] = set()
         self._counted: set[str] = set()
 
-    def admit(self, user: str, *, event: str = "") -> TooMuch | None:
+    def admit(self, user: str, *, event: str = "") -> QuotaExceeded | None:
         """None, and the message is counted; or which bound is in its way. `event` is the platform's identity
         of the message, which is counted once however often it is delivered; empty for what costs nothing."""
         today = int(self._clock.now() // _DAY_S)
@@ -58,8 +58,8 @@ class OpenDay:
             self._counted.add(event)
         return None
 
-    def _refuse(self, user: str, reason: str, words: str) -> TooMuch:
+    def _refuse(self, user: str, reason: str, words: str) -> QuotaExceeded:
         tell = user not in self._told and len(self._told) < self._people + _MAX_TOLD
         if tell:
             self._told.add(user)
-        return TooMuch(reason=reason, words=words if tell else "")
+        return QuotaExceeded(reason=reason, words=words if tell else "")

@@ -30,7 +30,7 @@ _INVITATION = (
 )
 
 
-class PairingDesk:
+class PairingService:
     """Shows codes to strangers and knows who was let in."""
 
     def __init__(self, book: PairingBook, clock: Clock) -> None:

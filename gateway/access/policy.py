@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from gateway.access.daily_quota import OpenDay
-from gateway.access.pairing import PairingDesk
+from gateway.access.daily_quota import DailyQuota
+from gateway.access.pairing import PairingService
 from gateway.storage.pairings import PairingBook
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
@@ -150,9 +150,9 @@ class AccessPolicy:
     ) -> None:
         self._rules = dict(rules or {})
         self._owners = dict(owners)
-        self._desk = PairingDesk(book, clock)
+        self._desk = PairingService(book, clock)
         self._days = {
-            account: OpenDay(clock, messages=rule.open_messages_per_day, people=rule.open_people)
+            account: DailyQuota(clock, messages=rule.open_messages_per_day, people=rule.open_people)
             for account, rule in self._rules.items()
         }
 

@@ -24,7 +24,7 @@ _Person = tuple[str, str, str]
 
 
 @dataclass(slots=True, kw_only=True)
-class Place:
+class Reservation:
     """What the quota says to one message."""
 
     wait_s: float = 0.0
@@ -33,7 +33,7 @@ class Place:
     """Set by whoever took the message in: it counts. A redelivery, and what found no room, does not."""
 
 
-class Quota:
+class RateLimit:
     """At most `limit` messages (1 or more) of one person in any 60 seconds. A person is a user of one account
     of one channel. Those who have not written for longest are forgotten first."""
 
@@ -44,16 +44,16 @@ class Quota:
         self._sent: OrderedDict[_Person, deque[float]] = OrderedDict()
 
     @contextmanager
-    def place(self, message: InboundMessage) -> Iterator[Place]:
+    def place(self, message: InboundMessage) -> Iterator[Reservation]:
         """Hold a place for `message` while it is taken in; it is given back unless it was used. Messages of
         one person that arrive at once cannot have more places than there are."""
         sent, now = self._of(message), self._clock.monotonic()
         while sent and now - sent[0] >= WINDOW_S:
             sent.popleft()
         if len(sent) >= self._limit:
-            yield Place(wait_s=sent[0] + WINDOW_S - now)
+            yield Reservation(wait_s=sent[0] + WINDOW_S - now)
             return
-        place = Place()
+        place = Reservation()
         sent.append(now)
         try:
             yield place
@@ -61,7 +61,7 @@ class Quota:
             if not place.used and now in sent:
                 sent.remove(now)
 
-    def words(self, place: Place) -> str:
+    def words(self, place: Reservation) -> str:
         """Why a message was refused, and when to go on."""
         seconds = math.ceil(place.wait_s)
         return _WORDS.format(limit=self._limit, seconds=f"{seconds} second{'s' if seconds != 1 else ''}")

@@ -9,9 +9,9 @@ from functools import partial
 from adapters.channel import PostingChannel
 from adapters.web.attempts import WrongTokens
 from gateway.access.policy import AccessPolicy
-from gateway.access.rate_limit import Quota
+from gateway.access.rate_limit import RateLimit
 from gateway.access.token_budgets import DailyBudgets
-from gateway.app.components import Extras, Foundation, lay_foundation
+from gateway.app.components import Extras, Foundation, build_components
 from gateway.app.lifecycle import Gateway, Parts
 from gateway.app.llm import build_cheaper
 from gateway.app.tools import Tooling, build_tooling
@@ -32,8 +32,8 @@ from gateway.ingress.room_history import RoomRule, Rooms
 from gateway.interactions.question_expiry import ExpiryDesk
 from gateway.runtime.data_dir import DataDir
 from gateway.runtime.http_server import Server
-from gateway.speech.live_sessions import SpeechDesk
-from gateway.speech.voice_notes import ChannelEars
+from gateway.speech.live_sessions import LiveSpeechService
+from gateway.speech.voice_notes import VoiceNoteTranscriber
 from gateway.storage.leases import ProcessingCoordinator
 from gateway.turns.runner import TurnHooks, TurnRunner
 from gateway.turns.summarizer import Summaries
@@ -42,7 +42,7 @@ from gateway.turns.worker import Worker
 from pipeline.llm.local_process import ChildSettings
 from pipeline.service import Pipeline
 from pipeline.topologies import conversation_graph
-from voice.streaming.vad_client import Listener
+from voice.streaming.vad_client import VadClient
 from voice.transcriber import Transcriber
 from voice.transcription.voice_note import VoiceIntake
 
@@ -63,7 +63,7 @@ def build(settings: Settings, secrets: Secrets, extras: Extras | None = None) ->
 
 
 def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) -> Gateway:
-    base = lay_foundation(settings, secrets, extras, data)
+    base = build_components(settings, secrets, extras, data)
     delivery = _delivery(base)
     forgetful = extras.transcriber or build_transcriber(settings)
     transcriber = extras.transcriber or with_memory(forgetful, settings, base.store.voices, base.clock)
@@ -148,7 +148,7 @@ def _rooms(base: Foundation) -> Rooms:
     return Rooms(channels=base.channels, rules={**rules, **others}, store=base.store, clock=base.clock)
 
 
-def _pipeline(base: Foundation, tooling: Tooling, ears: ChannelEars, rooms: Rooms) -> Pipeline:
+def _pipeline(base: Foundation, tooling: Tooling, ears: VoiceNoteTranscriber, rooms: Rooms) -> Pipeline:
     return Pipeline(
         graph=base.extras.graph or conversation_graph(),
         llm=base.llm,
@@ -225,13 +225,15 @@ def _delivery(base: Foundation) -> Delivery:
     )
 
 
-def _ears(base: Foundation, transcriber: Transcriber | None, forgetful: Transcriber | None) -> ChannelEars:
+def _ears(
+    base: Foundation, transcriber: Transcriber | None, forgetful: Transcriber | None
+) -> VoiceNoteTranscriber:
     """`forgetful` keeps nothing of what it hears."""
     settings = voice_settings(base.settings)
     intake, without_memory = (
         None if one is None else VoiceIntake(one, settings) for one in (transcriber, forgetful)
     )
-    return ChannelEars(
+    return VoiceNoteTranscriber(
         channels=base.channels,
         intake=intake,
         forgetful=without_memory,
@@ -299,7 +301,7 @@ def _inbox(
         max_queue_per_thread=base.settings.turn.max_queue_per_thread,
         posting=[key for key, channel in base.channels.items() if isinstance(channel, PostingChannel)],
         say=delivery.say,
-        quota=Quota(a_minute, base.clock) if a_minute else None,
+        quota=RateLimit(a_minute, base.clock) if a_minute else None,
         waiting=tooling.approvals,
         overhear=rooms.overhear,
         redactor=base.redactor,
@@ -309,8 +311,8 @@ def _inbox(
 def _voice(base: Foundation, transcriber: Transcriber | None, inbox: Inbox) -> Voice:
     if transcriber is None:
         return Voice(transcriber=None, listener=None, desk=None, speaker=base.speaker)
-    listener = Listener(voice_settings(base.settings))
-    desk = SpeechDesk(
+    listener = VadClient(voice_settings(base.settings))
+    desk = LiveSpeechService(
         transcriber=transcriber,
         listener=listener,
         inbox=inbox,

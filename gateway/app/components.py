@@ -14,7 +14,7 @@ from gateway.app.voice import build_speaker
 from gateway.app.web import Page, make_page, metrics_check, token_check
 from gateway.channels.timeline import StoreTimeline
 from gateway.config import Secrets, Settings
-from gateway.delivery.chat_queue import Lanes
+from gateway.delivery.chat_queue import ChatQueues
 from gateway.delivery.event_router import EventBroadcaster
 from gateway.delivery.preview import LiveReplies
 from gateway.delivery.progress import Verbosity
@@ -34,7 +34,7 @@ from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.context import RunContext
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.tools.tool import ToolGroup
-from voice.synthesis.synthesizer import Speaker
+from voice.synthesis.synthesizer import SpeechSynthesizer
 from voice.transcriber import Transcriber
 
 ChannelFactory = Callable[[Timeline], Channel]
@@ -50,7 +50,7 @@ class Extras:
     clock: Clock = field(default_factory=SystemClock)
     llm: LlmClient | None = None
     transcriber: Transcriber | None = None
-    speaker: Speaker | None = None
+    speaker: SpeechSynthesizer | None = None
     """Who reads answers aloud."""
     store: Store | None = None
     graph: GraphSpec[RunContext] | None = None
@@ -89,10 +89,10 @@ class Foundation:
     page: Page
     posting: tuple[BuiltChannel, ...]
     channels: Mapping[tuple[str, str], Channel]
-    lanes: Lanes
+    lanes: ChatQueues
     live: LiveReplies
     broadcaster: EventBroadcaster
-    speaker: Speaker | None
+    speaker: SpeechSynthesizer | None
     reader: AnswerReader | None
     replies: VoiceReplies
     llm: LlmClient
@@ -100,7 +100,7 @@ class Foundation:
     redactor: Redactor
 
 
-def lay_foundation(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) -> Foundation:
+def build_components(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) -> Foundation:
     """Make it. Raises ConfigurationError in words."""
     clock, tasks = extras.clock, Supervisors()
     failpoints = Failpoints(extras.crash_at)
@@ -113,7 +113,7 @@ def lay_foundation(settings: Settings, secrets: Secrets, extras: Extras, data: D
     page = make_page(settings, data.media_path, addresses, check, timeline, clock, wrong)
     posting = tuple(posting_channels(settings, timeline, clock))
     channels = _channels(page, posting, [make(timeline) for make in extras.channels])
-    lanes = Lanes(clock, tasks.deliveries)
+    lanes = ChatQueues(clock, tasks.deliveries)
     speaker = extras.speaker or build_speaker(settings)
     reader = None if speaker is None else AnswerReader(speaker)
     llm = extras.llm or build_llm(settings, clock)

@@ -11,8 +11,8 @@ from gateway import __version__
 from gateway.access.policy import AccessPolicy
 from gateway.config import SecretRef, Secrets, Settings, environment
 from gateway.config.secrets import SecretContext
-from gateway.ingress.reminders import ReminderDesk
-from gateway.interactions.approvals import TurnApprovals
+from gateway.ingress.reminders import ReminderScheduler
+from gateway.interactions.approvals import ApprovalService
 from gateway.storage.ports import Store
 from pipeline.domain.chat import ToolDefinition
 from pipeline.domain.clock import Clock
@@ -20,10 +20,10 @@ from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author
 from pipeline.llm.client import LlmClient
 from pipeline.redaction.redactor import Redactor
-from pipeline.runtime.null_services import NoTools
+from pipeline.runtime.null_services import NullTools
 from pipeline.runtime.ports import Budgets
 from pipeline.runtime.scope import TurnScope, nobody_watches
-from pipeline.runtime.services import Surroundings
+from pipeline.runtime.services import PipelineServices
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.subagents import SubAgents
 from pipeline.tools.files import files_group
@@ -49,9 +49,9 @@ from pipeline.tools.zones import TimeZones
 class Tooling:
     """What turns are given to work with, and what of it has a life of its own."""
 
-    surroundings: Surroundings
-    approvals: TurnApprovals
-    desk: ReminderDesk
+    surroundings: PipelineServices
+    approvals: ApprovalService
+    desk: ReminderScheduler
     gate: Gate | None
     """None where the bot has no tools."""
 
@@ -98,9 +98,9 @@ def build_tooling(
     workspace = WorkspaceFolder(root, clock)
     skills = SkillFolder(root / "skills", clock)
     zones = TimeZones(workspace, clock, limits.time_zone)
-    desk = ReminderDesk(store=store, clock=clock, wake=wake, may_hear=access.still_lets)
-    approvals = TurnApprovals(store=store, clock=clock, approval_s=settings.tools.approval_s)
-    around: Surroundings
+    desk = ReminderScheduler(store=store, clock=clock, wake=wake, may_hear=access.still_lets)
+    approvals = ApprovalService(store=store, clock=clock, approval_s=settings.tools.approval_s)
+    around: PipelineServices
     registry: ToolRegistry
     gate: Gate | None = None
     if settings.tools.enabled:
@@ -130,8 +130,8 @@ def build_tooling(
             redactor=redactor,
             origins=Origins(root),
         )
-    around = Surroundings(
-        tools=gate or NoTools(),
+    around = PipelineServices(
+        tools=gate or NullTools(),
         skills=skills,
         workspace=workspace,
         facts=workspace,

@@ -13,16 +13,16 @@ from typing import Protocol
 
 from gateway import __version__
 from gateway.config import SecretRef, SecretUnavailable, Settings
-from gateway.speech.live_sessions import LiveSettings, SpeechDesk
-from gateway.storage.speech import VoiceBook
+from gateway.speech.live_sessions import LiveSettings, LiveSpeechService
+from gateway.storage.speech import SpeakerPreferenceStore
 from pipeline.domain.clock import Clock
 from voice.audio.decoder_client import Decoder
 from voice.endpointing.flush_policy import FlushSettings
 from voice.errors import TranscriberUnavailable, VoiceError
 from voice.settings import VoiceSettings
-from voice.streaming.vad_client import Listener
+from voice.streaming.vad_client import VadClient
 from voice.synthesis.piper_client import PiperSpeaker
-from voice.synthesis.synthesizer import Speaker
+from voice.synthesis.synthesizer import SpeechSynthesizer
 from voice.transcriber import Transcriber
 from voice.transcription.cached_transcriber import CachedTranscriber
 from voice.transcription.remote_transcriber import EndpointTranscriber
@@ -40,10 +40,10 @@ class Voice:
     """What hears and speaks. A part that is switched off is None."""
 
     transcriber: Transcriber | None
-    listener: Listener | None
+    listener: VadClient | None
     """Starts with the first microphone."""
-    desk: SpeechDesk | None
-    speaker: Speaker | None
+    desk: LiveSpeechService | None
+    speaker: SpeechSynthesizer | None
 
     async def start(self) -> None:
         """What an earlier process heard and did not hand over becomes messages. Raises StorageError."""
@@ -122,7 +122,7 @@ def _key_of(reference: SecretRef) -> str:
 
 
 def with_memory(
-    transcriber: Transcriber | None, settings: Settings, book: VoiceBook, clock: Clock
+    transcriber: Transcriber | None, settings: Settings, book: SpeakerPreferenceStore, clock: Clock
 ) -> Transcriber | None:
     """`transcriber` with a memory of what each person's recordings said, where that is wanted."""
     wanted = settings.voice
@@ -137,7 +137,7 @@ def with_memory(
     return CachedTranscriber(transcriber, book, clock, settings_key=key)
 
 
-def build_speaker(settings: Settings) -> Speaker | None:
+def build_speaker(settings: Settings) -> SpeechSynthesizer | None:
     """Who reads answers aloud; None where that is switched off, or nothing is installed for it."""
     if not settings.voice.replies.enabled:
         return None

@@ -21,7 +21,7 @@ from gateway.delivery.voice_replies import OwnReader
 from gateway.runtime.data_dir import own_web_token
 from gateway.runtime.http_server import Addresses
 from gateway.storage.ports import Store
-from gateway.storage.speech import SpeakerKey, VoiceBook
+from gateway.storage.speech import SpeakerKey, SpeakerPreferenceStore
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ParlourError
 from pipeline.domain.ids import ThreadKey
@@ -42,7 +42,9 @@ class Page:
         if self.adapter is not None and thread.channel == self.adapter.name:
             self.adapter.entry_recorded(thread, entry)
 
-    def give_voice(self, live: LiveSpeech | None, read_aloud: ReadAloud | None, habits: VoiceBook) -> None:
+    def give_voice(
+        self, live: LiveSpeech | None, read_aloud: ReadAloud | None, habits: SpeakerPreferenceStore
+    ) -> None:
         """What the page listens and reads aloud with; None for what is switched off."""
         if self.adapter is None:
             return

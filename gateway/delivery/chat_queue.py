@@ -1,7 +1,7 @@
 """Lanes: one chat's outbound calls one after the other, what must arrive before what may be left out.
 
 A lane knows order and pace, not what is sent: `delivery` submits the replies, `live` offers previews. Their
-calls go through `one_call`, so that none holds a chat up for ever.
+calls go through `call_with_timeout`, so that none holds a chat up for ever.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from adapters.channel import ChannelAdapter, Failure
-from gateway.delivery.rate_limiter import Allowance, Bucket, account_bucket
+from gateway.delivery.rate_limiter import Bucket, RateLimiter, account_bucket
 from gateway.delivery.reachability import Reach
 from gateway.runtime.tasks import Supervisor
 from pipeline.domain.clock import Clock
@@ -56,11 +56,11 @@ class _Offer:
     not_before: float
 
 
-class Lane:
+class ChatQueue:
     """One chat of one account. Its task lives while there is something to do."""
 
     def __init__(
-        self, name: str, allowance: Allowance, reach: Reach, clock: Clock, supervisor: Supervisor
+        self, name: str, allowance: RateLimiter, reach: Reach, clock: Clock, supervisor: Supervisor
     ) -> None:
         self._name = name
         self.allowance = allowance
@@ -87,14 +87,14 @@ class Lane:
         self._start()
 
     async def droppable(self, call: Awaitable[T]) -> T:
-        """Like `one_call`, for a preview's call. Raises CutShort `PATIENCE_S` after something was submitted
-        that waits for its end."""
+        """Like `call_with_timeout`, for a preview's call. Raises CutShort `PATIENCE_S` after something was
+        submitted that waits for its end."""
         limit = self._clock.timeout(None)
         try:
             async with limit:
                 self._preview = limit
                 self._hurry()
-                return await one_call(call, self._clock)
+                return await call_with_timeout(call, self._clock)
         except TimeoutError:
             if limit.expired():
                 raise CutShort("the call was given up for what waits behind it") from None
@@ -191,17 +191,17 @@ class Lane:
             _log.exception("a lane goes on without what failed", extra={"lane": self._name})
 
 
-class Lanes:
+class ChatQueues:
     """The lanes of all chats."""
 
     def __init__(self, clock: Clock, supervisor: Supervisor) -> None:
         self._clock = clock
         self._supervisor = supervisor
-        self._lanes: OrderedDict[LaneKey, Lane] = OrderedDict()
+        self._lanes: OrderedDict[LaneKey, ChatQueue] = OrderedDict()
         self._buckets: dict[tuple[str, str], Bucket] = {}
         self._reaches: dict[tuple[str, str], Reach] = {}
 
-    def lane(self, adapter: ChannelAdapter, thread: ThreadKey, *, private: bool) -> Lane:
+    def lane(self, adapter: ChannelAdapter, thread: ThreadKey, *, private: bool) -> ChatQueue:
         """The chat's lane; all topics of a chat share one, as the platforms count by chat."""
         key = (thread.channel, thread.account, thread.chat)
         lane = self._lanes.get(key)
@@ -214,14 +214,14 @@ class Lanes:
     def __len__(self) -> int:
         return len(self._lanes)
 
-    def _new(self, key: LaneKey, adapter: ChannelAdapter, *, private: bool) -> Lane:
+    def _new(self, key: LaneKey, adapter: ChannelAdapter, *, private: bool) -> ChatQueue:
         limits = adapter.capabilities.rates
         account = self._buckets.get(key[:2])
         if account is None:
             account = self._buckets[key[:2]] = account_bucket(self._clock, limits)
-        allowance = Allowance.of_chat(self._clock, limits, account, private=private)
+        allowance = RateLimiter.of_chat(self._clock, limits, account, private=private)
         reach = self._reaches.setdefault(key[:2], Reach(self._clock, adapter.health))
-        return Lane(":".join(key), allowance, reach, self._clock, self._supervisor)
+        return ChatQueue(":".join(key), allowance, reach, self._clock, self._supervisor)
 
     def _forget_idle(self) -> None:
         if len(self._lanes) < IDLE_LANES:
@@ -230,7 +230,7 @@ class Lanes:
             del self._lanes[key]
 
 
-async def one_call(call: Awaitable[T], clock: Clock) -> T:
+async def call_with_timeout(call: Awaitable[T], clock: Clock) -> T:
     """What `call` gives. Raises what it raises, and TimeoutError when it never ends, or was cancelled by
     something inside of it: what it did then is not known. A cancellation of the caller passes."""
     try:
@@ -243,7 +243,7 @@ async def one_call(call: Awaitable[T], clock: Clock) -> T:
         raise TimeoutError("the call was cancelled from inside") from None
 
 
-def understood(adapter: ChannelAdapter, error: Exception) -> Failure:
+def classify_failure(adapter: ChannelAdapter, error: Exception) -> Failure:
     """What the adapter says that `error` means; `unknown` when it does not even say that."""
     try:
         return adapter.classify(error)
@@ -252,10 +252,10 @@ def understood(adapter: ChannelAdapter, error: Exception) -> Failure:
         return Failure(kind="unknown", message=type(error).__name__, maybe_delivered=True)
 
 
-async def may_try_again(failure: Failure, lane: Lane, clock: Clock, *, again_s: float = AGAIN_S) -> bool:
+async def may_try_again(failure: Failure, lane: ChatQueue, clock: Clock, *, again_s: float = AGAIN_S) -> bool:
     """Whether another attempt makes sense, once it does. Where no time is named, after `again_s`."""
     if failure.kind == "rate_limit":
-        await clock.sleep(lane.allowance.obey(failure, default_s=BLOCKED_S))
+        await clock.sleep(lane.allowance.back_off(failure, default_s=BLOCKED_S))
         return True
     if failure.kind == "transient":
         await clock.sleep(failure.retry_after_s or again_s)

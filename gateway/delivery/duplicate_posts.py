@@ -11,7 +11,13 @@ from collections.abc import Collection
 
 from adapters.channel import Part, PostingChannel
 from adapters.duplicate_posts import AdoptingChannel
-from gateway.delivery.chat_queue import MOST_ATTEMPTS, Lane, may_try_again, one_call, understood
+from gateway.delivery.chat_queue import (
+    MOST_ATTEMPTS,
+    ChatQueue,
+    call_with_timeout,
+    classify_failure,
+    may_try_again,
+)
 from gateway.storage.ports import Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
@@ -20,9 +26,9 @@ from pipeline.domain.ids import ThreadKey
 _log = logging.getLogger(__name__)
 
 
-async def settle(
+async def remove_duplicate(
     adapter: PostingChannel,
-    lane: Lane,
+    lane: ChatQueue,
     store: Store,
     clock: Clock,
     *,
@@ -41,18 +47,18 @@ async def settle(
             receipts = await store.receipts(thread.encode())
             ours = {one for receipt in receipts for one in receipt.split(",")}
             look = adapter.adopt(thread, part, repeat=repeat, labels=labels, known=ours | set(known))
-            found = await one_call(look, clock)
+            found = await call_with_timeout(look, clock)
             for label in labels:
-                await one_call(adapter.take_back(thread, label), clock)
+                await call_with_timeout(adapter.take_back(thread, label), clock)
             if found is None:
-                await one_call(adapter.edit(thread, repeat, part), clock)
+                await call_with_timeout(adapter.edit(thread, repeat, part), clock)
                 return repeat
-            await one_call(adapter.take_back(thread, repeat), clock)
+            await call_with_timeout(adapter.take_back(thread, repeat), clock)
         except StorageError:
             _log.exception("a possible repeat stays")
             return repeat
         except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
-            failure = understood(adapter, error)
+            failure = classify_failure(adapter, error)
             _log.info("a possible repeat stays for now", extra={"reason": failure.message})
             if not await may_try_again(failure, lane, clock):
                 return repeat

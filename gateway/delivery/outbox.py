@@ -25,8 +25,8 @@ from adapters.channel import (
     Timeline,
     shows,
 )
-from gateway.delivery.chat_queue import Lane, Lanes, one_call, understood
-from gateway.delivery.poster import REPEAT_LABEL, Posted, Posting, until_recorded
+from gateway.delivery.chat_queue import ChatQueue, ChatQueues, call_with_timeout, classify_failure
+from gateway.delivery.poster import REPEAT_LABEL, Posting, ReplyDelivery, retry_until_stored
 from gateway.delivery.voice_replies import VoiceReplies
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
@@ -55,7 +55,7 @@ _NOTICE_ATTEMPTS = 3
 
 @dataclass(slots=True)
 class _Job:
-    posted: Posted
+    posted: ReplyDelivery
     attempts: int = 0
     failures: int = 0
     """For the length of the next wait; a rate limit has its own."""
@@ -78,7 +78,7 @@ class Delivery:
         *,
         store: Store,
         channels: Mapping[tuple[str, str], Channel],
-        lanes: Lanes,
+        lanes: ChatQueues,
         posting: Posting,
         timeline: Timeline,
         clock: Clock,
@@ -99,7 +99,7 @@ class Delivery:
     def enqueue(self, row_id: int, reply: OutboundReply) -> None:
         """Send a reply that has just become durable."""
         born_at = self._clock.monotonic()
-        self._add(_Job(Posted(row_id=row_id, reply=reply, maybe_sent=False, born_at=born_at)))
+        self._add(_Job(ReplyDelivery(row_id=row_id, reply=reply, maybe_sent=False, born_at=born_at)))
 
     async def recover(self) -> int:
         """Take up the rows that an earlier process left; how many."""
@@ -126,7 +126,7 @@ class Delivery:
         lane = self._lanes.lane(adapter, thread, private=job.reply.private)
         lane.submit(lambda: self._deliver(adapter, lane, job))
 
-    async def _deliver(self, adapter: Channel, lane: Lane, job: _Job) -> None:
+    async def _deliver(self, adapter: Channel, lane: ChatQueue, job: _Job) -> None:
         await self._clock.sleep(min(job.not_before - self._clock.now(), _LONGEST_WAIT_S))
         before = lane.reach.worked
         while True:
@@ -145,7 +145,7 @@ class Delivery:
                 least_s = _step(_backoff(job), job.alone)
             await lane.reach.wait(wait, least_s=least_s, since=worked)
 
-    async def _attempt(self, adapter: Channel, lane: Lane, job: _Job) -> Failure | None:
+    async def _attempt(self, adapter: Channel, lane: ChatQueue, job: _Job) -> Failure | None:
         try:
             if shows(adapter):
                 receipt = await self._show(adapter, job)
@@ -156,12 +156,12 @@ class Delivery:
             _log.exception("delivery waits for the store", extra={"row": job.posted.row_id})
             return Failure(kind="transient", message=str(error))
         except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
-            return understood(adapter, error)
+            return classify_failure(adapter, error)
         self._failpoints.reach("receipt-before")
         sent = partial(self._store.mark_sent, job.posted.row_id, receipt.native_id, self._clock.now())
         if job.reply.off_record:
             sent = partial(sent, forget=True)
-        await until_recorded(sent, self._clock)
+        await retry_until_stored(sent, self._clock)
         self._failpoints.reach("receipt-after")
         self._telemetry.delivered("sent")
         if self._voice is not None and not shows(adapter):
@@ -173,13 +173,13 @@ class Delivery:
         if not adapter.capabilities.idempotent_send:
             if job.posted.maybe_sent:
                 reply = replace(reply, text=REPEAT_LABEL + reply.text)
-            await until_recorded(partial(self._store.mark_sending, job.posted.row_id), self._clock)
+            await retry_until_stored(partial(self._store.mark_sending, job.posted.row_id), self._clock)
         self._failpoints.reach("send-before")
-        receipt = await one_call(adapter.send(reply), self._clock)
+        receipt = await call_with_timeout(adapter.send(reply), self._clock)
         self._failpoints.reach("send-after")
         return receipt
 
-    async def _post(self, adapter: PostingChannel, lane: Lane, job: _Job) -> Receipt:
+    async def _post(self, adapter: PostingChannel, lane: ChatQueue, job: _Job) -> Receipt:
         reply, posted = job.reply, job.posted
         if reply.asks and not posted.questions:
             asked = await self._timeline.questions(reply.thread)
@@ -196,7 +196,7 @@ class Delivery:
         )
         return next((str(record.body["text"]) for record in records if record.body.get("partial")), "")
 
-    async def _failed(self, lane: Lane, job: _Job, failure: Failure, *, alone: bool) -> float | None:
+    async def _failed(self, lane: ChatQueue, job: _Job, failure: Failure, *, alone: bool) -> float | None:
         """Put the failure on record; seconds until the next attempt, None when there is none. `alone`: other
         calls of the account worked meanwhile."""
         job.posted.maybe_sent = job.posted.maybe_sent or failure.maybe_delivered
@@ -215,12 +215,12 @@ class Delivery:
             given_up = partial(
                 self._store.mark_failed, job.posted.row_id, failure.message, forget=job.reply.off_record
             )
-            await until_recorded(given_up, self._clock)
+            await retry_until_stored(given_up, self._clock)
             self._telemetry.delivered("failed")
             return None
         wait = _step(_backoff(job), job.failures)
         if limited:
-            wait = lane.allowance.obey(failure, default_s=wait)
+            wait = lane.allowance.back_off(failure, default_s=wait)
         elif failure.retry_after_s is not None:
             wait = failure.retry_after_s
         wait = min(wait, _LONGEST_WAIT_S)
@@ -231,7 +231,7 @@ class Delivery:
             self._clock.now() + wait,
             maybe_sent=job.posted.maybe_sent,
         )
-        await until_recorded(again, self._clock)
+        await retry_until_stored(again, self._clock)
         self._telemetry.delivered("retried")
         return wait
 
@@ -243,22 +243,24 @@ class Delivery:
         unreached = failure.kind == "transient" and not failure.maybe_delivered
         return not unreached and (alone or failure.kind != "transient" or bool(job.posted.untraceable))
 
-    async def _say(self, adapter: PostingChannel, lane: Lane, thread: ThreadKey, words: str) -> None:
+    async def _say(self, adapter: PostingChannel, lane: ChatQueue, thread: ThreadKey, words: str) -> None:
         for part in adapter.render(Outgoing(text=words)):
             await self._say_part(adapter, lane, thread, part)
 
-    async def _say_part(self, adapter: PostingChannel, lane: Lane, thread: ThreadKey, part: Part) -> None:
+    async def _say_part(
+        self, adapter: PostingChannel, lane: ChatQueue, thread: ThreadKey, part: Part
+    ) -> None:
         """One message of a notice, posted again a few times where the platform surely did not take it."""
         for attempt in range(_NOTICE_ATTEMPTS):
             wait = _BACKOFF_S[attempt]
             await lane.allowance.acquire()
             try:
-                await one_call(adapter.post(thread, part, key=new_id("say")), self._clock)
+                await call_with_timeout(adapter.post(thread, part, key=new_id("say")), self._clock)
             except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
-                failure = understood(adapter, error)
+                failure = classify_failure(adapter, error)
                 _log.info("a notice was not posted", extra={"reason": failure.message})
                 if failure.kind == "rate_limit":
-                    lane.allowance.obey(failure, default_s=wait)
+                    lane.allowance.back_off(failure, default_s=wait)
                 elif (
                     failure.kind != "transient" or failure.maybe_delivered or attempt == _NOTICE_ATTEMPTS - 1
                 ):
@@ -287,7 +289,7 @@ class Delivery:
             )
             self._telemetry.delivered("failed")
             return None
-        posted = Posted(
+        posted = ReplyDelivery(
             row_id=row.id,
             reply=reply_of(row, row.thread, entry_id=row.entry_id, text=str(record.body.get("text", ""))),
             maybe_sent=row.state == "sending",

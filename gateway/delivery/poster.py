@@ -24,11 +24,11 @@ from itertools import count
 
 from adapters.channel import Failure, OutboundReply, Outgoing, Part, PostingChannel, Receipt
 from adapters.formatting.fences import closed_code
-from gateway.delivery.chat_queue import Lane, one_call, understood
-from gateway.delivery.duplicate_posts import settle
+from gateway.delivery.chat_queue import ChatQueue, call_with_timeout, classify_failure
+from gateway.delivery.duplicate_posts import remove_duplicate
 from gateway.delivery.preview import LiveReplies
 from gateway.runtime.failpoints import Failpoints
-from gateway.storage.ports import ShownPart, Store
+from gateway.storage.ports import SentPart, Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import AlreadyDone, StorageError
 from pipeline.domain.events import ApprovalRequired
@@ -53,7 +53,7 @@ _REFUSED_EDITS = frozenset({"permission", "invalid", "unknown"})
 
 
 @dataclass(slots=True, kw_only=True)
-class Posted:
+class ReplyDelivery:
     """One reply's way out, over all its attempts in this process."""
 
     row_id: int
@@ -66,7 +66,7 @@ class Posted:
     questions: tuple[ApprovalRequired, ...] = ()
     said: str = ""
     """The words of an answer that did not come to its end; they stand above those that say why."""
-    shown: dict[int, ShownPart] | None = None
+    shown: dict[int, SentPart] | None = None
     """By part; None before the first attempt has read it."""
     doubtful: set[int] = field(default_factory=set)
     """Parts whose post may have arrived."""
@@ -90,7 +90,7 @@ class Posting:
         self._clock = clock
         self._failpoints = failpoints
 
-    async def attempt(self, adapter: PostingChannel, lane: Lane, posted: Posted) -> Receipt:
+    async def attempt(self, adapter: PostingChannel, lane: ChatQueue, posted: ReplyDelivery) -> Receipt:
         """Show what of the reply is not shown yet. Raises whatever the adapter raised; calling again goes
         on where it stopped."""
         shown = posted.shown
@@ -101,12 +101,12 @@ class Posting:
             known = shown.get(index)
             if known is None or not known.final:
                 native_id = await self._show(adapter, lane, posted, index, part)
-                shown[index] = ShownPart(part=index, native_id=native_id, final=True)
+                shown[index] = SentPart(part=index, native_id=native_id, final=True)
                 if index + 1 < len(parts):
                     await self._note(posted, index)
         return Receipt(native_id=",".join(shown[index].native_id for index in range(len(parts))))
 
-    async def _begin(self, adapter: PostingChannel, posted: Posted) -> dict[int, ShownPart]:
+    async def _begin(self, adapter: PostingChannel, posted: ReplyDelivery) -> dict[int, SentPart]:
         """What is on the screen already: the preview, and what an earlier process has shown."""
         reply = posted.reply
         shown = {one.part: one for one in await self._store.shown(reply.key)}
@@ -117,15 +117,15 @@ class Posting:
             del shown[0]
         if preview and 0 not in shown:
             # The store was not able to take it while it grew. Its edit may be cut off by a kill.
-            shown[0] = ShownPart(part=0, native_id=preview, final=False)
-            await until_recorded(partial(self._store.note_shown, reply.key, shown[0]), self._clock)
+            shown[0] = SentPart(part=0, native_id=preview, final=False)
+            await retry_until_stored(partial(self._store.record_sent_part, reply.key, shown[0]), self._clock)
         if posted.maybe_sent:
             # Each part is on record before the next one is posted.
             left = (index for index in count() if index not in shown or not shown[index].final)
             posted.doubtful.add(next(left))
         return shown
 
-    async def _preview_in_doubt(self, adapter: PostingChannel, posted: Posted, *, since: float) -> str:
+    async def _preview_in_doubt(self, adapter: PostingChannel, posted: ReplyDelivery, *, since: float) -> str:
         """The message of a preview whose process died before it could say which it is; empty for none. A
         look-up that is refused leaves the first part in doubt."""
         reply = posted.reply
@@ -139,21 +139,25 @@ class Posting:
         if view is None:
             return ""
         try:
-            await one_call(view.close(), self._clock)
+            await call_with_timeout(view.close(), self._clock)
         except Exception as error:
-            if not self._cannot_be_told(posted, understood(adapter, error)):
+            if not self._cannot_be_told(posted, classify_failure(adapter, error)):
                 raise
             posted.doubtful.add(0)
         return view.native_id
 
-    def _rendered(self, adapter: PostingChannel, posted: Posted, *, label: str = "") -> tuple[Part, ...]:
+    def _rendered(
+        self, adapter: PostingChannel, posted: ReplyDelivery, *, label: str = ""
+    ) -> tuple[Part, ...]:
         """The parts, cut in the same way at each attempt, behind `label`."""
         reply = posted.reply
         text = f"{closed_code(posted.said)}\n\n{reply.text}" if posted.said else reply.text
         outgoing = Outgoing(text=label + text, heard=reply.heard, questions=posted.questions)
         return _parts_of(adapter, outgoing)
 
-    async def _show(self, adapter: PostingChannel, lane: Lane, posted: Posted, index: int, part: Part) -> str:
+    async def _show(
+        self, adapter: PostingChannel, lane: ChatQueue, posted: ReplyDelivery, index: int, part: Part
+    ) -> str:
         """The message that shows the part now."""
         if part.file is not None:
             return await self._post(adapter, lane, posted, index, part)
@@ -169,7 +173,9 @@ class Posting:
                 return edited
         return await self._post(adapter, lane, posted, index, part)
 
-    async def _place(self, adapter: PostingChannel, lane: Lane, posted: Posted, index: int) -> ShownPart:
+    async def _place(
+        self, adapter: PostingChannel, lane: ChatQueue, posted: ReplyDelivery, index: int
+    ) -> SentPart:
         """A placeholder that is on record: from here on the part is an edit. A crash between the two leaves
         a placeholder behind, and never the answer twice."""
         reply = posted.reply
@@ -179,25 +185,25 @@ class Posting:
         post = adapter.post(
             reply.thread, placeholder, key=f"{reply.key}:{index}", reply_handle=_handle(reply, index)
         )
-        receipt = await one_call(post, self._clock)
+        receipt = await call_with_timeout(post, self._clock)
         self._failpoints.reach("place-after")
-        known = ShownPart(part=index, native_id=receipt.native_id, final=False)
+        known = SentPart(part=index, native_id=receipt.native_id, final=False)
         if posted.shown is not None:
             posted.shown[index] = known
         await self._note(posted, index)
         return known
 
     async def _edit(
-        self, adapter: PostingChannel, lane: Lane, posted: Posted, known: ShownPart, part: Part
+        self, adapter: PostingChannel, lane: ChatQueue, posted: ReplyDelivery, known: SentPart, part: Part
     ) -> str:
         """The message, now with the part; empty when it is gone."""
         await lane.allowance.acquire()
         self._failpoints.reach("send-before")
         try:
             edit = adapter.edit(posted.reply.thread, known.native_id, part)
-            receipt = await one_call(edit, self._clock)
+            receipt = await call_with_timeout(edit, self._clock)
         except Exception as error:
-            failure = understood(adapter, error)
+            failure = classify_failure(adapter, error)
             if failure.maybe_delivered:
                 posted.edited.add(known.part)
                 raise
@@ -222,11 +228,15 @@ class Posting:
     ) -> None:
         """The answer over a preview's edit that the platform may have carried out after it."""
         try:
-            await one_call(adapter.edit(reply.thread, native_id, part), self._clock)
+            await call_with_timeout(adapter.edit(reply.thread, native_id, part), self._clock)
         except Exception as error:  # noqa: BLE001 - the answer is most likely shown already
-            _log.info("an answer was not edited again", extra={"reason": understood(adapter, error).message})
+            _log.info(
+                "an answer was not edited again", extra={"reason": classify_failure(adapter, error).message}
+            )
 
-    async def _post(self, adapter: PostingChannel, lane: Lane, posted: Posted, index: int, part: Part) -> str:
+    async def _post(
+        self, adapter: PostingChannel, lane: ChatQueue, posted: ReplyDelivery, index: int, part: Part
+    ) -> str:
         reply, key, bare = posted.reply, f"{posted.reply.key}:{index}", part
         in_doubt = index in posted.doubtful
         if in_doubt:
@@ -236,13 +246,13 @@ class Posting:
             if index in posted.untraceable:
                 part = await self._labelled(adapter, lane, posted, index, part)
         await lane.allowance.acquire()
-        await until_recorded(partial(self._store.mark_sending, posted.row_id), self._clock)
+        await retry_until_stored(partial(self._store.mark_sending, posted.row_id), self._clock)
         self._failpoints.reach("send-before")
         try:
             post = adapter.post(reply.thread, part, key=key, reply_handle=_handle(reply, index))
-            receipt = await one_call(post, self._clock)
+            receipt = await call_with_timeout(post, self._clock)
         except Exception as error:
-            if understood(adapter, error).maybe_delivered:
+            if classify_failure(adapter, error).maybe_delivered:
                 posted.doubtful.add(index)
             raise
         self._failpoints.reach("send-after")
@@ -250,7 +260,7 @@ class Posting:
             return receipt.native_id
         others = {one.native_id for one in await self._store.shown(reply.key)}
         others |= {reply.reply_handle, *(one.native_id for one in (posted.shown or {}).values())}
-        return await settle(
+        return await remove_duplicate(
             adapter,
             lane,
             self._store,
@@ -262,7 +272,7 @@ class Posting:
             known=others,
         )
 
-    async def _found(self, adapter: PostingChannel, posted: Posted, index: int, part: Part) -> str:
+    async def _found(self, adapter: PostingChannel, posted: ReplyDelivery, index: int, part: Part) -> str:
         """The message that an earlier attempt made; empty when there is none. A part of which the channel
         cannot tell is noted as untraceable."""
         resolution, age = adapter.capabilities.resolution, self._clock.monotonic() - posted.born_at
@@ -275,9 +285,9 @@ class Posting:
         key = f"{posted.reply.key}:{index}"
         try:
             find = adapter.find(posted.reply.thread, part, key=key, since=posted.reply.created_at)
-            found = await one_call(find, self._clock)
+            found = await call_with_timeout(find, self._clock)
         except Exception as error:
-            if not self._cannot_be_told(posted, understood(adapter, error)):
+            if not self._cannot_be_told(posted, classify_failure(adapter, error)):
                 raise
             posted.untraceable.add(index)
             return ""
@@ -285,7 +295,7 @@ class Posting:
             posted.untraceable.discard(index)
         return "" if found is None else found.native_id
 
-    def _cannot_be_told(self, posted: Posted, failure: Failure) -> bool:
+    def _cannot_be_told(self, posted: ReplyDelivery, failure: Failure) -> bool:
         """Whether a failed look-up means that nobody can tell, rather than that it has to be made again. It
         never says that the reply itself cannot be sent."""
         if failure.kind == "rate_limit":
@@ -298,7 +308,7 @@ class Posting:
         return True
 
     async def _labelled(
-        self, adapter: PostingChannel, lane: Lane, posted: Posted, index: int, part: Part
+        self, adapter: PostingChannel, lane: ChatQueue, posted: ReplyDelivery, index: int, part: Part
     ) -> Part:
         """The part to post, said to be a possible repeat: inside of it where the reply is one message. In one
         of several that would move the cuts and lose words behind them: there a message before it says so."""
@@ -310,13 +320,13 @@ class Posting:
             label = adapter.render(Outgoing(text=REPEAT_LABEL.strip()))[0]
             await lane.allowance.acquire()
             post = adapter.post(posted.reply.thread, label, key=f"{posted.reply.key}:{index}r")
-            posted.labelled[index] = (await one_call(post, self._clock)).native_id
+            posted.labelled[index] = (await call_with_timeout(post, self._clock)).native_id
         return part
 
-    async def _note(self, posted: Posted, index: int) -> None:
+    async def _note(self, posted: ReplyDelivery, index: int) -> None:
         if posted.shown is not None:
-            note = partial(self._store.note_shown, posted.reply.key, posted.shown[index])
-            await until_recorded(note, self._clock)
+            note = partial(self._store.record_sent_part, posted.reply.key, posted.shown[index])
+            await retry_until_stored(note, self._clock)
 
 
 def _parts_of(adapter: PostingChannel, outgoing: Outgoing) -> tuple[Part, ...]:
@@ -329,7 +339,7 @@ def _parts_of(adapter: PostingChannel, outgoing: Outgoing) -> tuple[Part, ...]:
         return adapter.render(Outgoing(text=UNSHOWABLE, questions=outgoing.questions))
 
 
-async def until_recorded(write: Callable[[], Awaitable[None]], clock: Clock) -> None:
+async def retry_until_stored(write: Callable[[], Awaitable[None]], clock: Clock) -> None:
     """Write until the store takes it: sending again because of a store that is full for a minute would show
     the reply twice."""
     while True:

@@ -19,17 +19,17 @@ from gateway.delivery.chat_queue import (
     BLOCKED_S,
     MOST_ATTEMPTS,
     PATIENCE_S,
+    ChatQueue,
+    ChatQueues,
     CutShort,
-    Lane,
-    Lanes,
+    call_with_timeout,
+    classify_failure,
     may_try_again,
-    one_call,
-    understood,
 )
-from gateway.delivery.progress import CHANGE_S, Verbosity, WorkLines
-from gateway.delivery.question_messages import Questions
+from gateway.delivery.progress import CHANGE_S, ProgressLines, Verbosity
+from gateway.delivery.question_messages import QuestionMessages
 from gateway.runtime.tasks import Supervisor
-from gateway.storage.ports import ShownPart, Store
+from gateway.storage.ports import SentPart, Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.events import (
@@ -89,7 +89,7 @@ class LiveReplies:
         self,
         *,
         store: Store,
-        lanes: Lanes,
+        lanes: ChatQueues,
         clock: Clock,
         supervisor: Supervisor,
         show_work: Callable[[str], Verbosity] = lambda _channel: "normal",
@@ -110,7 +110,7 @@ class LiveReplies:
             # Asked for each time: a lane that is kept here could be forgotten meanwhile, and a second one
             # for the chat would run beside it.
             lane = partial(self._lanes.lane, adapter, thread, private=origin.private)
-            work = WorkLines(self._show_work(adapter.name))
+            work = ProgressLines(self._show_work(adapter.name))
             live = LiveReply(adapter, thread, origin, lane, self._store, self._clock, self._supervisor, work)
             self._live[key] = live
             while len(self._live) > MOST_LIVE:
@@ -132,11 +132,11 @@ class LiveReply:
         adapter: PostingChannel,
         thread: ThreadKey,
         origin: Origin,
-        lane: Callable[[], Lane],
+        lane: Callable[[], ChatQueue],
         store: Store,
         clock: Clock,
         supervisor: Supervisor,
-        work: WorkLines,
+        work: ProgressLines,
     ) -> None:
         self._adapter = adapter
         self._thread = thread
@@ -145,7 +145,7 @@ class LiveReply:
         self._store = store
         self._clock = clock
         self._supervisor = supervisor
-        self._questions = Questions(
+        self._questions = QuestionMessages(
             adapter,
             thread,
             origin.message_id,
@@ -194,7 +194,7 @@ class LiveReply:
             case ApprovalRequired(paused=False):
                 self._questions.ask(event)
             case ApprovalResolved(interaction_id=interaction_id, choice=choice):
-                self._questions.settle(interaction_id, choice)
+                self._questions.resolve(interaction_id, choice)
             case _:
                 return
 
@@ -228,9 +228,9 @@ class LiveReply:
             limit = self._clock.timeout(PATIENCE_S)
             try:
                 async with limit:
-                    await one_call(view.close(), self._clock)
+                    await call_with_timeout(view.close(), self._clock)
             except Exception as error:  # noqa: BLE001 - the final answer is an edit, or a message of its own
-                failure = understood(self._adapter, error)
+                failure = classify_failure(self._adapter, error)
                 _log.info("a preview did not end cleanly", extra={"reason": failure.message})
                 # One that hangs is not waited for again: the answer waits behind it.
                 if limit.expired() or not await may_try_again(failure, self._lane, self._clock):
@@ -240,7 +240,7 @@ class LiveReply:
         return Taken(native_id=view.native_id, unsettled=self._edit_cut)
 
     @property
-    def _lane(self) -> Lane:
+    def _lane(self) -> ChatQueue:
         return self._find_lane()
 
     def _begin(self) -> None:
@@ -332,9 +332,9 @@ class LiveReply:
         )
 
     def _failed(self, error: Exception) -> None:
-        failure = understood(self._adapter, error)
+        failure = classify_failure(self._adapter, error)
         if failure.kind == "rate_limit":
-            self._lane.allowance.obey(failure, default_s=BLOCKED_S)
+            self._lane.allowance.back_off(failure, default_s=BLOCKED_S)
             self._offer()
             return
         self._failures += 1
@@ -345,9 +345,9 @@ class LiveReply:
 
     async def _note(self, native_id: str) -> None:
         try:
-            await self._store.note_shown(
+            await self._store.record_sent_part(
                 self._origin.message_id,
-                ShownPart(part=0, native_id=native_id, final=False, at=self._clock.now()),
+                SentPart(part=0, native_id=native_id, final=False, at=self._clock.now()),
             )
         except StorageError:
             # Known here all the same; only a crash now would leave it behind as an unfinished message.
@@ -364,7 +364,7 @@ class LiveReply:
                 async with self._clock.timeout(_TYPING_CALL_S):
                     await self._adapter.typing(self._thread)
             except Exception as error:  # noqa: BLE001 - nobody misses a typing sign
-                failure = understood(self._adapter, error)
+                failure = classify_failure(self._adapter, error)
                 pause = max(pause, failure.retry_after_s or 0.0)
                 _log.debug("typing was not shown", extra={"reason": failure.message})
             await self._clock.sleep(pause)

@@ -36,7 +36,7 @@ _SENTENCE = re.compile(r"([A-Za-z' -]*)“(.*)”", re.DOTALL)
 _WORDS = re.compile(r"[A-Za-z' -]+")
 
 
-class WorkLines:
+class ProgressLines:
     """The work on one answer."""
 
     def __init__(self, verbosity: Verbosity) -> None:

@@ -19,13 +19,13 @@ from gateway.delivery.chat_queue import (
     AGAIN_S,
     BLOCKED_S,
     MOST_ATTEMPTS,
-    Lane,
+    ChatQueue,
+    call_with_timeout,
+    classify_failure,
     may_try_again,
-    one_call,
-    understood,
 )
-from gateway.delivery.duplicate_posts import settle
-from gateway.storage.ports import ShownPart, Store
+from gateway.delivery.duplicate_posts import remove_duplicate
+from gateway.storage.ports import SentPart, Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.events import EXPIRED, ApprovalRequired
@@ -43,7 +43,7 @@ _NOT_ANSWERED = "No longer open."
 _TOO_LATE = "Nobody answered in time; nothing was done."
 
 
-class Questions:
+class QuestionMessages:
     """The questions of one turn. `lane` finds the chat's lane, `message_id` is what the turn answers."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Questions:
         message_id: str,
         *,
         reply_handle: str,
-        lane: Callable[[], Lane],
+        lane: Callable[[], ChatQueue],
         store: Store,
         clock: Clock,
     ) -> None:
@@ -65,7 +65,7 @@ class Questions:
         self._store = store
         self._clock = clock
         self._open: dict[str, ApprovalRequired] = {}
-        self._shown: dict[int, ShownPart] = {}
+        self._shown: dict[int, SentPart] = {}
         """What is on the screen, by place. On record it goes with the reply, which may be sent first."""
         self._read = False
 
@@ -74,7 +74,7 @@ class Questions:
         self._open[question.interaction_id] = question
         self._lane().submit(partial(self._ask, question))
 
-    def settle(self, interaction_id: str, choice: str) -> None:
+    def resolve(self, interaction_id: str, choice: str) -> None:
         """The question was answered, or its time is over: its message says so; returns at once."""
         outcome = _TOO_LATE if choice == EXPIRED else f"Answered: {visible(choice)}"
         self._end(interaction_id, outcome)
@@ -116,7 +116,7 @@ class Questions:
                 found = await self._found(part, key, known)
                 native_id = found or await self._post(part, place, key)
             except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
-                failure = understood(self._adapter, error)
+                failure = classify_failure(self._adapter, error)
                 _log.error("a question could not be asked", extra={"reason": failure.message})
                 if failure.maybe_delivered:
                     known = known or self._shown.get(place)
@@ -137,16 +137,16 @@ class Questions:
         failure = await self._edited(native_id, part)
         return failure is None or failure.kind != "not_found"
 
-    async def _found(self, part: Part, key: str, doubtful: ShownPart | None) -> str:
+    async def _found(self, part: Part, key: str, doubtful: SentPart | None) -> str:
         """The message of a post that nobody heard of again, where the channel can tell; empty for none."""
         if doubtful is None or self._adapter.capabilities.resolution not in ("nonce", "lookup"):
             return ""
         await self._clock.sleep(_SETTLE_S)
         find = self._adapter.find(self._thread, part, key=key, since=doubtful.at)
         try:
-            found = await one_call(find, self._clock)
+            found = await call_with_timeout(find, self._clock)
         except Exception as error:
-            failure = understood(self._adapter, error)
+            failure = classify_failure(self._adapter, error)
             if failure.kind in ("transient", "rate_limit"):
                 raise
             # Nobody can tell: a question asked twice is better than one that nobody sees.
@@ -163,7 +163,7 @@ class Questions:
             _log.exception("a question may be shown twice")
             return
         others = {one.native_id for one in (*on_record, *self._shown.values())} - {"", repeat}
-        native_id = await settle(
+        native_id = await remove_duplicate(
             self._adapter,
             self._lane(),
             self._store,
@@ -180,7 +180,7 @@ class Questions:
     async def _post(self, part: Part, place: int, key: str) -> str:
         await self._note(place, "")
         post = self._adapter.post(self._thread, part, key=key, reply_handle=self._reply_handle)
-        return (await one_call(post, self._clock)).native_id
+        return (await call_with_timeout(post, self._clock)).native_id
 
     async def _close(self, question: ApprovalRequired, outcome: str) -> None:
         """Say in the message with the buttons what became of it."""
@@ -211,11 +211,11 @@ class Questions:
         """Make a message show the part; why it does not, if so."""
         await self._lane().allowance.acquire()
         try:
-            await one_call(self._adapter.edit(self._thread, native_id, part), self._clock)
+            await call_with_timeout(self._adapter.edit(self._thread, native_id, part), self._clock)
         except Exception as error:  # noqa: BLE001 - as above
-            failure = understood(self._adapter, error)
+            failure = classify_failure(self._adapter, error)
             if failure.kind == "rate_limit":
-                self._lane().allowance.obey(failure, default_s=BLOCKED_S)
+                self._lane().allowance.back_off(failure, default_s=BLOCKED_S)
             return failure
         return None
 
@@ -245,10 +245,10 @@ class Questions:
         self._read = True
 
     async def _note(self, place: int, native_id: str) -> None:
-        noted = ShownPart(part=place, native_id=native_id, final=bool(native_id), at=self._clock.now())
+        noted = SentPart(part=place, native_id=native_id, final=bool(native_id), at=self._clock.now())
         self._shown[place] = noted
         try:
-            await self._store.note_shown(self._message_id, noted)
+            await self._store.record_sent_part(self._message_id, noted)
         except StorageError:
             # Only a crash now would show the question a second time.
             _log.exception("a question is not on record")

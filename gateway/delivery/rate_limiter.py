@@ -63,7 +63,7 @@ class Bucket:
         self._counted_at = now
 
 
-class Allowance:
+class RateLimiter:
     """What one chat may use: its own buckets, and the account's, which it shares."""
 
     def __init__(self, clock: Clock, chat: Sequence[Bucket], account: Bucket) -> None:
@@ -72,7 +72,7 @@ class Allowance:
         self._account = account
 
     @classmethod
-    def of_chat(cls, clock: Clock, limits: RateLimits, account: Bucket, *, private: bool) -> Allowance:
+    def of_chat(cls, clock: Clock, limits: RateLimits, account: Bucket, *, private: bool) -> RateLimiter:
         """The allowance of a fresh chat under `limits`."""
         buckets = [Bucket(clock, per_s=limits.chat_per_s, burst=limits.chat_burst)]
         if not private and limits.room_per_minute > 0:
@@ -100,7 +100,7 @@ class Allowance:
             await self._clock.sleep(wait)
         self.take()
 
-    def obey(self, failure: Failure, *, default_s: float) -> float:
+    def back_off(self, failure: Failure, *, default_s: float) -> float:
         """Take the platform's "too many requests" at its word; how long it takes, in seconds."""
         seconds = default_s if failure.retry_after_s is None else max(_LEAST_WAIT_S, failure.retry_after_s)
         target = self._account if failure.whole_account else self._chat[0]

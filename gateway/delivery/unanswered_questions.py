@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from adapters.channel import Channel, Outgoing, PostingChannel, Timeline
-from gateway.delivery.chat_queue import BLOCKED_S, Lane, Lanes, one_call, understood
+from gateway.delivery.chat_queue import BLOCKED_S, ChatQueue, ChatQueues, call_with_timeout, classify_failure
 from gateway.storage.codec import reply_of
 from gateway.storage.ports import Interaction, OutboxRow, Store
 from pipeline.domain.clock import Clock
@@ -31,7 +31,7 @@ class UnansweredQuestions:
         *,
         store: Store,
         channels: Mapping[tuple[str, str], Channel],
-        lanes: Lanes,
+        lanes: ChatQueues,
         timeline: Timeline,
         clock: Clock,
     ) -> None:
@@ -49,7 +49,7 @@ class UnansweredQuestions:
             lane = self._lanes.lane(adapter, thread, private=bool(question.body.get("private", False)))
             lane.submit(partial(self._show, adapter, lane, question))
 
-    async def _show(self, adapter: PostingChannel, lane: Lane, question: Interaction) -> None:
+    async def _show(self, adapter: PostingChannel, lane: ChatQueue, question: Interaction) -> None:
         try:
             row = await self._store.outbox_row(str(question.body.get("message_id", "")))
             if row is not None and row.state == "sent" and row.receipt:
@@ -57,12 +57,12 @@ class UnansweredQuestions:
         except StorageError:
             _log.exception("a question's message is not known")
         except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
-            failure = understood(adapter, error)
+            failure = classify_failure(adapter, error)
             if failure.kind == "rate_limit":
-                lane.allowance.obey(failure, default_s=BLOCKED_S)
+                lane.allowance.back_off(failure, default_s=BLOCKED_S)
             _log.info("an expired question was not edited", extra={"reason": failure.message})
 
-    async def _edit(self, adapter: PostingChannel, lane: Lane, row: OutboxRow) -> None:
+    async def _edit(self, adapter: PostingChannel, lane: ChatQueue, row: OutboxRow) -> None:
         records = await self._store.read_log(row.thread, after=row.entry_id - 1, message_id=row.message_id)
         text = next((str(record.body.get("text", "")) for record in records if record.id == row.entry_id), "")
         if not text:
@@ -87,4 +87,4 @@ class UnansweredQuestions:
             ):
                 continue
             await lane.allowance.acquire()
-            await one_call(adapter.edit(thread, native_id, part), self._clock)
+            await call_with_timeout(adapter.edit(thread, native_id, part), self._clock)

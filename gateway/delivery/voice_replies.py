@@ -25,16 +25,16 @@ from adapters.channel import (
     VoicePostingChannel,
 )
 from adapters.formatting.spoken import spoken_text
-from gateway.delivery.chat_queue import Lane, Work, one_call, understood
+from gateway.delivery.chat_queue import ChatQueue, Work, call_with_timeout, classify_failure
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.tasks import Supervisor
 from gateway.speech.speaker_language import speaker_of
-from gateway.storage.speech import SpeakerHabits, SpeakerKey, VoiceBook
+from gateway.storage.speech import SpeakerKey, SpeakerPreferences, SpeakerPreferenceStore
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import MediaUnavailable, StorageError
 from pipeline.domain.ids import ThreadKey
 from voice.errors import VoiceError
-from voice.synthesis.synthesizer import Speaker
+from voice.synthesis.synthesizer import SpeechSynthesizer
 
 _log = logging.getLogger(__name__)
 
@@ -58,9 +58,9 @@ def has_voice_messages(channel: object) -> TypeIs[SpeakingChannel]:
 
 
 class AnswerReader:
-    """Implements ReadAloud with a `Speaker`."""
+    """Implements ReadAloud with a `SpeechSynthesizer`."""
 
-    def __init__(self, speaker: Speaker) -> None:
+    def __init__(self, speaker: SpeechSynthesizer) -> None:
         self._speaker = speaker
 
     async def read(self, text: str, *, language: str = "") -> VoiceClip:
@@ -82,7 +82,7 @@ class AnswerReader:
 class OwnReader:
     """Implements ReadAloud for one person: what nobody names a language for is in the one they spoke last."""
 
-    def __init__(self, reader: ReadAloud, habits: VoiceBook, person: SpeakerKey) -> None:
+    def __init__(self, reader: ReadAloud, habits: SpeakerPreferenceStore, person: SpeakerKey) -> None:
         self._reader = reader
         self._habits = habits
         self._person = person
@@ -105,7 +105,7 @@ class VoiceReplies:
         self,
         *,
         reader: ReadAloud | None,
-        habits: VoiceBook,
+        habits: SpeakerPreferenceStore,
         channels: Mapping[tuple[str, str], Channel],
         clock: Clock,
         supervisor: Supervisor,
@@ -123,7 +123,7 @@ class VoiceReplies:
         adapter = self._channels.get((thread.channel, thread.account))
         return self._reader is not None and has_voice_messages(adapter)
 
-    def follow(self, adapter: PostingChannel, lane: Lane, reply: OutboundReply) -> None:
+    def follow(self, adapter: PostingChannel, lane: ChatQueue, reply: OutboundReply) -> None:
         """An answer is on record as sent: read it aloud if its asker wants that. Returns at once."""
         reader = self._reader
         if reader is None or reply.role != "assistant" or not reply.author:
@@ -133,7 +133,7 @@ class VoiceReplies:
             self._supervisor.spawn(work, name="voice reply")
 
     async def _read(
-        self, reader: ReadAloud, adapter: SpeakingChannel, lane: Lane, reply: OutboundReply
+        self, reader: ReadAloud, adapter: SpeakingChannel, lane: ChatQueue, reply: OutboundReply
     ) -> None:
         habits = await self._habits_of(reply)
         if not habits.voice_replies:
@@ -147,15 +147,20 @@ class VoiceReplies:
             return
         lane.submit(lambda: self._post(adapter, lane, reply, clip))
 
-    async def _habits_of(self, reply: OutboundReply) -> SpeakerHabits:
+    async def _habits_of(self, reply: OutboundReply) -> SpeakerPreferences:
         try:
             return await self._habits.habits(speaker_of(reply.thread, reply.author))
         except StorageError as error:
             _log.warning("an answer was not read aloud", extra={"reason": str(error)})
-            return SpeakerHabits()
+            return SpeakerPreferences()
 
     async def _post(
-        self, adapter: SpeakingChannel, lane: Lane, reply: OutboundReply, clip: VoiceClip, attempt: int = 1
+        self,
+        adapter: SpeakingChannel,
+        lane: ChatQueue,
+        reply: OutboundReply,
+        clip: VoiceClip,
+        attempt: int = 1,
     ) -> None:
         """Once; again only where the platform says that it did not take it."""
         await lane.allowance.acquire()
@@ -170,13 +175,13 @@ class VoiceReplies:
             return
         wait = failure.retry_after_s or _WAIT_S
         if failure.kind == "rate_limit":
-            wait = lane.allowance.obey(failure, default_s=_WAIT_S)
+            wait = lane.allowance.back_off(failure, default_s=_WAIT_S)
         # Outside the lane: the next written answer does not wait for this one's voice.
         post = partial(self._post, adapter, lane, reply, clip, attempt + 1)
         later = self._later(min(wait, _LONGEST_WAIT_S), lane, post)
         self._supervisor.spawn(later, name="voice reply, again")
 
-    async def _later(self, wait_s: float, lane: Lane, post: Work) -> None:
+    async def _later(self, wait_s: float, lane: ChatQueue, post: Work) -> None:
         await self._clock.sleep(wait_s)
         lane.submit(post)
 
@@ -185,9 +190,9 @@ class VoiceReplies:
     ) -> Failure | None:
         post = adapter.post_voice(reply.thread, clip, key=f"{reply.key}:v", reply_handle=reply.reply_handle)
         try:
-            await one_call(post, self._clock)
+            await call_with_timeout(post, self._clock)
         except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
-            return understood(adapter, error)
+            return classify_failure(adapter, error)
         return None
 
 

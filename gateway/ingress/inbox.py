@@ -9,13 +9,13 @@ from typing import Protocol
 
 from adapters.channel import Acceptance
 from gateway.access.policy import AccessPolicy, Denied
-from gateway.access.rate_limit import WINDOW_S, Place, Quota
+from gateway.access.rate_limit import WINDOW_S, RateLimit, Reservation
 from gateway.ingress.refusal_notices import AGAIN_S, Refusals, Say
-from gateway.interactions.answer_matching import may_answer, pressed, spoken, typed
+from gateway.interactions.answer_matching import match_button, match_speech, match_text, may_answer
 from gateway.interactions.message_edits import ended_by
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
-from gateway.storage.codec import GATE, going_on, going_on_once, new_entry
+from gateway.storage.codec import GATE, new_entry, resume_entry, resume_entry_once
 from gateway.storage.health import StoreHealth
 from gateway.storage.ports import Accepted, AnswerStatus, Interaction, NewEntry, Store
 from pipeline.domain.clock import Clock
@@ -40,7 +40,7 @@ _ANSWER_REFUSED: dict[AnswerStatus, str] = {
 _OVER: frozenset[AnswerStatus] = frozenset({"unknown", "already_answered", "expired"})
 
 
-class Turns(Protocol):
+class TurnQueue(Protocol):
     """What the inbox asks of the worker."""
 
     def wake(self, thread: str) -> None:
@@ -87,14 +87,14 @@ class Inbox:
         *,
         store: Store,
         access: AccessPolicy,
-        turns: Turns,
+        turns: TurnQueue,
         clock: Clock,
         telemetry: Telemetry,
         failpoints: Failpoints,
         max_queue_per_thread: int,
         posting: Collection[tuple[str, str]] = (),
         say: Say | None = None,
-        quota: Quota | None = None,
+        quota: RateLimit | None = None,
         waiting: WaitingTurns | None = None,
         overhear: Callable[[InboundMessage], None] | None = None,
         redactor: Redactor | None = None,
@@ -186,10 +186,12 @@ class Inbox:
         text, quoted, passed_on = safe
         return replace(item, text=text, quoted=quoted, passed_on=passed_on)
 
-    async def _take_in(self, item: InboundMessage | SessionCommand, limit: int) -> tuple[Accepted, Place]:
+    async def _take_in(
+        self, item: InboundMessage | SessionCommand, limit: int
+    ) -> tuple[Accepted, Reservation]:
         entry = new_entry(self._without_secrets(item))
         if self._quota is None or isinstance(item, SessionCommand):
-            return await self._offer(entry, limit), Place()
+            return await self._offer(entry, limit), Reservation()
         with self._quota.place(item) as place:
             # With no room at all the store takes nothing new, and still knows what it has taken before.
             accepted = await self._offer(entry, 0 if place.wait_s else limit)
@@ -236,14 +238,14 @@ class Inbox:
         for them. One to a paused run, which has let go of its thread, also becomes an entry, in the same
         step. It is single use, so a redelivery needs no key of its own."""
         questions = await self._questions(item)
-        answer = item if item.option is None else pressed(item, questions)
+        answer = item if item.option is None else match_button(item, questions)
         if not isinstance(answer, ApprovalReply):
             words = _NOT_OPEN if answer == "unknown" else _ANSWER_REFUSED[answer]
             return self._refused(item, words, over=answer in _OVER)
         asked = next((one for one in questions if one.id == answer.interaction_id and one.kind == GATE), None)
         entry = None
         if asked is not None:
-            entry = going_on_once(answer, asked)
+            entry = resume_entry_once(answer, asked)
         status = await self._give(answer, entry, finished=False)
         if status != "accepted":
             return self._refused(item, _ANSWER_REFUSED[status], over=status in _OVER)
@@ -256,14 +258,14 @@ class Inbox:
         of its work is not answered by what might be misheard."""
         questions = await self._questions(item)
         if item.speech is None:
-            answer = typed(item, questions)
+            answer = match_text(item, questions)
         else:
-            answer = spoken(item, item.text, [one for one in questions if one.kind == GATE])
+            answer = match_speech(item, item.text, [one for one in questions if one.kind == GATE])
         if answer is None:
             return None
         asked = next(one for one in questions if one.id == answer.interaction_id)
         gate = asked.kind == GATE
-        entry = going_on(answer, asked) if gate else new_entry(answer)
+        entry = resume_entry(answer, asked) if gate else new_entry(answer)
         if await self._give(answer, entry, finished=not gate) != "accepted":
             # Somebody was faster, or this is a redelivery: the inbox finds out which.
             return None

@@ -28,7 +28,7 @@ LATE_S = 120.0
 _AT_ONCE = 50
 
 
-class ReminderDesk:
+class ReminderScheduler:
     """Implements `Reminders`. `run` is for a supervised task; `wake` tells the worker of a thread with
     something to do, `may_hear` says whether a reminder's author may still be spoken to."""
 

@@ -22,7 +22,7 @@ _SPOKEN_ENDS = " .!?,;:…。！？"  # noqa: RUF001 - the full stops of other s
 _LIKE_A_COMMAND = re.compile(r"(/[a-z][a-z0-9_]{0,31})(?:@[a-z0-9_]+)?(?=\s|$)", re.ASCII | re.IGNORECASE)
 
 
-def pressed(
+def match_button(
     press: ApprovalReply, questions: Sequence[Interaction]
 ) -> ApprovalReply | Literal["unknown", "invalid_choice"]:
     """The press with the question's own id and the choice in words. `unknown` when no open question has that
@@ -35,7 +35,7 @@ def pressed(
     return "unknown"
 
 
-def typed(message: InboundMessage, questions: Sequence[Interaction]) -> ApprovalReply | None:
+def match_text(message: InboundMessage, questions: Sequence[Interaction]) -> ApprovalReply | None:
     """The message as an answer: its words equal an option of a question that its author may answer, or are
     the option's number, from 1. None when they fit nothing, or more than one thing. For a message that
     `may_answer`."""
@@ -65,14 +65,16 @@ def typed(message: InboundMessage, questions: Sequence[Interaction]) -> Approval
     )
 
 
-def spoken(message: InboundMessage, words: str, questions: Sequence[Interaction]) -> ApprovalReply | None:
-    """As `typed`, for a voice note in which `words` were heard, or for live speech: recognisers end words
-    with a full stop."""
+def match_speech(
+    message: InboundMessage, words: str, questions: Sequence[Interaction]
+) -> ApprovalReply | None:
+    """As `match_text`, for a voice note in which `words` were heard, or for live speech: recognisers end
+    words with a full stop."""
     if message.forwarded or message.edited or len(words) > _LONGEST_ANSWER:
         return None
     if message.voice is not None and message.text.strip():
         return None
-    return typed(replace(message, text=words.strip(_SPOKEN_ENDS)), questions)
+    return match_text(replace(message, text=words.strip(_SPOKEN_ENDS)), questions)
 
 
 def may_answer(message: InboundMessage) -> bool:

@@ -24,7 +24,7 @@ _LEAST_S = 1.0
 _OUTCOMES: dict[str, Literal["allowed", "expired"]] = {ALLOW: "allowed", EXPIRED: "expired"}
 
 
-class TurnApprovals:
+class ApprovalService:
     """The `Approvals` of a gateway, and the inbox's way to the turns that wait.
 
     A question is open for `approval_s`; nobody's answer after it counts, and no answer means no.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 
-from gateway.storage.ports import InboxEntry, ShownPart, Store
+from gateway.storage.ports import InboxEntry, SentPart, Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.messages import InboundMessage, Withdrawal
 
@@ -58,8 +58,8 @@ class Edits:
         if row is None or row.state != "sent" or not row.receipt:
             return
         for part, native_id in enumerate(row.receipt.split(",")):
-            shown = ShownPart(part=part, native_id=native_id, final=False, at=self._clock.now())
-            await self._store.note_shown(entry.message_id, shown)
+            shown = SentPart(part=part, native_id=native_id, final=False, at=self._clock.now())
+            await self._store.record_sent_part(entry.message_id, shown)
 
 
 async def ended_by(

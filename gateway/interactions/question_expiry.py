@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from gateway.runtime.due_work import DueWork
-from gateway.storage.codec import GATE, NEVER, going_on_once
+from gateway.storage.codec import GATE, NEVER, resume_entry_once
 from gateway.storage.ports import Interaction, Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput
@@ -77,7 +77,7 @@ class ExpiryDesk:
             await self._store.expiries.close(question.id, at=self._clock.now())
             return
         if await self._may_hear(expiry):
-            await self._store.accept(going_on_once(expiry, question))
+            await self._store.accept(resume_entry_once(expiry, question))
             self._wake(question.thread)
         else:
             _log.info("a run stays paused: its author was shut out", extra={"thread_key": question.thread})

@@ -34,7 +34,7 @@ class Supervisor:
         if self._closed:
             task.cancel()
         self._tasks.add(task)
-        task.add_done_callback(self._buried)
+        task.add_done_callback(self._on_task_done)
         return task
 
     async def wait_idle(self) -> None:
@@ -54,7 +54,7 @@ class Supervisor:
     def __len__(self) -> int:
         return len(self._tasks)
 
-    def _buried(self, task: asyncio.Task[Any]) -> None:
+    def _on_task_done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if task.cancelled():
             return

@@ -20,10 +20,10 @@ from typing import Protocol
 from adapters.channel import Acceptance, OnLive
 from adapters.identity import derived_message_id
 from gateway.runtime.tasks import Supervisor
-from gateway.speech.live_stream import Microphone
+from gateway.speech.live_stream import LiveAudioStream
 from gateway.speech.retracted_speech import TakenBack
 from gateway.speech.speaker_language import speaker_of, spoke, spoken_last
-from gateway.storage.speech import VoiceBook
+from gateway.storage.speech import SpeakerPreferenceStore
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import MediaUnavailable, StorageError
 from pipeline.domain.ids import ThreadKey
@@ -61,7 +61,7 @@ class LiveSettings:
     max_streams: int = 8
     idle_s: float = 600.0
     """A microphone that nobody speaks into is closed after so long."""
-    still_s: float = 2.0
+    seconds_since_audio: float = 2.0
     """Where no sound comes at all, not even silence, speech is over after so long."""
 
 
@@ -71,7 +71,7 @@ class Accepting(Protocol):
     async def accept(self, item: Inbound) -> Acceptance: ...
 
 
-class SpeechDesk:
+class LiveSpeechService:
     """Implements `adapters.channel.LiveSpeech`. Close it before the store, the inbox and the supervisor.
 
     Of a thread, as `ThreadKey.encode` writes it, `answering` tells whether words of an answer are being
@@ -84,7 +84,7 @@ class SpeechDesk:
         transcriber: Transcriber,
         listener: ActivityDetector,
         inbox: Accepting,
-        voices: VoiceBook,
+        voices: SpeakerPreferenceStore,
         clock: Clock,
         answering: Callable[[str], bool],
         running: Callable[[str], str],
@@ -104,7 +104,7 @@ class SpeechDesk:
         self._manager = StreamBufferManager(
             on_flush=self._flushed, clock=clock, shelf=voices, settings=self._settings.flush
         )
-        self._microphones: dict[str, Microphone] = {}
+        self._microphones: dict[str, LiveAudioStream] = {}
         self._handed_over: set[str] = set()
         """Generations of the messages that the inbox does not have yet."""
         self._closed = False
@@ -120,7 +120,7 @@ class SpeechDesk:
 
     async def open(
         self, thread: ThreadKey, author: Author, *, on_event: OnLive, hands_free: bool = True
-    ) -> Microphone:
+    ) -> LiveAudioStream:
         """Begin to listen to `author` in `thread`; a microphone that they have open there is closed.
 
         Raises MediaUnavailable, with words for the person.
@@ -134,12 +134,12 @@ class SpeechDesk:
             raise MediaUnavailable(_CLOSED)
         if len(self._microphones) >= self._settings.max_streams:
             raise MediaUnavailable(_FULL)
-        microphone = Microphone(
+        microphone = LiveAudioStream(
             author=author,
             on_event=on_event,
             clock=self._clock,
             idle_s=self._settings.idle_s,
-            still_s=self._settings.still_s,
+            seconds_since_audio=self._settings.seconds_since_audio,
             on_started=lambda: self._barge_in(thread, author),
             on_nothing=lambda: self._ask_again(key),
             on_closed=lambda: self._forget(key),

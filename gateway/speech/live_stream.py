@@ -28,7 +28,7 @@ _LOOK_EVERY_S = 1.0
 _BROKE_OFF = "Listening broke off. Open the microphone again."
 
 
-class Microphone:
+class LiveAudioStream:
     """Implements `adapters.channel.LiveStream`, and is told what its listener hears."""
 
     def __init__(
@@ -38,7 +38,7 @@ class Microphone:
         on_event: OnLive,
         clock: Clock,
         idle_s: float,
-        still_s: float,
+        seconds_since_audio: float,
         on_started: Callable[[], None],
         on_nothing: Callable[[], None],
         on_closed: Callable[[], None],
@@ -47,7 +47,7 @@ class Microphone:
         self._on_event = on_event
         self._clock = clock
         self._idle_s = idle_s
-        self._still_s = still_s
+        self._still_s = seconds_since_audio
         self._on_started = on_started
         self._on_nothing = on_nothing
         """Called when what was said came to nothing, and no other words wait."""
@@ -78,7 +78,7 @@ class Microphone:
             raise MediaUnavailable(self._ended)
         if self._listener is None or self._closed:
             return
-        if self._listener.is_deaf:
+        if self._listener.vad_failed:
             raise MediaUnavailable(_BROKE_OFF)
         self._listener.feed(pcm)
 
@@ -113,7 +113,7 @@ class Microphone:
         """See when no sound or no speech comes any more: neither shows in what is fed."""
         while True:
             await self._clock.sleep(_LOOK_EVERY_S)
-            if listener.still_s >= self._still_s:
+            if listener.seconds_since_audio >= self._still_s:
                 listener.sound_stopped()
             if listener.silent_s >= self._idle_s:
                 minutes = max(1, round(self._idle_s / 60))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 
-from gateway.storage.speech import SpeakerKey, VoiceBook
+from gateway.storage.speech import SpeakerKey, SpeakerPreferenceStore
 from pipeline.domain.errors import StorageError
 from pipeline.domain.ids import ThreadKey
 
@@ -17,7 +17,7 @@ def speaker_of(thread: ThreadKey, user: str) -> SpeakerKey:
     return SpeakerKey(channel=thread.channel, account=thread.account, user=user)
 
 
-async def spoken_last(book: VoiceBook, speaker: SpeakerKey) -> str:
+async def spoken_last(book: SpeakerPreferenceStore, speaker: SpeakerKey) -> str:
     """The language's code; empty where it is not known, or the store cannot say."""
     try:
         return (await book.habits(speaker)).language
@@ -26,7 +26,7 @@ async def spoken_last(book: VoiceBook, speaker: SpeakerKey) -> str:
         return ""
 
 
-async def spoke(book: VoiceBook, speaker: SpeakerKey, language: str, *, before: str) -> None:
+async def spoke(book: SpeakerPreferenceStore, speaker: SpeakerKey, language: str, *, before: str) -> None:
     """Remember the language, if one is known and it is another than `before`."""
     if not language or language == before:
         return

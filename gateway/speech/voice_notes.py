@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from adapters.channel import ChannelAdapter
 from gateway.runtime.metrics import Telemetry
 from gateway.speech.speaker_language import speaker_of, spoke, spoken_last
-from gateway.storage.speech import VoiceBook
+from gateway.storage.speech import SpeakerPreferenceStore
 from pipeline.domain.errors import MediaUnavailable, TurnFailed
 from pipeline.domain.messages import InboundMessage
-from pipeline.runtime.ports import Heard, HearingGrown, HearingQueued, OnHearing
+from pipeline.runtime.ports import OnTranscription, PartialTranscription, Transcription, TranscriptionQueued
 from voice.errors import VoiceError
 from voice.transcriber import Growing, Recording, Waiting
 from voice.transcript import Utterance
@@ -30,7 +30,7 @@ _WORTH_SAYING_S = 3.0
 """A wait that is shorter is over before anybody has read of it."""
 
 
-class ChannelEars:
+class VoiceNoteTranscriber:
     """Implements the pipeline's `Ears` port with the channels' downloads and a `VoiceIntake`.
 
     `forgetful` is an intake that keeps no transcript, for notes that may be for somebody else, and
@@ -43,7 +43,7 @@ class ChannelEars:
         channels: Mapping[tuple[str, str], ChannelAdapter],
         intake: VoiceIntake | None,
         forgetful: VoiceIntake | None,
-        habits: VoiceBook,
+        habits: SpeakerPreferenceStore,
         max_bytes: int,
         telemetry: Telemetry,
     ) -> None:
@@ -54,7 +54,7 @@ class ChannelEars:
         self._max_bytes = max_bytes
         self._telemetry = telemetry
 
-    async def hear(self, message: InboundMessage, on_progress: OnHearing) -> Heard:
+    async def hear(self, message: InboundMessage, on_progress: OnTranscription) -> Transcription:
         """The words of `message.voice`. Raises TurnFailed with words for the user."""
         unkept = message.if_named or message.mode == "otr"
         intake = self._forgetful if unkept else self._intake
@@ -72,7 +72,7 @@ class ChannelEars:
             raise TurnFailed(error.code, str(error)) from error
         if not unkept:
             await self._remember(message, utterance, recording.likely_language)
-        return Heard(
+        return Transcription(
             text=utterance.text,
             language=utterance.language,
             confidence=utterance.confidence,
@@ -115,7 +115,7 @@ def _log_detail(error: VoiceError | MediaUnavailable) -> None:
         _log.warning("a recording was not heard", extra=known)
 
 
-async def _heard(intake: VoiceIntake, recording: Recording, on_progress: OnHearing) -> Utterance:
+async def _heard(intake: VoiceIntake, recording: Recording, on_progress: OnTranscription) -> Utterance:
     """Hear, and pass on the progress: the recogniser tells it at once, whoever listens takes a moment."""
     told: asyncio.Queue[Waiting | Growing | None] = asyncio.Queue()
     failed: VoiceError | None = None
@@ -134,11 +134,11 @@ async def _heard(intake: VoiceIntake, recording: Recording, on_progress: OnHeari
     return utterance
 
 
-async def _tell(told: asyncio.Queue[Waiting | Growing | None], on_progress: OnHearing) -> None:
+async def _tell(told: asyncio.Queue[Waiting | Growing | None], on_progress: OnTranscription) -> None:
     while (progress := await told.get()) is not None:
         match progress:
             case Waiting(ahead=ahead, eta_s=eta_s):
                 if eta_s >= _WORTH_SAYING_S:
-                    await on_progress(HearingQueued(ahead=ahead, eta_s=eta_s))
+                    await on_progress(TranscriptionQueued(ahead=ahead, eta_s=eta_s))
             case Growing(text=text):
-                await on_progress(HearingGrown(text=text))
+                await on_progress(PartialTranscription(text=text))

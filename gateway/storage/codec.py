@@ -144,15 +144,15 @@ def new_entry(item: Queued) -> NewEntry:
     )
 
 
-def going_on(answer: ApprovalReply, asked: Interaction) -> NewEntry:
+def resume_entry(answer: ApprovalReply, asked: Interaction) -> NewEntry:
     """The turn that the answer to a paused run leads to."""
     entry = new_entry(answer)
     return replace(entry, body={**entry.body, ASKED_IN: asked.body[ASKED_IN]})
 
 
-def going_on_once(answer: ApprovalReply, asked: Interaction) -> NewEntry:
-    """As `going_on`, for an answer whose own key is taken or is not kept: the question's stands for it."""
-    return replace(going_on(answer, asked), dedupe_key=f"{GATE}:{asked.id}")
+def resume_entry_once(answer: ApprovalReply, asked: Interaction) -> NewEntry:
+    """As `resume_entry`, for an answer whose own key is taken or is not kept: it has the question's."""
+    return replace(resume_entry(answer, asked), dedupe_key=f"{GATE}:{asked.id}")
 
 
 def question_of(gate: Gate, entry: InboxEntry, session_id: str, *, at: float) -> Interaction:

@@ -16,7 +16,7 @@ from gateway.storage.deaths import DeathBook
 from gateway.storage.expiries import ExpiryBook
 from gateway.storage.pairings import PairingBook
 from gateway.storage.reminders import ReminderBook
-from gateway.storage.speech import VoiceBook
+from gateway.storage.speech import SpeakerPreferenceStore
 from gateway.storage.usage import UsageBook
 
 RecordKind = Literal["session", "user", "step", "assistant", "error", "notice", "summary", "title"]
@@ -129,7 +129,7 @@ class OutboxRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownPart:
+class SentPart:
     """A message on the platform that shows, or will show, a part of a reply."""
 
     part: int
@@ -222,7 +222,7 @@ class Store(Protocol):
         """Who asked to be let in, and who was."""
 
     @property
-    def voices(self) -> VoiceBook:
+    def voices(self) -> SpeakerPreferenceStore:
         """Dictation, how people speak, and what recordings said."""
 
     @property
@@ -270,7 +270,7 @@ class Store(Protocol):
         """Count one attempt at the entry, durably, before any work; the new count. FenceLost if stale."""
         ...
 
-    async def excuse_attempt(self, lease: Lease, seq: int) -> None:
+    async def discount_attempt(self, lease: Lease, seq: int) -> None:
         """Note that an attempt ended from outside; never more than there were. FenceLost, AlreadyDone."""
         ...
 
@@ -339,8 +339,8 @@ class Store(Protocol):
         below raise AlreadyDone for a row that is sent, failed or unknown."""
 
     async def mark_sent(self, row_id: int, receipt: str, at: float, *, forget: bool = False) -> None:
-        """State sent, with the proof. What `note_shown` kept for the row's key is forgotten. With `forget`
-        the row's body and the text of every record of its message go as well, in the same transaction."""
+        """State sent, with the proof. What `record_sent_part` kept for the row's key is forgotten. With
+        `forget` the row's body and the text of every record of its message go as well, in one transaction."""
         ...
 
     async def mark_retry(
@@ -360,11 +360,11 @@ class Store(Protocol):
     async def receipts(self, chat: str) -> tuple[str, ...]:
         """Proofs of the replies sent last to the thread `chat` and its topics: newest first, at most 20."""
 
-    async def note_shown(self, key: str, part: ShownPart) -> None:
+    async def record_sent_part(self, key: str, part: SentPart) -> None:
         """Remember which message shows a part of the reply under `key`; in place of what was known of it."""
 
-    async def shown(self, key: str) -> tuple[ShownPart, ...]:
-        """What `note_shown` kept for `key`, by part."""
+    async def shown(self, key: str) -> tuple[SentPart, ...]:
+        """What `record_sent_part` kept for `key`, by part."""
 
     # -- sessions -----------------------------------------------------------------------------
     async def current_session(self, thread: str) -> str | None:

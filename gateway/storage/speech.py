@@ -21,7 +21,7 @@ class SpeakerKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpeakerHabits:
+class SpeakerPreferences:
     """What is remembered about how a person speaks and listens."""
 
     language: str = ""
@@ -32,7 +32,7 @@ class SpeakerHabits:
     """The message ids of the commands that last changed that, newest last, with a space between them."""
 
 
-class VoiceBook(Protocol):
+class SpeakerPreferenceStore(Protocol):
     """Buffers, habits and transcripts."""
 
     async def keep_buffer(self, key: str, body: Mapping[str, Any], *, at: float) -> None:
@@ -47,7 +47,7 @@ class VoiceBook(Protocol):
         """Every buffer with its key, longest untouched first."""
         ...
 
-    async def habits(self, speaker: SpeakerKey) -> SpeakerHabits:
+    async def habits(self, speaker: SpeakerKey) -> SpeakerPreferences:
         """What is remembered; the defaults for somebody unknown."""
         ...
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from adapters.channel import OutboundReply
-from gateway.interactions.answer_matching import spoken
+from gateway.interactions.answer_matching import match_speech
 from gateway.runtime.failpoints import Failpoints
-from gateway.storage.codec import ASKED_IN, GATE, from_body, going_on_once, question_of, reply_of
+from gateway.storage.codec import ASKED_IN, GATE, from_body, question_of, reply_of, resume_entry_once
 from gateway.storage.ports import (
     Committed,
     InboxEntry,
@@ -79,7 +79,7 @@ class StoreJournal:
         self._on_asked = on_asked
         self._questions = questions
         self._asked_in = str(entry.body.get(ASKED_IN, entry.message_id))
-        self._off_record = session.mode == "otr" and not self._goes_on
+        self._off_record = session.mode == "otr" and not self._is_resume
         """Nothing that is said may be kept. What goes on with a run from before is still on the record."""
         log = UnwrittenRunLog if self._off_record else StoreRunLog
         self._log = log(store, lease, self._step_row, failpoints)
@@ -111,7 +111,7 @@ class StoreJournal:
         return self._arrivals
 
     async def conversation(self) -> Conversation:
-        if not self._goes_on:
+        if not self._is_resume:
             return self._session.conversation
         asked = await self._own_records("user")
         return await conversation_before(self._store, asked[-1]) if asked else Conversation()
@@ -127,7 +127,7 @@ class StoreJournal:
         )
 
     async def recorded_user(self) -> UserWords | None:
-        if self._off_record or (self._entry.attempts == 0 and not self._goes_on):
+        if self._off_record or (self._entry.attempts == 0 and not self._is_resume):
             return None
         records = await self._own_records("user")
         return words_of(records[-1].body) if records else None
@@ -169,7 +169,7 @@ class StoreJournal:
         return self._log
 
     async def recorded_run(self) -> tuple[RawRecord, ...]:
-        if self._off_record or (self._entry.attempts == 0 and not self._goes_on):
+        if self._off_record or (self._entry.attempts == 0 and not self._is_resume):
             return ()
         records = newest_run(await self._own_records("step"))
         try:
@@ -224,7 +224,7 @@ class StoreJournal:
         records = await self._store.read_log(self._lease.thread, kinds=("user",), message_id=own)
         self._user_text = words_on_record(records[-1].body) if records else None
 
-    async def take_as_answer(self, words: str) -> bool:
+    async def try_consume_as_answer(self, words: str) -> bool:
         entry = self._entry
         message = from_body(entry.kind, entry.thread, entry.message_id, entry.received_at, entry.body)
         now = self._clock.now()
@@ -232,7 +232,7 @@ class StoreJournal:
         open_gates = [question for question in questions if question.kind == GATE]
         if not open_gates or not isinstance(message, InboundMessage):
             return False
-        answer = spoken(message, words, open_gates)
+        answer = match_speech(message, words, open_gates)
         if answer is None:
             return False
         asked = next(gate for gate in open_gates if gate.id == answer.interaction_id)
@@ -242,14 +242,14 @@ class StoreJournal:
             user=answer.author.id,
             choice=answer.choice,
             now=now,
-            entry=going_on_once(answer, asked),
+            entry=resume_entry_once(answer, asked),
         )
         if status != "accepted":
             return False
         await self._end_silently("answered")
         return True
 
-    async def ended_as_answer(self) -> bool:
+    async def was_consumed_as_answer(self) -> bool:
         """Whether an earlier attempt took this voice note as an answer, and was cut off before it said so.
         The turn is over then. Heard again, its words would be a message of their own."""
         if self._entry.attempts == 0:
@@ -310,9 +310,9 @@ class StoreJournal:
         # A step that could not be written must fail the turn before anything is visible.
         await self._log.barrier()
         more = {} if self._off_record else self._questions.body()
-        more |= {} if self._goes_on else self._log.riding()
+        more |= {} if self._is_resume else self._log.riding()
         records[-1] = replace(records[-1], body={**records[-1].body, **more})
-        if self._goes_on:
+        if self._is_resume:
             records = [*(self._step_row(body) for body in self._log.last_rows()), *records]
         now = self._clock.now()
         # A command's line is the gateway's own, and stays also in a session off the record.
@@ -357,7 +357,7 @@ class StoreJournal:
             self._session.extend(past_turn(record_id, self._user_text, exchange, answer, at))
 
     @property
-    def _goes_on(self) -> bool:
+    def _is_resume(self) -> bool:
         """Whether this turn answers a gate, and goes on with the run of an earlier message."""
         return self._asked_in != self._entry.message_id
 

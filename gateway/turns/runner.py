@@ -22,7 +22,7 @@ from gateway.storage.ports import InboxEntry, Lease, Store
 from gateway.storage.turn_questions import TurnQuestions
 from gateway.turns.journal import OnReply, StoreJournal
 from gateway.turns.sessions import SessionState, load_session
-from gateway.turns.slots import Place, Quarantine
+from gateway.turns.slots import ConcurrencySlot, Quarantine
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError, TurnFailed
 from pipeline.domain.events import ErrorEvent
@@ -171,7 +171,7 @@ class TurnRunner:
             questions=sender,
         )
         structlog.contextvars.bind_contextvars(thread_key=entry.thread, message_id=entry.message_id)
-        place = Place(
+        place = ConcurrencySlot(
             self._slots,
             leave_quarantine=lambda: self._quarantine.end(entry.seq),
             excuse=lambda: self._excuse(lease, entry, journal),
@@ -217,7 +217,7 @@ class TurnRunner:
         self._hooks.on_reply(row_id, reply)
 
     async def _admitted(
-        self, entry: InboxEntry, ears: asyncio.Semaphore | None, place: Place, stop: StopSignal
+        self, entry: InboxEntry, ears: asyncio.Semaphore | None, place: ConcurrencySlot, stop: StopSignal
     ) -> bool:
         """Wait until the entry may be worked on, and there is room: among the notes that are heard, or in its
         place at the model. False when the message is stopped before: it needs none then."""
@@ -235,7 +235,7 @@ class TurnRunner:
         if not journal.attempt_counted or journal.outcome is not None:
             return
         try:
-            await self._store.excuse_attempt(lease, entry.seq)
+            await self._store.discount_attempt(lease, entry.seq)
             journal.attempt_counted = False
         except StorageError as error:
             _log.info("the attempt stays counted", extra={"reason": str(error)})
@@ -246,7 +246,7 @@ class TurnRunner:
         journal: StoreJournal,
         sender: EventSender,
         stop: StopSignal,
-        place: Place,
+        place: ConcurrencySlot,
     ) -> None:
         try:
             item = from_body(entry.kind, entry.thread, entry.message_id, entry.received_at, entry.body)
@@ -263,7 +263,7 @@ class TurnRunner:
         if isinstance(item, InboundMessage) and journal.mode != "normal":
             item = replace(item, mode=journal.mode)
         if isinstance(item, InboundMessage) and item.voice is not None:
-            if await journal.ended_as_answer():
+            if await journal.was_consumed_as_answer():
                 await self._hooks.discard_media(item)
                 return
             await journal.count_attempt()

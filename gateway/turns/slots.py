@@ -70,7 +70,7 @@ class Quarantine:
         self._disarm = self._clock.call_after(ALONE_S, lambda: self.end(seq))
 
 
-class Place:
+class ConcurrencySlot:
     """One turn's place at the model; the pipeline's `Room`. Of a number that `slots` bounds.
 
     `excuse` and `count` take back and count the turn's attempt: one that waits for a person is not at work,

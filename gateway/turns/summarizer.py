@@ -15,7 +15,7 @@ from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ModelError, StorageError
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author
-from pipeline.history.cooldown import Cooling
+from pipeline.history.cooldown import Cooldown
 from pipeline.history.observation_summary import sum_up
 from pipeline.history.summarization import Said
 from pipeline.llm.client import LlmClient
@@ -55,7 +55,7 @@ class Summaries:
         self._above = above
         self._timeout_s = timeout_s
         self._one = asyncio.Semaphore(1)
-        self._cooling = Cooling(COOL_DOWN_S)
+        self._cooling = Cooldown(COOL_DOWN_S)
 
     def wanted(self, session: SessionState) -> bool:
         """Whether there is something to sum up now."""

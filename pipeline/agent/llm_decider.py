@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import aclosing
 from typing import Any
 
-from pipeline.agent.usage_metering import counted
+from pipeline.agent.usage_metering import metered
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.errors import ModelUnavailable
 from pipeline.graph.definition.ports import Choice, Question
@@ -60,7 +60,7 @@ class LlmDecider:
 async def _answer(request: LlmRequest, context: RunContext) -> str:
     """The model's words, as far as they are read."""
     length = 0
-    async with counted(request, context) as taken, aclosing(context.llm.stream(request)) as stream:
+    async with metered(request, context) as taken, aclosing(context.llm.stream(request)) as stream:
         async for item in stream:
             match item:
                 case TextDelta(text=text):

@@ -9,8 +9,8 @@ from typing import Any
 
 from pipeline.agent.loops import STALL_WORDS, stalled
 from pipeline.agent.prompt import EXCHANGE, LOADED, build_messages
-from pipeline.agent.status_tags import NUDGE, Declared, VisibleStream, declared
-from pipeline.agent.usage_metering import counted
+from pipeline.agent.status_tags import NUDGE, StatusTags, VisibleStream, declared
+from pipeline.agent.usage_metering import metered
 from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition, message_from_plain, message_to_plain
 from pipeline.domain.errors import ModelError, ModelUnavailable, TurnFailed
 from pipeline.graph.definition.decisions import End, Next, NodeResult, State
@@ -113,13 +113,13 @@ async def agent(state: State, context: RunContext) -> NodeResult:
     return NodeResult(update=update, decision=End("blocked") if step.status == "blocked" else Next())
 
 
-def _read(said: _Said, context: RunContext, *, nudged: bool) -> Declared:
+def _read(said: _Said, context: RunContext, *, nudged: bool) -> StatusTags:
     """What the answer declares. What only says that the answer before is done adds nothing to it."""
     # Read first, as what is streamed is: reading puts a secret together that stands around a wrapper.
     found = declared(said.text).through(context.redactor.text)
     if nudged and not said.calls and found.status in ("done", "in_progress"):
         said.finished = replace(said.finished, finish_reason="stop")
-        return Declared(status="done", prose="", report=found.report)
+        return StatusTags(status="done", prose="", report=found.report)
     return found
 
 
@@ -137,7 +137,7 @@ async def _answered_by_tools(state: State, context: RunContext) -> NodeResult:
         await context.on_earlier(earlier)
     text = context.redactor.text(loop["answer"])
     await context.on_text(f"\n\n{text}" if earlier else text)
-    found = Declared(status="in_progress", prose=text)
+    found = StatusTags(status="in_progress", prose=text)
     answer = "\n\n".join(part for part in (earlier, text) if part)
     return NodeResult(
         update={
@@ -166,7 +166,7 @@ _LAST = _Step(status="done", next="end", loop={"nudged": False, "next": "end"})
 """Of an answer behind which nothing more is asked."""
 
 
-def _following(found: Declared, said: _Said, loop: State, context: RunContext) -> _Step:
+def _following(found: StatusTags, said: _Said, loop: State, context: RunContext) -> _Step:
     """Done and blocked end; tool calls and `continue` loop. An answer that declares nothing is done, or, in
     the mode `nudged`, once asked what it is (seed 0)."""
     loops, nudged = loop.get("loops", 0), loop.get("nudged", False)
@@ -217,7 +217,7 @@ async def _ask(request: LlmRequest, context: RunContext, earlier: str, *, silent
             await context.on_text(f"\n\n{text}" if earlier and not said.shown else text)
             said.shown += text
 
-    async with counted(request, context) as taken:
+    async with metered(request, context) as taken:
         # Closing the stream on every way out is what stops the model when the user does.
         async with aclosing(stream_answer(context.llm, request, context.clock)) as stream:
             async for item in stream:
@@ -241,7 +241,7 @@ def _safe(call: ToolCall, context: RunContext) -> ToolCall:
     return replace(call, name=call.name[:_NAME_CHARS], arguments=arguments)
 
 
-async def _shown_whole(found: Declared, said: _Said, step: _Step, earlier: str, context: RunContext) -> str:
+async def _shown_whole(found: StatusTags, said: _Said, step: _Step, earlier: str, context: RunContext) -> str:
     """The text that people see of this answer, after whatever of it was not streamed has been."""
     # A key result behind an answer that was given before would say it twice.
     bare = not said.calls and not found.prose and not (earlier and step.status == "done")
@@ -254,7 +254,7 @@ async def _shown_whole(found: Declared, said: _Said, step: _Step, earlier: str, 
     return text
 
 
-def _outcome(found: Declared, said: _Said, step: _Step, answer: str) -> dict[str, Any]:
+def _outcome(found: StatusTags, said: _Said, step: _Step, answer: str) -> dict[str, Any]:
     return {
         "status": step.status,
         "answer": answer,
@@ -267,7 +267,7 @@ def _outcome(found: Declared, said: _Said, step: _Step, answer: str) -> dict[str
     }
 
 
-def _for_the_model(found: Declared, said: _Said, step: _Step) -> list[ChatMessage]:
+def _for_the_model(found: StatusTags, said: _Said, step: _Step) -> list[ChatMessage]:
     """What of this answer the model is shown when it goes on, and what it is told then."""
     if step.next == "end":
         return []
@@ -278,7 +278,7 @@ def _for_the_model(found: Declared, said: _Said, step: _Step) -> list[ChatMessag
     return messages
 
 
-def _reasoning(found: Declared) -> list[dict[str, Any]]:
+def _reasoning(found: StatusTags) -> list[dict[str, Any]]:
     """The words before a tool call, as a thought (seed 4)."""
     if not found.prose:
         return []

@@ -53,7 +53,7 @@ _LONGEST_TAG = max(len(name) for name in _PROTOCOL) + 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declared:
+class StatusTags:
     """What a message says about the state of the work."""
 
     status: Status
@@ -64,9 +64,9 @@ class Declared:
     blocker_reason: str = ""
     unblock_requirements: str = ""
 
-    def through(self, change: Callable[[str], str]) -> Declared:
+    def through(self, change: Callable[[str], str]) -> StatusTags:
         """The same with each of its texts changed."""
-        return Declared(
+        return StatusTags(
             status=self.status,
             prose=change(self.prose),
             report=change(self.report),
@@ -96,14 +96,14 @@ class Declared:
         return line if len(line) <= MAX_NOTE_CHARS else f"{line[: MAX_NOTE_CHARS - 1]}…"
 
 
-def declared(text: str) -> Declared:
+def declared(text: str) -> StatusTags:
     """Read a whole message. Never raises: what is no wrapper is prose."""
     prose, found = _read(text)
     words = prose.strip()
     for status, _ in _KINDS:
         if status in found:
             return _declared(status, found[status], words)
-    return Declared(status="in_progress", prose=words)
+    return StatusTags(status="in_progress", prose=words)
 
 
 class VisibleStream:
@@ -225,7 +225,7 @@ def _status_of(opening: re.Match[str]) -> Status:
     return next(status for status, tag in _KINDS if tag == name)
 
 
-def _declared(status: Status, body: str, prose: str) -> Declared:
+def _declared(status: Status, body: str, prose: str) -> StatusTags:
     plain = _without_stray_tags(body, _Code(body))
     first_line = next((line.strip() for line in plain.splitlines() if line.strip()), "")
     if status == "blocked":
@@ -233,10 +233,10 @@ def _declared(status: Status, body: str, prose: str) -> Declared:
         needs = _inner(body, "UNBLOCK_REQUIREMENTS")
         if not reason and not needs:
             reason = first_line
-        return Declared(status=status, prose=prose, blocker_reason=reason, unblock_requirements=needs)
+        return StatusTags(status=status, prose=prose, blocker_reason=reason, unblock_requirements=needs)
     names = ("KEY_RESULT",) if status == "done" else ("STATUS_REPORT", "STATUS_MESSAGE")
     report = next((inner for name in names if (inner := _inner(body, name))), first_line)
-    return Declared(status=status, prose=prose, report=report)
+    return StatusTags(status=status, prose=prose, report=report)
 
 
 def _inner(body: str, name: str) -> str:

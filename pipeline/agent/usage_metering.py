@@ -26,7 +26,7 @@ class Taken:
 
 
 @asynccontextmanager
-async def counted(request: LlmRequest, context: RunContext) -> AsyncIterator[Taken]:
+async def metered(request: LlmRequest, context: RunContext) -> AsyncIterator[Taken]:
     """`async with` it around the reading of one answer. One without an end is counted by estimate.
 
     Raises StorageError where an answer that has come cannot be counted.

@@ -15,7 +15,7 @@ from pipeline.domain.chat import estimate_tokens
 from pipeline.domain.conversation import Conversation, PastTurn, Summary
 from pipeline.domain.errors import ModelError
 from pipeline.graph.definition.decisions import Next, NodeResult, State
-from pipeline.history.cooldown import Cooling
+from pipeline.history.cooldown import Cooldown
 from pipeline.history.facts import keep_facts
 from pipeline.history.stale_results import as_sent
 from pipeline.history.summarization import MAX_SUMMARY_TOKENS, ask, usable
@@ -67,7 +67,7 @@ class Compaction:
 
     def __init__(self, fixed_tokens: FixedTokens) -> None:
         self._fixed_tokens = fixed_tokens
-        self._cooling = Cooling(COOL_DOWN_S)
+        self._cooling = Cooldown(COOL_DOWN_S)
 
     async def __call__(self, state: State, context: RunContext) -> NodeResult:
         """Sum up the beginning of the conversation if it is time to. Updates `history` then."""

@@ -42,7 +42,7 @@ _LANGUAGES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 )
 
 
-def kind_of(text: str) -> str:
+def guess_content_type(text: str) -> str:
     """One of: an error, JSON, HTML, XML, Markdown, CSV, "LANGUAGE source code", plain text."""
     start = text[:_LOOKED_AT]
     if _ERROR.match(start):

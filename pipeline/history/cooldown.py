@@ -10,7 +10,7 @@ _MOST = 1_000
 """Sessions; those that have waited longest are forgotten first."""
 
 
-class Cooling:
+class Cooldown:
     """What waits `seconds` after a failure, by session."""
 
     def __init__(self, seconds: float) -> None:

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.conversation import PastTurn
-from pipeline.history.content_type import kind_of
+from pipeline.history.content_type import guess_content_type
 
 _LINE = "[Summary: Returned {size} bytes ({lines} lines) of {kind}]"
 _IS_LINE = re.compile(r"\[Summary: Returned \d+ bytes \(\d+ lines\) of [A-Za-z ]+\]")
@@ -57,7 +57,7 @@ def one_line(content: str) -> str:
     line = _LINE.format(
         size=len(content.encode("utf-8", "surrogatepass")),
         lines=len(content.splitlines()),
-        kind=kind_of(content),
+        kind=guess_content_type(content),
     )
     return line if len(line) < len(content) else content
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from pipeline.domain.messages import InboundMessage, Speech
 from pipeline.intake.quotes import in_context, room_name
-from pipeline.runtime.ports import Heard, UserWords
+from pipeline.runtime.ports import Transcription, UserWords
 
 _CUT = "[Only the first {minutes} of the recording were heard.]"
 _FUZZY_FROM = 5
@@ -20,7 +20,7 @@ _UNSPACED = (("\u0e00", "\u0eff"), ("\u3040", "\u30ff"), ("\u3400", "\u9fff"))
 """Thai and Lao, Kana, Han: scripts without spaces, where a name stands anywhere in a run of signs."""
 
 
-def spoken_words(message: InboundMessage, heard: Heard) -> UserWords:
+def spoken_words(message: InboundMessage, heard: Transcription) -> UserWords:
     """The words of a voice note with its caption above them, as they go on record."""
     caption = message.text.strip()
     said = f"{caption}\n\n{heard.text}" if caption else heard.text

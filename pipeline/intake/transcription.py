@@ -10,7 +10,13 @@ import asyncio
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import TurnFailed
 from pipeline.domain.messages import InboundMessage
-from pipeline.runtime.ports import Ears, Heard, HearingGrown, HearingQueued, OnHearing
+from pipeline.runtime.ports import (
+    OnTranscription,
+    PartialTranscription,
+    SpeechToText,
+    Transcription,
+    TranscriptionQueued,
+)
 
 _LONGEST_WAIT_S = 3_600.0
 """Nobody reads what was heard of a wait that is announced longer."""
@@ -21,17 +27,17 @@ _WORDS = (
 
 
 async def heard_in_time(
-    ears: Ears, message: InboundMessage, on_progress: OnHearing, *, clock: Clock, limit_s: float
-) -> Heard:
+    ears: SpeechToText, message: InboundMessage, on_progress: OnTranscription, *, clock: Clock, limit_s: float
+) -> Transcription:
     """What `ears` hear, or TurnFailed `timeout` when they gave no sign for `limit_s`.
 
     An announced wait comes on top of that: a note that stands in the queue honestly does not fail for it.
     """
     until = clock.monotonic() + limit_s
 
-    async def sign_of_life(progress: HearingQueued | HearingGrown) -> None:
+    async def sign_of_life(progress: TranscriptionQueued | PartialTranscription) -> None:
         nonlocal until
-        wait_s = min(progress.eta_s, _LONGEST_WAIT_S) if isinstance(progress, HearingQueued) else 0.0
+        wait_s = min(progress.eta_s, _LONGEST_WAIT_S) if isinstance(progress, TranscriptionQueued) else 0.0
         until = clock.monotonic() + wait_s + limit_s
         await on_progress(progress)
 

@@ -16,7 +16,7 @@ _COMPATIBLE = "openai_compatible/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Door:
+class ModelBackend:
     """How a model is reached."""
 
     kind: Kind
@@ -38,7 +38,7 @@ class Door:
                 return f"the shipped fake ({self.model}), no real model"
 
 
-def door_of(model: str, api_base: str | None = None) -> Door:
+def door_of(model: str, api_base: str | None = None) -> ModelBackend:
     """The door of `llm.model` with `llm.api_base`.
 
     `local` and `scripted:…` are their own; `openai/NAME` and `openai_compatible/NAME` are reached directly,
@@ -46,9 +46,9 @@ def door_of(model: str, api_base: str | None = None) -> Door:
     ConfigurationError.
     """
     if model == "local":
-        return Door(kind="local", model=model)
+        return ModelBackend(kind="local", model=model)
     if model.startswith(SCRIPTED):
-        return Door(kind="scripted", model=model.removeprefix(SCRIPTED))
+        return ModelBackend(kind="scripted", model=model.removeprefix(SCRIPTED))
     if model.startswith(_COMPATIBLE) and api_base is None:
         raise ConfigurationError(
             f"llm.api_base: {model!r} names no provider; write the address of the endpoint, for example "
@@ -58,5 +58,5 @@ def door_of(model: str, api_base: str | None = None) -> Door:
         name = model.removeprefix(prefix)
         # `openai/responses/NAME` is litellm's word for another protocol.
         if name != model and name and not name.startswith("responses/"):
-            return Door(kind="direct", model=name, api_base=api_base or OPENAI)
-    return Door(kind="litellm", model=model.removeprefix(_FORCED), api_base=api_base)
+            return ModelBackend(kind="direct", model=name, api_base=api_base or OPENAI)
+    return ModelBackend(kind="litellm", model=model.removeprefix(_FORCED), api_base=api_base)

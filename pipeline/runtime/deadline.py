@@ -64,7 +64,7 @@ class TurnDeadline:
             self._timeout.reschedule(asyncio.get_running_loop().time())
 
 
-class Room(Protocol):
+class Slot(Protocol):
     """What a turn takes up while it works: one of the places that the host has."""
 
     async def enter(self) -> None:
@@ -84,7 +84,7 @@ class Room(Protocol):
         ...
 
 
-class AnyRoom:
+class UnlimitedSlot:
     """Room without bounds."""
 
     async def enter(self) -> None:
@@ -100,13 +100,13 @@ class AnyRoom:
         """There is always some."""
 
 
-class Absence:
+class TurnSuspension:
     """Lets a turn step aside: its deadline stands still, and its room is left to others meanwhile.
 
     `room` is one that the turn has entered. Absences that overlap, of sub-agents, count once.
     """
 
-    def __init__(self, deadline: TurnDeadline, room: Room) -> None:
+    def __init__(self, deadline: TurnDeadline, room: Slot) -> None:
         self._deadline = deadline
         self._room = room
         self._absent = 0

@@ -15,7 +15,7 @@ from pipeline.runtime.ports import Allowance, SkillSummary, ToolResult, Workspac
 from pipeline.runtime.scope import TurnScope
 
 
-class NoTools:
+class NullTools:
     """A gate behind which there is nothing."""
 
     async def prepare(self, _groups: Sequence[str], _scope: TurnScope) -> None:
@@ -28,7 +28,7 @@ class NoTools:
         return ToolResult(content=f"Unknown tool: {call.name}", success=False, summary="there are no tools")
 
 
-class NoRooms:
+class NullRooms:
     """Nobody can say more of a room than its messages do."""
 
     async def named(self, message: InboundMessage) -> InboundMessage:
@@ -38,7 +38,7 @@ class NoRooms:
         return RoomTalk()
 
 
-class NoSkills:
+class NullSkills:
     """A book without a page."""
 
     def summaries(self) -> tuple[SkillSummary, ...]:
@@ -48,21 +48,21 @@ class NoSkills:
         return None
 
 
-class NoWorkspace:
+class NullWorkspace:
     """Nothing is written down."""
 
     def texts(self, _scope: TurnScope) -> WorkspaceTexts:
         return WorkspaceTexts()
 
 
-class NoFacts:
+class NullFacts:
     """Nothing is remembered."""
 
     async def remember(self, scope: TurnScope, facts: Sequence[str]) -> None:
         del scope, facts
 
 
-class NoBudgets:
+class NullBudgets:
     """Everybody may spend what they like."""
 
     async def allowance(self, _scope: TurnScope) -> Allowance:

@@ -110,7 +110,7 @@ class TurnJournal(Protocol):
         """
         ...
 
-    async def take_as_answer(self, words: str) -> bool:
+    async def try_consume_as_answer(self, words: str) -> bool:
         """Whether `words`, spoken instead of a press, answer a question of this thread that a paused run asks
         their speaker. The turn is over then: another one goes on with that run."""
         ...
@@ -121,7 +121,7 @@ class TurnJournal(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
+class Transcription:
     """A transcript."""
 
     text: str
@@ -132,7 +132,7 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HearingQueued:
+class TranscriptionQueued:
     """The note waits behind others."""
 
     ahead: int
@@ -140,19 +140,19 @@ class HearingQueued:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HearingGrown:
+class PartialTranscription:
     """The words of the note's beginning."""
 
     text: str
 
 
-OnHearing = Callable[[HearingQueued | HearingGrown], Awaitable[None]]
+OnTranscription = Callable[[TranscriptionQueued | PartialTranscription], Awaitable[None]]
 
 
-class Ears(Protocol):
+class SpeechToText(Protocol):
     """Turns a message's voice note into text."""
 
-    async def hear(self, message: InboundMessage, on_progress: OnHearing) -> Heard:
+    async def hear(self, message: InboundMessage, on_progress: OnTranscription) -> Transcription:
         """The note's words; `on_progress` is told how it goes meanwhile, in order. Raises TurnFailed with a
         reason for the user; never invents text."""
         ...

@@ -18,7 +18,7 @@ from pipeline.graph.definition.elements import END, EdgeSpec
 from pipeline.graph.definition.spec import GraphSpec, NodeSpec
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.runtime.context import RunContext
-from tests.support.harness import House, open_house
+from tests.support.harness import House, open_gateway
 
 
 def _trace(data: Path, *arguments: str) -> int:
@@ -32,7 +32,7 @@ async def _runs(house: House) -> list[str]:
 async def test_an_answered_run_is_drawn_to_its_end_while_the_gateway_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with open_house(tmp_path) as house:
+    async with open_gateway(tmp_path) as house:
         await house.channel.reply((await house.channel.say("hi")).message_id)
         (run,) = await _runs(house)
         assert await asyncio.to_thread(_trace, tmp_path, run) == 0
@@ -56,7 +56,7 @@ async def test_tools_their_outcome_and_the_tokens_of_each_model_call_are_shown(
         replace(ScriptedAnswer.calling(unknown), prompt_tokens=800),
         replace(ScriptedAnswer.of("It is noon."), prompt_tokens=900),
     ]
-    async with open_house(tmp_path, llm=ScriptedLlm(script)) as house:
+    async with open_gateway(tmp_path, llm=ScriptedLlm(script)) as house:
         await house.channel.reply((await house.channel.say("what time is it?")).message_id)
         (run,) = await _runs(house)
     assert _trace(tmp_path, run) == 0
@@ -69,7 +69,7 @@ async def test_tools_their_outcome_and_the_tokens_of_each_model_call_are_shown(
 
 
 async def test_the_newest_runs_are_listed_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    async with open_house(tmp_path) as house:
+    async with open_gateway(tmp_path) as house:
         for text in ("one", "two"):
             await house.channel.reply((await house.channel.say(text)).message_id)
         first, second = await _runs(house)
@@ -79,7 +79,7 @@ async def test_the_newest_runs_are_listed_first(tmp_path: Path, capsys: pytest.C
 
 async def test_a_failed_run_says_where_and_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     llm = ScriptedLlm([ScriptedAnswer(error=ModelUnavailable("It is\naway."))])
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         await house.channel.terminal((await house.channel.say("hi")).message_id)
         (run,) = await _runs(house)
     assert _trace(tmp_path, run) == 0
@@ -98,7 +98,7 @@ async def test_a_run_of_a_graph_that_is_not_shipped_is_drawn_with_its_document(
     graph = GraphSpec[RunContext](
         name="own", entry="a", nodes={"a": says, "agent": says}, edges=(EdgeSpec(source="a", target="agent"),)
     )
-    async with open_house(tmp_path, graph=graph) as house:
+    async with open_gateway(tmp_path, graph=graph) as house:
         await house.channel.reply((await house.channel.say("hi")).message_id)
         (run,) = await _runs(house)
     assert _trace(tmp_path, run) == 2
@@ -122,7 +122,7 @@ def test_a_run_that_is_not_there_is_refused_in_words(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def once() -> None:
-        async with open_house(tmp_path):
+        async with open_gateway(tmp_path):
             pass
 
     asyncio.run(once())
@@ -159,7 +159,7 @@ async def test_a_run_of_one_step_is_listed_and_a_snapshot_is_not_a_run(
         },
         edges=(),
     )
-    async with open_house(tmp_path, graph=graph) as house:
+    async with open_gateway(tmp_path, graph=graph) as house:
         for text in ("once", "often"):
             await house.channel.reply((await house.channel.say(text)).message_id)
         runs = await _runs(house)

@@ -24,7 +24,7 @@ from adapters.channel import (
     Receipt,
 )
 from gateway.channels.timeline import StoreTimeline
-from gateway.delivery.chat_queue import Lanes
+from gateway.delivery.chat_queue import ChatQueues
 from gateway.delivery.outbox import Delivery
 from gateway.delivery.poster import Posting
 from gateway.delivery.preview import LiveReplies, Origin
@@ -63,7 +63,7 @@ class Desk:
         self.counted = _Counted(adapter, self.clock)
         self._store = MemoryStore()
         self._supervisor = Supervisor()
-        lanes = Lanes(self.clock, self._supervisor)
+        lanes = ChatQueues(self.clock, self._supervisor)
         failpoints = Failpoints()
         self._live = LiveReplies(
             store=self._store, lanes=lanes, clock=self.clock, supervisor=self._supervisor

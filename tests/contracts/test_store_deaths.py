@@ -32,7 +32,7 @@ async def test_of_two_that_were_at_work_neither_has_died_alone(store: Store) -> 
 
 async def test_an_attempt_that_was_excused_or_finished_is_no_death(store: Store) -> None:
     excused = await _begun(store, "1")
-    await store.excuse_attempt(await lease_on(store), excused)
+    await store.discount_attempt(await lease_on(store), excused)
     assert await store.deaths.note() == {}
     await store.start_attempt(await lease_on(store), excused)
     assert await store.deaths.note() == {excused: Deaths(total=1, alone=1)}

@@ -131,15 +131,15 @@ async def test_attempts_can_be_excused_and_never_more_than_there_were(store: Sto
     for _ in range(2):
         await store.start_attempt(lease, accepted.seq)
     for expected in (1, 2, 2):
-        await store.excuse_attempt(lease, accepted.seq)
+        await store.discount_attempt(lease, accepted.seq)
         waiting = await store.next_entry(THREAD)
         assert waiting is not None
         assert (waiting.attempts, waiting.excused) == (2, expected)
     await store.commit_turn(lease, turn(accepted.seq))
     with pytest.raises(AlreadyDone):
-        await store.excuse_attempt(lease, accepted.seq)
+        await store.discount_attempt(lease, accepted.seq)
     with pytest.raises(FenceLost):
-        await store.excuse_attempt(replace(lease, fence=lease.fence + 1), accepted.seq)
+        await store.discount_attempt(replace(lease, fence=lease.fence + 1), accepted.seq)
 
 
 async def test_an_attempt_can_be_counted_together_with_its_first_records(store: Store) -> None:

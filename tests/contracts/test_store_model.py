@@ -96,9 +96,9 @@ class Stores(RuleBasedStateMachine):
         self._both(lambda store: store.start_attempt(lease, seq))
 
     @rule(back=small, seq=small)
-    def excuse_attempt(self, back: int, seq: int) -> None:
+    def discount_attempt(self, back: int, seq: int) -> None:
         lease = self._lease(back)
-        self._both(lambda store: store.excuse_attempt(lease, seq))
+        self._both(lambda store: store.discount_attempt(lease, seq))
 
     @rule()
     def note_deaths(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.storage.ports import NewEntry, NewOutboxRow, NewRecord, ShownPart, Store, StoreCounts, TurnCommit
+from gateway.storage.ports import NewEntry, NewOutboxRow, NewRecord, SentPart, Store, StoreCounts, TurnCommit
 from pipeline.domain.errors import FenceLost, StorageError
 from tests.contracts.conftest import Reopen
 from tests.contracts.store_values import (
@@ -184,14 +184,14 @@ async def test_a_reply_that_may_have_arrived_is_still_sending_while_it_waits(sto
 async def test_what_shows_a_reply_is_kept_until_the_reply_is_sent(store: Store, reopen: Reopen) -> None:
     row_id = await sent_row(store)
     key = "msg-1:answer"
-    await store.note_shown(key, ShownPart(part=1, native_id="n-2", final=False))
-    await store.note_shown(key, ShownPart(part=0, native_id="n-1", final=False))
-    await store.note_shown(key, ShownPart(part=0, native_id="n-1", final=True, at=NOW))
-    await store.note_shown("another", ShownPart(part=0, native_id="n-9", final=False))
+    await store.record_sent_part(key, SentPart(part=1, native_id="n-2", final=False))
+    await store.record_sent_part(key, SentPart(part=0, native_id="n-1", final=False))
+    await store.record_sent_part(key, SentPart(part=0, native_id="n-1", final=True, at=NOW))
+    await store.record_sent_part("another", SentPart(part=0, native_id="n-9", final=False))
     follower = await reopen()
     assert await follower.shown(key) == (
-        ShownPart(part=0, native_id="n-1", final=True, at=NOW),
-        ShownPart(part=1, native_id="n-2", final=False),
+        SentPart(part=0, native_id="n-1", final=True, at=NOW),
+        SentPart(part=1, native_id="n-2", final=False),
     )
     await follower.mark_sent(row_id, "n-1,n-2", NOW)
     assert await follower.shown(key) == ()
@@ -238,7 +238,7 @@ async def test_a_log_is_read_backwards_from_any_record(store: Store) -> None:
 
 async def test_what_shows_a_reply_that_was_given_up_is_forgotten(store: Store) -> None:
     row_id = await sent_row(store)
-    await store.note_shown("msg-1:answer", ShownPart(part=0, native_id="n-1", final=False))
+    await store.record_sent_part("msg-1:answer", SentPart(part=0, native_id="n-1", final=False))
     await store.mark_failed(row_id, "the chat is gone")
     assert await store.shown("msg-1:answer") == ()
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.storage.ports import Store
-from gateway.storage.speech import SpeakerHabits, SpeakerKey
+from gateway.storage.speech import SpeakerKey, SpeakerPreferences
 from pipeline.domain.errors import StorageError
 from tests.contracts.conftest import Reopen
 from tests.contracts.store_values import NOW
@@ -77,18 +77,18 @@ async def test_text_that_utf8_cannot_hold_comes_back_as_it_was(store: Store) -> 
 
 
 async def test_whoever_is_unknown_has_the_habits_of_everybody(store: Store) -> None:
-    assert await store.voices.habits(ANN) == SpeakerHabits(language="", voice_replies=False)
+    assert await store.voices.habits(ANN) == SpeakerPreferences(language="", voice_replies=False)
 
 
 async def test_one_habit_does_not_change_the_other(store: Store) -> None:
     await store.voices.remember_language(ANN, "de")
     await store.voices.want_voice_replies(ANN, wanted=True, command="m_1")
-    on = SpeakerHabits(language="de", voice_replies=True, voice_command="m_1")
+    on = SpeakerPreferences(language="de", voice_replies=True, voice_command="m_1")
     assert await store.voices.habits(ANN) == on
     await store.voices.remember_language(ANN, "fr")
     assert await store.voices.habits(ANN) == replace(on, language="fr")
     await store.voices.want_voice_replies(ANN, wanted=False, command="m_2")
-    off = SpeakerHabits(language="fr", voice_replies=False, voice_command="m_2")
+    off = SpeakerPreferences(language="fr", voice_replies=False, voice_command="m_2")
     assert await store.voices.habits(ANN) == off
 
 
@@ -98,7 +98,7 @@ async def test_one_habit_does_not_change_the_other(store: Store) -> None:
 async def test_habits_are_one_persons_on_one_account(store: Store, other: SpeakerKey) -> None:
     await store.voices.remember_language(ANN, "de")
     await store.voices.want_voice_replies(ANN, wanted=True, command="m_1")
-    assert await store.voices.habits(other) == SpeakerHabits()
+    assert await store.voices.habits(other) == SpeakerPreferences()
 
 
 async def test_a_language_that_utf8_cannot_hold_is_kept_as_far_as_it_can(store: Store) -> None:

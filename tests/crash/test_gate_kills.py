@@ -11,7 +11,7 @@ import pytest
 from gateway.config import environment
 from gateway.turns.run_codec import runs_of
 from tests.support.gate_graph import Ledger, answer_to, gate_graph
-from tests.support.harness import THREAD, open_house
+from tests.support.harness import THREAD, open_gateway
 
 pytestmark = pytest.mark.crash
 
@@ -33,7 +33,7 @@ async def test_a_death_before_the_question_is_committed_asks_it_once(tmp_path: P
     await _die(tmp_path, "turn-commit-before:1")
     ledger = Ledger(tmp_path / "ledger")
     assert ledger.lines() == ["prepare", "ask"]
-    async with open_house(tmp_path / "data", graph=gate_graph(ledger)) as house:
+    async with open_gateway(tmp_path / "data", graph=gate_graph(ledger)) as house:
         await house.channel.until(lambda: house.channel.sent)
         (question,) = await house.store.pending_interactions(THREAD, now=0.0)
         await house.channel.bring(answer_to(question.id, "approve"))
@@ -44,7 +44,7 @@ async def test_a_death_before_the_question_is_committed_asks_it_once(tmp_path: P
 async def test_a_death_between_the_answer_and_the_commit_resumes_the_run_once(tmp_path: Path) -> None:
     await _die(tmp_path, "turn-commit-before:2")
     ledger = Ledger(tmp_path / "ledger")
-    async with open_house(tmp_path / "data", graph=gate_graph(ledger)) as house:
+    async with open_gateway(tmp_path / "data", graph=gate_graph(ledger)) as house:
         assert (await house.channel.reply("m_answer")).text == _REPLY
         ((_, records),) = runs_of(await house.records()).items()
         done = [record for record in records if record is not None]
@@ -60,7 +60,7 @@ async def test_a_death_between_the_answer_and_the_commit_resumes_the_run_once(tm
 async def test_a_death_after_the_commit_resumes_nothing(tmp_path: Path) -> None:
     await _die(tmp_path, "turn-commit-after:2")
     ledger = Ledger(tmp_path / "ledger")
-    async with open_house(tmp_path / "data", graph=gate_graph(ledger)) as house:
+    async with open_gateway(tmp_path / "data", graph=gate_graph(ledger)) as house:
         assert (await house.channel.reply("m_answer")).text == _REPLY
     assert ledger.lines() == ["prepare", "ask", "act approve"]
 
@@ -68,7 +68,7 @@ async def test_a_death_after_the_commit_resumes_nothing(tmp_path: Path) -> None:
 async def test_an_answer_that_was_accepted_resumes_the_run_after_a_death(tmp_path: Path) -> None:
     await _die(tmp_path, "inbox-commit-after:2")
     ledger = Ledger(tmp_path / "ledger")
-    async with open_house(tmp_path / "data", graph=gate_graph(ledger)) as house:
+    async with open_gateway(tmp_path / "data", graph=gate_graph(ledger)) as house:
         assert (await house.channel.reply("m_answer")).text == _REPLY
     assert ledger.lines() == ["prepare", "ask", "act approve"]
 
@@ -76,7 +76,7 @@ async def test_an_answer_that_was_accepted_resumes_the_run_after_a_death(tmp_pat
 async def test_an_answer_that_was_not_accepted_can_be_given_again(tmp_path: Path) -> None:
     await _die(tmp_path, "inbox-commit-before:2")
     ledger = Ledger(tmp_path / "ledger")
-    async with open_house(tmp_path / "data", graph=gate_graph(ledger)) as house:
+    async with open_gateway(tmp_path / "data", graph=gate_graph(ledger)) as house:
         (question,) = await house.store.pending_interactions(THREAD, now=0.0)
         assert (await house.channel.bring(answer_to(question.id, "approve"))).status == "accepted"
         assert (await house.channel.reply("m_answer")).text == _REPLY

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gateway.runtime.failpoints import Label
-from tests.support.harness import open_house
+from tests.support.harness import open_gateway
 from tests.support.platforms.platform import FakePlatform, Person, Place
 from tests.support.platforms.telegram import FakeTelegram
 from voice.synthesis.scripted_synthesizer import ScriptedSpeaker
@@ -32,13 +32,13 @@ async def test_death_at_a_label_never_gives_a_second_voice_message(
         data = tmp_path / "data"
         ann = platform.person("ann")
         chat = platform.private_chat(ann)
-        async with open_house(data, *overrides, speaker=ScriptedSpeaker()):
+        async with open_gateway(data, *overrides, speaker=ScriptedSpeaker()):
             await platform.say(chat, ann, "/voice")
             await platform.until(lambda: "replies are on" in "".join(platform.bot_texts(chat)))
 
         await _die_of(platform, chat, ann, "one two", await _start(data, label, overrides))
 
-        async with open_house(data, *overrides, speaker=ScriptedSpeaker()):
+        async with open_gateway(data, *overrides, speaker=ScriptedSpeaker()):
             await platform.say(chat, ann, "three")
             await platform.until(lambda: len(_voices(platform, chat)) == voices + 1, timeout_s=40)
         texts = platform.bot_texts(chat)
@@ -57,7 +57,7 @@ async def test_death_while_voice_replies_are_turned_on_leaves_them_on_and_says_s
         chat = platform.private_chat(ann)
         await _die_of(platform, chat, ann, "/voice", await _start(data, label, overrides))
 
-        async with open_house(data, *overrides, speaker=ScriptedSpeaker()):
+        async with open_gateway(data, *overrides, speaker=ScriptedSpeaker()):
             await platform.say(chat, ann, "three")
             await platform.until(lambda: len(_voices(platform, chat)) == 1, timeout_s=40)
         said = [text for text in platform.bot_texts(chat) if "Voice replies" in text]

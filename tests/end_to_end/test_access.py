@@ -21,7 +21,7 @@ from pipeline.domain.messages import (
     button_handle,
 )
 from tests.support.gate_graph import PROMPT, Ledger, gate_graph
-from tests.support.harness import House, open_house
+from tests.support.harness import House, open_gateway
 from tests.support.posting_channel import MemoryPosts
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
@@ -109,7 +109,7 @@ async def _rows(house: House) -> tuple[int, int, int, int]:
 async def test_strangers_cost_no_download_no_transcription_no_model_call_and_no_row(tmp_path: Path) -> None:
     posts, ears = CountingPosts(), ScriptedTranscriber()
     posts.media["note"] = b"x" * 10
-    async with open_house(tmp_path, posts=posts, rule=PAIRING, transcriber=ears) as house:
+    async with open_gateway(tmp_path, posts=posts, rule=PAIRING, transcriber=ears) as house:
         brought = 0
         for place, private in (("eve", True), ("r1", False), ("r2", False)):
             for author in ("eve", "mallory"):
@@ -131,7 +131,7 @@ async def test_strangers_cost_no_download_no_transcription_no_model_call_and_no_
 
 async def test_a_stranger_is_let_in_by_the_code_while_the_gateway_runs(tmp_path: Path) -> None:
     posts = MemoryPosts()
-    async with open_house(tmp_path, posts=posts, rule=PAIRING) as house:
+    async with open_gateway(tmp_path, posts=posts, rule=PAIRING) as house:
         await posts.receive("a secret question", native_id="n1", chat="eve", author="eve")
         await posts.until(lambda: "".join(posts.texts("eve")).count("`") == 2)
         shown = "".join(posts.texts("eve"))
@@ -157,7 +157,7 @@ async def _asked(house: House, posts: MemoryPosts, native_id: str) -> str:
 
 async def test_a_button_goes_on_with_the_run_and_only_for_whom_it_was_shown(tmp_path: Path) -> None:
     posts, ledger = MemoryPosts(), Ledger(tmp_path / "ledger")
-    async with open_house(tmp_path, posts=posts, rule=PAIRING, graph=gate_graph(ledger)) as house:
+    async with open_gateway(tmp_path, posts=posts, rule=PAIRING, graph=gate_graph(ledger)) as house:
         question = await _asked(house, posts, "n1")
         stranger = await posts.bring(_press(posts, question, author="eve", chat="c1"))
         elsewhere = await posts.bring(_press(posts, question, author="ann", chat="r1", private=False))
@@ -173,7 +173,7 @@ async def test_typed_words_answer_where_no_button_was_pressed_and_a_redelivery_i
     tmp_path: Path,
 ) -> None:
     posts, ledger = MemoryPosts(), Ledger(tmp_path / "ledger")
-    async with open_house(tmp_path, posts=posts, rule=PAIRING, graph=gate_graph(ledger)) as house:
+    async with open_gateway(tmp_path, posts=posts, rule=PAIRING, graph=gate_graph(ledger)) as house:
         await _asked(house, posts, "n1")
         assert (await posts.receive(" Deny ", native_id="n2", author="ann")).status == "accepted"
         await posts.until(lambda: "deny by ann" in "".join(posts.texts()))
@@ -189,7 +189,7 @@ async def test_what_a_message_quotes_or_passes_on_is_recorded_and_read_by_the_mo
     transcriber = ScriptedTranscriber.always("and you?")
     note = MediaRef(channel=posts.name, handle="note", mime="audio/ogg", kind="voice", size=10)
     posts.media["note"] = b"x" * 10
-    async with open_house(tmp_path, posts=posts, rule=PAIRING, transcriber=transcriber) as house:
+    async with open_gateway(tmp_path, posts=posts, rule=PAIRING, transcriber=transcriber) as house:
         plain = _message(posts, "q", author="ann", chat="c1", private=True)
         for number, item in enumerate(
             (

@@ -13,7 +13,7 @@ from pipeline.agent.status_tags import NUDGE
 from pipeline.domain.errors import ModelTimeout, ModelUnavailable
 from pipeline.domain.events import ErrorEvent, LlmToken, PipelineEvent, ResponseComplete
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
-from tests.support.harness import House, open_house
+from tests.support.harness import House, open_gateway
 
 DECLARED = "agent.completion=declared"
 NUDGED = "agent.completion=nudged"
@@ -50,7 +50,7 @@ async def test_wrappers_are_never_shown_and_the_final_text_is_the_streamed_one(
     tmp_path: Path, answer: str, seen: str
 ) -> None:
     letters = ScriptedAnswer(chunks=tuple(answer))
-    async with open_house(tmp_path, DECLARED, llm=ScriptedLlm([letters])) as house:
+    async with open_gateway(tmp_path, DECLARED, llm=ScriptedLlm([letters])) as house:
         done = await _ask(house)
         assert isinstance(done, ResponseComplete)
         assert done.content == seen
@@ -62,7 +62,7 @@ async def test_wrappers_are_never_shown_and_the_final_text_is_the_streamed_one(
 
 async def test_an_answer_that_declares_nothing_is_done_and_costs_one_call(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer.of("The answer is 42."), ScriptedAnswer.of("re: of")])
-    async with open_house(tmp_path, DECLARED, llm=llm) as house:
+    async with open_gateway(tmp_path, DECLARED, llm=llm) as house:
         done = await _ask(house)
         assert isinstance(done, ResponseComplete)
         assert done.content == "The answer is 42."
@@ -71,7 +71,7 @@ async def test_an_answer_that_declares_nothing_is_done_and_costs_one_call(tmp_pa
 
 async def test_a_model_that_declares_nothing_is_nudged_once_and_the_nudge_reaches_it(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer.of("The answer is 42."), ScriptedAnswer.of(DONE)])
-    async with open_house(tmp_path, NUDGED, llm=llm) as house:
+    async with open_gateway(tmp_path, NUDGED, llm=llm) as house:
         done = await _ask(house)
         assert isinstance(done, ResponseComplete)
         assert done.content == "The answer is 42."
@@ -96,7 +96,7 @@ async def test_what_comes_of_a_nudge_never_changes_or_fails_an_answer_that_is_th
     tmp_path: Path, reply: ScriptedAnswer
 ) -> None:
     llm = ScriptedLlm([ScriptedAnswer.of("The answer is 42."), reply])
-    async with open_house(tmp_path, NUDGED, llm=llm) as house:
+    async with open_gateway(tmp_path, NUDGED, llm=llm) as house:
         done = await _ask(house)
         assert isinstance(done, ResponseComplete)
         assert done.content == "The answer is 42."
@@ -106,7 +106,7 @@ async def test_what_comes_of_a_nudge_never_changes_or_fails_an_answer_that_is_th
 
 async def test_an_embedded_model_declares_nothing_and_is_not_asked_to(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer.of("The answer is 42.")])
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         await _ask(house)
     (request,) = llm.requests
     assert "AGENT_DONE" not in request.messages[0].content
@@ -114,7 +114,7 @@ async def test_an_embedded_model_declares_nothing_and_is_not_asked_to(tmp_path: 
 
 async def test_continue_goes_on_by_itself_until_it_is_done(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer.of(GOING_ON.format(number=1)), ScriptedAnswer.of(f"Now all. {DONE}")])
-    async with open_house(tmp_path, DECLARED, llm=llm) as house:
+    async with open_gateway(tmp_path, DECLARED, llm=llm) as house:
         done = await _ask(house)
         assert isinstance(done, ResponseComplete)
         assert done.content == "Half 1 is done.\n\nNow all."
@@ -123,7 +123,7 @@ async def test_continue_goes_on_by_itself_until_it_is_done(tmp_path: Path) -> No
 
 async def test_a_model_that_always_continues_is_stopped_after_forty_answers(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer.of(GOING_ON.format(number=number)) for number in range(60)])
-    async with open_house(tmp_path, DECLARED, llm=llm) as house:
+    async with open_gateway(tmp_path, DECLARED, llm=llm) as house:
         failed = await _ask(house)
         assert isinstance(failed, ErrorEvent)
         assert failed.code == "max_loops"
@@ -134,7 +134,7 @@ async def test_a_model_that_says_the_same_again_and_again_is_stopped_at_the_thir
     tmp_path: Path,
 ) -> None:
     llm = ScriptedLlm([ScriptedAnswer.of(GOING_ON.format(number=1)) for _ in range(10)])
-    async with open_house(tmp_path, DECLARED, llm=llm) as house:
+    async with open_gateway(tmp_path, DECLARED, llm=llm) as house:
         failed = await _ask(house)
         assert isinstance(failed, ErrorEvent)
         assert failed.code == "stalled"
@@ -143,7 +143,7 @@ async def test_a_model_that_says_the_same_again_and_again_is_stopped_at_the_thir
 
 async def test_after_a_blocked_answer_the_next_message_passes_the_intake_again(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer.of(BLOCKED), ScriptedAnswer.of(f"Thanks. {DONE}")])
-    async with open_house(tmp_path, DECLARED, llm=llm) as house:
+    async with open_gateway(tmp_path, DECLARED, llm=llm) as house:
         await _ask(house)
         done = await _ask(house, "the k\x00ey is 7")
         assert isinstance(done, ResponseComplete)
@@ -167,7 +167,7 @@ async def test_the_prompt_of_a_hosted_model_has_its_sections_in_the_order_of_the
         (workspace / f"{name}.md").write_text(f"# Heading\nI am **{name}**.", "utf-8")
     llm = ScriptedLlm()
     overrides = (DECLARED, "llm.model=openai/gpt-x", f'agent.workspace="{workspace}"', "tools.enabled=false")
-    async with open_house(tmp_path, *overrides, llm=llm) as house:
+    async with open_gateway(tmp_path, *overrides, llm=llm) as house:
         await _ask(house)
     system = llm.requests[0].messages[0].content
     order = ["IDENTITY", "SOUL", "USER", "[MEMORY]", "MEMORY", "AGENTS", "AGENT_DONE", "Sensitive Data"]
@@ -179,7 +179,7 @@ async def test_the_prompt_of_a_hosted_model_has_its_sections_in_the_order_of_the
 
 async def test_off_the_record_the_prompt_says_so_and_only_there(tmp_path: Path) -> None:
     llm = ScriptedLlm()
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         await _ask(house, "on the record")
         begun = await house.channel.say("/otr")
         await house.channel.reply(begun.message_id)

@@ -17,7 +17,7 @@ from pipeline.runtime.scope import TurnScope
 from pipeline.tools.registry import FixedGroup
 from pipeline.tools.tool import Tool, ToolOutput, tool_schema
 from tests.support.channel import types_of
-from tests.support.harness import House, open_house
+from tests.support.harness import House, open_gateway
 
 LOAD = ScriptedAnswer.calling(ToolCall(id="l", name="load_tools", arguments='{"groups": ["weather"]}'))
 
@@ -62,7 +62,7 @@ async def test_calls_of_one_answer_are_done_in_order_and_their_results_come_back
 ) -> None:
     weather = Weather()
     llm = ScriptedLlm([LOAD, _ask("Oslo", "Rome", text="Two cities."), ScriptedAnswer.of("Sunny in both.")])
-    async with open_house(tmp_path, llm=llm, tools=(weather.group,)) as house:
+    async with open_gateway(tmp_path, llm=llm, tools=(weather.group,)) as house:
         done = await _answered(house)
         assert isinstance(done, ResponseComplete)
         assert weather.asked == ["Oslo", "Rome"]
@@ -82,7 +82,7 @@ async def test_calls_of_one_answer_are_done_in_order_and_their_results_come_back
 
 async def test_a_turn_begins_with_the_loader_alone_each_time(tmp_path: Path) -> None:
     llm = ScriptedLlm([LOAD, _ask("Oslo"), ScriptedAnswer.of("Sunny."), ScriptedAnswer.of("Bye.")])
-    async with open_house(tmp_path, llm=llm, tools=(Weather().group,)) as house:
+    async with open_gateway(tmp_path, llm=llm, tools=(Weather().group,)) as house:
         await _answered(house)
         await _answered(house, "thanks")
     offered = [[tool.name for tool in request.tools] for request in llm.requests]
@@ -91,7 +91,7 @@ async def test_a_turn_begins_with_the_loader_alone_each_time(tmp_path: Path) -> 
 
 async def test_words_before_a_call_and_the_call_are_thoughts_stored_with_the_answer(tmp_path: Path) -> None:
     llm = ScriptedLlm([LOAD, _ask("Oslo", text="Let me look."), ScriptedAnswer.of("Sunny.")])
-    async with open_house(tmp_path, llm=llm, tools=(Weather().group,)) as house:
+    async with open_gateway(tmp_path, llm=llm, tools=(Weather().group,)) as house:
         done = await _answered(house)
         assert isinstance(done, ResponseComplete)
         told = [(thought.stage, thought.detail.get("tool_name")) for thought in done.thoughts]
@@ -107,10 +107,10 @@ async def test_what_was_said_and_done_in_a_turn_is_shown_to_the_next_also_after_
 ) -> None:
     weather = Weather()
     first = ScriptedLlm([LOAD, _ask("Oslo"), ScriptedAnswer.of("Sunny.")])
-    async with open_house(tmp_path, llm=first, tools=(weather.group,)) as house:
+    async with open_gateway(tmp_path, llm=first, tools=(weather.group,)) as house:
         await _answered(house)
     second = ScriptedLlm([ScriptedAnswer.of("As I said.")])
-    async with open_house(tmp_path, llm=second, tools=(weather.group,)) as house:
+    async with open_gateway(tmp_path, llm=second, tools=(weather.group,)) as house:
         await _answered(house, "and now?")
     (request,) = second.requests
     before = [*first.requests[-1].messages[1:], ChatMessage(role="assistant", content="Sunny.")]
@@ -121,7 +121,7 @@ async def test_after_the_last_round_the_answer_says_that_it_stopped(tmp_path: Pa
     rounds = [_ask(f"City {number}", at=number) for number in range(8)]
     llm = ScriptedLlm([LOAD, *rounds])
     weather = Weather()
-    async with open_house(tmp_path, "agent.max_rounds=4", llm=llm, tools=(weather.group,)) as house:
+    async with open_gateway(tmp_path, "agent.max_rounds=4", llm=llm, tools=(weather.group,)) as house:
         done = await _answered(house)
         assert isinstance(done, ResponseComplete)
         assert "4 rounds of tools are the most" in done.content
@@ -134,7 +134,7 @@ async def test_after_the_last_round_the_answer_says_that_it_stopped(tmp_path: Pa
 async def test_the_same_call_a_third_time_is_not_made_and_the_fifth_ends_the_turn(tmp_path: Path) -> None:
     weather = Weather()
     llm = ScriptedLlm([LOAD, *[_ask("Oslo", at=number) for number in range(8)]])
-    async with open_house(tmp_path, llm=llm, tools=(weather.group,)) as house:
+    async with open_gateway(tmp_path, llm=llm, tools=(weather.group,)) as house:
         failed = await _answered(house)
         assert isinstance(failed, ErrorEvent)
         assert failed.code == "max_loops"
@@ -148,7 +148,7 @@ async def test_an_unknown_tool_and_arguments_that_are_no_json_are_told_to_the_mo
         ToolCall(id="b", name="weather", arguments='{"city": '),
     )
     llm = ScriptedLlm([LOAD, wrong, ScriptedAnswer.of("I cannot.")])
-    async with open_house(tmp_path, llm=llm, tools=(Weather().group,)) as house:
+    async with open_gateway(tmp_path, llm=llm, tools=(Weather().group,)) as house:
         done = await _answered(house)
         assert isinstance(done, ResponseComplete)
     unknown, garbled = llm.requests[-1].messages[-2:]

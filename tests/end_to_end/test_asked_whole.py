@@ -17,7 +17,7 @@ from pipeline.domain.chat import ToolCall
 from pipeline.domain.clock import SystemClock
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.tools.action import action_hash
-from tests.support.harness import open_house
+from tests.support.harness import open_gateway
 from tests.support.platforms.discord import FakeDiscord
 from tests.support.platforms.platform import FakePlatform, Place, Shown
 from tests.support.platforms.slack import FakeSlack
@@ -42,7 +42,7 @@ async def test_a_long_value_is_shown_in_part_and_all_of_it_is_a_file_before_the_
         ann = platform.person("ann")
         chat = platform.private_chat(ann)
         llm = ScriptedLlm([*calls, ScriptedAnswer.of("Not written.")])
-        async with open_house(tmp_path / "data", *platform.overrides(tmp_path), llm=llm) as house:
+        async with open_gateway(tmp_path / "data", *platform.overrides(tmp_path), llm=llm) as house:
             async with asyncio.timeout(60):
                 while not all(status.up for status in house.gateway.channel_statuses()):
                     await SystemClock().sleep(0.01)

@@ -10,7 +10,7 @@ from pipeline.domain.clock import SystemClock
 from pipeline.domain.ids import ThreadKey
 from pipeline.llm.scripted import ScriptedLlm
 from tests.support.gateway_process import GatewayProcess, slow_echo
-from tests.support.harness import THREAD, open_house
+from tests.support.harness import THREAD, open_gateway
 from tests.support.web_client import WebChat
 
 _TEXTS = [f"message {number}" for number in range(4)]
@@ -18,7 +18,7 @@ _TEXTS = [f"message {number}" for number in range(4)]
 
 async def test_four_messages_at_once_keep_all_eight_entries_in_order(tmp_path: Path) -> None:
     llm = ScriptedLlm.echo(delay_s=0.005)
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         async with asyncio.TaskGroup() as group:
             saying = [group.create_task(house.channel.say(text)) for text in _TEXTS]
         ids = [task.result().message_id for task in saying]

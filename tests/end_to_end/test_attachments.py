@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pipeline.domain.messages import Author, InboundMessage, MediaRef
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
-from tests.support.harness import open_house
+from tests.support.harness import open_gateway
 from tests.support.posting_channel import MemoryPosts
 
 CONTRACT = MediaRef(channel="memory", handle="f1", mime="application/pdf", size=120_000, name="contract.pdf")
@@ -36,7 +36,7 @@ async def test_a_caption_is_answered_below_the_line_that_the_file_was_left_out(t
         MemoryPosts(),
         ScriptedLlm([ScriptedAnswer(chunks=("It is long.",)), ScriptedAnswer(chunks=("Yours.",))]),
     )
-    async with open_house(tmp_path, posts=posts, llm=llm):
+    async with open_gateway(tmp_path, posts=posts, llm=llm):
         await posts.bring(_message(posts, 1, "Please summarise this."))
         await posts.until(lambda: _read(posts) == f"{LINE}\n\nIt is long.")
         await posts.receive("Whose file was it?", native_id="2")
@@ -48,7 +48,7 @@ async def test_a_caption_is_answered_below_the_line_that_the_file_was_left_out(t
 
 async def test_a_file_without_a_word_costs_no_model_call_and_is_known_later(tmp_path: Path) -> None:
     posts, llm = MemoryPosts(), ScriptedLlm([ScriptedAnswer(chunks=("I did.",))])
-    async with open_house(tmp_path, posts=posts, llm=llm):
+    async with open_gateway(tmp_path, posts=posts, llm=llm):
         await posts.bring(_message(posts, 1, ""))
         await posts.until(lambda: _read(posts) == LINE)
         await posts.receive("Did you get it?", native_id="2")
@@ -60,7 +60,7 @@ async def test_a_file_without_a_word_costs_no_model_call_and_is_known_later(tmp_
 
 async def test_a_story_without_words_or_file_gets_the_line_too(tmp_path: Path) -> None:
     posts = MemoryPosts()
-    async with open_house(tmp_path, posts=posts):
+    async with open_gateway(tmp_path, posts=posts):
         await posts.bring(replace(_message(posts, 1, ""), attachments=(), unusable=("a story",)))
         await posts.until(lambda: _read(posts).endswith("."))
         assert _read(posts) == "I cannot open attachments yet, so I left out a story."

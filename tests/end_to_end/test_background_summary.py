@@ -14,7 +14,7 @@ from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import ModelRejected
 from pipeline.llm.client import LlmItem, LlmRequest
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
-from tests.support.harness import House, open_house
+from tests.support.harness import House, open_gateway
 
 SETTINGS = ("agent.summarise_above=4", "agent.titles=false", "limits.messages_per_minute=0")
 SUMMARY = json.dumps([{"priority": "high", "content": "Ada likes tea."}])
@@ -70,7 +70,7 @@ async def test_above_the_limit_the_beginning_becomes_a_summary_and_the_next_mess
     tmp_path: Path,
 ) -> None:
     clock, llm = ManualClock(), _script(ScriptedAnswer.of(SUMMARY), ScriptedAnswer.of("yes"))
-    async with open_house(tmp_path, *SETTINGS, llm=llm, clock=clock) as house:
+    async with open_gateway(tmp_path, *SETTINGS, llm=llm, clock=clock) as house:
         await _say(house, "one", "two")
         assert await _quiet(clock, house) == []
         await _say(house, "three")
@@ -89,11 +89,11 @@ async def test_above_the_limit_the_beginning_becomes_a_summary_and_the_next_mess
 
 async def test_the_summary_outlives_the_process(tmp_path: Path) -> None:
     clock, llm = ManualClock(), _script(ScriptedAnswer.of(SUMMARY))
-    async with open_house(tmp_path, *SETTINGS, llm=llm, clock=clock) as house:
+    async with open_gateway(tmp_path, *SETTINGS, llm=llm, clock=clock) as house:
         await _say(house, "one", "two", "three")
         await _summed_up(clock, house)
     again = ScriptedLlm([ScriptedAnswer.of("yes")])
-    async with open_house(tmp_path, *SETTINGS, llm=again) as house:
+    async with open_gateway(tmp_path, *SETTINGS, llm=again) as house:
         await _say(house, "four")
     assert [message.content for message in again.requests[0].messages[1:3]] == [
         f"[Previous conversation summary: {TEXT}]",
@@ -104,7 +104,7 @@ async def test_the_summary_outlives_the_process(tmp_path: Path) -> None:
 async def test_a_message_does_not_wait_for_a_summary_that_is_being_made(tmp_path: Path) -> None:
     never = ScriptedAnswer(chunks=("[",), gate=asyncio.Event())
     clock, llm = ManualClock(), _script(never, ScriptedAnswer.of("at once"))
-    async with open_house(tmp_path, *SETTINGS, llm=llm, clock=clock) as house:
+    async with open_gateway(tmp_path, *SETTINGS, llm=llm, clock=clock) as house:
         await _say(house, "one", "two", "three")
         await _asked(clock, house, 4)
         await _say(house, "four")
@@ -123,7 +123,7 @@ async def test_a_failing_model_loses_nothing_and_is_left_alone_for_a_while(tmp_p
     failing = ScriptedAnswer(error=ModelRejected("no"))
     answers = (ScriptedAnswer.of("yes"), ScriptedAnswer.of("yes"), ScriptedAnswer.of(SUMMARY))
     clock, llm = ManualClock(), _script(failing, *answers)
-    async with open_house(tmp_path, *SETTINGS, llm=llm, clock=clock) as house:
+    async with open_gateway(tmp_path, *SETTINGS, llm=llm, clock=clock) as house:
         await _say(house, "one", "two", "three")
         assert await _asked(clock, house, 4) == []
         await _say(house, "four")
@@ -151,7 +151,7 @@ class _Broken(ScriptedLlm):
 
 async def test_a_defect_in_a_chore_is_not_met_again_and_again(tmp_path: Path) -> None:
     clock, llm = ManualClock(), _Broken()
-    async with open_house(tmp_path, *SETTINGS, llm=llm, clock=clock) as house:
+    async with open_gateway(tmp_path, *SETTINGS, llm=llm, clock=clock) as house:
         await _say(house, "one", "two", "three")
         await _asked(clock, house, 4)
         assert await _quiet(clock, house, 60) == []
@@ -162,7 +162,7 @@ async def test_a_defect_in_a_chore_is_not_met_again_and_again(tmp_path: Path) ->
 
 async def test_another_chat_is_not_summed_up_with_it(tmp_path: Path) -> None:
     clock, llm = ManualClock(), ScriptedLlm.echo()
-    async with open_house(tmp_path, *SETTINGS, llm=llm, clock=clock) as house:
+    async with open_gateway(tmp_path, *SETTINGS, llm=llm, clock=clock) as house:
         await _say(house, "one", chat="a")
         await _say(house, "one", "two", chat="b")
         await _quiet(clock, house)

@@ -10,7 +10,7 @@ from pathlib import Path
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.events import ErrorEvent
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
-from tests.support.harness import House, open_house
+from tests.support.harness import House, open_gateway
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
 NOON = 1_900_065_600.0
@@ -31,11 +31,11 @@ def _dear() -> ScriptedLlm:
 
 async def test_a_budget_that_is_used_up_stays_so_over_a_restart_and_not_over_midnight(tmp_path: Path) -> None:
     clock = ManualClock(NOON)
-    async with open_house(tmp_path, "budget.person_tokens=900", llm=_dear(), clock=clock) as house:
+    async with open_gateway(tmp_path, "budget.person_tokens=900", llm=_dear(), clock=clock) as house:
         assert await _code(house, "one", 1) == ""
         assert await _code(house, "two", 2) == "budget"
     llm = _dear()
-    async with open_house(tmp_path, "budget.person_tokens=900", llm=llm, clock=clock) as house:
+    async with open_gateway(tmp_path, "budget.person_tokens=900", llm=llm, clock=clock) as house:
         assert await _code(house, "three", 3) == "budget"
         (error, *_) = await house.records("error")
         assert "begins anew at midnight UTC, in 12 hours" in error.body["text"]
@@ -47,7 +47,9 @@ async def test_a_budget_that_is_used_up_stays_so_over_a_restart_and_not_over_mid
 async def test_a_voice_note_that_nobody_could_answer_is_not_heard(tmp_path: Path) -> None:
     ears = ScriptedTranscriber(["what is it?"])
     clock = ManualClock(NOON)
-    async with open_house(tmp_path, "budget.tokens=900", llm=_dear(), clock=clock, transcriber=ears) as house:
+    async with open_gateway(
+        tmp_path, "budget.tokens=900", llm=_dear(), clock=clock, transcriber=ears
+    ) as house:
         assert await _code(house, "one", 1) == ""
         assert await _code(house, "", 2, voice=b"opus") == "budget"
     assert ears.calls == []
@@ -62,7 +64,7 @@ async def test_the_switch_to_the_cheaper_model_is_said_once_and_again_after_it_w
         "budget.cheaper_from=0.2",
         'budget.cheaper_model="scripted:echo"',
     )
-    async with open_house(tmp_path, *settings, llm=_dear(), clock=clock) as house:
+    async with open_gateway(tmp_path, *settings, llm=_dear(), clock=clock) as house:
         said = [await _answer(house, words, number) for number, words in enumerate(("one", "two", "three"))]
         await clock.advance(_HALF_A_DAY_S)
         said += [await _answer(house, words, number) for number, words in enumerate(("four", "five"), 4)]

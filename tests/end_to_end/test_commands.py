@@ -14,7 +14,7 @@ from gateway.storage.ports import InboxEntry, NewEntry
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.events import ErrorEvent, LlmToken, ResponseComplete
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
-from tests.support.harness import open_house
+from tests.support.harness import open_gateway
 from tests.support.posting_channel import MemoryPosts
 
 
@@ -25,7 +25,7 @@ def _stuck(*chunks: str, gate: asyncio.Event) -> ScriptedAnswer:
 
 async def test_stop_cancels_the_model_stream_and_keeps_what_was_said(tmp_path: Path) -> None:
     llm = ScriptedLlm([_stuck("half ", "an ", "answer", gate=asyncio.Event())])
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         accepted = await house.channel.say("tell me a lot")
         await house.channel.until(
             lambda: sum(isinstance(event, LlmToken) for event in house.channel.events) == 2
@@ -41,7 +41,7 @@ async def test_stop_cancels_the_model_stream_and_keeps_what_was_said(tmp_path: P
 
 async def test_stop_also_ends_everything_that_waited_before_it_but_nothing_after(tmp_path: Path) -> None:
     llm = ScriptedLlm([_stuck("x", gate=asyncio.Event())])
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         running = await house.channel.say("running")
         await house.channel.until(lambda: llm.requests)
         queued = [await house.channel.say(f"queued {number}") for number in range(2)]
@@ -58,7 +58,7 @@ async def test_stop_also_ends_everything_that_waited_before_it_but_nothing_after
 
 
 async def test_stop_with_nothing_to_stop_says_so(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house:
+    async with open_gateway(tmp_path) as house:
         stop = await house.channel.say("/stop")
         assert (await house.channel.reply(stop.message_id)).text == "There is nothing to stop."
 
@@ -66,7 +66,7 @@ async def test_stop_with_nothing_to_stop_says_so(tmp_path: Path) -> None:
 async def test_stop_in_one_chat_leaves_the_others_alone(tmp_path: Path) -> None:
     gate = asyncio.Event()
     llm = ScriptedLlm([_stuck("kept", gate=gate)])
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         other = await house.channel.say("hi", chat="other")
         await house.channel.until(lambda: llm.requests)
         stop = await house.channel.say("/stop", chat="mine")
@@ -77,7 +77,7 @@ async def test_stop_in_one_chat_leaves_the_others_alone(tmp_path: Path) -> None:
 
 async def test_a_stop_that_a_crash_overtook_still_counts_after_the_restart(tmp_path: Path) -> None:
     llm = ScriptedLlm([_stuck("x", gate=asyncio.Event())])
-    async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+    async with open_gateway(tmp_path, llm=llm, drain_s=0) as house:
         doomed = await house.channel.say("doomed")
         await house.channel.until(lambda: llm.requests)
         # Only the inbox row of the stop gets written, as if the process died right after it.
@@ -91,7 +91,7 @@ async def test_a_stop_that_a_crash_overtook_still_counts_after_the_restart(tmp_p
                 received_at=0.0,
             )
         )
-    async with open_house(tmp_path) as house:
+    async with open_gateway(tmp_path) as house:
         event = await house.channel.terminal(doomed.message_id)
         assert isinstance(event, ErrorEvent)
         assert event.code == "stopped"
@@ -101,7 +101,7 @@ async def test_a_stop_that_a_crash_overtook_still_counts_after_the_restart(tmp_p
 async def test_new_gives_the_model_an_empty_history_in_order_with_the_messages_around_it(
     tmp_path: Path,
 ) -> None:
-    async with open_house(tmp_path) as house:
+    async with open_gateway(tmp_path) as house:
         await house.channel.say("before")
         new = await house.channel.say("/new")
         after = await house.channel.say("after")
@@ -109,7 +109,7 @@ async def test_new_gives_the_model_an_empty_history_in_order_with_the_messages_a
         assert (await house.channel.reply(new.message_id)).role == "session"
         contents = [[m.content for m in request.messages[1:]] for request in house.llm.requests]
         assert contents == [["before"], ["after"]]
-    async with open_house(tmp_path) as house:
+    async with open_gateway(tmp_path) as house:
         again = await house.channel.say("later")
         await house.channel.terminal(again.message_id)
         assert [m.content for m in house.llm.requests[0].messages[1:]] == [
@@ -120,7 +120,7 @@ async def test_new_gives_the_model_an_empty_history_in_order_with_the_messages_a
 
 
 async def test_help_is_answered_once_without_the_model(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house:
+    async with open_gateway(tmp_path) as house:
         accepted = await house.channel.say("/help")
         reply = await house.channel.reply(accepted.message_id)
         assert "/stop" in reply.text
@@ -130,7 +130,7 @@ async def test_help_is_answered_once_without_the_model(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["/foo", " /Start_Over@parlour_bot\n", "/foo bar"])
 async def test_a_command_that_there_is_not_gets_one_line_and_not_the_model(tmp_path: Path, text: str) -> None:
-    async with open_house(tmp_path) as house:
+    async with open_gateway(tmp_path) as house:
         accepted = await house.channel.say(text)
         reply = await house.channel.reply(accepted.message_id)
         assert reply.text.startswith("There is no command `/")
@@ -142,13 +142,13 @@ async def test_a_command_that_there_is_not_gets_one_line_and_not_the_model(tmp_p
 
 @pytest.mark.parametrize("text", ["/etc/hosts is what?", "/etc/hosts", "/ foo", "what is /foo"])
 async def test_what_only_begins_like_a_command_is_a_message(tmp_path: Path, text: str) -> None:
-    async with open_house(tmp_path) as house:
+    async with open_gateway(tmp_path) as house:
         accepted = await house.channel.say(text)
         assert (await house.channel.reply(accepted.message_id)).text == f"You said: {text}"
 
 
 async def test_a_command_with_words_behind_it_is_not_done_and_says_so(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house:
+    async with open_gateway(tmp_path) as house:
         accepted = await house.channel.say("/new please")
         assert (await house.channel.reply(accepted.message_id)).text.startswith("`/new` takes no words")
         assert house.llm.requests == []
@@ -156,7 +156,7 @@ async def test_a_command_with_words_behind_it_is_not_done_and_says_so(tmp_path: 
 
 async def test_in_a_room_a_word_with_a_slash_is_a_message(tmp_path: Path) -> None:
     posts = MemoryPosts()
-    async with open_house(tmp_path, posts=posts) as house:
+    async with open_gateway(tmp_path, posts=posts) as house:
         await posts.receive("/foo", native_id="1", private=False)
         await posts.until(lambda: "You said: ann: /foo" in posts.texts())
         assert len(house.llm.requests) == 1
@@ -180,7 +180,7 @@ async def test_a_stop_between_the_reading_of_a_message_and_its_start_is_not_lost
     store = _SlowToHand(tmp_path / "parlour.sqlite3", synchronous="NORMAL")
     store.held, store.reading = asyncio.Event(), asyncio.Event()
     llm = ScriptedLlm([_stuck("x", gate=asyncio.Event())])
-    async with open_house(tmp_path, llm=llm, store=store) as house:
+    async with open_gateway(tmp_path, llm=llm, store=store) as house:
         doomed = await house.channel.say("doomed")
         await store.reading.wait()
         await house.channel.say("/stop")

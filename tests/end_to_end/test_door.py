@@ -17,11 +17,11 @@ from pipeline.domain.events import ErrorEvent
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import ApprovalReply, Author, InboundMessage
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
-from tests.support.harness import THREAD, House, open_house
+from tests.support.harness import THREAD, House, open_gateway
 
 
 async def test_a_stranger_is_refused_and_costs_nothing(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house:
+    async with open_gateway(tmp_path) as house:
         refused = await house.channel.say("let me in", author="stranger")
         assert (refused.status, refused.reason) == ("refused", "You are not allowed to use this bot.")
         assert (await house.store.counts()).inbox_open == 0
@@ -29,7 +29,7 @@ async def test_a_stranger_is_refused_and_costs_nothing(tmp_path: Path) -> None:
 
 
 async def test_a_channel_without_a_rule_is_refused(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house:
+    async with open_gateway(tmp_path) as house:
         unknown = InboundMessage(
             message_id="m",
             native_id="n",
@@ -43,7 +43,7 @@ async def test_a_channel_without_a_rule_is_refused(tmp_path: Path) -> None:
 
 async def test_a_full_queue_refuses_in_words_but_still_takes_a_stop(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer(chunks=("x",), gate=asyncio.Event())])
-    async with open_house(tmp_path, "turn.max_queue_per_thread=2", llm=llm) as house:
+    async with open_gateway(tmp_path, "turn.max_queue_per_thread=2", llm=llm) as house:
         await house.channel.say("one")
         await house.channel.say("two")
         full = await house.channel.say("three")
@@ -57,7 +57,7 @@ async def test_a_full_queue_refuses_in_words_but_still_takes_a_stop(tmp_path: Pa
 
 async def test_a_redelivery_is_recognised_in_a_full_queue(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer(chunks=("x",), gate=asyncio.Event())])
-    async with open_house(tmp_path, "turn.max_queue_per_thread=2", llm=llm, drain_s=0) as house:
+    async with open_gateway(tmp_path, "turn.max_queue_per_thread=2", llm=llm, drain_s=0) as house:
         await house.channel.say("one", native_id="n1")
         await house.channel.say("two", native_id="n2")
         assert (await house.channel.say("two", native_id="n2")).status == "duplicate"
@@ -67,15 +67,15 @@ async def test_after_a_restart_the_queue_bound_counts_what_was_left(tmp_path: Pa
     def stuck() -> ScriptedLlm:
         return ScriptedLlm([ScriptedAnswer(chunks=("x",), gate=asyncio.Event())])
 
-    async with open_house(tmp_path, "turn.max_queue_per_thread=2", llm=stuck(), drain_s=0) as house:
+    async with open_gateway(tmp_path, "turn.max_queue_per_thread=2", llm=stuck(), drain_s=0) as house:
         await house.channel.say("one")
         await house.channel.say("two")
-    async with open_house(tmp_path, "turn.max_queue_per_thread=2", llm=stuck(), drain_s=0) as house:
+    async with open_gateway(tmp_path, "turn.max_queue_per_thread=2", llm=stuck(), drain_s=0) as house:
         assert (await house.channel.say("three")).status == "refused"
 
 
 async def test_a_store_that_cannot_write_raises_so_that_the_channel_does_not_ack(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house:
+    async with open_gateway(tmp_path) as house:
         await house.store.close()
         with pytest.raises(StorageError):
             await house.channel.say("hi")
@@ -96,7 +96,7 @@ class _StopsOnce(SqliteStore):
 async def test_a_stop_that_got_only_into_the_inbox_counts_when_it_is_delivered_again(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer(chunks=("x",), gate=asyncio.Event())])
     store = _StopsOnce(tmp_path / "parlour.sqlite3", synchronous="NORMAL")
-    async with open_house(tmp_path, llm=llm, store=store) as house:
+    async with open_gateway(tmp_path, llm=llm, store=store) as house:
         running = await house.channel.say("running")
         await house.channel.until(lambda: llm.requests)
         with pytest.raises(StorageError):
@@ -108,7 +108,7 @@ async def test_a_stop_that_got_only_into_the_inbox_counts_when_it_is_delivered_a
 
 
 async def test_an_entry_that_cannot_be_read_back_is_set_aside_in_words(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house:
+    async with open_gateway(tmp_path) as house:
         await house.store.accept(
             NewEntry(
                 dedupe_key="broken",
@@ -129,7 +129,7 @@ async def test_an_entry_that_cannot_be_read_back_is_set_aside_in_words(tmp_path:
 async def test_behind_a_backlog_waiting_is_not_failing(tmp_path: Path) -> None:
     # Each takes 0.6 s. Together they take longer than the time that each is given.
     llm = ScriptedLlm.echo(delay_s=0.2)
-    async with open_house(tmp_path, "turn.max_running=1", "turn.timeout_s=4", llm=llm) as house:
+    async with open_gateway(tmp_path, "turn.max_running=1", "turn.timeout_s=4", llm=llm) as house:
         accepted = [await house.channel.say("hi", chat=f"c{number}") for number in range(8)]
         for one in accepted:
             assert (await house.channel.reply(one.message_id)).text == "You said: hi"
@@ -165,7 +165,7 @@ def _answer(interaction: str, choice: str, chat: str = "c1") -> ApprovalReply:
 
 async def test_an_answer_to_a_question_passes_a_busy_queue_and_counts_once(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer(chunks=("x",), gate=asyncio.Event())])
-    async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+    async with open_gateway(tmp_path, llm=llm, drain_s=0) as house:
         await house.channel.say("busy")
         await house.channel.until(lambda: llm.requests)
         await _ask(house)
@@ -185,7 +185,7 @@ async def test_an_answer_to_a_question_passes_a_busy_queue_and_counts_once(tmp_p
 async def test_an_answer_that_fits_nothing_is_refused_in_words(
     tmp_path: Path, interaction: str, choice: str, chat: str, words: str
 ) -> None:
-    async with open_house(tmp_path) as house:
+    async with open_gateway(tmp_path) as house:
         await _ask(house)
         refused = await house.channel.bring(_answer(interaction, choice, chat))
         assert refused.status == "refused"

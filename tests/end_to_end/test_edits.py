@@ -8,7 +8,7 @@ from pathlib import Path
 from adapters.channel import Acceptance
 from pipeline.domain.messages import Author, InboundMessage, Withdrawal
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
-from tests.support.harness import open_house
+from tests.support.harness import open_gateway
 from tests.support.posting_channel import MemoryPosts
 
 
@@ -50,7 +50,7 @@ def _asked(llm: ScriptedLlm) -> list[str]:
 
 async def test_the_answer_to_an_edited_message_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
     posts = MemoryPosts()
-    async with open_house(tmp_path, posts=posts):
+    async with open_gateway(tmp_path, posts=posts):
         await _write(posts, "tea in Lonodn", place="1")
         await posts.until(lambda: posts.texts() == ["You said: tea in Lonodn"])
         await _write(posts, "tea in London", place="1", version=1)
@@ -68,7 +68,7 @@ async def test_an_edit_ends_the_answer_in_progress_and_is_answered_in_its_place(
     posts = MemoryPosts()
     half = ScriptedAnswer(chunks=("half ", "an ", "answer"), gate=asyncio.Event(), gate_at=2)
     llm = ScriptedLlm([half, ScriptedAnswer.of("a whole one")])
-    async with open_house(tmp_path, posts=posts, llm=llm):
+    async with open_gateway(tmp_path, posts=posts, llm=llm):
         await _write(posts, "tell me", place="1")
         await posts.until(lambda: posts.texts() == ["half an "])
         await _write(posts, "tell me all", place="1", version=1)
@@ -79,7 +79,7 @@ async def test_an_edit_ends_the_answer_in_progress_and_is_answered_in_its_place(
 async def test_an_edit_of_a_message_that_waits_is_asked_in_its_place(tmp_path: Path) -> None:
     posts, gate = MemoryPosts(), asyncio.Event()
     llm = ScriptedLlm([ScriptedAnswer(chunks=("first",), gate=gate), ScriptedAnswer.of("second")])
-    async with open_house(tmp_path, posts=posts, llm=llm):
+    async with open_gateway(tmp_path, posts=posts, llm=llm):
         await _write(posts, "one", place="1")
         await posts.until(lambda: len(llm.requests) == 1)
         await _write(posts, "tow", place="2")
@@ -92,7 +92,7 @@ async def test_an_edit_of_a_message_that_waits_is_asked_in_its_place(tmp_path: P
 async def test_a_deleted_message_that_waits_is_neither_asked_nor_kept(tmp_path: Path) -> None:
     posts, gate = MemoryPosts(), asyncio.Event()
     llm = ScriptedLlm([ScriptedAnswer(chunks=("first",), gate=gate), ScriptedAnswer.of("third")])
-    async with open_house(tmp_path, posts=posts, llm=llm) as house:
+    async with open_gateway(tmp_path, posts=posts, llm=llm) as house:
         await _write(posts, "one", place="1")
         await posts.until(lambda: len(llm.requests) == 1)
         await _write(posts, "two", place="2")
@@ -112,7 +112,7 @@ async def test_deleting_a_message_stops_its_answer(tmp_path: Path) -> None:
     posts = MemoryPosts()
     half = ScriptedAnswer(chunks=("half ", "an ", "answer"), gate=asyncio.Event(), gate_at=2)
     llm = ScriptedLlm([half, ScriptedAnswer.of("yes")])
-    async with open_house(tmp_path, posts=posts, llm=llm):
+    async with open_gateway(tmp_path, posts=posts, llm=llm):
         await _write(posts, "tell me", place="1")
         await posts.until(lambda: posts.texts() == ["half an "])
         await _delete(posts, "1")
@@ -125,7 +125,7 @@ async def test_deleting_a_message_stops_its_answer(tmp_path: Path) -> None:
 async def test_a_deletion_of_another_message_or_in_another_chat_ends_nothing(tmp_path: Path) -> None:
     posts, gate = MemoryPosts(), asyncio.Event()
     llm = ScriptedLlm([ScriptedAnswer(chunks=("first",), gate=gate)])
-    async with open_house(tmp_path, posts=posts, llm=llm):
+    async with open_gateway(tmp_path, posts=posts, llm=llm):
         await _write(posts, "one", place="1")
         await posts.until(lambda: len(llm.requests) == 1)
         await _delete(posts, "9")

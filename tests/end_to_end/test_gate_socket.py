@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.support.gate_graph import OPTIONS, PROMPT, Ledger, gate_graph
 from tests.support.gateway_process import free_port
-from tests.support.harness import House, open_house
+from tests.support.harness import House, open_gateway
 from tests.support.web_client import Frame, WebChat
 
 
@@ -21,13 +21,13 @@ async def test_a_question_is_named_at_every_connection_until_it_is_answered(tmp_
     ledger = Ledger(tmp_path / "ledger")
     web = ("channels.web.enabled=true", f"server.port={free_port()}")
     async with WebChat() as chat:
-        async with open_house(tmp_path, *web, graph=gate_graph(ledger)) as house:
+        async with open_gateway(tmp_path, *web, graph=gate_graph(ledger)) as house:
             assert await _connect(chat, house, tmp_path) == []
             await chat.send_text("t1", "pay")
             message_id = await chat.accepted("t1")
             await chat.answer(message_id)
             named = await _connect(chat, house, tmp_path)
-        async with open_house(tmp_path, *web, graph=gate_graph(ledger)) as house:
+        async with open_gateway(tmp_path, *web, graph=gate_graph(ledger)) as house:
             # The first process is gone, and with it everything that only its events knew.
             assert await _connect(chat, house, tmp_path) == named
             (question,) = named

@@ -11,7 +11,7 @@ from pipeline.domain.clock import ManualClock
 from pipeline.domain.events import ApprovalRequired, ApprovalResolved, ErrorEvent
 from tests.support.channel import types_of
 from tests.support.gate_graph import OPTIONS, PROMPT, Ledger, answer_to, gate_graph
-from tests.support.harness import THREAD, House, open_house
+from tests.support.harness import THREAD, House, open_gateway
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ async def _asked(house: House, text: str = "pay") -> tuple[str, Interaction]:
 async def test_a_question_is_asked_and_its_answer_goes_on_with_the_run(
     tmp_path: Path, ledger: Ledger
 ) -> None:
-    async with open_house(tmp_path, graph=gate_graph(ledger)) as house:
+    async with open_gateway(tmp_path, graph=gate_graph(ledger)) as house:
         message_id, question = await _asked(house)
         asked = await house.channel.reply(message_id)
         assert asked.text == f"{PROMPT}\n(approve / deny)"
@@ -52,7 +52,7 @@ async def test_a_question_is_asked_and_its_answer_goes_on_with_the_run(
 
 
 async def test_the_events_name_the_question_and_end_each_turn_once(tmp_path: Path, ledger: Ledger) -> None:
-    async with open_house(tmp_path, graph=gate_graph(ledger)) as house:
+    async with open_gateway(tmp_path, graph=gate_graph(ledger)) as house:
         message_id, question = await _asked(house)
         await house.channel.bring(answer_to(question.id, "deny"))
         await house.channel.terminal("m_answer")
@@ -75,7 +75,7 @@ async def test_the_events_name_the_question_and_end_each_turn_once(tmp_path: Pat
 async def test_while_a_question_waits_the_thread_answers_other_messages(
     tmp_path: Path, ledger: Ledger
 ) -> None:
-    async with open_house(tmp_path, graph=gate_graph(ledger)) as house:
+    async with open_gateway(tmp_path, graph=gate_graph(ledger)) as house:
         _, first = await _asked(house, "one")
         _, second = await _asked(house, "two")
         assert first.id != second.id
@@ -87,7 +87,7 @@ async def test_while_a_question_waits_the_thread_answers_other_messages(
 
 
 async def test_a_second_answer_is_refused_and_does_nothing(tmp_path: Path, ledger: Ledger) -> None:
-    async with open_house(tmp_path, graph=gate_graph(ledger)) as house:
+    async with open_gateway(tmp_path, graph=gate_graph(ledger)) as house:
         _, question = await _asked(house)
         await house.channel.bring(answer_to(question.id, "approve"))
         for name in ("answer", "again"):
@@ -109,7 +109,7 @@ async def test_a_second_answer_is_refused_and_does_nothing(tmp_path: Path, ledge
 async def test_a_foreign_or_strange_answer_leaves_the_question_open(
     tmp_path: Path, ledger: Ledger, choice: str, chat: str, words: str
 ) -> None:
-    async with open_house(tmp_path, graph=gate_graph(ledger)) as house:
+    async with open_gateway(tmp_path, graph=gate_graph(ledger)) as house:
         _, question = await _asked(house)
         refused = await house.channel.bring(answer_to(question.id, choice, chat=chat))
         assert (refused.status, refused.reason) == ("refused", words)
@@ -119,7 +119,7 @@ async def test_a_foreign_or_strange_answer_leaves_the_question_open(
 
 async def test_a_late_answer_is_refused(tmp_path: Path, ledger: Ledger) -> None:
     clock = ManualClock()
-    async with open_house(tmp_path, graph=gate_graph(ledger, expires_s=60), clock=clock) as house:
+    async with open_gateway(tmp_path, graph=gate_graph(ledger, expires_s=60), clock=clock) as house:
         _, question = await _asked(house)
         assert question.expires_at == clock.now() + 60
         clock.step_wall(61)
@@ -129,7 +129,7 @@ async def test_a_late_answer_is_refused(tmp_path: Path, ledger: Ledger) -> None:
 
 
 async def test_a_gate_without_options_takes_the_one_word_it_offers(tmp_path: Path, ledger: Ledger) -> None:
-    async with open_house(tmp_path, graph=gate_graph(ledger, options=())) as house:
+    async with open_gateway(tmp_path, graph=gate_graph(ledger, options=())) as house:
         _, question = await _asked(house)
         assert question.options == ("continue",)
         await house.channel.bring(answer_to(question.id, "continue"))
@@ -137,9 +137,9 @@ async def test_a_gate_without_options_takes_the_one_word_it_offers(tmp_path: Pat
 
 
 async def test_a_question_outlives_a_restart(tmp_path: Path, ledger: Ledger) -> None:
-    async with open_house(tmp_path, graph=gate_graph(ledger)) as house:
+    async with open_gateway(tmp_path, graph=gate_graph(ledger)) as house:
         _, question = await _asked(house)
-    async with open_house(tmp_path, graph=gate_graph(ledger)) as house:
+    async with open_gateway(tmp_path, graph=gate_graph(ledger)) as house:
         await house.channel.bring(answer_to(question.id, "approve"))
         assert (await house.channel.reply("m_answer")).text == "pay: approve by owner, after 0 lines"
     assert ledger.lines() == ["prepare", "ask", "act approve"]
@@ -148,9 +148,9 @@ async def test_a_question_outlives_a_restart(tmp_path: Path, ledger: Ledger) -> 
 async def test_an_answer_to_a_graph_that_has_changed_does_nothing_twice(
     tmp_path: Path, ledger: Ledger
 ) -> None:
-    async with open_house(tmp_path, graph=gate_graph(ledger)) as house:
+    async with open_gateway(tmp_path, graph=gate_graph(ledger)) as house:
         _, question = await _asked(house)
-    async with open_house(tmp_path, graph=gate_graph(ledger, version="2")) as house:
+    async with open_gateway(tmp_path, graph=gate_graph(ledger, version="2")) as house:
         await house.channel.bring(answer_to(question.id, "approve"))
         event = await house.channel.terminal("m_answer")
         assert isinstance(event, ErrorEvent)

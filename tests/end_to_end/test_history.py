@@ -15,7 +15,7 @@ from pipeline.history.view import LEFT_OUT
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.runtime.context import RunContext
 from tests.support.gate_graph import answer_to
-from tests.support.harness import THREAD, House, open_house
+from tests.support.harness import THREAD, House, open_gateway
 
 SETTINGS = (
     "llm.context_tokens=1000",
@@ -47,7 +47,7 @@ def _asked(llm: ScriptedLlm) -> list[str]:
 async def test_without_a_summary_the_answer_comes_and_the_prompt_says_what_is_missing(tmp_path: Path) -> None:
     llm = ScriptedLlm([*_answers(4), ScriptedAnswer(error=ModelRejected("no")), *_answers(3)])
     texts = [f"{number} {LONG}" for number in range(7)]
-    async with open_house(tmp_path, *SETTINGS, llm=llm) as house:
+    async with open_gateway(tmp_path, *SETTINGS, llm=llm) as house:
         await _say(house, *texts)
         assert await house.records("summary", "error") == []
         assert [record.body["text"] for record in await house.records("user")] == [
@@ -64,12 +64,12 @@ async def test_a_resumed_turn_is_answered_behind_the_summary_that_was_made_befor
     never = ScriptedAnswer(chunks=("late",), gate=asyncio.Event())
     llm = ScriptedLlm([*_answers(4), ScriptedAnswer.of("They talked."), never])
     texts = [f"{number} {LONG}" for number in range(5)]
-    async with open_house(tmp_path, *SETTINGS, llm=llm, drain_s=0.0) as house:
+    async with open_gateway(tmp_path, *SETTINGS, llm=llm, drain_s=0.0) as house:
         await _say(house, *texts[:4])
         last = await house.channel.say(texts[4])
         await house.channel.until(lambda: len(llm.requests) == 6)
     again = ScriptedLlm([ScriptedAnswer.of("at last")])
-    async with open_house(tmp_path, *SETTINGS, llm=again) as house:
+    async with open_gateway(tmp_path, *SETTINGS, llm=again) as house:
         assert (await house.channel.reply(last.message_id)).text == "at last"
         assert len(await house.records("summary")) == 1
     assert [request.messages for request in again.requests] == [llm.requests[-1].messages]
@@ -79,7 +79,7 @@ async def test_a_resumed_turn_is_answered_behind_the_summary_that_was_made_befor
 async def test_a_stop_while_the_conversation_is_summed_up_ends_the_turn(tmp_path: Path) -> None:
     never = ScriptedAnswer(chunks=("late",), gate=asyncio.Event())
     llm = ScriptedLlm([*_answers(4), never, ScriptedAnswer.of("They talked."), *_answers(1)])
-    async with open_house(tmp_path, *SETTINGS, llm=llm) as house:
+    async with open_gateway(tmp_path, *SETTINGS, llm=llm) as house:
         await _say(house, *(f"{number} {LONG}" for number in range(4)))
         stopped = await house.channel.say(f"4 {LONG}")
         await house.channel.until(lambda: len(llm.requests) == 5)
@@ -124,7 +124,7 @@ def _paying(seen: list[tuple[ChatMessage, ...]]) -> GraphSpec[RunContext]:
 
 async def test_a_run_that_asked_is_remembered_once_with_its_exchange(tmp_path: Path) -> None:
     seen: list[tuple[ChatMessage, ...]] = []
-    async with open_house(tmp_path, graph=_paying(seen)) as house:
+    async with open_gateway(tmp_path, graph=_paying(seen)) as house:
         await _say(house, "hello", "pay")
         (question,) = await house.store.pending_interactions(THREAD, now=0.0)
         await _say(house, "meanwhile")
@@ -132,7 +132,7 @@ async def test_a_run_that_asked_is_remembered_once_with_its_exchange(tmp_path: P
         await house.channel.reply("m_answer")
         await _say(house, "and now")
         live = seen[-1]
-    async with open_house(tmp_path, graph=_paying(seen)) as house:
+    async with open_gateway(tmp_path, graph=_paying(seen)) as house:
         await _say(house, "again")
     hello = (ChatMessage(role="user", content="hello"), ChatMessage(role="assistant", content="fine"))
     assert seen[-5] == hello  # what the run was shown that went on with "pay"

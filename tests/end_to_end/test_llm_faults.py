@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.domain.events import ErrorEvent, ResponseComplete
 from tests.pipeline.llm.test_contract import Kind, door
-from tests.support.harness import open_house
+from tests.support.harness import open_gateway
 from tests.support.llm_faults import ANSWER, CALLS_AT_MOST, FAULTS, NORMAL, Fault
 from tests.support.openai_server import FakeOpenAiServer
 
@@ -29,7 +29,7 @@ async def test_every_message_ends_by_its_deadline_and_the_next_one_is_answered(
         if fault.gone:
             await server.__aexit__()
         limit = f"llm.timeout_s={1 if fault.slow else 30}"
-        async with open_house(tmp_path, *SETTINGS, limit, model=model) as house:
+        async with open_gateway(tmp_path, *SETTINGS, limit, model=model) as house:
             accepted = await house.channel.say("hello")
             async with asyncio.timeout(60):
                 done = await house.channel.terminal(accepted.message_id)
@@ -57,7 +57,7 @@ async def test_an_empty_answer_is_asked_for_again_with_less_before_it(kind: Kind
     async with FakeOpenAiServer() as server:
         model = door(kind, server)
         await model.warm_up()
-        async with open_house(tmp_path, *SETTINGS, model=model) as house:
+        async with open_gateway(tmp_path, *SETTINGS, model=model) as house:
             for said in ("one", "two", "three"):
                 accepted = await house.channel.say(said)
                 await house.channel.reply(accepted.message_id)

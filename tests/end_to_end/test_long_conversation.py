@@ -25,7 +25,7 @@ from pipeline.runtime.context import RunContext
 from pipeline.runtime.ports import ToolResult
 from pipeline.runtime.scope import TurnScope
 from pipeline.topologies import conversation_graph
-from tests.support.harness import House, open_house
+from tests.support.harness import House, open_gateway
 
 MESSAGES = 100
 """Of the user's; with the answers, 200."""
@@ -230,7 +230,7 @@ async def test_200_messages_with_tools_compaction_and_a_restart_are_sent_as_the_
         for number in numbers:
             expected.say(number)
         llm = ScriptedLlm(expected.script)
-        async with open_house(tmp_path, *SETTINGS, llm=llm, graph=_graph()) as house:
+        async with open_gateway(tmp_path, *SETTINGS, llm=llm, graph=_graph()) as house:
             async with asyncio.timeout(120):
                 await _talk(house, numbers)
             assert not llm.script
@@ -275,12 +275,12 @@ async def test_a_summary_outlives_the_process_and_is_not_made_twice(tmp_path: Pa
         expected.say(number)
         number += 1
     llm = ScriptedLlm(expected.script)
-    async with open_house(tmp_path, *SETTINGS, llm=llm, graph=_graph()) as house:
+    async with open_gateway(tmp_path, *SETTINGS, llm=llm, graph=_graph()) as house:
         await _talk(house, range(number))
     expected.script = []
     expected.say(number)
     llm = ScriptedLlm(expected.script)
-    async with open_house(tmp_path, *SETTINGS, llm=llm, graph=_graph()) as house:
+    async with open_gateway(tmp_path, *SETTINGS, llm=llm, graph=_graph()) as house:
         await _talk(house, range(number, number + 1))
         log = [record.body["text"] for record in await house.records("user")]
     assert _seen(llm.requests) == expected.requests[-len(llm.requests) :]

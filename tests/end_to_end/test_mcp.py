@@ -19,7 +19,7 @@ from pipeline.domain.messages import ApprovalReply, Author, button_handle
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.architecture.sources import ROOT
 from tests.support.channel import MemoryChannel
-from tests.support.harness import THREAD, House, open_house
+from tests.support.harness import THREAD, House, open_gateway
 from tests.support.mcp_server import entry, listening
 
 LOAD = ScriptedAnswer.calling(ToolCall(id="l", name="load_tools", arguments='{"groups": ["mcp:weather"]}'))
@@ -38,7 +38,7 @@ async def with_server(
     file = folder / "mcp.json"
     file.write_text(json.dumps({"mcpServers": {"weather": entry(cwd=str(ROOT), **given)}}), encoding="utf-8")
     llm = ScriptedLlm(list(answers))
-    async with open_house(folder / "data", f'tools.mcp_file="{file}"', llm=llm, clock=clock) as house:
+    async with open_gateway(folder / "data", f'tools.mcp_file="{file}"', llm=llm, clock=clock) as house:
         yield house
 
 
@@ -151,7 +151,7 @@ async def test_a_tool_that_cannot_be_used_is_named_to_the_model_with_the_reason(
     file.write_text(json.dumps({"mcpServers": {"odd": odd}}), encoding="utf-8")
     load = ToolCall(id="l", name="load_tools", arguments='{"groups": ["mcp:odd"]}')
     llm = ScriptedLlm([ScriptedAnswer.calling(load), ScriptedAnswer.of("One tool is broken.")])
-    async with open_house(tmp_path / "data", f'tools.mcp_file="{file}"', llm=llm) as house:
+    async with open_gateway(tmp_path / "data", f'tools.mcp_file="{file}"', llm=llm) as house:
         said = await house.channel.say("use the odd tools")
         await house.channel.reply(said.message_id)
     assert house.llm.requests[-1].messages[-1].content == (

@@ -14,7 +14,7 @@ from pipeline.domain.clock import ManualClock
 from pipeline.domain.messages import Author, SessionCommand
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.channel import MemoryChannel
-from tests.support.harness import House, open_house
+from tests.support.harness import House, open_gateway
 from tests.support.posting_channel import MemoryPosts, refusal
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
@@ -62,7 +62,7 @@ def echo(count: int) -> ScriptedLlm:
 
 async def test_nothing_of_a_conversation_is_left_and_the_model_remembers_it(tmp_path: Path) -> None:
     llm = echo(6)
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         assert await say(house, "/otr", 0) == OTR_ON_TEXT
         for number in range(1, 6):
             # Long and short ones: some take pages of their own, some lie between others.
@@ -77,11 +77,11 @@ async def test_nothing_of_a_conversation_is_left_and_the_model_remembers_it(tmp_
 
 
 async def test_the_mode_survives_a_restart_and_the_words_do_not(tmp_path: Path) -> None:
-    async with open_house(tmp_path, llm=echo(1)) as house:
+    async with open_gateway(tmp_path, llm=echo(1)) as house:
         await say(house, "/otr", 0)
         await say(house, f"remember {SECRET}", 1)
     llm = echo(2)
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         await say(house, f"what was it? {SECRET}?", 2)
         assert [message.role for message in llm.requests[0].messages] == ["system", "user"]
         await nothing_left(tmp_path)
@@ -93,7 +93,7 @@ async def test_the_mode_survives_a_restart_and_the_words_do_not(tmp_path: Path) 
 
 async def test_new_ends_it_too_and_what_was_said_is_not_shown_to_the_model(tmp_path: Path) -> None:
     llm = echo(2)
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         await say(house, "/otr", 0)
         await say(house, f"about {SECRET}", 1)
         await say(house, "/new", 2)
@@ -104,12 +104,12 @@ async def test_new_ends_it_too_and_what_was_said_is_not_shown_to_the_model(tmp_p
 
 async def test_a_message_cut_off_is_answered_again_and_then_forgotten(tmp_path: Path) -> None:
     held = ScriptedLlm([ScriptedAnswer(chunks=("x",), gate=asyncio.Event())])
-    async with open_house(tmp_path, llm=held, drain_s=0) as house:
+    async with open_gateway(tmp_path, llm=held, drain_s=0) as house:
         await say(house, "/otr", 0)
         accepted = await house.channel.say(f"tell me of {SECRET}", native_id="n1")
         await house.channel.until(lambda: held.requests)
     assert found_in(tmp_path) == ["parlour.sqlite3"], "accepted means not lost"
-    async with open_house(tmp_path, llm=echo(1)) as house:
+    async with open_gateway(tmp_path, llm=echo(1)) as house:
         assert SECRET in (await house.channel.reply(accepted.message_id)).text
         await _all_sent(house)
         await nothing_left(tmp_path)
@@ -118,12 +118,12 @@ async def test_a_message_cut_off_is_answered_again_and_then_forgotten(tmp_path: 
 
 async def test_a_reply_is_kept_until_it_is_sent_and_then_forgotten(tmp_path: Path) -> None:
     channel = MemoryChannel()
-    async with open_house(tmp_path, channel=channel, llm=echo(1), drain_s=0.1) as house:
+    async with open_gateway(tmp_path, channel=channel, llm=echo(1), drain_s=0.1) as house:
         await say(house, "/otr", 0)
         channel.failures.append(Failure(kind="rate_limit", message="slow down", retry_after_s=1.0))
         accepted = await channel.say(SECRET, native_id="n1")
         await channel.terminal(accepted.message_id)
-    async with open_house(tmp_path) as house:
+    async with open_gateway(tmp_path) as house:
         assert SECRET in (await house.channel.reply(accepted.message_id)).text
         await _all_sent(house)
         await nothing_left(tmp_path)
@@ -131,7 +131,7 @@ async def test_a_reply_is_kept_until_it_is_sent_and_then_forgotten(tmp_path: Pat
 
 async def test_a_reply_that_is_given_up_is_forgotten_too(tmp_path: Path) -> None:
     channel = MemoryChannel()
-    async with open_house(tmp_path, channel=channel, llm=echo(1)) as house:
+    async with open_gateway(tmp_path, channel=channel, llm=echo(1)) as house:
         await say(house, "/otr", 0)
         channel.failures.append(Failure(kind="permission", message="not allowed"))
         accepted = await channel.say(SECRET, native_id="n1")
@@ -142,7 +142,7 @@ async def test_a_reply_that_is_given_up_is_forgotten_too(tmp_path: Path) -> None
 
 async def test_a_reply_for_a_channel_that_is_gone_is_forgotten_after_a_day(tmp_path: Path) -> None:
     posts, clock = MemoryPosts(previews=False), ManualClock()
-    async with open_house(tmp_path, posts=posts, llm=echo(1), clock=clock, drain_s=0.1) as house:
+    async with open_gateway(tmp_path, posts=posts, llm=echo(1), clock=clock, drain_s=0.1) as house:
         command = SessionCommand(
             message_id="m_otr",
             native_id="otr",
@@ -159,14 +159,14 @@ async def test_a_reply_for_a_channel_that_is_gone_is_forgotten_after_a_day(tmp_p
         await posts.until(lambda: not posts.failures)
         assert len(await house.store.outbox_open()) == 1
     await clock.advance(25 * 3_600)
-    async with open_house(tmp_path, clock=clock) as house:
+    async with open_gateway(tmp_path, clock=clock) as house:
         assert await house.store.outbox_open() == ()
         await nothing_left(tmp_path)
 
 
 async def test_a_failed_answer_and_its_beginning_are_forgotten(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer(chunks=(f"{SECRET} and ", SECRET), gate=asyncio.Event(), gate_at=1)])
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         await say(house, "/otr", 0)
         await house.channel.say(f"go on about {SECRET}", native_id="n1")
         await house.channel.until(lambda: any(SECRET in str(event) for event in house.channel.events))
@@ -177,7 +177,7 @@ async def test_a_failed_answer_and_its_beginning_are_forgotten(tmp_path: Path) -
 
 async def test_a_voice_note_and_its_transcript_are_forgotten(tmp_path: Path) -> None:
     ears = ScriptedTranscriber([f"I say {SECRET}", f"again {SECRET}"])
-    async with open_house(tmp_path, transcriber=ears, llm=echo(2)) as house:
+    async with open_gateway(tmp_path, transcriber=ears, llm=echo(2)) as house:
         await say(house, "/otr", 0)
         assert SECRET in await say(house, "", 1, voice=b"opus")
         assert SECRET in await say(house, "", 2, voice=b"opus")

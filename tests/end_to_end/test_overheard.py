@@ -10,14 +10,14 @@ import pytest
 
 from gateway.access.policy import AccessPolicy, AccessRule, Allowed, Denied
 from gateway.runtime.metrics import Telemetry
-from gateway.speech.voice_notes import ChannelEars
+from gateway.speech.voice_notes import VoiceNoteTranscriber
 from gateway.storage.memory import MemoryStore
-from gateway.storage.speech import SpeakerHabits, SpeakerKey
+from gateway.storage.speech import SpeakerKey, SpeakerPreferences
 from pipeline.domain.clock import ManualClock, SystemClock
 from pipeline.domain.messages import InboundMessage
-from pipeline.runtime.ports import HearingGrown, HearingQueued
+from pipeline.runtime.ports import PartialTranscription, TranscriptionQueued
 from tests.end_to_end.test_spoken import room_note
-from tests.support.harness import open_house
+from tests.support.harness import open_gateway
 from tests.support.posting_channel import MemoryPosts
 from voice.settings import VoiceSettings
 from voice.transcription.cached_transcriber import CachedTranscriber
@@ -30,7 +30,7 @@ RULE = AccessRule.of(mode="list", allow=["room:c1"], hear_rooms=True)
 async def test_nothing_of_a_note_for_somebody_else_stays_in_the_store(tmp_path: Path) -> None:
     posts = MemoryPosts()
     ears = ScriptedTranscriber(["a secret recipe", "Parlour, are you there?"])
-    async with open_house(tmp_path, posts=posts, rule=RULE, transcriber=ears) as house:
+    async with open_gateway(tmp_path, posts=posts, rule=RULE, transcriber=ears) as house:
         note = room_note(posts, "the-file", author="somebody")
         overheard = replace(note, text="my caption", quoted="a quotation")
         await posts.bring(overheard)
@@ -48,7 +48,7 @@ async def test_a_note_for_somebody_else_that_ended_the_process_each_time_is_set_
     tmp_path: Path,
 ) -> None:
     posts = MemoryPosts()
-    async with open_house(tmp_path, posts=posts, rule=RULE, transcriber=ScriptedTranscriber()) as house:
+    async with open_gateway(tmp_path, posts=posts, rule=RULE, transcriber=ScriptedTranscriber()) as house:
         await posts.bring(room_note(posts, "1", addressed=True))
         await posts.until(lambda: bool(posts.texts()))
     with sqlite3.connect(tmp_path / "parlour.sqlite3") as db:
@@ -57,7 +57,7 @@ async def test_a_note_for_somebody_else_that_ended_the_process_each_time_is_set_
         db.execute("INSERT INTO deaths SELECT seq, 3, 3 FROM inbox")
     db.close()
     said = len(posts.texts())
-    async with open_house(
+    async with open_gateway(
         tmp_path, posts=posts, rule=RULE, transcriber=ScriptedTranscriber(["yes"])
     ) as house:
         await posts.bring(room_note(posts, "2", addressed=True))
@@ -72,7 +72,7 @@ async def test_what_may_not_be_for_the_bot_is_heard_without_a_memory() -> None:
     heard = ScriptedTranscriber.always("a secret recipe")
     settings = VoiceSettings(model_dir=Path("/nowhere"))
     cached = CachedTranscriber(heard, store.voices, clock, settings_key="test")
-    ears = ChannelEars(
+    ears = VoiceNoteTranscriber(
         channels={(posts.name, posts.account): posts},
         intake=VoiceIntake(cached, settings),
         forgetful=VoiceIntake(heard, settings),
@@ -84,7 +84,7 @@ async def test_what_may_not_be_for_the_bot_is_heard_without_a_memory() -> None:
     speaker = SpeakerKey(channel=posts.name, account=posts.account, user="ann")
     for _ in range(2):
         await ears.hear(replace(note, if_named=True), tell_nobody)
-        assert (await store.voices.habits(speaker)) == SpeakerHabits()
+        assert (await store.voices.habits(speaker)) == SpeakerPreferences()
     assert len(heard.calls) == 2
     await ears.hear(note, tell_nobody)
     await ears.hear(note, tell_nobody)
@@ -108,7 +108,7 @@ def changed(note: InboundMessage, change: str) -> InboundMessage:
     return replace(note, voice=replace(note.voice, kind="audio" if change == "audio" else "voice"))
 
 
-async def tell_nobody(_: HearingQueued | HearingGrown) -> None:
+async def tell_nobody(_: TranscriptionQueued | PartialTranscription) -> None:
     return None
 
 

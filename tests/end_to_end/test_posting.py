@@ -16,14 +16,14 @@ from pipeline.domain.messages import (
 )
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.gate_graph import Ledger, gate_graph
-from tests.support.harness import open_house
+from tests.support.harness import open_gateway
 from tests.support.posting_channel import MemoryPosts, refusal
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
 
 async def test_a_message_is_answered_once_where_it_was_asked(tmp_path: Path) -> None:
     posts = MemoryPosts()
-    async with open_house(tmp_path, posts=posts):
+    async with open_gateway(tmp_path, posts=posts):
         await posts.receive("hello", native_id="1")
         await posts.receive("hello", native_id="1")
         await posts.receive("there", native_id="2", chat="c2", private=False)
@@ -35,7 +35,7 @@ async def test_a_message_is_answered_once_where_it_was_asked(tmp_path: Path) -> 
 
 async def test_a_slow_answer_grows_in_its_message(tmp_path: Path) -> None:
     posts = MemoryPosts(resolution="nonce")
-    async with open_house(tmp_path, posts=posts, llm=ScriptedLlm.from_spec("echo:delay=0.4")):
+    async with open_gateway(tmp_path, posts=posts, llm=ScriptedLlm.from_spec("echo:delay=0.4")):
         await posts.receive("one two three four", native_id="1")
         await posts.until(lambda: posts.texts() == ["You said: one two three four"])
         (message,) = posts.messages
@@ -46,7 +46,7 @@ async def test_a_slow_answer_grows_in_its_message(tmp_path: Path) -> None:
 async def test_a_stopped_answer_keeps_the_words_that_its_reader_has_seen(tmp_path: Path) -> None:
     posts = MemoryPosts()
     half = ScriptedAnswer(chunks=("half ", "an ", "answer"), gate=asyncio.Event(), gate_at=2)
-    async with open_house(tmp_path, posts=posts, llm=ScriptedLlm([half])):
+    async with open_gateway(tmp_path, posts=posts, llm=ScriptedLlm([half])):
         await posts.receive("tell me a lot", native_id="1")
         await posts.until(lambda: posts.texts() == ["half an "])
         await posts.bring(
@@ -68,7 +68,7 @@ async def test_a_voice_note_is_answered_below_what_was_heard(tmp_path: Path) -> 
     posts = MemoryPosts()
     posts.media["v1"] = b"sound"
     heard = ScriptedTranscriber.always("what time is it")
-    async with open_house(tmp_path, posts=posts, transcriber=heard):
+    async with open_gateway(tmp_path, posts=posts, transcriber=heard):
         note = MediaRef(channel="memory", handle="v1", mime="audio/ogg", size=5, kind="voice")
         await posts.bring(
             InboundMessage(
@@ -86,7 +86,7 @@ async def test_a_voice_note_is_answered_below_what_was_heard(tmp_path: Path) -> 
 
 async def test_the_reply_of_a_paused_run_has_buttons_and_a_press_goes_on_with_it(tmp_path: Path) -> None:
     posts = MemoryPosts()
-    async with open_house(tmp_path, posts=posts, graph=gate_graph(Ledger(tmp_path / "ledger"))) as house:
+    async with open_gateway(tmp_path, posts=posts, graph=gate_graph(Ledger(tmp_path / "ledger"))) as house:
         await posts.receive("do it", native_id="1")
         await posts.until(lambda: any(message.buttons for message in posts.messages))
         asked = next(message for message in posts.messages if message.buttons)
@@ -114,14 +114,14 @@ async def test_the_reply_of_a_paused_run_has_buttons_and_a_press_goes_on_with_it
 async def test_what_the_platform_did_not_take_is_sent_by_the_next_process(tmp_path: Path) -> None:
     posts = MemoryPosts(resolution="nonce")
     posts.failures.extend([refusal("rate_limit", retry_after_s=3_000.0)])
-    async with open_house(tmp_path, posts=posts, drain_s=0.1) as house:
+    async with open_gateway(tmp_path, posts=posts, drain_s=0.1) as house:
         await posts.receive("hello", native_id="1")
         async with asyncio.timeout(20):
             while not await house.store.outbox_open() or not posts.calls:  # noqa: ASYNC110 - the store has no event
                 await asyncio.sleep(0)
     assert posts.texts() == []
     later = MemoryPosts(resolution="nonce")
-    async with open_house(tmp_path, posts=later) as house:
+    async with open_gateway(tmp_path, posts=later) as house:
         (row,) = await house.store.outbox_open()
         assert row.state == "ready"
         assert row.not_before > 0

@@ -13,7 +13,7 @@ import pytest
 from pipeline.domain.chat import ToolCall
 from pipeline.domain.clock import SystemClock
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
-from tests.support.harness import House, open_house
+from tests.support.harness import House, open_gateway
 from tests.support.platforms.discord import FakeDiscord
 from tests.support.platforms.platform import FakePlatform, Place, Shown
 from tests.support.platforms.slack import FakeSlack
@@ -22,7 +22,7 @@ from tests.support.platforms.telegram import FakeTelegram
 
 @asynccontextmanager
 async def _process(tmp_path: Path, platform: FakePlatform, llm: ScriptedLlm) -> AsyncIterator[House]:
-    async with open_house(tmp_path / "data", *platform.overrides(tmp_path), llm=llm) as house:
+    async with open_gateway(tmp_path / "data", *platform.overrides(tmp_path), llm=llm) as house:
         async with asyncio.timeout(60):
             while not all(status.up for status in house.gateway.channel_statuses()):
                 await SystemClock().sleep(0.01)

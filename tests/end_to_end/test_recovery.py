@@ -20,7 +20,7 @@ from pipeline.domain.errors import FenceLost, StorageError
 from pipeline.domain.events import ErrorEvent, LlmToken
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.channel import MemoryChannel, types_of
-from tests.support.harness import THREAD, House, open_house
+from tests.support.harness import THREAD, House, open_gateway
 
 
 def _never() -> ScriptedAnswer:
@@ -31,10 +31,10 @@ async def test_an_interrupted_turn_is_answered_after_the_restart_without_running
     tmp_path: Path,
 ) -> None:
     llm = ScriptedLlm([_never()])
-    async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+    async with open_gateway(tmp_path, llm=llm, drain_s=0) as house:
         accepted = await house.channel.say("hi")
         await house.channel.until(lambda: llm.requests)
-    async with open_house(tmp_path) as house:
+    async with open_gateway(tmp_path) as house:
         reply = await house.channel.reply(accepted.message_id)
         assert reply.text == "You said: hi"
         started = [e for e in types_of(house.channel.events_of(accepted.message_id)) if e == "node_started"]
@@ -45,10 +45,10 @@ async def test_an_interrupted_turn_is_answered_after_the_restart_without_running
 
 async def test_everything_queued_is_answered_in_order_after_the_restart(tmp_path: Path) -> None:
     llm = ScriptedLlm([_never()])
-    async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+    async with open_gateway(tmp_path, llm=llm, drain_s=0) as house:
         accepted = [await house.channel.say(f"m{number}") for number in range(4)]
         await house.channel.until(lambda: llm.requests)
-    async with open_house(tmp_path) as house:
+    async with open_gateway(tmp_path) as house:
         for one in accepted:
             await house.channel.reply(one.message_id)
         assert [reply.text for reply in house.channel.sent] == [f"You said: m{n}" for n in range(4)]
@@ -57,7 +57,7 @@ async def test_everything_queued_is_answered_in_order_after_the_restart(tmp_path
 async def test_a_drain_lets_the_running_turn_finish_and_refuses_new_ones(tmp_path: Path) -> None:
     gate = asyncio.Event()
     llm = ScriptedLlm([ScriptedAnswer(chunks=("done",), gate=gate)])
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         accepted = await house.channel.say("hi")
         await house.channel.until(lambda: llm.requests)
         async with asyncio.TaskGroup() as group:
@@ -83,11 +83,11 @@ async def test_a_message_that_took_the_process_down_three_times_is_set_aside_and
     poison = ""
     for _ in range(3):
         llm = ScriptedLlm([_never()])
-        async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+        async with open_gateway(tmp_path, llm=llm, drain_s=0) as house:
             poison = poison or (await house.channel.say("poison")).message_id
             await house.channel.until(lambda seen=llm: seen.requests)
             await _cut_off_by_a_crash(house)
-    async with open_house(tmp_path) as house:
+    async with open_gateway(tmp_path) as house:
         event = await house.channel.terminal(poison)
         assert isinstance(event, ErrorEvent)
         assert event.code == "gave_up"
@@ -102,7 +102,7 @@ async def test_messages_at_work_together_are_not_set_aside_however_often_the_pro
     sent: list[str] = []
     for _ in range(3):
         llm = ScriptedLlm([_never(), _never()])
-        async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+        async with open_gateway(tmp_path, llm=llm, drain_s=0) as house:
             if not sent:
                 sent = [
                     (await house.channel.say(f"to {chat}", chat=chat)).message_id for chat in ("c1", "c2")
@@ -111,11 +111,11 @@ async def test_messages_at_work_together_are_not_set_aside_however_often_the_pro
             await _cut_off_by_a_crash(house)
     for _ in range(4):
         llm = ScriptedLlm([_never(), _never()])
-        async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+        async with open_gateway(tmp_path, llm=llm, drain_s=0) as house:
             await house.channel.until(lambda seen=llm: len(seen.requests) == 1)
             await _cut_off_by_a_crash(house)
     # Of four deaths alone, each has had two: they take turns.
-    async with open_house(tmp_path) as house:
+    async with open_gateway(tmp_path) as house:
         answers = [(await house.channel.reply(message_id)).text for message_id in sent]
         assert answers == ["You said: to c1", "You said: to c2"]
 
@@ -124,7 +124,7 @@ async def test_of_two_messages_only_the_one_that_the_process_dies_of_is_set_asid
     ids: dict[str, str] = {}
     for _ in range(3):
         llm = ScriptedLlm([_never(), _never()])
-        async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+        async with open_gateway(tmp_path, llm=llm, drain_s=0) as house:
             for chat, text in (("c1", "poison"), ("c2", "harmless")):
                 if text not in ids:
                     ids[text] = (await house.channel.say(text, chat=chat)).message_id
@@ -132,19 +132,19 @@ async def test_of_two_messages_only_the_one_that_the_process_dies_of_is_set_asid
             await _cut_off_by_a_crash(house)
     # The first is alone, and the process dies; then the other one is, and it does not.
     llm = ScriptedLlm([_never()])
-    async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+    async with open_gateway(tmp_path, llm=llm, drain_s=0) as house:
         await house.channel.until(lambda: llm.requests)
         await _cut_off_by_a_crash(house)
     llm = ScriptedLlm([ScriptedAnswer.of("fine"), _never()])
-    async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+    async with open_gateway(tmp_path, llm=llm, drain_s=0) as house:
         assert (await house.channel.reply(ids["harmless"])).text == "fine"
         await house.channel.until(lambda: len(llm.requests) == 2)
         await _cut_off_by_a_crash(house)
     llm = ScriptedLlm([_never()])
-    async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+    async with open_gateway(tmp_path, llm=llm, drain_s=0) as house:
         await house.channel.until(lambda: llm.requests)
         await _cut_off_by_a_crash(house)
-    async with open_house(tmp_path) as house:
+    async with open_gateway(tmp_path) as house:
         event = await house.channel.terminal(ids["poison"])
         assert isinstance(event, ErrorEvent)
         assert event.code == "gave_up"
@@ -153,7 +153,7 @@ async def test_of_two_messages_only_the_one_that_the_process_dies_of_is_set_asid
 async def test_a_new_message_waits_for_those_that_are_taken_up_one_at_a_time(tmp_path: Path) -> None:
     for _ in range(3):
         llm = ScriptedLlm([_never(), _never()])
-        async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+        async with open_gateway(tmp_path, llm=llm, drain_s=0) as house:
             if not await house.store.open_threads():
                 for chat in ("c1", "c2"):
                     await house.channel.say(f"to {chat}", chat=chat)
@@ -162,7 +162,7 @@ async def test_a_new_message_waits_for_those_that_are_taken_up_one_at_a_time(tmp
     gate = asyncio.Event()
     slow = ScriptedAnswer(chunks=("slowly",), gate=gate)
     llm = ScriptedLlm([slow, ScriptedAnswer.of("then"), ScriptedAnswer.of("last")])
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         new = await house.channel.say("new", chat="c3")
         await house.channel.until(lambda: llm.requests)
         gate.set()
@@ -174,21 +174,21 @@ async def test_restarts_in_the_middle_of_an_answer_are_not_the_messages_fault(tm
     patient = ""
     for _ in range(5):
         llm = ScriptedLlm([_never()])
-        async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+        async with open_gateway(tmp_path, llm=llm, drain_s=0) as house:
             patient = patient or (await house.channel.say("be patient")).message_id
             await house.channel.until(lambda seen=llm: seen.requests)
-    async with open_house(tmp_path) as house:
+    async with open_gateway(tmp_path) as house:
         assert (await house.channel.reply(patient)).text == "You said: be patient"
 
 
 async def test_the_beginning_of_an_answer_is_shown_again_before_the_rest(tmp_path: Path) -> None:
     load = ToolCall(id="l", name="load_tools", arguments='{"groups": ["files"]}')
     llm = ScriptedLlm([ScriptedAnswer.calling(load, text="One moment."), _never()])
-    async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+    async with open_gateway(tmp_path, llm=llm, drain_s=0) as house:
         asked = await house.channel.say("what is there?")
         await house.channel.until(lambda: len(llm.requests) == 2)
     llm = ScriptedLlm([ScriptedAnswer.of("There is nothing.")])
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         reply = await house.channel.reply(asked.message_id)
         events = house.channel.events_of(asked.message_id)
         assert "".join(event.text for event in events if isinstance(event, LlmToken)) == reply.text
@@ -199,12 +199,12 @@ async def test_what_was_left_leaves_before_what_is_new(tmp_path: Path) -> None:
     channel, clock = MemoryChannel(), ManualClock()
     channel.failures.append(Failure(kind="rate_limit", message="slow down", retry_after_s=5.0))
     llm = ScriptedLlm([ScriptedAnswer.of("older"), _never()])
-    async with open_house(tmp_path, llm=llm, channel=channel, clock=clock, drain_s=0) as house:
+    async with open_gateway(tmp_path, llm=llm, channel=channel, clock=clock, drain_s=0) as house:
         first = await house.channel.say("first")
         await house.channel.terminal(first.message_id)
         await house.channel.say("second")
         await house.channel.until(lambda: len(llm.requests) == 2)
-    async with open_house(tmp_path, clock=clock) as house:
+    async with open_gateway(tmp_path, clock=clock) as house:
         third = await house.channel.say("third")
         await house.channel.terminal(third.message_id)
         await clock.advance(5.0)
@@ -221,7 +221,7 @@ async def test_an_owner_that_lost_its_lease_writes_nothing_and_the_new_owner_ans
 ) -> None:
     gate = asyncio.Event()
     llm = ScriptedLlm([ScriptedAnswer(chunks=("stale",), gate=gate), ScriptedAnswer.of("fresh")])
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         accepted = await house.channel.say("hi")
         await house.channel.until(lambda: llm.requests)
         await house.store.break_leases()
@@ -235,7 +235,7 @@ async def test_an_owner_that_lost_its_lease_writes_nothing_and_the_new_owner_ans
 
 async def test_a_commit_with_a_stale_fence_leaves_no_trace(tmp_path: Path) -> None:
     llm = ScriptedLlm([_never()])
-    async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+    async with open_gateway(tmp_path, llm=llm, drain_s=0) as house:
         await house.channel.say("hi")
         await house.channel.until(lambda: llm.requests)
         entry = await house.store.next_entry(THREAD)
@@ -257,11 +257,11 @@ async def test_a_commit_with_a_stale_fence_leaves_no_trace(tmp_path: Path) -> No
 async def test_a_reply_that_could_not_be_sent_is_delivered_after_the_restart(tmp_path: Path) -> None:
     channel, clock = MemoryChannel(), ManualClock()
     channel.failures.append(Failure(kind="rate_limit", message="slow down", retry_after_s=60.0))
-    async with open_house(tmp_path, channel=channel, clock=clock, drain_s=0.1) as house:
+    async with open_gateway(tmp_path, channel=channel, clock=clock, drain_s=0.1) as house:
         accepted = await house.channel.say("hi")
         await _put_off(house)
     assert channel.sent == []
-    async with open_house(tmp_path, clock=clock) as house:
+    async with open_gateway(tmp_path, clock=clock) as house:
         await clock.advance(59)
         assert house.channel.sent == [], "the platform's word counts for the next process too"
         await clock.advance(1)
@@ -283,7 +283,7 @@ async def test_a_send_whose_outcome_is_unknown_is_repeated_with_a_label_where_it
     for idempotent, expected in ((True, "You said: hi"), (False, REPEAT_LABEL + "You said: hi")):
         channel = MemoryChannel(idempotent=idempotent)
         channel.failures.append(unknown)
-        async with open_house(tmp_path / str(idempotent), channel=channel) as house:
+        async with open_gateway(tmp_path / str(idempotent), channel=channel) as house:
             accepted = await house.channel.say("hi")
             assert (await house.channel.reply(accepted.message_id)).text == expected
 
@@ -317,7 +317,7 @@ async def test_a_store_that_fails_for_a_moment_neither_ends_a_lane_nor_repeats_a
     channel = MemoryChannel(idempotent=False)
     channel.failures.append(Failure(kind="transient", message="try again", retry_after_s=0.01))
     store = _ForgetfulStore(tmp_path / "parlour.sqlite3")
-    async with open_house(tmp_path, channel=channel, store=store) as house:
+    async with open_gateway(tmp_path, channel=channel, store=store) as house:
         await house.channel.say("first")
         second = await house.channel.say("second")
         await house.channel.reply(second.message_id)
@@ -332,7 +332,7 @@ async def test_an_adapter_that_cannot_classify_its_error_does_not_end_its_lane(t
 
     channel = Clumsy()
     channel.failures.append(Failure(kind="transient", message="x"))
-    async with open_house(tmp_path, channel=channel) as house:
+    async with open_gateway(tmp_path, channel=channel) as house:
         first = await house.channel.say("first")
         assert (await house.channel.reply(first.message_id)).text == "You said: first"
 
@@ -342,7 +342,7 @@ async def test_a_reply_that_the_platform_refuses_for_good_is_given_up_and_the_la
 ) -> None:
     channel = MemoryChannel()
     channel.failures.append(Failure(kind="permission", message="the bot was removed"))
-    async with open_house(tmp_path, channel=channel) as house:
+    async with open_gateway(tmp_path, channel=channel) as house:
         await house.channel.say("first")
         second = await house.channel.say("second")
         await house.channel.reply(second.message_id)

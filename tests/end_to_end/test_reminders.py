@@ -10,7 +10,7 @@ from pipeline.domain.chat import ToolCall
 from pipeline.domain.clock import ManualClock
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.channel import MemoryChannel
-from tests.support.harness import open_house
+from tests.support.harness import open_gateway
 from tests.support.posting_channel import MemoryPosts
 
 MAY = 1_906_459_200.0
@@ -29,7 +29,7 @@ def reminding(**arguments: Any) -> ScriptedLlm:
 async def test_a_reminder_comes_at_its_time_in_the_chat_where_it_was_asked_for(tmp_path: Path) -> None:
     clock, channel = ManualClock(MAY), MemoryChannel()
     llm = reminding(text="call mum", at="2030-05-31T15:00:00+02:00")
-    async with open_house(tmp_path, llm=llm, channel=channel, clock=clock) as house:
+    async with open_gateway(tmp_path, llm=llm, channel=channel, clock=clock) as house:
         said = await channel.say("remind me at three to call mum")
         await channel.reply(said.message_id)
         assert "is set for Friday 2030-05-31 15:00 (UTC+02:00)" in llm.requests[-1].messages[-1].content
@@ -48,13 +48,13 @@ async def test_a_reminder_comes_at_its_time_in_the_chat_where_it_was_asked_for(t
 
 async def test_a_reminder_outlives_a_restart_and_is_posted_once(tmp_path: Path) -> None:
     clock, posts = ManualClock(MAY), MemoryPosts()
-    async with open_house(tmp_path, llm=reminding(text="tea", in_minutes=10), posts=posts, clock=clock):
+    async with open_gateway(tmp_path, llm=reminding(text="tea", in_minutes=10), posts=posts, clock=clock):
         await posts.receive("remind me of tea", native_id="1")
         await posts.until(lambda: posts.texts() == ["I will."])
-    async with open_house(tmp_path, posts=posts, clock=clock):
+    async with open_gateway(tmp_path, posts=posts, clock=clock):
         await clock.advance(600.1)
         await posts.until(lambda: len(posts.texts()) == 2)
-    async with open_house(tmp_path, posts=posts, clock=clock) as house:
+    async with open_gateway(tmp_path, posts=posts, clock=clock) as house:
         assert await house.store.reminders.next_due() is None
         await posts.receive("hi", native_id="2")
         await posts.until(lambda: len(posts.texts()) == 3)
@@ -64,11 +64,11 @@ async def test_a_reminder_outlives_a_restart_and_is_posted_once(tmp_path: Path) 
 
 async def test_a_reminder_that_was_missed_comes_at_the_start_with_its_time(tmp_path: Path) -> None:
     clock, posts = ManualClock(MAY), MemoryPosts()
-    async with open_house(tmp_path, llm=reminding(text="tea", in_minutes=10), posts=posts, clock=clock):
+    async with open_gateway(tmp_path, llm=reminding(text="tea", in_minutes=10), posts=posts, clock=clock):
         await posts.receive("remind me of tea", native_id="1")
         await posts.until(lambda: posts.texts() == ["I will."])
     await clock.advance(7_200)
-    async with open_house(tmp_path, posts=posts, clock=clock):
+    async with open_gateway(tmp_path, posts=posts, clock=clock):
         await posts.until(lambda: "(UTC))" in "".join(posts.texts()))
 
     assert "".join(posts.texts()[1:]) == "Reminder: tea (it was due on Friday 2030-05-31 12:10 (UTC))"
@@ -76,7 +76,7 @@ async def test_a_reminder_that_was_missed_comes_at_the_start_with_its_time(tmp_p
 
 async def test_a_reminder_that_was_cancelled_does_not_come(tmp_path: Path) -> None:
     clock, channel = ManualClock(MAY), MemoryChannel()
-    async with open_house(
+    async with open_gateway(
         tmp_path, llm=reminding(text="tea", in_minutes=10), channel=channel, clock=clock
     ) as house:
         said = await channel.say("remind me of tea")

@@ -14,7 +14,7 @@ import pytest
 from gateway.turns.run_codec import runs_of
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.channel import types_of
-from tests.support.harness import open_house
+from tests.support.harness import open_gateway
 
 _OLD = {"run": "run_0", "node": "intake", "update": {"intake": {"messages_kept": 0}}, "next": "agent"}
 
@@ -22,7 +22,7 @@ _OLD = {"run": "run_0", "node": "intake", "update": {"intake": {"messages_kept":
 async def _cut_off_while_the_model_thinks(folder: Path) -> str:
     """A message whose first node is on record and whose process has ended; its id."""
     llm = ScriptedLlm([ScriptedAnswer(chunks=("never",), gate=asyncio.Event())])
-    async with open_house(folder, llm=llm, drain_s=0) as house:
+    async with open_gateway(folder, llm=llm, drain_s=0) as house:
         accepted = await house.channel.say("hi")
         await house.channel.until(lambda: llm.requests)
     return accepted.message_id
@@ -42,7 +42,7 @@ async def test_a_run_that_cannot_be_read_begins_anew_with_a_warning(
 ) -> None:
     message_id = await _cut_off_while_the_model_thinks(tmp_path)
     _rewrite_step(tmp_path, body)
-    async with open_house(tmp_path) as house:
+    async with open_gateway(tmp_path) as house:
         assert (await house.channel.reply(message_id)).text == "You said: hi"
         started = [name for name in types_of(house.channel.events_of(message_id)) if name == "node_started"]
         assert len(started) == 2
@@ -57,7 +57,7 @@ async def test_a_run_of_another_graph_begins_anew_with_a_warning(
     with closing(sqlite3.connect(tmp_path / "parlour.sqlite3")) as db:
         db.execute("UPDATE log SET body = json_set(body, '$.graph', 'talk/0') WHERE kind = 'step'")
         db.commit()
-    async with open_house(tmp_path) as house:
+    async with open_gateway(tmp_path) as house:
         assert (await house.channel.reply(message_id)).text == "You said: hi"
         runs = runs_of(await house.records())
     (warning,) = [record for record in caplog.records if record.getMessage() == "a run cannot be resumed"]
@@ -66,7 +66,7 @@ async def test_a_run_of_another_graph_begins_anew_with_a_warning(
 
 
 async def test_the_whole_run_is_on_record_once_the_message_is_answered(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house:
+    async with open_gateway(tmp_path) as house:
         await house.channel.reply((await house.channel.say("hi")).message_id)
         ((run_id, records),) = runs_of(await house.records()).items()
     steps = [record for record in records if record is not None]
@@ -80,7 +80,7 @@ async def test_the_whole_run_is_on_record_once_the_message_is_answered(tmp_path:
 
 async def test_a_resumed_run_ends_in_the_commit_as_well(tmp_path: Path) -> None:
     message_id = await _cut_off_while_the_model_thinks(tmp_path)
-    async with open_house(tmp_path) as house:
+    async with open_gateway(tmp_path) as house:
         await house.channel.reply(message_id)
         (assistant,) = await house.records("assistant")
     assert [step["node"] for step in assistant.body["steps"]] == ["agent"]

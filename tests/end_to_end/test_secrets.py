@@ -23,7 +23,7 @@ from pipeline.redaction.redactor import Redactor
 from tests.pipeline.redaction.secrets_made import made_secrets
 from tests.support.channel import MemoryChannel
 from tests.support.gateway_process import free_port
-from tests.support.harness import open_house
+from tests.support.harness import open_gateway
 from voice.errors import TranscriberUnavailable
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
@@ -62,7 +62,7 @@ async def test_none_of_300_secrets_is_seen_or_kept(tmp_path: Path, lines: io.Str
     llm = ScriptedLlm([*answers, ScriptedAnswer(error=ModelUnavailable(f"refused: {MADE[1].text}"))])
     port = free_port()
     web = ("channels.web.enabled=true", f"server.port={port}")
-    async with open_house(tmp_path, *web, "llm.context_tokens=500000", llm=llm) as house:
+    async with open_gateway(tmp_path, *web, "llm.context_tokens=500000", llm=llm) as house:
         seen = ""
         for number in range(len(groups)):
             accepted = await house.channel.say(f"question {number}")
@@ -118,7 +118,7 @@ def _in_order(events: Sequence[object]) -> bool:
 async def test_a_configured_key_that_a_person_pastes_is_in_no_table(tmp_path: Path) -> None:
     secrets = Secrets(())
     secrets.add("pasted-key-0123456789")
-    async with open_house(tmp_path, secrets=secrets) as house:
+    async with open_gateway(tmp_path, secrets=secrets) as house:
         said = await house.channel.say("is pasted-key-0123456789 right?", native_id="n1")
         reply = await house.channel.reply(said.message_id)
     assert reply.text == "You said: is past[REDACTED] right?"
@@ -141,7 +141,7 @@ async def test_secrets_of_the_mcp_file_are_known_before_any_server_is_started(tm
     said = "keys named-in-a-file-123 and stands-in-the-file-1 in eu-central-1-a"
     llm = ScriptedLlm([ScriptedAnswer.of(said)])
     mcp_file = f'tools.mcp_file="{tmp_path / "mcp.json"}"'
-    async with open_house(tmp_path / "data", mcp_file, llm=llm) as house:
+    async with open_gateway(tmp_path / "data", mcp_file, llm=llm) as house:
         asked = await house.channel.say("hello")
         reply = await house.channel.reply(asked.message_id)
     assert reply.text == "keys name[REDACTED] and stan[REDACTED] in eu-central-1-a"
@@ -154,7 +154,7 @@ async def test_a_provider_that_quotes_a_key_is_logged_without_it_and_people_get_
     # Where a cut after 200 characters would have halved it.
     failure.detail = f"litellm.RateLimitError: {'x ' * 85}{_OTHER_KEY} is over its limit"
     llm = ScriptedLlm([ScriptedAnswer(chunks=("a",), error=failure, fail_at=0)])
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         said = await house.channel.say("hello")
         reply = await house.channel.reply(said.message_id)
     assert reply.text == "The model cannot be reached now; try again later"
@@ -176,7 +176,7 @@ async def test_what_a_library_says_of_a_recording_is_logged_without_secrets_and_
     else:
         words = "Telegram does not give the file out."
         channel = UnwillingChannel(MediaUnavailable(words, detail=detail))
-    async with open_house(tmp_path, transcriber=transcriber, channel=channel) as house:
+    async with open_gateway(tmp_path, transcriber=transcriber, channel=channel) as house:
         said = await house.channel.say("", voice=b"opus")
         reply = await house.channel.reply(said.message_id)
         error = await house.channel.terminal(said.message_id)

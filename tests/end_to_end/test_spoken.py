@@ -21,7 +21,7 @@ from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author, InboundMessage, MediaRef, SessionCommand, Speech
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.gate_graph import answer_to
-from tests.support.harness import THREAD, open_house
+from tests.support.harness import THREAD, open_gateway
 from tests.support.posting_channel import MemoryPosts
 from voice.errors import NothingHeard
 from voice.transcriber import OnProgress, Recording
@@ -47,7 +47,7 @@ def mumbled(text: str = "by milk", confidence: float = 0.3) -> Transcript:
 async def test_hardly_understood_words_wait_for_their_speaker(
     tmp_path: Path, choice: str, answer: str, *, asked_model: bool
 ) -> None:
-    async with open_house(tmp_path, transcriber=ScriptedTranscriber([mumbled()])) as house:
+    async with open_gateway(tmp_path, transcriber=ScriptedTranscriber([mumbled()])) as house:
         accepted = await house.channel.say("", voice=b"opus")
         asked = await house.channel.reply(accepted.message_id)
         assert asked.text == "I heard: “by milk”\n(Send / Edit / Retry)"
@@ -66,7 +66,7 @@ async def test_hardly_understood_words_wait_for_their_speaker(
 
 @pytest.mark.parametrize(("said", "confirmed"), [("Send.", True), ("send", True), ("Send it please", False)])
 async def test_a_question_may_be_answered_by_voice(tmp_path: Path, said: str, *, confirmed: bool) -> None:
-    async with open_house(tmp_path, transcriber=ScriptedTranscriber([mumbled(), said])) as house:
+    async with open_gateway(tmp_path, transcriber=ScriptedTranscriber([mumbled(), said])) as house:
         first = await house.channel.say("", voice=b"mumbled")
         await house.channel.reply(first.message_id)
 
@@ -82,7 +82,7 @@ async def test_a_question_may_be_answered_by_voice(tmp_path: Path, said: str, *,
 async def test_a_question_may_be_answered_by_live_speech(
     tmp_path: Path, said: str, *, confirmed: bool
 ) -> None:
-    async with open_house(tmp_path, transcriber=ScriptedTranscriber([mumbled()])) as house:
+    async with open_gateway(tmp_path, transcriber=ScriptedTranscriber([mumbled()])) as house:
         first = await house.channel.say("", voice=b"mumbled")
         await house.channel.reply(first.message_id)
 
@@ -111,7 +111,7 @@ class Faltering(SqliteStore):
 async def test_a_spoken_answer_that_was_cut_off_is_not_a_message_as_well(tmp_path: Path) -> None:
     store = Faltering(tmp_path / "parlour.sqlite3", synchronous="NORMAL")
     ears = ScriptedTranscriber([mumbled(), "Send", "Send"])
-    async with open_house(tmp_path, store=store, transcriber=ears) as house:
+    async with open_gateway(tmp_path, store=store, transcriber=ears) as house:
         first = await house.channel.say("", voice=b"mumbled")
         await house.channel.reply(first.message_id)
 
@@ -127,7 +127,7 @@ async def test_a_spoken_answer_of_somebody_else_is_a_message(tmp_path: Path) -> 
     posts = MemoryPosts()
     rule = AccessRule.of(mode="list", allow=["room:c1"])
     ears = ScriptedTranscriber([mumbled(), "Send"])
-    async with open_house(tmp_path, posts=posts, rule=rule, transcriber=ears) as house:
+    async with open_gateway(tmp_path, posts=posts, rule=rule, transcriber=ears) as house:
         await posts.bring(room_note(posts, "1", addressed=True))
         await posts.until(lambda: "I heard" in "".join(posts.texts()))
         await posts.bring(room_note(posts, "2", addressed=True, author="bob"))
@@ -137,17 +137,17 @@ async def test_a_spoken_answer_of_somebody_else_is_a_message(tmp_path: Path) -> 
 
 
 async def test_the_question_outlives_a_restart(tmp_path: Path) -> None:
-    async with open_house(tmp_path, transcriber=ScriptedTranscriber([mumbled()])) as house:
+    async with open_gateway(tmp_path, transcriber=ScriptedTranscriber([mumbled()])) as house:
         accepted = await house.channel.say("", voice=b"opus")
         await house.channel.reply(accepted.message_id)
         (question,) = [e for e in house.channel.events if isinstance(e, ApprovalRequired)]
-    async with open_house(tmp_path, transcriber=ScriptedTranscriber()) as house:
+    async with open_gateway(tmp_path, transcriber=ScriptedTranscriber()) as house:
         await house.channel.bring(answer_to(question.interaction_id, "Send"))
         assert (await house.channel.reply("m_answer")).text == "You said: by milk"
 
 
 async def test_live_speech_is_a_message_that_was_spoken(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house:
+    async with open_gateway(tmp_path) as house:
         await house.channel.bring(live("buy bread", Speech(language="en", confidence=0.8)))
         assert (await house.channel.reply("m_live")).text == "You said: buy bread"
         assert [record.body for record in await house.records("user")] == [
@@ -159,7 +159,7 @@ async def test_live_speech_is_a_message_that_was_spoken(tmp_path: Path) -> None:
 async def test_a_speakers_language_is_remembered_for_the_next_note(tmp_path: Path) -> None:
     unsure = replace(mumbled("ja", 0.9), language="nl", language_probability=0.4)
     ears = ScriptedTranscriber([mumbled("guten tag", 0.9), unsure])
-    async with open_house(tmp_path, transcriber=ears) as house:
+    async with open_gateway(tmp_path, transcriber=ears) as house:
         for note in (b"one", b"two"):
             accepted = await house.channel.say("", voice=note)
             await house.channel.reply(accepted.message_id)
@@ -170,7 +170,7 @@ async def test_a_speakers_language_is_remembered_for_the_next_note(tmp_path: Pat
 
 async def test_what_was_not_heard_of_a_long_note_is_said(tmp_path: Path) -> None:
     long = replace(mumbled("once upon a time", 0.9), truncated=True, audio_seconds=300.0)
-    async with open_house(tmp_path, transcriber=ScriptedTranscriber([long])) as house:
+    async with open_gateway(tmp_path, transcriber=ScriptedTranscriber([long])) as house:
         accepted = await house.channel.say("", voice=b"opus")
         reply = await house.channel.reply(accepted.message_id)
         assert "[Only the first 5 minutes of the recording were heard.]" in reply.text
@@ -192,7 +192,7 @@ async def test_a_note_in_a_room_counts_when_it_names_the_bot(
     ears = ScriptedTranscriber([said, "Parlour, are you there?"])
     rule = AccessRule.of(mode="list", allow=["room:c1"], hear_rooms=hear_rooms)
     called = 'bot.called=["Otto"]'
-    async with open_house(tmp_path, called, posts=posts, rule=rule, transcriber=ears) as house:
+    async with open_gateway(tmp_path, called, posts=posts, rule=rule, transcriber=ears) as house:
         overheard = await posts.bring(room_note(posts, "1"))
         assert overheard.status == ("accepted" if hear_rooms else "refused")
         await posts.bring(room_note(posts, "2", addressed=True))
@@ -214,7 +214,7 @@ async def test_a_note_in_a_room_that_cannot_be_heard_is_nobodys_business(tmp_pat
     posts = MemoryPosts()
     rule = AccessRule.of(mode="list", allow=["room:c1"], hear_rooms=True)
     ears = ScriptedTranscriber([NothingHeard(), "and now"])
-    async with open_house(tmp_path, posts=posts, rule=rule, transcriber=ears):
+    async with open_gateway(tmp_path, posts=posts, rule=rule, transcriber=ears):
         await posts.bring(room_note(posts, "1"))
         await posts.bring(room_note(posts, "2", addressed=True))
         await posts.until(lambda: "You said: ann: and now" in "".join(posts.texts()))
@@ -237,7 +237,7 @@ class Hesitant(ScriptedTranscriber):
 
 async def test_a_note_that_is_being_heard_keeps_no_place_at_the_model(tmp_path: Path) -> None:
     ears = Hesitant("by milk")
-    async with open_house(tmp_path, "turn.max_running=1", transcriber=ears) as house:
+    async with open_gateway(tmp_path, "turn.max_running=1", transcriber=ears) as house:
         note = await house.channel.say("", voice=b"opus", chat="c2")
         await ears.asked.wait()
         typed = await house.channel.say("hello")
@@ -250,7 +250,7 @@ async def test_a_stop_ends_listening_in_a_room_without_a_word_about_the_note(tmp
     posts = MemoryPosts()
     rule = AccessRule.of(mode="list", allow=["room:c1"], hear_rooms=True)
     ears = Hesitant("Parlour, are you there?")
-    async with open_house(tmp_path, posts=posts, rule=rule, transcriber=ears) as house:
+    async with open_gateway(tmp_path, posts=posts, rule=rule, transcriber=ears) as house:
         await posts.bring(room_note(posts, "1"))
         await ears.asked.wait()
         await posts.bring(replace(quiet_stop(), thread=posts.thread(), quiet=False, private=False))
@@ -262,7 +262,7 @@ async def test_strangers_in_a_room_are_never_listened_to(tmp_path: Path) -> None
     posts = MemoryPosts()
     rule = AccessRule.of(mode="list", allow=["room:elsewhere"], hear_rooms=True)
     ears = ScriptedTranscriber.always("Parlour, open the door")
-    async with open_house(tmp_path, posts=posts, rule=rule, transcriber=ears):
+    async with open_gateway(tmp_path, posts=posts, rule=rule, transcriber=ears):
         refused = await posts.bring(room_note(posts, "1"))
         assert (refused.status, refused.reason, ears.calls) == ("refused", "", [])
 
@@ -270,7 +270,7 @@ async def test_strangers_in_a_room_are_never_listened_to(tmp_path: Path) -> None
 async def test_speaking_over_an_answer_stops_it_without_a_line_and_takes_nothing_back(tmp_path: Path) -> None:
     half = ScriptedAnswer(chunks=("half an", " answer"), gate=asyncio.Event(), gate_at=1)
     llm = ScriptedLlm([half, ScriptedAnswer(chunks=("yes",))])
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         first = await house.channel.say("tell me a story")
         await house.channel.until(lambda: any(isinstance(e, LlmToken) for e in house.channel.events))
         second = await house.channel.say("are you there")
@@ -288,7 +288,7 @@ async def test_speaking_over_an_answer_that_has_just_ended_does_not_stop_the_nex
     llm = ScriptedLlm(
         [ScriptedAnswer(chunks=("yes",)), ScriptedAnswer(chunks=("still", " here"), gate=asked)]
     )
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         first = await house.channel.say("tell me a story")
         await house.channel.reply(first.message_id)
         spoken_at = SystemClock().now()
@@ -303,11 +303,11 @@ async def test_speaking_over_an_answer_that_has_just_ended_does_not_stop_the_nex
 
 async def test_a_quiet_stop_that_a_crash_cut_off_stops_nothing_afterwards(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer(chunks=("x",), gate=asyncio.Event())])
-    async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+    async with open_gateway(tmp_path, llm=llm, drain_s=0) as house:
         first = await house.channel.say("tell me a story")
         await house.channel.until(lambda: llm.requests)
         await house.store.accept(new_entry(quiet_stop()))
-    async with open_house(tmp_path) as house:
+    async with open_gateway(tmp_path) as house:
         assert (await house.channel.reply(first.message_id)).text == "You said: tell me a story"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.gateway_process import free_port
-from tests.support.harness import open_house
+from tests.support.harness import open_gateway
 from tests.support.web_client import WebChat
 from tests.voice.clips import CLIPS, samples_of
 from voice.errors import TranscriberBusy
@@ -36,7 +36,7 @@ async def test_who_goes_on_while_it_thinks_is_answered_once_and_to_the_whole_sen
     llm = ScriptedLlm([thinking, ScriptedAnswer(chunks=("Well said.",))])
     web = ("channels.web.enabled=true", f"server.port={free_port()}")
     ears = Ears()
-    async with open_house(tmp_path, *web, llm=llm, transcriber=ears) as house, WebChat() as chat:
+    async with open_gateway(tmp_path, *web, llm=llm, transcriber=ears) as house, WebChat() as chat:
         token = (tmp_path / "web-token").read_text(encoding="ascii").strip()
         await chat.connect(house.gateway.url, token)
         await chat.talk("t1")

@@ -20,7 +20,7 @@ from pipeline.domain.events import (
 )
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.subagents import MAX_SECONDS
-from tests.support.harness import House, open_house
+from tests.support.harness import House, open_gateway
 
 
 def calls(name: str, **arguments: Any) -> ScriptedAnswer:
@@ -54,7 +54,7 @@ async def test_two_judged_steps_answer_a_message(tmp_path: Path) -> None:
         sets("report", "It is 42."),
         "ACTION: ACCEPT\nCONFIDENCE: 0.9\nFEEDBACK: good",
     )
-    async with open_house(tmp_path, llm=llm, graph=report_graph()) as house:
+    async with open_gateway(tmp_path, llm=llm, graph=report_graph()) as house:
         assert await answer_to(house, "What is 6 times 7?") == "It is 42."
         done = [event for event in house.channel.events if isinstance(event, ActionCompleted)]
         assert [(event.tool_name, event.success) for event in done] == [("calculate", True)]
@@ -72,7 +72,7 @@ async def test_a_step_that_is_given_up_is_explained(tmp_path: Path) -> None:
         sets("report", "Who knows."),
         "ACTION: ESCALATE\nCONFIDENCE: 1\nFEEDBACK: there are no facts",
     )
-    async with open_house(tmp_path, llm=llm, graph=report_graph()) as house:
+    async with open_gateway(tmp_path, llm=llm, graph=report_graph()) as house:
         assert (
             await answer_to(house, "What will be tomorrow?")
             == "I could not do that. Judge escalated: there are no facts"
@@ -85,7 +85,7 @@ async def test_sub_agents_report_to_the_conversation(tmp_path: Path) -> None:
         {"name": "words", "task": "Say hello.", "groups": []},
     ]
     llm = llm_of(calls("load_tools", groups=["agents"]), calls("run_agents", agents=agents))
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         # Every agent, and then the conversation, gets the echo of what it was told last.
         answer = await answer_to(house, "Ask two helpers.")
         spawned = [event.name for event in house.channel.events if isinstance(event, SubAgentSpawned)]
@@ -106,7 +106,7 @@ async def test_stop_ends_the_sub_agents_with_the_turn(tmp_path: Path) -> None:
         calls("run_agents", agents=[{"name": "slow", "task": "Wait."}]),
         ScriptedAnswer(chunks=("x",), gate=never),
     )
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         accepted = await house.channel.say("Ask a helper.")
         await house.channel.until(lambda: len(llm.requests) == 3)
         await house.channel.say("/stop")
@@ -142,7 +142,7 @@ async def test_sub_agents_do_not_use_up_the_turns_time(tmp_path: Path) -> None:
     clock, ready = ManualClock(), asyncio.Event()
     settings = ("turn.timeout_s=30", "llm.timeout_s=3600")
     llm = _helped(ready)
-    async with open_house(tmp_path, *settings, llm=llm, clock=clock) as house:
+    async with open_gateway(tmp_path, *settings, llm=llm, clock=clock) as house:
         accepted = await house.channel.say("Ask a helper.")
         await house.channel.until(lambda: len(llm.requests) == 3)
         await clock.advance(MAX_SECONDS - 60)
@@ -156,7 +156,7 @@ async def test_a_sub_agent_that_takes_too_long_leaves_its_turn_time_to_say_so(tm
     clock = ManualClock()
     settings = ("turn.timeout_s=30", "llm.timeout_s=3600")
     llm = _helped(asyncio.Event())
-    async with open_house(tmp_path, *settings, llm=llm, clock=clock) as house:
+    async with open_gateway(tmp_path, *settings, llm=llm, clock=clock) as house:
         accepted = await house.channel.say("Ask a helper.")
         await house.channel.until(lambda: len(llm.requests) == 3)
         await clock.advance(MAX_SECONDS + 1)

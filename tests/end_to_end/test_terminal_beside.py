@@ -20,7 +20,7 @@ from pipeline.domain.errors import ConfigurationError
 from pipeline.domain.messages import InboundMessage
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.gate_graph import PROMPT, Ledger, gate_graph
-from tests.support.harness import House, open_house
+from tests.support.harness import House, open_gateway
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
 PAGE = ("channels.web.enabled=true", "server.port=0")
@@ -72,7 +72,7 @@ def _token(data: Path) -> str:
 
 
 async def test_a_second_terminal_goes_on_with_the_conversation_of_the_first(tmp_path: Path) -> None:
-    async with open_house(tmp_path, *PAGE) as house:
+    async with open_gateway(tmp_path, *PAGE) as house:
         assert await _talk(house, tmp_path, "hello", "again") == "You said: hello\nYou said: again\n"
         later = await _talk(house, tmp_path, "third", interactive=True)
     assert later.startswith(
@@ -90,7 +90,7 @@ async def test_a_command_and_a_recording_are_taken(tmp_path: Path) -> None:
     note = tmp_path / "note.ogg"
     note.write_bytes(b"OggS, for the scripted ears")
     ears = ScriptedTranscriber(["spoken words"])
-    async with open_house(tmp_path / "data", *PAGE, transcriber=ears) as house:
+    async with open_gateway(tmp_path / "data", *PAGE, transcriber=ears) as house:
         shown = await _talk(house, tmp_path / "data", "/help", voice=str(note))
     assert 'heard: "spoken words"\nYou said: spoken words\n' in shown
     assert "/stop stops the answer" in shown
@@ -103,7 +103,7 @@ async def test_a_tools_question_is_asked_with_its_choices_and_answered(tmp_path:
         ToolCall(id="c", name="write_file", arguments=arguments),
     ]
     llm = ScriptedLlm([*map(ScriptedAnswer.calling, calls), ScriptedAnswer.of("Done.")])
-    async with open_house(tmp_path, *PAGE, llm=llm) as house:
+    async with open_gateway(tmp_path, *PAGE, llm=llm) as house:
         shown = await _talk(house, tmp_path, "write it down", "allow")
     assert "write_file needs your approval: " in shown
     assert "Type Allow or Deny within " in shown
@@ -114,7 +114,7 @@ async def test_a_tools_question_is_asked_with_its_choices_and_answered(tmp_path:
 async def test_a_question_that_waits_is_asked_again_by_the_next_terminal(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger")
     data = tmp_path / "data"
-    async with open_house(data, *PAGE, graph=gate_graph(ledger)) as house:
+    async with open_gateway(data, *PAGE, graph=gate_graph(ledger)) as house:
         await _talk(house, data, "pay")
         shown = await _talk(house, data, "deny")
     assert f"ask needs your approval: {PROMPT}\nType approve or deny.\n" in shown
@@ -125,7 +125,7 @@ async def test_a_question_that_waits_is_asked_again_by_the_next_terminal(tmp_pat
 async def test_an_answer_that_a_closed_terminal_left_is_shown_by_the_next(tmp_path: Path) -> None:
     gate = asyncio.Event()
     llm = ScriptedLlm([ScriptedAnswer(chunks=("the whole ", "answer"), gate=gate), ScriptedAnswer.of("more")])
-    async with open_house(tmp_path, *PAGE, llm=llm) as house:
+    async with open_gateway(tmp_path, *PAGE, llm=llm) as house:
         async with Attachment(house.gateway.url, _token(tmp_path)) as first, asyncio.TaskGroup() as group:
             console = ConsoleAdapter(
                 ConsoleSettings(interactive=False), first, SystemClock(), lines=_lines(), write=_nowhere
@@ -159,7 +159,7 @@ async def test_what_is_said_in_another_window_is_shown_once(tmp_path: Path) -> N
             answered.set()
 
     async with (
-        open_house(tmp_path, *PAGE) as house,
+        open_gateway(tmp_path, *PAGE) as house,
         Attachment(house.gateway.url, _token(tmp_path)) as watching,
         asyncio.TaskGroup() as group,
     ):
@@ -174,7 +174,7 @@ async def test_what_is_said_in_another_window_is_shown_once(tmp_path: Path) -> N
 
 
 async def test_a_wrong_token_is_refused_in_words(tmp_path: Path) -> None:
-    async with open_house(tmp_path, *PAGE) as house:
+    async with open_gateway(tmp_path, *PAGE) as house:
         with pytest.raises(ConfigurationError, match="refuses this terminal: token: not the access token"):
             async with Attachment(house.gateway.url, "wrong"):
                 pass

@@ -22,11 +22,11 @@ from pipeline.domain.ids import ThreadKey
 from pipeline.domain.ports import EventSender
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.channel import MemoryChannel, types_of
-from tests.support.harness import open_house
+from tests.support.harness import open_gateway
 
 
 async def test_a_message_is_answered_with_events_in_order_and_a_receipt(tmp_path: Path) -> None:
-    async with open_house(tmp_path, llm=ScriptedLlm([ScriptedAnswer.of("Hello my friend")])) as house:
+    async with open_gateway(tmp_path, llm=ScriptedLlm([ScriptedAnswer.of("Hello my friend")])) as house:
         accepted = await house.channel.say("hi")
         done = await house.channel.terminal(accepted.message_id)
         reply = await house.channel.reply(accepted.message_id)
@@ -53,10 +53,10 @@ async def test_a_message_is_answered_with_events_in_order_and_a_receipt(tmp_path
 
 
 async def test_the_receipt_is_recorded_and_nothing_stays_open(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house:
+    async with open_gateway(tmp_path) as house:
         accepted = await house.channel.say("hi")
         await house.channel.reply(accepted.message_id)
-    async with open_house(tmp_path) as again:
+    async with open_gateway(tmp_path) as again:
         assert await again.store.outbox_open() == ()
         assert await again.store.open_threads() == ()
         counts = await again.store.counts()
@@ -67,7 +67,7 @@ async def test_the_receipt_is_recorded_and_nothing_stays_open(tmp_path: Path) ->
 async def test_the_user_message_is_durable_before_the_model_is_asked(tmp_path: Path) -> None:
     gate = asyncio.Event()
     llm = ScriptedLlm([ScriptedAnswer(chunks=("ok",), gate=gate)])
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         accepted = await house.channel.say("remember me")
         await house.channel.until(lambda: llm.requests)
         assert [record.body["text"] for record in await house.records("user")] == ["remember me"]
@@ -77,7 +77,7 @@ async def test_the_user_message_is_durable_before_the_model_is_asked(tmp_path: P
 
 async def test_the_model_sees_the_conversation_and_the_new_message_exactly_once(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer.of("first answer"), ScriptedAnswer.of("second answer")])
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         for text in ("first question", "second question"):
             accepted = await house.channel.say(text)
             await house.channel.terminal(accepted.message_id)
@@ -89,10 +89,10 @@ async def test_the_model_sees_the_conversation_and_the_new_message_exactly_once(
 
 
 async def test_a_restart_in_between_does_not_change_what_the_model_sees(tmp_path: Path) -> None:
-    async with open_house(tmp_path, llm=ScriptedLlm([ScriptedAnswer.of("first answer")])) as house:
+    async with open_gateway(tmp_path, llm=ScriptedLlm([ScriptedAnswer.of("first answer")])) as house:
         await house.channel.terminal((await house.channel.say("first question")).message_id)
     llm = ScriptedLlm([ScriptedAnswer.of("second answer")])
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         await house.channel.terminal((await house.channel.say("second question")).message_id)
     assert [message.content for message in llm.requests[0].messages[1:]] == [
         "first question",
@@ -102,7 +102,7 @@ async def test_a_restart_in_between_does_not_change_what_the_model_sees(tmp_path
 
 
 async def test_messages_of_one_thread_are_answered_in_order_one_at_a_time(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house:
+    async with open_gateway(tmp_path) as house:
         accepted = [await house.channel.say(f"message {number}") for number in range(6)]
         for one in accepted:
             await house.channel.reply(one.message_id)
@@ -115,7 +115,7 @@ async def test_messages_of_one_thread_are_answered_in_order_one_at_a_time(tmp_pa
 async def test_a_thread_that_hangs_does_not_hold_up_another(tmp_path: Path) -> None:
     gate = asyncio.Event()
     llm = ScriptedLlm([ScriptedAnswer(chunks=("late",), gate=gate), ScriptedAnswer.of("at once")])
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         slow = await house.channel.say("slow one", chat="a")
         await house.channel.until(lambda: llm.requests)
         quick = await house.channel.say("quick one", chat="b")
@@ -126,7 +126,7 @@ async def test_a_thread_that_hangs_does_not_hold_up_another(tmp_path: Path) -> N
 
 
 async def test_a_redelivery_is_recognised_and_answered_once(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house:
+    async with open_gateway(tmp_path) as house:
         first = await house.channel.say("hi", native_id="n1")
         again = await house.channel.say("hi", native_id="n1")
         await house.channel.reply(first.message_id)
@@ -149,7 +149,7 @@ async def test_a_failing_model_ends_the_turn_visibly_and_the_next_one_works(
     tmp_path: Path, error: ModelUnavailable, code: str, recoverable: bool
 ) -> None:
     llm = ScriptedLlm([ScriptedAnswer(chunks=("part ", "two"), error=error, fail_at=1)])
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         failed = await house.channel.say("hi")
         event = await house.channel.terminal(failed.message_id)
         assert isinstance(event, ErrorEvent)
@@ -163,7 +163,7 @@ async def test_a_failing_model_ends_the_turn_visibly_and_the_next_one_works(
 
 async def test_an_empty_answer_is_an_error_in_words(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer(chunks=(" ", "\n"))])
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         accepted = await house.channel.say("hi")
         event = await house.channel.terminal(accepted.message_id)
         assert isinstance(event, ErrorEvent)
@@ -172,7 +172,7 @@ async def test_an_empty_answer_is_an_error_in_words(tmp_path: Path) -> None:
 
 async def test_an_answer_cut_at_its_limit_says_so(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer(chunks=("very long",), finish_reason="length")])
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         accepted = await house.channel.say("hi")
         reply = await house.channel.reply(accepted.message_id)
         tokens = [e.text for e in house.channel.events_of(accepted.message_id) if isinstance(e, LlmToken)]
@@ -183,7 +183,7 @@ async def test_an_answer_cut_at_its_limit_says_so(tmp_path: Path) -> None:
 async def test_a_turn_that_takes_too_long_ends_with_words(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer(chunks=("never",), gate=asyncio.Event())])
     clock = ManualClock()
-    async with open_house(tmp_path, "turn.timeout_s=1", llm=llm, clock=clock) as house:
+    async with open_gateway(tmp_path, "turn.timeout_s=1", llm=llm, clock=clock) as house:
         accepted = await house.channel.say("hi")
         await house.channel.until(lambda: llm.requests)
         await clock.advance(1)
@@ -196,7 +196,7 @@ async def test_a_turn_that_takes_too_long_ends_with_words(tmp_path: Path) -> Non
 
 async def test_a_long_history_is_cut_to_the_window_and_the_newest_survives(tmp_path: Path) -> None:
     llm = ScriptedLlm.echo()
-    async with open_house(tmp_path, "llm.context_tokens=1000", "llm.max_tokens=100", llm=llm) as house:
+    async with open_gateway(tmp_path, "llm.context_tokens=1000", "llm.max_tokens=100", llm=llm) as house:
         for number in range(12):
             accepted = await house.channel.say(f"{number} " + "x" * 300)
             await house.channel.terminal(accepted.message_id)
@@ -221,7 +221,7 @@ async def test_every_turn_leaves_its_run_and_its_outcome_in_the_log(
 ) -> None:
     caplog.set_level(logging.INFO)
     llm = ScriptedLlm([ScriptedAnswer.of("fine"), ScriptedAnswer(error=ModelUnavailable("It is away."))])
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         for text in ("one", "two"):
             await house.channel.terminal((await house.channel.say(text)).message_id)
     ended = _lines(caplog, "turn ended")
@@ -240,7 +240,7 @@ async def test_a_channel_that_cannot_show_events_still_gets_its_answer(
         def sender_for(self, thread: ThreadKey) -> EventSender:
             return _Throws()
 
-    async with open_house(tmp_path, channel=Broken()) as house:
+    async with open_gateway(tmp_path, channel=Broken()) as house:
         accepted = await house.channel.say("hi")
         assert (await house.channel.reply(accepted.message_id)).text == "You said: hi"
     assert "a channel failed to show an event" in caplog.text
@@ -265,14 +265,14 @@ async def test_an_answer_for_a_channel_that_is_gone_waits_in_the_outbox(tmp_path
         account = "another"
 
     llm = ScriptedLlm([ScriptedAnswer(chunks=("x",), gate=asyncio.Event())])
-    async with open_house(tmp_path, llm=llm, drain_s=0) as house:
+    async with open_gateway(tmp_path, llm=llm, drain_s=0) as house:
         accepted = await house.channel.say("hi")
         await house.channel.until(lambda: llm.requests)
     store = _TellsOfCommits(tmp_path / "parlour.sqlite3", synchronous="NORMAL")
     store.committed = asyncio.Event()
-    async with open_house(tmp_path, channel=Elsewhere(), store=store) as house:
+    async with open_gateway(tmp_path, channel=Elsewhere(), store=store) as house:
         await store.committed.wait()
         assert house.channel.sent == []
-    async with open_house(tmp_path) as house:
+    async with open_gateway(tmp_path) as house:
         assert (await house.channel.reply(accepted.message_id)).text == "You said: hi"
         assert house.llm.requests == []

@@ -21,7 +21,7 @@ from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import ApprovalReply, Author, button_handle
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.channel import types_of
-from tests.support.harness import THREAD, House, open_house
+from tests.support.harness import THREAD, House, open_gateway
 
 LOAD_FILES = ScriptedAnswer.calling(ToolCall(id="l", name="load_tools", arguments='{"groups": ["files"]}'))
 
@@ -71,7 +71,7 @@ async def test_a_turn_loads_a_group_uses_its_tool_and_answers(tmp_path: Path) ->
         ToolCall(id="l", name="load_tools", arguments='{"groups": ["system"]}'), text="Let me see."
     )
     llm = _llm(loading, _asking("calculate", expression="6 * 7"), "It is 42.")
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         said = await house.channel.say("what is six times seven?")
         reply = await house.channel.reply(said.message_id)
         events = house.channel.events_of(said.message_id)
@@ -91,7 +91,7 @@ async def test_a_note_is_kept_without_asking_and_read_again_later(tmp_path: Path
         load, _asking("write_note", title="Bread", text="buy rye"), "Kept.",
         load, _asking("read_notes", title="bread"), "Rye.",
     )  # fmt: skip
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         for text in ("note it", "and?"):
             said = await house.channel.say(text)
             await house.channel.reply(said.message_id)
@@ -102,7 +102,7 @@ async def test_a_note_is_kept_without_asking_and_read_again_later(tmp_path: Path
 
 
 async def test_a_file_is_written_only_once_its_author_allows_it(tmp_path: Path) -> None:
-    async with open_house(tmp_path, llm=_writing()) as house:
+    async with open_gateway(tmp_path, llm=_writing()) as house:
         said = await house.channel.say("write it down")
         question = await _question(house)
         assert (question.options, question.allowed_users) == (("Allow", "Deny"), ("owner",))
@@ -128,7 +128,7 @@ async def test_a_file_is_written_only_once_its_author_allows_it(tmp_path: Path) 
 
 async def test_a_refusal_is_told_to_the_model_and_nothing_is_written(tmp_path: Path) -> None:
     llm = _writing()
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         said = await house.channel.say("write it down")
         await house.channel.bring(_press(await _question(house), "Deny"))
         await house.channel.reply(said.message_id)
@@ -139,7 +139,7 @@ async def test_a_refusal_is_told_to_the_model_and_nothing_is_written(tmp_path: P
 
 
 async def test_a_second_press_changes_nothing(tmp_path: Path) -> None:
-    async with open_house(tmp_path, llm=_writing()) as house:
+    async with open_gateway(tmp_path, llm=_writing()) as house:
         said = await house.channel.say("write it down")
         question = await _question(house)
         assert (await house.channel.bring(_press(question, "Deny", name="p2"))).status == "accepted"
@@ -163,7 +163,7 @@ async def _pending(house: House, holds: Callable[[], bool], clock: ManualClock, 
 
 async def test_without_an_answer_the_question_expires_and_a_late_press_does_nothing(tmp_path: Path) -> None:
     clock, llm = ManualClock(), _writing()
-    async with open_house(tmp_path, "tools.approval_s=20", llm=llm, clock=clock) as house:
+    async with open_gateway(tmp_path, "tools.approval_s=20", llm=llm, clock=clock) as house:
         said = await house.channel.say("write it down")
         question = await _question(house)
         await clock.advance(19)
@@ -180,7 +180,7 @@ async def test_without_an_answer_the_question_expires_and_a_late_press_does_noth
 
 async def test_waiting_for_a_person_does_not_use_up_the_turns_time(tmp_path: Path) -> None:
     clock = ManualClock()
-    async with open_house(tmp_path, "turn.timeout_s=30", llm=_writing(), clock=clock) as house:
+    async with open_gateway(tmp_path, "turn.timeout_s=30", llm=_writing(), clock=clock) as house:
         said = await house.channel.say("write it down")
         question = await _question(house)
         await clock.advance(200)
@@ -191,7 +191,7 @@ async def test_waiting_for_a_person_does_not_use_up_the_turns_time(tmp_path: Pat
 
 
 async def test_stop_ends_a_turn_that_waits_and_closes_its_question(tmp_path: Path) -> None:
-    async with open_house(tmp_path, llm=_writing()) as house:
+    async with open_gateway(tmp_path, llm=_writing()) as house:
         said = await house.channel.say("write it down")
         question = await _question(house)
         await house.channel.say("/stop")
@@ -205,7 +205,7 @@ async def test_stop_ends_a_turn_that_waits_and_closes_its_question(tmp_path: Pat
 async def test_a_history_shows_what_a_turn_asked_and_what_came_of_it(tmp_path: Path) -> None:
     wishes = (LOAD_FILES, _asking("write_file", path="a.txt", text="hello"))
     asked: list[ApprovalRequired] = []
-    async with open_house(tmp_path, llm=_llm(*wishes, "Done.", *wishes)) as house:
+    async with open_gateway(tmp_path, llm=_llm(*wishes, "Done.", *wishes)) as house:
         for way in ("Allow", "/stop"):
             said = await house.channel.say("write it down")
             asked.append(await _asked(house, said.message_id))
@@ -236,11 +236,11 @@ async def _asked(house: House, message_id: str) -> ApprovalRequired:
 
 
 async def test_a_question_survives_a_restart_and_its_answer_is_found(tmp_path: Path) -> None:
-    async with open_house(tmp_path, llm=_writing(), drain_s=0.0) as house:
+    async with open_gateway(tmp_path, llm=_writing(), drain_s=0.0) as house:
         said = await house.channel.say("write it down")
         first = await _question(house)
     assert _written(tmp_path) == []
-    async with open_house(tmp_path, llm=_llm("Done.")) as house:
+    async with open_gateway(tmp_path, llm=_llm("Done.")) as house:
         second = await _question(house)
         assert second == first
         await house.channel.bring(_press(second, "Allow"))
@@ -252,7 +252,7 @@ async def test_a_voice_note_behind_a_waiting_turn_is_answered_once_the_question_
     tmp_path: Path,
 ) -> None:
     clock = ManualClock()
-    async with open_house(tmp_path, "tools.approval_s=20", llm=_writing(), clock=clock) as house:
+    async with open_gateway(tmp_path, "tools.approval_s=20", llm=_writing(), clock=clock) as house:
         waiting = await house.channel.say("write it down")
         await _question(house)
         note = await house.channel.say("", voice=b"sound")
@@ -264,7 +264,7 @@ async def test_a_voice_note_behind_a_waiting_turn_is_answered_once_the_question_
 async def test_arguments_that_are_no_json_come_back_to_the_model_and_the_turn_goes_on(tmp_path: Path) -> None:
     broken = ScriptedAnswer.calling(ToolCall(id="c", name="write_file", arguments='{"path": "a.txt", '))
     llm = _llm(LOAD_FILES, broken, _asking("fly"), "I could not.")
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         said = await house.channel.say("write it down")
         assert (await house.channel.reply(said.message_id)).text.endswith("I could not.")
         events = house.channel.events_of(said.message_id)
@@ -278,7 +278,7 @@ async def test_arguments_that_are_no_json_come_back_to_the_model_and_the_turn_go
 async def test_off_the_record_nothing_is_written(tmp_path: Path) -> None:
     load = ScriptedAnswer.calling(ToolCall(id="l", name="load_tools", arguments='{"groups": ["notes"]}'))
     llm = _llm(load, _asking("write_note", title="a", text="b"), "Not kept.")
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         await house.channel.say("/otr")
         await house.channel.until(lambda: bool(house.channel.sent))
         said = await house.channel.say("note it")

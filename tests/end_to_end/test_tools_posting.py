@@ -14,7 +14,7 @@ from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.chat import ToolCall
 from pipeline.domain.messages import Author, SessionCommand
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
-from tests.support.harness import open_house
+from tests.support.harness import open_gateway
 from tests.support.posting_channel import MemoryPosts, Message
 
 
@@ -76,7 +76,7 @@ async def _answered(posts: MemoryPosts, words: str, chat: str = "c1") -> None:
 
 async def test_in_a_room_only_the_author_of_the_message_can_allow_a_tool(tmp_path: Path) -> None:
     posts = MemoryPosts()
-    async with open_house(tmp_path, posts=posts, llm=_writing("Done.")):
+    async with open_gateway(tmp_path, posts=posts, llm=_writing("Done.")):
         await posts.receive("write it down", native_id="1", author="ann", private=False)
         asked = await _asked(posts)
         assert any(b"hello" in message.file for message in posts.messages), "all of it is above the buttons"
@@ -94,7 +94,7 @@ async def test_in_a_room_only_the_author_of_the_message_can_allow_a_tool(tmp_pat
 @pytest.mark.parametrize("words", ["allow", "ALLOW ", "1"])
 async def test_typed_words_answer_as_a_press_does_and_are_no_message(tmp_path: Path, words: str) -> None:
     posts, llm = MemoryPosts(), _writing("Done.")
-    async with open_house(tmp_path, posts=posts, llm=llm):
+    async with open_gateway(tmp_path, posts=posts, llm=llm):
         await posts.receive("write it down", native_id="1")
         await _asked(posts)
         assert (await posts.receive(words, native_id="2")).status == "accepted"
@@ -107,7 +107,7 @@ async def test_typed_words_answer_as_a_press_does_and_are_no_message(tmp_path: P
 async def test_another_chat_is_answered_while_one_waits_for_a_person(tmp_path: Path) -> None:
     posts = MemoryPosts()
     one_at_a_time = "turn.max_running=1"
-    async with open_house(tmp_path, one_at_a_time, posts=posts, llm=_writing("Hello you.", "Done.")):
+    async with open_gateway(tmp_path, one_at_a_time, posts=posts, llm=_writing("Hello you.", "Done.")):
         await posts.receive("write it down", native_id="1")
         asked = await _asked(posts)
         await posts.receive("hello", native_id="2", chat="c2", author="eve")
@@ -130,7 +130,7 @@ async def test_one_persons_notes_are_nobody_elses(tmp_path: Path) -> None:
             ScriptedAnswer.of("None of yours."),
         ]
     )
-    async with open_house(tmp_path, posts=posts, llm=llm):
+    async with open_gateway(tmp_path, posts=posts, llm=llm):
         await posts.receive("note it", native_id="1", author="ann")
         await _answered(posts, "Kept.")
         await posts.receive("my notes?", native_id="2", author="eve", chat="c2")
@@ -142,7 +142,7 @@ async def test_a_stop_while_a_person_is_waited_for_needs_no_room_at_the_model(tm
     posts, thinking = MemoryPosts(), asyncio.Event()
     slow = ScriptedAnswer(chunks=("Hello ", "you."), gate=thinking, gate_at=1)
     llm = ScriptedLlm([_load("files"), _asking("write_file", path="a.txt", text="hello"), slow])
-    async with open_house(tmp_path, "turn.max_running=1", posts=posts, llm=llm):
+    async with open_gateway(tmp_path, "turn.max_running=1", posts=posts, llm=llm):
         await posts.receive("write it down", native_id="1")
         asked = await _asked(posts)
         await posts.receive("hello", native_id="2", chat="c2", author="eve")
@@ -157,7 +157,7 @@ async def test_a_stop_while_a_person_is_waited_for_needs_no_room_at_the_model(tm
 
 async def test_a_stop_that_is_delivered_again_takes_back_no_later_question(tmp_path: Path) -> None:
     posts, llm = MemoryPosts(), _writing("Done.")
-    async with open_house(tmp_path, posts=posts, llm=llm):
+    async with open_gateway(tmp_path, posts=posts, llm=llm):
         assert (await posts.bring(_stop(posts, "1"))).status == "accepted"
         await posts.receive("write it down", native_id="2")
         asked = await _asked(posts)
@@ -169,11 +169,11 @@ async def test_a_stop_that_is_delivered_again_takes_back_no_later_question(tmp_p
 
 async def test_a_shutdown_does_not_wait_for_a_person_whose_answer_it_could_not_take(tmp_path: Path) -> None:
     posts = MemoryPosts()
-    async with asyncio.timeout(30), open_house(tmp_path, posts=posts, llm=_writing(), drain_s=3_600):
+    async with asyncio.timeout(30), open_gateway(tmp_path, posts=posts, llm=_writing(), drain_s=3_600):
         await posts.receive("write it down", native_id="1")
         await _asked(posts)
     again = MemoryPosts()
-    async with open_house(tmp_path, posts=again, llm=ScriptedLlm([ScriptedAnswer.of("Done.")])):
+    async with open_gateway(tmp_path, posts=again, llm=ScriptedLlm([ScriptedAnswer.of("Done.")])):
         await again.take(_press(await _asked(again), author="ann"))
         await _answered(again, "Done.")
     assert _written(tmp_path) == ["hello"]
@@ -181,13 +181,13 @@ async def test_a_shutdown_does_not_wait_for_a_person_whose_answer_it_could_not_t
 
 async def test_a_stop_that_a_crash_left_takes_the_question_back(tmp_path: Path) -> None:
     posts, store = MemoryPosts(), SqliteStore(tmp_path / "parlour.sqlite3", synchronous="NORMAL")
-    async with open_house(tmp_path, posts=posts, llm=_writing()):
+    async with open_gateway(tmp_path, posts=posts, llm=_writing()):
         await posts.receive("write it down", native_id="1")
         asked = await _asked(posts)
     await store.open()
     await store.accept(new_entry(_stop(posts, "2")))
     await store.close()
-    async with open_house(tmp_path, posts=posts):
+    async with open_gateway(tmp_path, posts=posts):
         await _answered(posts, "Stopped 1 message.")
         assert await posts.take(_press(asked, author="ann")) == "This question is no longer open."
     assert _written(tmp_path) == []

@@ -18,7 +18,7 @@ from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.runtime.scope import TurnScope
 from pipeline.tools.registry import FixedGroup
 from pipeline.tools.tool import Tool, ToolOutput, tool_schema
-from tests.support.harness import THREAD, House, open_house
+from tests.support.harness import THREAD, House, open_gateway
 
 LOAD = ScriptedAnswer.calling(ToolCall(id="l", name="load_tools", arguments='{"groups": ["diary"]}'))
 AWAY = ScriptedAnswer(error=ModelUnavailable("The model is away."))
@@ -69,12 +69,12 @@ async def _say(house: House, text: str) -> None:
 @pytest.mark.parametrize("restarted", [False, True], ids=["live", "restarted"])
 async def test_what_a_person_said_is_known_after_the_model_failed(tmp_path: Path, restarted: bool) -> None:
     llm = ScriptedLlm([AWAY, ScriptedAnswer.of("On Monday at 9.")])
-    async with open_house(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as house:
         await _say(house, "My flight is LX318 on Monday at 9")
         if not restarted:
             await _say(house, "When is it?")
     if restarted:
-        async with open_house(tmp_path, llm=llm) as house:
+        async with open_gateway(tmp_path, llm=llm) as house:
             await _say(house, "When is it?")
     assert _spoken(llm) == ["My flight is LX318 on Monday at 9", FAILED, "When is it?"]
 
@@ -82,13 +82,13 @@ async def test_what_a_person_said_is_known_after_the_model_failed(tmp_path: Path
 async def test_a_message_that_was_refused_for_the_budget_is_known_to_the_next(tmp_path: Path) -> None:
     first = ScriptedLlm([ScriptedAnswer(chunks=("Hello.",), prompt_tokens=900)])
     limit = "budget.tokens=500"
-    async with open_house(tmp_path, limit, llm=first) as house:
+    async with open_gateway(tmp_path, limit, llm=first) as house:
         await _say(house, "hello")
         await _say(house, "My flight is LX318")
         codes = [record.body["code"] for record in await house.records("error")]
         assert codes == ["budget"]
     second = ScriptedLlm([ScriptedAnswer.of("LX318.")])
-    async with open_house(tmp_path, llm=second) as house:
+    async with open_gateway(tmp_path, llm=second) as house:
         await _say(house, "which flight?")
     assert _spoken(second)[2:] == [
         "My flight is LX318",
@@ -101,12 +101,12 @@ async def test_a_message_that_was_refused_for_the_budget_is_known_to_the_next(tm
 async def test_what_tools_did_is_known_after_the_model_failed(tmp_path: Path, restarted: bool) -> None:
     diary = Diary()
     llm = ScriptedLlm([LOAD, _write("eggs", text="I write it."), AWAY, ScriptedAnswer.of("It is written.")])
-    async with open_house(tmp_path, llm=llm, tools=(diary.group,)) as house:
+    async with open_gateway(tmp_path, llm=llm, tools=(diary.group,)) as house:
         await _say(house, "write eggs")
         if not restarted:
             await _say(house, "try again")
     if restarted:
-        async with open_house(tmp_path, llm=llm, tools=(diary.group,)) as house:
+        async with open_gateway(tmp_path, llm=llm, tools=(diary.group,)) as house:
             await _say(house, "try again")
     assert diary.written == ["eggs"]
     asked, *_, call, result, ending, again = llm.requests[-1].messages[1:]
@@ -121,7 +121,7 @@ async def test_a_stopped_turn_says_of_each_call_how_far_it_came(
 ) -> None:
     diary = Diary()
     llm = ScriptedLlm([LOAD, _write("eggs", "wait", "milk"), ScriptedAnswer.of("Eggs only.")])
-    async with open_house(tmp_path, llm=llm, tools=(diary.group,)) as house:
+    async with open_gateway(tmp_path, llm=llm, tools=(diary.group,)) as house:
         stopped = await house.channel.say("write all three")
         await house.channel.until(lambda: diary.written == ["eggs", "wait"])
         await house.channel.say("/stop")
@@ -136,12 +136,12 @@ async def test_a_turn_that_was_stopped_while_the_gateway_was_away_still_knows_wh
 ) -> None:
     diary = Diary()
     llm = ScriptedLlm([LOAD, _write("eggs", "wait", "milk"), ScriptedAnswer.of("Eggs only.")])
-    async with open_house(tmp_path, llm=llm, tools=(diary.group,), drain_s=0.0) as house:
+    async with open_gateway(tmp_path, llm=llm, tools=(diary.group,), drain_s=0.0) as house:
         cut_off = await house.channel.say("write all three")
         await house.channel.until(lambda: diary.written == ["eggs", "wait"])
         seq = (await house.store.open_entries(THREAD))[0].seq
         await house.store.cancel_open(THREAD, up_to_seq=seq)
-    async with open_house(tmp_path, llm=llm, tools=(diary.group,)) as house:
+    async with open_gateway(tmp_path, llm=llm, tools=(diary.group,)) as house:
         await house.channel.reply(cut_off.message_id)
         await _say(house, "what is written?")
     assert diary.written == ["eggs", "wait"]

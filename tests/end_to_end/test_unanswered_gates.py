@@ -14,7 +14,7 @@ from pipeline.domain.errors import StorageError
 from pipeline.domain.events import EXPIRED, ApprovalResolved, ErrorEvent
 from tests.support.channel import MemoryChannel
 from tests.support.gate_graph import PROMPT, Ledger, answer_to, gate_graph
-from tests.support.harness import THREAD, House, open_house
+from tests.support.harness import THREAD, House, open_gateway
 from tests.support.posting_channel import MemoryPosts
 
 NOT_ANSWERED = (
@@ -44,7 +44,7 @@ async def test_a_run_whose_question_expires_ends_in_words_without_another_messag
 ) -> None:
     clock, channel = ManualClock(), MemoryChannel()
     graph = gate_graph(ledger, expires_s=60)
-    async with open_house(tmp_path, graph=graph, clock=clock, channel=channel) as house:
+    async with open_gateway(tmp_path, graph=graph, clock=clock, channel=channel) as house:
         question = await _asked(house)
         await clock.advance(60.1)
         await channel.until(lambda: len(channel.sent) == 2)
@@ -68,7 +68,7 @@ async def test_the_edge_behind_a_failure_is_followed_when_a_question_expires(
 ) -> None:
     clock, channel = ManualClock(), MemoryChannel()
     graph = gate_graph(ledger, expires_s=60, rescued=True)
-    async with open_house(tmp_path, graph=graph, clock=clock, channel=channel) as house:
+    async with open_gateway(tmp_path, graph=graph, clock=clock, channel=channel) as house:
         await _asked(house)
         await clock.advance(60.1)
         await channel.until(lambda: len(channel.sent) == 2)
@@ -80,14 +80,14 @@ async def test_a_question_that_expires_while_the_gateway_is_away_is_closed_at_th
     tmp_path: Path, ledger: Ledger
 ) -> None:
     clock, graph = ManualClock(), gate_graph(ledger, expires_s=60)
-    async with open_house(tmp_path, graph=graph, clock=clock) as house:
+    async with open_gateway(tmp_path, graph=graph, clock=clock) as house:
         await _asked(house)
     await clock.advance(3_600)
     channel = MemoryChannel()
-    async with open_house(tmp_path, graph=graph, clock=clock, channel=channel):
+    async with open_gateway(tmp_path, graph=graph, clock=clock, channel=channel):
         await channel.until(lambda: bool(channel.sent))
         assert channel.sent[-1].text == NOT_ANSWERED
-    async with open_house(tmp_path, graph=graph, clock=clock) as house:
+    async with open_gateway(tmp_path, graph=graph, clock=clock) as house:
         # Once, over any number of starts.
         assert len(await house.records("error")) == 1
 
@@ -97,7 +97,7 @@ async def test_a_question_that_is_asked_later_and_expires_earlier_is_not_waited_
 ) -> None:
     clock, channel = ManualClock(), MemoryChannel()
     graph = gate_graph(ledger, expires_by_text={"slow": 3_600.0, "quick": 30.0})
-    async with open_house(tmp_path, graph=graph, clock=clock, channel=channel) as house:
+    async with open_gateway(tmp_path, graph=graph, clock=clock, channel=channel) as house:
         slow = await _asked(house, "slow")
         await _asked(house, "quick")
         await clock.advance(30.1)
@@ -111,7 +111,7 @@ async def test_a_question_that_is_asked_later_and_expires_earlier_is_not_waited_
 async def test_an_answer_in_time_is_the_only_ending(tmp_path: Path, ledger: Ledger) -> None:
     clock, channel = ManualClock(), MemoryChannel()
     graph = gate_graph(ledger, expires_s=60)
-    async with open_house(tmp_path, graph=graph, clock=clock, channel=channel) as house:
+    async with open_gateway(tmp_path, graph=graph, clock=clock, channel=channel) as house:
         question = await _asked(house)
         await channel.bring(answer_to(question, "approve"))
         await channel.reply("m_answer")
@@ -134,7 +134,7 @@ async def test_the_message_of_an_expired_question_loses_its_buttons_and_says_so(
 ) -> None:
     clock, posts = ManualClock(), MemoryPosts()
     graph = gate_graph(ledger, expires_s=60, prompt=prompt, options=("y", "n"))
-    async with open_house(tmp_path, graph=graph, clock=clock, posts=posts):
+    async with open_gateway(tmp_path, graph=graph, clock=clock, posts=posts):
         await posts.receive("pay", native_id="1")
         await posts.until(lambda: [one.buttons for one in posts.messages] == [("y", "n")])
         await clock.advance(60.1)
@@ -162,7 +162,7 @@ class _ClosesLater(SqliteStore):
 async def test_a_question_that_is_handed_over_twice_ends_once(tmp_path: Path, ledger: Ledger) -> None:
     clock, channel = ManualClock(), MemoryChannel()
     store, graph = _ClosesLater(tmp_path / "parlour.sqlite3"), gate_graph(ledger, expires_s=60)
-    async with open_house(tmp_path, graph=graph, clock=clock, channel=channel, store=store) as house:
+    async with open_gateway(tmp_path, graph=graph, clock=clock, channel=channel, store=store) as house:
         await _asked(house)
         await clock.advance(60.1)
         await channel.until(lambda: len(channel.sent) == 2)
@@ -178,13 +178,13 @@ async def test_nobody_is_told_of_an_expired_question_after_they_were_shut_out(
     tmp_path: Path, ledger: Ledger
 ) -> None:
     clock, posts, graph = ManualClock(), MemoryPosts(), gate_graph(ledger, expires_s=60)
-    async with open_house(tmp_path, graph=graph, clock=clock, posts=posts):
+    async with open_gateway(tmp_path, graph=graph, clock=clock, posts=posts):
         await posts.receive("pay", native_id="1")
         await posts.until(lambda: len(posts.texts()) == 1)
     await clock.advance(61)
     later = MemoryPosts()
     shut = AccessRule.of(mode="open", deny=("ann",))
-    async with open_house(tmp_path, graph=graph, clock=clock, posts=later, rule=shut) as house:
+    async with open_gateway(tmp_path, graph=graph, clock=clock, posts=later, rule=shut) as house:
         while await house.store.expiries.next_due("gate") is not None:
             await clock.advance(1)
         assert (await house.store.counts()).inbox_open == 0

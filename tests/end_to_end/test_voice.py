@@ -9,14 +9,14 @@ import pytest
 
 from pipeline.domain.events import ErrorEvent, TranscriptReady
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
-from tests.support.harness import open_house
+from tests.support.harness import open_gateway
 from voice.errors import NothingHeard, TranscriberBusy, TranscriptionTimeout, VoiceError
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
 
 async def test_the_user_sees_what_was_heard_and_then_the_answer(tmp_path: Path) -> None:
     ears = ScriptedTranscriber(["what is the time"])
-    async with open_house(tmp_path, transcriber=ears) as house:
+    async with open_gateway(tmp_path, transcriber=ears) as house:
         accepted = await house.channel.say("", voice=b"opus")
         reply = await house.channel.reply(accepted.message_id)
         events = house.channel.events_of(accepted.message_id)
@@ -31,7 +31,7 @@ async def test_the_user_sees_what_was_heard_and_then_the_answer(tmp_path: Path) 
 
 
 async def test_a_caption_goes_with_the_words(tmp_path: Path) -> None:
-    async with open_house(tmp_path, transcriber=ScriptedTranscriber(["spoken words"])) as house:
+    async with open_gateway(tmp_path, transcriber=ScriptedTranscriber(["spoken words"])) as house:
         accepted = await house.channel.say("typed caption", voice=b"opus")
         await house.channel.reply(accepted.message_id)
         assert house.llm.requests[0].messages[-1].content == "typed caption\n\nspoken words"
@@ -48,7 +48,7 @@ async def test_a_caption_goes_with_the_words(tmp_path: Path) -> None:
 async def test_a_failure_tells_the_user_why_and_never_becomes_the_message(
     tmp_path: Path, failure: VoiceError
 ) -> None:
-    async with open_house(tmp_path, transcriber=ScriptedTranscriber([failure])) as house:
+    async with open_gateway(tmp_path, transcriber=ScriptedTranscriber([failure])) as house:
         accepted = await house.channel.say("", voice=b"opus")
         event = await house.channel.terminal(accepted.message_id)
         assert isinstance(event, ErrorEvent)
@@ -59,7 +59,7 @@ async def test_a_failure_tells_the_user_why_and_never_becomes_the_message(
 
 
 async def test_a_note_that_is_gone_is_said_to_be_gone(tmp_path: Path) -> None:
-    async with open_house(tmp_path, transcriber=ScriptedTranscriber(["unused"])) as house:
+    async with open_gateway(tmp_path, transcriber=ScriptedTranscriber(["unused"])) as house:
         channel = house.channel
         accepted = await channel.say("", voice=b"opus", native_id="n1")
         channel.media.clear()
@@ -71,18 +71,18 @@ async def test_a_note_that_is_gone_is_said_to_be_gone(tmp_path: Path) -> None:
 async def test_a_note_heard_before_a_crash_is_not_heard_again(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer(chunks=("x",), gate=asyncio.Event())])
     ears = ScriptedTranscriber(["said once"])
-    async with open_house(tmp_path, llm=llm, transcriber=ears, drain_s=0) as house:
+    async with open_gateway(tmp_path, llm=llm, transcriber=ears, drain_s=0) as house:
         accepted = await house.channel.say("", voice=b"opus")
         await house.channel.until(lambda: llm.requests)
     deaf = ScriptedTranscriber()
-    async with open_house(tmp_path, transcriber=deaf) as house:
+    async with open_gateway(tmp_path, transcriber=deaf) as house:
         assert (await house.channel.reply(accepted.message_id)).text == "You said: said once"
         assert deaf.calls == []
 
 
 async def test_a_note_over_the_limit_is_refused_before_it_is_fetched(tmp_path: Path) -> None:
     ears = ScriptedTranscriber(["unused"])
-    async with open_house(tmp_path, "voice.max_bytes=1024", transcriber=ears) as house:
+    async with open_gateway(tmp_path, "voice.max_bytes=1024", transcriber=ears) as house:
         accepted = await house.channel.say("", voice=b"x" * 2000)
         event = await house.channel.terminal(accepted.message_id)
         assert isinstance(event, ErrorEvent)

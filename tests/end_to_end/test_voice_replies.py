@@ -15,7 +15,7 @@ from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.messages import Author, CommandName, SessionCommand
 from tests.support.all_platforms import town
-from tests.support.harness import open_house
+from tests.support.harness import open_gateway
 from tests.support.platforms.platform import FakePlatform, Place
 from tests.support.posting_channel import MemoryPosts, refusal
 from voice.errors import SpeakerUnavailable
@@ -58,7 +58,7 @@ async def test_on_each_platform_a_voice_message_follows_the_answer_of_whoever_wa
 
 async def test_in_a_room_only_the_one_who_asked_for_it_is_answered_by_voice(tmp_path: Path) -> None:
     posts = MemoryPosts()
-    async with open_house(tmp_path, posts=posts, speaker=ScriptedSpeaker()) as house:
+    async with open_gateway(tmp_path, posts=posts, speaker=ScriptedSpeaker()) as house:
         await posts.bring(command("voice", posts, author="ann"))
         await posts.until(lambda: "replies are on" in "".join(posts.texts()))
         await posts.receive("from ben", native_id="1", author="ben", private=False)
@@ -71,7 +71,7 @@ async def test_in_a_room_only_the_one_who_asked_for_it_is_answered_by_voice(tmp_
 
 async def test_where_nobody_can_speak_the_command_says_so(tmp_path: Path) -> None:
     posts = MemoryPosts()
-    async with open_house(tmp_path, "voice.replies.enabled=false", posts=posts):
+    async with open_gateway(tmp_path, "voice.replies.enabled=false", posts=posts):
         await posts.bring(command("voice", posts))
         await posts.until(lambda: "I cannot send voice messages here." in posts.texts())
         assert len(posts.texts()) == 1
@@ -80,7 +80,7 @@ async def test_where_nobody_can_speak_the_command_says_so(tmp_path: Path) -> Non
 async def test_an_answer_arrives_in_writing_when_it_cannot_be_read_aloud(tmp_path: Path) -> None:
     posts = MemoryPosts()
     speaker = ScriptedSpeaker(failures=[SpeakerUnavailable("The speaker has a cold.")])
-    async with open_house(tmp_path, posts=posts, speaker=speaker):
+    async with open_gateway(tmp_path, posts=posts, speaker=speaker):
         await posts.bring(command("voice", posts))
         await posts.receive("one", native_id="1")
         await posts.until(lambda: "You said: one" in posts.texts())
@@ -95,7 +95,7 @@ async def test_a_post_that_may_have_arrived_is_not_repeated_and_one_that_surely_
     tmp_path: Path, done: bool, shown: int
 ) -> None:
     posts = MemoryPosts()
-    async with open_house(tmp_path, posts=posts, speaker=ScriptedSpeaker()):
+    async with open_gateway(tmp_path, posts=posts, speaker=ScriptedSpeaker()):
         await posts.bring(command("voice", posts))
         await posts.until(lambda: "replies are on" in "".join(posts.texts()))
         failures = iter([refusal("transient" if done else "rate_limit", retry_after_s=0.01, done=done)])
@@ -110,7 +110,7 @@ async def test_a_post_that_may_have_arrived_is_not_repeated_and_one_that_surely_
 
 async def test_a_voice_message_that_waits_for_its_platform_holds_up_no_answer(tmp_path: Path) -> None:
     posts = MemoryPosts()
-    async with open_house(tmp_path, posts=posts, speaker=ScriptedSpeaker(), drain_s=0.1):
+    async with open_gateway(tmp_path, posts=posts, speaker=ScriptedSpeaker(), drain_s=0.1):
         await posts.bring(command("voice", posts))
         await posts.until(lambda: "replies are on" in "".join(posts.texts()))
         busy = refusal("transient", retry_after_s=50.0)
@@ -124,7 +124,7 @@ async def test_a_voice_message_that_waits_for_its_platform_holds_up_no_answer(tm
 
 async def test_a_speaker_that_never_ends_holds_up_neither_the_chat_nor_the_shutdown(tmp_path: Path) -> None:
     posts, speaker = MemoryPosts(), Endless()
-    async with open_house(tmp_path, posts=posts, speaker=speaker, drain_s=0.1):
+    async with open_gateway(tmp_path, posts=posts, speaker=speaker, drain_s=0.1):
         await posts.bring(command("voice", posts))
         await posts.until(lambda: "replies are on" in "".join(posts.texts()))
         await posts.receive("one", native_id="1")
@@ -132,7 +132,7 @@ async def test_a_speaker_that_never_ends_holds_up_neither_the_chat_nor_the_shutd
         await posts.until(lambda: "You said: two" in posts.texts())
     assert speaker.calls, "it was asked"
     later = MemoryPosts()
-    async with open_house(tmp_path, posts=later, speaker=ScriptedSpeaker()):
+    async with open_gateway(tmp_path, posts=later, speaker=ScriptedSpeaker()):
         await later.receive("three", native_id="3")
         await later.until(lambda: len(later.voices) == 1)
     assert later.texts() == ["You said: three"]
@@ -149,7 +149,7 @@ class Endless(ScriptedSpeaker):
 
 async def test_a_stop_by_speaking_is_not_announced(tmp_path: Path) -> None:
     posts = MemoryPosts()
-    async with open_house(tmp_path, posts=posts) as house:
+    async with open_gateway(tmp_path, posts=posts) as house:
         await posts.bring(command("stop", posts, quiet=True))
         await posts.receive("one", native_id="1")
         await posts.until(lambda: posts.texts() == ["You said: one"])
@@ -189,7 +189,7 @@ async def test_a_command_that_is_done_again_after_one_in_another_chat_changes_no
     first = command("voice", posts)
     second = replace(first, message_id="m_second", native_id="second", thread=posts.thread("c2"))
     speaker = ScriptedSpeaker()
-    async with open_house(tmp_path, posts=posts, store=store, speaker=speaker, clock=clock) as house:
+    async with open_gateway(tmp_path, posts=posts, store=store, speaker=speaker, clock=clock) as house:
         await posts.bring(first)
         await posts.until(lambda: store.failed)
         await posts.bring(second)

@@ -10,7 +10,7 @@ from pathlib import Path
 import aiohttp
 
 from tests.support.gateway_process import free_port
-from tests.support.harness import House, open_house
+from tests.support.harness import House, open_gateway
 from tests.support.platforms.platform import FakePlatform
 from tests.support.platforms.slack import FakeSlack
 from tests.support.platforms.slack_delivery import signed
@@ -54,7 +54,7 @@ async def test_telegram_posts_to_the_gateway_and_forgeries_leave_no_row(tmp_path
     port = free_port()
     async with FakeTelegram() as platform:
         given = _telegram(platform, tmp_path, port)
-        async with open_house(tmp_path / "data", *_server(port), *given) as house:
+        async with open_gateway(tmp_path / "data", *_server(port), *given) as house:
             await _answered(platform)
             before = await _rows(house)
             chance = random.Random(5)
@@ -75,7 +75,7 @@ async def test_slack_posts_to_the_gateway_and_forgeries_leave_no_row(tmp_path: P
     async with FakeSlack(http=True) as platform:
         platform.delivery.deliver_to = f"http://127.0.0.1:{port}/slack/events"
         given = platform.overrides(tmp_path)
-        async with open_house(tmp_path / "data", *_server(port), *given) as house:
+        async with open_gateway(tmp_path / "data", *_server(port), *given) as house:
             await _answered(platform)
             before = await _rows(house)
             chance = random.Random(6)

@@ -9,7 +9,7 @@ from typing import Any
 
 from adapters.channel import OutboundReply
 from gateway.channels.timeline import StoreTimeline
-from gateway.delivery.chat_queue import Lanes
+from gateway.delivery.chat_queue import ChatQueues
 from gateway.delivery.outbox import Delivery
 from gateway.delivery.poster import Posting
 from gateway.delivery.preview import LiveReplies, LiveReply, Origin
@@ -32,7 +32,7 @@ class Desk:
     clock: ManualClock
     delivery: Delivery
     live: LiveReplies
-    lanes: Lanes
+    lanes: ChatQueues
     supervisor: Supervisor
 
     async def begin(self, *pieces: str, message_id: str = "m1") -> LiveReply:
@@ -95,7 +95,7 @@ class Desk:
 
 def _desk(channel: MemoryPosts, store: MemoryStore, clock: ManualClock) -> Desk:
     supervisor = Supervisor()
-    lanes = Lanes(clock, supervisor)
+    lanes = ChatQueues(clock, supervisor)
     live = LiveReplies(store=store, lanes=lanes, clock=clock, supervisor=supervisor)
     failpoints = Failpoints()
     delivery = Delivery(

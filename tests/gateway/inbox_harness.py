@@ -9,7 +9,7 @@ from pathlib import Path
 
 from adapters.identity import derived_message_id
 from gateway.access.policy import AccessPolicy, AccessRule
-from gateway.access.rate_limit import Quota
+from gateway.access.rate_limit import RateLimit
 from gateway.ingress.inbox import Inbox
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
@@ -121,7 +121,7 @@ async def open_door(
         max_queue_per_thread=limit,
         posting=POSTING,
         say=say,
-        quota=Quota(per_minute, clock) if per_minute else None,
+        quota=RateLimit(per_minute, clock) if per_minute else None,
     )
     try:
         yield Door(inbox=inbox, store=store, clock=clock, telemetry=telemetry, turns=turns, said=said)

@@ -9,8 +9,8 @@ from typing import Any
 
 from adapters.channel import Acceptance
 from gateway.runtime.tasks import Supervisor
-from gateway.speech.live_sessions import Accepting, LiveSettings, SpeechDesk
-from gateway.speech.live_stream import Microphone
+from gateway.speech.live_sessions import Accepting, LiveSettings, LiveSpeechService
+from gateway.speech.live_stream import LiveAudioStream
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Store
 from pipeline.domain.clock import ManualClock
@@ -61,7 +61,7 @@ class Letterbox:
 class Room:
     """A desk and who is around it."""
 
-    desk: SpeechDesk
+    desk: LiveSpeechService
     clock: ManualClock
     scribe: Scribe
     detector: EnergyDetector
@@ -73,10 +73,10 @@ class Room:
     events: list[LiveEvent] = field(default_factory=list)
     """Of the microphones that `sit` opened."""
 
-    async def sit(self, author: Author = ANN, *, hands_free: bool = True) -> Microphone:
+    async def sit(self, author: Author = ANN, *, hands_free: bool = True) -> LiveAudioStream:
         return await self.desk.open(HERE, author, on_event=self.events.append, hands_free=hands_free)
 
-    async def hear(self, microphone: Microphone, spoken_s: float, silent_s: float = 0.0) -> None:
+    async def hear(self, microphone: LiveAudioStream, spoken_s: float, silent_s: float = 0.0) -> None:
         await speak(microphone.feed, self.clock, spoken_s)
         await pause(microphone.feed, self.clock, silent_s)
 
@@ -108,7 +108,7 @@ async def open_room(
     if store is None:
         store = MemoryStore()
         await store.open()
-    desk = SpeechDesk(
+    desk = LiveSpeechService(
         transcriber=scribe,
         listener=detector,
         inbox=inbox or letterbox,

@@ -28,10 +28,10 @@ from pipeline.llm.client import LlmItem, LlmRequest
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.context import RunContext
-from pipeline.runtime.null_services import NoBudgets, NoSkills
+from pipeline.runtime.null_services import NullBudgets, NullSkills
 from pipeline.runtime.ports import Allowance, ToolResult
 from pipeline.runtime.scope import TurnScope
-from pipeline.runtime.services import Surroundings
+from pipeline.runtime.services import PipelineServices
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.subagents import MAX_SECONDS, SubAgents
 from pipeline.tools.gate import Gate
@@ -61,7 +61,7 @@ class Allowing:
         return "allowed"
 
 
-class Spent(NoBudgets):
+class Spent(NullBudgets):
     """Counts what is spent."""
 
     def __init__(self) -> None:
@@ -115,9 +115,13 @@ class Shop:
         )
         self.registry = ToolRegistry(groups)
         self.gate = Gate(
-            registry=self.registry, approvals=Allowing(), skills=NoSkills(), clock=self.clock, timeout_s=60.0
+            registry=self.registry,
+            approvals=Allowing(),
+            skills=NullSkills(),
+            clock=self.clock,
+            timeout_s=60.0,
         )
-        self.around = Surroundings(tools=self.gate, budgets=self.budgets)
+        self.around = PipelineServices(tools=self.gate, budgets=self.budgets)
 
     async def call(
         self, *agents: dict[str, Any], log: MemoryRunLog | None = None, **given: Any

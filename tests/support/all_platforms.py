@@ -10,12 +10,12 @@ from pathlib import Path
 
 from pipeline.domain.clock import SystemClock
 from pipeline.llm.scripted import ScriptedLlm
-from tests.support.harness import House, open_house
+from tests.support.harness import House, open_gateway
 from tests.support.platforms.discord import FakeDiscord
 from tests.support.platforms.platform import FakePlatform, Place
 from tests.support.platforms.slack import FakeSlack
 from tests.support.platforms.telegram import FakeTelegram
-from voice.synthesis.synthesizer import Speaker
+from voice.synthesis.synthesizer import SpeechSynthesizer
 from voice.transcriber import Transcriber
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
@@ -45,7 +45,7 @@ async def town(
     *overrides: str,
     llm: ScriptedLlm | None = None,
     transcriber: Transcriber | None = None,
-    speaker: Speaker | None = None,
+    speaker: SpeechSynthesizer | None = None,
 ) -> AsyncIterator[Town]:
     """Run the platforms and a gateway that is connected to all of them; `overrides` are settings of it.
 
@@ -63,7 +63,7 @@ async def town(
             settings += platform.overrides(folder)
         ears = transcriber or ScriptedTranscriber.always("hello")
         house = await stack.enter_async_context(
-            open_house(tmp_path / "data", *settings, llm=llm, transcriber=ears, speaker=speaker)
+            open_gateway(tmp_path / "data", *settings, llm=llm, transcriber=ears, speaker=speaker)
         )
         async with asyncio.timeout(60):
             # Discord tells a bot nothing of what was said before it ever came.

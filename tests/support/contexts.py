@@ -13,7 +13,7 @@ from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author
 from pipeline.llm.scripted import ScriptedLlm
 from pipeline.runtime.context import RunContext
-from pipeline.runtime.null_services import NoBudgets, NoFacts, NoSkills, NoTools, NoWorkspace
+from pipeline.runtime.null_services import NullBudgets, NullFacts, NullSkills, NullTools, NullWorkspace
 from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.settings import PipelineSettings
 
@@ -34,7 +34,7 @@ class Watched:
         self.text += text
 
 
-class CountedBudgets(NoBudgets):
+class CountedBudgets(NullBudgets):
     """Notes what calls have used."""
 
     def __init__(self) -> None:
@@ -84,11 +84,11 @@ def context(
         "conversation": talk(*history),
         "scope": scope(watched),
         "llm": ScriptedLlm.echo(),
-        "tools": NoTools(),
-        "skills": NoSkills(),
-        "workspace": NoWorkspace(),
-        "facts": NoFacts(),
-        "budgets": NoBudgets(),
+        "tools": NullTools(),
+        "skills": NullSkills(),
+        "workspace": NullWorkspace(),
+        "facts": NullFacts(),
+        "budgets": NullBudgets(),
         "clock": ManualClock(),
         "settings": PipelineSettings(),
         "on_text": watched.on_text,

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from gateway.storage.ports import Interaction
 from tests.support.gate_graph import Ledger, answer_to, gate_graph
-from tests.support.harness import THREAD, open_house
+from tests.support.harness import THREAD, open_gateway
 
 
 async def main(folder: Path, crash_at: str) -> None:
     """Ask, answer, and wait for the end of the turn."""
     graph = gate_graph(Ledger(folder / "ledger"))
-    async with open_house(folder / "data", graph=graph, crash_at=crash_at) as house:
+    async with open_gateway(folder / "data", graph=graph, crash_at=crash_at) as house:
         asked = await house.channel.say("pay")
         await house.channel.reply(asked.message_id)
         pending: tuple[Interaction, ...] = await house.store.pending_interactions(THREAD, now=0.0)

@@ -21,7 +21,7 @@ from pipeline.runtime.context import RunContext
 from pipeline.tools.tool import ToolGroup
 from tests.support.channel import MemoryChannel
 from tests.support.posting_channel import MemoryPosts
-from voice.synthesis.synthesizer import Speaker
+from voice.synthesis.synthesizer import SpeechSynthesizer
 from voice.transcriber import Transcriber
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
@@ -44,14 +44,14 @@ class House:
 
 
 @asynccontextmanager
-async def open_house(
+async def open_gateway(
     data: Path,
     *overrides: str,
     llm: ScriptedLlm | None = None,
     channel: MemoryChannel | None = None,
     store: Store | None = None,
     transcriber: Transcriber | None = None,
-    speaker: Speaker | None = None,
+    speaker: SpeechSynthesizer | None = None,
     clock: Clock | None = None,
     graph: GraphSpec[RunContext] | None = None,
     crash_at: str | None = None,

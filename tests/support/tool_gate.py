@@ -12,7 +12,7 @@ from pipeline.graph.definition.decisions import NodeResult, State
 from pipeline.graph.definition.spec import END, EdgeSpec, GraphSpec, NodeSpec
 from pipeline.graph.execution.executor import Executor
 from pipeline.redaction.redactor import Redactor
-from pipeline.runtime.null_services import NoSkills
+from pipeline.runtime.null_services import NullSkills
 from pipeline.runtime.ports import SkillBook, ToolResult
 from pipeline.runtime.scope import TurnScope
 from pipeline.tools.gate import Gate
@@ -74,7 +74,7 @@ def gate(
     return Gate(
         registry=ToolRegistry(groups, enabled=enabled),
         approvals=person or Person(),
-        skills=skills or NoSkills(),
+        skills=skills or NullSkills(),
         clock=clock or ManualClock(),
         protection=protection,
         timeout_s=timeout_s,

@@ -14,7 +14,7 @@ from typing import Literal
 
 from voice.audio.limits import check_size
 from voice.audio.protocol import decoded_from_wire, piece_from_wire
-from voice.audio.segments import Decoded, Piece
+from voice.audio.segments import Decoded, SpeechSegment
 from voice.errors import (
     NONSENSE,
     NOT_STARTING,
@@ -42,7 +42,7 @@ _MAX_PIECE_BYTES = 30 * _BYTES_PER_SECOND
 _DAMAGED = "I could not read that recording: the file is damaged. Please record it again."
 _TOO_SLOW = "Reading that recording took too long. Please send it again, or a shorter one."
 
-OnPiece = Callable[[Piece], None]
+OnPiece = Callable[[SpeechSegment], None]
 
 _log = logging.getLogger(__name__)
 

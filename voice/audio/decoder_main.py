@@ -14,7 +14,7 @@ import numpy as np
 
 from voice.audio.decoding import AudioBlocks, Block
 from voice.audio.segmentation import Cutter
-from voice.audio.segments import Piece
+from voice.audio.segments import SpeechSegment
 from voice.audio.vad import SileroModel, SpeechTracker, VoiceDetector
 from voice.errors import AudioRefused, TranscriberUnavailable
 from voice.transcript import SAMPLE_RATE
@@ -71,7 +71,7 @@ def _serve(request: Frame, model: SileroModel, options: argparse.Namespace, send
 
 def _pieces(
     recording: AudioBlocks | _BareSamples, model: SileroModel, *, min_seconds: float
-) -> Iterator[Piece]:
+) -> Iterator[SpeechSegment]:
     """The speech of a recording, each piece as soon as it is certain. Raises AudioRefused."""
     detector, tracker, cutter = VoiceDetector(model), SpeechTracker(), Cutter()
     for block in recording:

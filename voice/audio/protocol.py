@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from voice.audio.segments import Decoded, Piece
+from voice.audio.segments import Decoded, SpeechSegment
 from voice.workers.frames import BrokenFrame, Frame, checked_count, checked_number
 
 _CONTAINERS = frozenset({"ogg", "webm", "mp4", "mp3", "wav", "flac", "amr", "aac", "pcm"})
 
 
-def piece_from_wire(frame: Frame) -> Piece:
+def piece_from_wire(frame: Frame) -> SpeechSegment:
     """A decoder's stretch of speech. Strict: raises BrokenFrame on what a sound decoder would not say."""
     header = frame.header
     if header.get("kind") != "piece" or not frame.body or len(frame.body) % 2:
@@ -26,7 +26,7 @@ def piece_from_wire(frame: Frame) -> Piece:
     times = [time for span in spans for time in span]
     if not times or times != sorted(times):
         raise BrokenFrame("a piece's spans are not in order")
-    return Piece(index=index, pcm=frame.body, spans=spans)
+    return SpeechSegment(index=index, pcm=frame.body, spans=spans)
 
 
 def decoded_from_wire(wire: Mapping[str, Any], *, max_seconds: float) -> Decoded:

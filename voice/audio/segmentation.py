@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from voice.audio.segments import Piece
+from voice.audio.segments import SpeechSegment
 from voice.transcript import SAMPLE_RATE
 
 # Whisper's window is 30 s. Up to 25 s in one go and longer speech in pieces of at most 20 s were the
@@ -46,7 +46,7 @@ class Cutter:
         self._pcm += pcm
         self._probabilities += probabilities
 
-    def add(self, start: int, end: int) -> Iterator[Piece]:
+    def add(self, start: int, end: int) -> Iterator[SpeechSegment]:
         """A stretch of speech, in samples that were heard; one that starts where the last ended goes on with
         its span, any other begins a span. Yields the pieces that are certain now."""
         if start != self._end:
@@ -56,7 +56,7 @@ class Cutter:
         while self._end - self._start > _WHOLE:
             yield self._cut_off(_PIECE)
 
-    def finish(self) -> Iterator[Piece]:
+    def finish(self) -> Iterator[SpeechSegment]:
         """The last pieces of the span that waits."""
         if self._span_is_cut and self._end - self._start > _PIECE:
             yield self._cut_off((self._end - self._start + _SEARCH) // 2)
@@ -64,7 +64,7 @@ class Cutter:
             yield self._piece(self._end)
         self._span_is_cut = False
 
-    def _cut_off(self, most: int) -> Piece:
+    def _cut_off(self, most: int) -> SpeechSegment:
         """A piece of at most `most` samples, and at most 5 s less."""
         self._span_is_cut = True
         last = self._start + most
@@ -85,12 +85,12 @@ class Cutter:
         near = bytes(self._pcm[2 * _FRAME * max(0, frame - _NEARBY) : 2 * _FRAME * (frame + _NEARBY + 1)])
         return float(np.square(np.frombuffer(near, dtype="<i2").astype(np.float64)).mean())
 
-    def _piece(self, end: int) -> Piece:
+    def _piece(self, end: int) -> SpeechSegment:
         """What waits, up to `end`."""
         start, self._start = self._start, end
         index = self._pieces
         self._pieces += 1
-        return Piece(
+        return SpeechSegment(
             index=index,
             pcm=bytes(self._pcm[2 * start : 2 * end]),
             spans=((start / SAMPLE_RATE, end / SAMPLE_RATE),),

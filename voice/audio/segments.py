@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class SpeechSegment:
     """Speech to recognise in one go: at most the length of Whisper's window, usually less."""
 
     index: int

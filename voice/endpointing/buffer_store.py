@@ -11,12 +11,12 @@ from typing import Any, Protocol
 
 from voice.clock import Clock
 from voice.endpointing.speech_buffer import KeptBuffer
-from voice.endpointing.thread_state import SpeechLine
+from voice.endpointing.thread_state import ThreadBuffers
 
 _log = logging.getLogger(__name__)
 
 
-class BufferShelf(Protocol):
+class BufferStore(Protocol):
     """Where buffers are kept. Bodies are plain JSON data, `at` is Unix time."""
 
     async def keep_buffer(self, key: str, body: Mapping[str, Any], *, at: float) -> None: ...
@@ -26,14 +26,14 @@ class BufferShelf(Protocol):
     async def buffers(self) -> tuple[tuple[str, Mapping[str, Any]], ...]: ...
 
 
-class SpeechShelf:
+class BufferRepository:
     """A shelf, or none, as the manager uses it. Buffers are kept under their generation."""
 
-    def __init__(self, shelf: BufferShelf | None, clock: Clock) -> None:
+    def __init__(self, shelf: BufferStore | None, clock: Clock) -> None:
         self._shelf = shelf
         self._clock = clock
 
-    async def keep(self, line: SpeechLine) -> bool:
+    async def keep(self, line: ThreadBuffers) -> bool:
         """Bring the shelf up to date; whether everything of `line` is on it."""
         if self._shelf is None:
             return False
@@ -51,7 +51,7 @@ class SpeechShelf:
                 line.kept[one.buffer.generation] = one
         return True
 
-    async def drop(self, line: SpeechLine, generation: str) -> None:
+    async def drop(self, line: ThreadBuffers, generation: str) -> None:
         """Take off what was handed over."""
         if self._shelf is None:
             return

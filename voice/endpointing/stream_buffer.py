@@ -19,10 +19,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from voice.clock import Clock
-from voice.endpointing.buffer_store import BufferShelf, SpeechShelf
+from voice.endpointing.buffer_store import BufferRepository, BufferStore
 from voice.endpointing.flush_policy import Flush, FlushSettings, Wait, decide
 from voice.endpointing.speech_buffer import FlushReason, KeptBuffer, Numbering, SpeechBuffer
-from voice.endpointing.thread_state import BufferState, SpeechLine
+from voice.endpointing.thread_state import BufferState, ThreadBuffers
 
 _log = logging.getLogger(__name__)
 
@@ -88,15 +88,15 @@ class StreamBufferManager:
         *,
         on_flush: OnFlush,
         clock: Clock,
-        shelf: BufferShelf | None = None,
+        shelf: BufferStore | None = None,
         settings: FlushSettings | None = None,
     ) -> None:
         self._on_flush = on_flush
         self._clock = clock
-        self._shelf = SpeechShelf(shelf, clock)
+        self._shelf = BufferRepository(shelf, clock)
         self._settings = settings or FlushSettings()
-        self._lines: dict[str, SpeechLine] = {}
-        self._gathering: dict[str, SpeechLine] = {}  # those with an open buffer, longest open first
+        self._lines: dict[str, ThreadBuffers] = {}
+        self._gathering: dict[str, ThreadBuffers] = {}  # those with an open buffer, longest open first
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
 
@@ -194,11 +194,11 @@ class StreamBufferManager:
 
     # ------------------------------------------------------------ gathering
 
-    def _line(self, thread_id: str) -> SpeechLine:
-        return self._lines.setdefault(thread_id, SpeechLine(thread_id))
+    def _line(self, thread_id: str) -> ThreadBuffers:
+        return self._lines.setdefault(thread_id, ThreadBuffers(thread_id))
 
     def _put(
-        self, line: SpeechLine, text: str, sequence: int | None, ended_at: float, how: tuple[str, float]
+        self, line: ThreadBuffers, text: str, sequence: int | None, ended_at: float, how: tuple[str, float]
     ) -> None:
         language, confidence = how
         buffer = line.buffer
@@ -227,7 +227,7 @@ class StreamBufferManager:
             self._seal(oldest, "max_time")
             self._spawn(self._deliver(oldest), "make room")
 
-    async def _act(self, line: SpeechLine) -> ChunkResult:
+    async def _act(self, line: ThreadBuffers) -> ChunkResult:
         """Do what the policy says about the line's buffer."""
         content = "" if line.buffer is None else line.buffer.content
         now = self._clock.monotonic()
@@ -245,7 +245,7 @@ class StreamBufferManager:
             should_process=False, buffered_content=content, reason=reason if content else _EMPTY
         )
 
-    def _seal(self, line: SpeechLine, reason: FlushReason) -> None:
+    def _seal(self, line: ThreadBuffers, reason: FlushReason) -> None:
         """The open buffer gathers no more. What it still waited for opens another when it comes."""
         line.stop_timer()
         if line.buffer is not None:
@@ -254,7 +254,7 @@ class StreamBufferManager:
             line.numbering = line.numbering.give_up()
             self._gathering.pop(line.thread_id, None)
 
-    def _tidy(self, line: SpeechLine) -> None:
+    def _tidy(self, line: ThreadBuffers) -> None:
         """Forget a line with nothing to remember, and the longest unused ones beyond a number."""
         if not line.is_idle:
             return
@@ -268,7 +268,7 @@ class StreamBufferManager:
 
     # ------------------------------------------------------------ timers
 
-    def _arm(self, line: SpeechLine) -> None:
+    def _arm(self, line: ThreadBuffers) -> None:
         line.stop_timer()
         if line.buffer is None or self._closed:
             return
@@ -277,19 +277,19 @@ class StreamBufferManager:
         delay = verdict.until - now if isinstance(verdict, Wait) else 0.0
         line.timer = self._spawn(self._tick(line, delay), "timer")
 
-    async def _tick(self, line: SpeechLine, delay: float) -> None:
+    async def _tick(self, line: ThreadBuffers, delay: float) -> None:
         await self._clock.sleep(max(0.0, delay))
         # From here on it may be handing over, and the next chunk must not cancel it.
         line.timer = None
         if line.buffer is not None:
             await self._act(line)
 
-    def _arm_retry(self, line: SpeechLine) -> None:
+    def _arm_retry(self, line: ThreadBuffers) -> None:
         if line.retry is None and not self._closed:
             delay = RETRY_S[min(max(1, line.failures), len(RETRY_S)) - 1]
             line.retry = self._spawn(self._again(line, delay), "retry")
 
-    async def _again(self, line: SpeechLine, delay: float) -> None:
+    async def _again(self, line: ThreadBuffers, delay: float) -> None:
         await self._clock.sleep(delay)
         line.retry = None
         await self._deliver(line, at_once=True)
@@ -299,17 +299,17 @@ class StreamBufferManager:
         loop = asyncio.get_running_loop()
         task = loop.create_task(work, name=f"speech buffer: {name}", context=contextvars.Context())
         self._tasks.add(task)
-        task.add_done_callback(self._buried)
+        task.add_done_callback(self._on_task_done)
         return task
 
-    def _buried(self, task: asyncio.Task[None]) -> None:
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
             _log.error("a speech buffer's task failed", exc_info=task.exception())
 
     # ------------------------------------------------------------ handing over
 
-    async def _deliver(self, line: SpeechLine, *, at_once: bool = False) -> None:
+    async def _deliver(self, line: ThreadBuffers, *, at_once: bool = False) -> None:
         """Hand the sealed buffers over, in order; not before their time where that failed lately."""
         try:
             await self._shelf.keep(line)
@@ -324,7 +324,7 @@ class StreamBufferManager:
                 self._arm_retry(line)
         self._tidy(line)
 
-    async def _hand_over(self, line: SpeechLine) -> bool:
+    async def _hand_over(self, line: ThreadBuffers) -> bool:
         """Tell the receiver of the oldest sealed buffer; whether it took it."""
         # Kept as sealed before anybody hears of it: after a crash it must not gather under a generation that
         # was received.
@@ -348,7 +348,7 @@ class StreamBufferManager:
 
     # ------------------------------------------------------------ starting and stopping
 
-    async def _put_away(self, line: SpeechLine) -> None:
+    async def _put_away(self, line: ThreadBuffers) -> None:
         if await self._shelf.keep(line):
             return
         self._seal(line, "forced")

@@ -1,4 +1,4 @@
-"""`SpeechLine`: what the manager of speech buffers knows about one thread. State, and no rules."""
+"""`ThreadBuffers`: what the manager of speech buffers knows about one thread. State, and no rules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BufferState = Literal["none", "active", "speaking", "complete", "flushing"]
 
 
 @dataclass(slots=True, eq=False)
-class SpeechLine:
+class ThreadBuffers:
     """One thread's speech: what gathers, what was flushed, and the timers."""
 
     thread_id: str

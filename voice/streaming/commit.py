@@ -23,7 +23,7 @@ _NOTHING = "I heard no words. Please say it again."
 _TOO_SHORT = "That was too short to hear. Hold the button for as long as you speak."
 
 
-class Told(Protocol):
+class LiveSpeechListener(Protocol):
     """Who hears about a microphone. Every call returns at once."""
 
     def started(self) -> None:
@@ -52,7 +52,7 @@ class LiveChunks:
         *,
         manager: StreamBufferManager,
         key: str,
-        told: Told,
+        told: LiveSpeechListener,
         spawn: Spawn,
         hands_free: bool,
         is_speaking: Callable[[], bool],

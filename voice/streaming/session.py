@@ -16,7 +16,7 @@ from voice.clock import Clock
 from voice.endpointing.stream_buffer import StreamBufferManager
 from voice.errors import TranscriberUnavailable
 from voice.streaming.audio_buffer import LiveSound
-from voice.streaming.commit import LiveChunks, Told
+from voice.streaming.commit import LiveChunks, LiveSpeechListener
 from voice.streaming.local_agreement import Agreed
 from voice.streaming.partials import Final, LiveHearing, Spawn
 from voice.streaming.segmenter import (
@@ -61,7 +61,7 @@ class LiveListener:
         manager: StreamBufferManager,
         key: str,
         speaker: str,
-        told: Told,
+        told: LiveSpeechListener,
         spawn: Spawn,
         clock: Clock,
         hands_free: bool = True,
@@ -110,12 +110,12 @@ class LiveListener:
         return 0.0 if self.is_speaking else self._clock.monotonic() - self._voice_at
 
     @property
-    def still_s(self) -> float:
+    def seconds_since_audio(self) -> float:
         """Seconds since any sound came."""
         return self._clock.monotonic() - self._sound_at
 
     @property
-    def is_deaf(self) -> bool:
+    def vad_failed(self) -> bool:
         """Nothing is heard any more, and nothing will be: the detector is gone."""
         return self._losses > _MOST_LOSSES
 
@@ -135,7 +135,7 @@ class LiveListener:
 
     def feed(self, pcm: bytes) -> None:
         """More sound: 16 kHz, mono, 16 bit little endian. Returns at once; what is too much is dropped."""
-        if self._closed or self.is_deaf:
+        if self._closed or self.vad_failed:
             return
         self._sound_at = self._clock.monotonic()
         if self._ears is None:
@@ -203,7 +203,7 @@ class LiveListener:
             self._spawn(self._reattach(), name="live speech: another detector")
 
     async def _reattach(self) -> None:
-        if self.is_deaf:
+        if self.vad_failed:
             self._told.dropped("unavailable", _BROKE_OFF)
             return
         try:

@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 class ListenerStream:
-    """One person's live sound: 16 kHz, mono, 16 bit little endian. Given out by `Listener.open`."""
+    """One person's live sound: 16 kHz, mono, 16 bit little endian. Given out by `VadClient.open`."""
 
     def __init__(self, stream_id: int, on_probabilities: OnProbabilities, wake: Callable[[], None]) -> None:
         self.id = stream_id
@@ -96,7 +96,7 @@ class ListenerStream:
                 self.on_lost()
 
 
-class Listener:
+class VadClient:
     """Judges any number of live streams. Belongs to the event loop it is first used on.
 
     While anything waits, one request at a time takes what all streams have. `on_line` gets what the child

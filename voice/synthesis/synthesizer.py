@@ -18,7 +18,7 @@ class SpokenAudio:
     mime: str = "audio/ogg"
 
 
-class Speaker(Protocol):
+class SpeechSynthesizer(Protocol):
     """A voice. One serves many callers, one after the other."""
 
     def speaks(self, language: str) -> bool:

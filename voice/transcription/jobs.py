@@ -1,6 +1,7 @@
 """A recording on its way through the pool: what is asked about it, and who waits for the answers.
 
-Mutable, and the pool's own: callers make a `Hearing` and hand it over. Not here: the order of things.
+Mutable, and the pool's own: callers make a `TranscriptionJob` and hand it over. Not here: the order of
+things.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from voice.audio.segments import Piece
+from voice.audio.segments import SpeechSegment
 from voice.errors import VoiceError
 from voice.transcriber import Urgency, Waiting
 from voice.transcription.fair_queue import Rank
-from voice.transcription.protocol import HeardPiece
+from voice.transcription.protocol import TranscribedSegment
 from voice.workers.frames import Frame
 
 _TELL_EVERY_S = 1.0
@@ -22,7 +23,7 @@ _NOTICEABLE = 0.25
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Hearing:
+class TranscriptionJob:
     """One recording."""
 
     speaker: str
@@ -36,7 +37,7 @@ class Hearing:
     on_waiting: Callable[[Waiting], None] | None = None
     begun: bool = False
     """A recogniser has taken its first piece."""
-    requests: list[Request] = field(default_factory=list)
+    requests: list[SegmentJob] = field(default_factory=list)
     detected: bool = False
     """`likely` comes from the recording itself."""
     _told: tuple[float, Waiting] | None = None
@@ -58,12 +59,12 @@ class Hearing:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Request:
+class SegmentJob:
     """One piece of a recording, and the promise of what is heard in it."""
 
-    hearing: Hearing
-    piece: Piece
-    heard: asyncio.Future[HeardPiece]
+    hearing: TranscriptionJob
+    piece: SpeechSegment
+    heard: asyncio.Future[TranscribedSegment]
     tries: int = 0
 
     @property
@@ -73,7 +74,7 @@ class Request:
             return Rank.FINAL
         return Rank.NOTE if self.piece.index == 0 else Rank.REST
 
-    def settle(self, heard: HeardPiece) -> None:
+    def settle(self, heard: TranscribedSegment) -> None:
         """Keep the promise; what comes later in the recording is likely in the same language."""
         if heard.language and not self.hearing.detected:
             self.hearing.detected, self.hearing.likely = True, heard.language
@@ -87,7 +88,7 @@ class Request:
             self.heard.exception()  # whoever waits sees it; nobody waiting is no error
 
 
-def request_frame(requests: Sequence[Request]) -> Frame:
+def request_frame(requests: Sequence[SegmentJob]) -> Frame:
     """The question that a worker process answers about some pieces at once."""
     return Frame(
         header={

@@ -17,7 +17,7 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from voice.audio.segments import Piece
+from voice.audio.segments import SpeechSegment
 from voice.errors import (
     NONSENSE,
     SHUTTING_DOWN,
@@ -29,8 +29,8 @@ from voice.errors import (
 from voice.settings import VoiceSettings
 from voice.transcriber import Waiting
 from voice.transcription.fair_queue import Ahead, Entry, FairQueue, Speed
-from voice.transcription.jobs import Hearing, Request, request_frame
-from voice.transcription.protocol import HeardPiece, heard_from_wire
+from voice.transcription.jobs import SegmentJob, TranscriptionJob, request_frame
+from voice.transcription.protocol import TranscribedSegment, heard_from_wire
 from voice.transcription.recognizer_client import Recogniser
 from voice.workers.child import DIED, OnLine
 from voice.workers.frames import BrokenFrame
@@ -45,7 +45,7 @@ _LONGEST_PAUSE_S = 30.0
 _log = logging.getLogger(__name__)
 
 
-_Batch = tuple[Entry[Request], ...]
+_Batch = tuple[Entry[SegmentJob], ...]
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -76,13 +76,13 @@ class Pool:
         start_deadline_s: float = _START_DEADLINE_S,
     ) -> None:
         self._settings = settings
-        self._queue = FairQueue[Request](max_seconds=settings.queue_seconds)
+        self._queue = FairQueue[SegmentJob](max_seconds=settings.queue_seconds)
         self._speed = Speed()
         self._slots = tuple(
             _Slot(recogniser=Recogniser(command, on_line, start_deadline_s=start_deadline_s))
             for _ in range(settings.workers or _workers_here())
         )
-        self._hearings: set[Hearing] = set()
+        self._hearings: set[TranscriptionJob] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._failures = 0
         """Processes that were lost since a job was last done."""
@@ -94,7 +94,7 @@ class Pool:
         """The living processes."""
         return tuple(pid for slot in self._slots if (pid := slot.recogniser.pid) is not None)
 
-    def admit(self, hearing: Hearing) -> None:
+    def admit(self, hearing: TranscriptionJob) -> None:
         """Take in a recording, until `leave`. Raises TranscriberBusy, or TranscriberUnavailable."""
         if self._closed:
             raise TranscriberUnavailable(SHUTTING_DOWN)
@@ -110,7 +110,7 @@ class Pool:
                 raise self._start_failure
         self._hearings.add(hearing)
 
-    def submit(self, hearing: Hearing, piece: Piece) -> asyncio.Future[HeardPiece]:
+    def submit(self, hearing: TranscriptionJob, piece: SpeechSegment) -> asyncio.Future[TranscribedSegment]:
         """Have a piece of an admitted recording heard; the future fails with a VoiceError.
 
         Raises TranscriberBusy where too much speech waits, and for a `partial` that would have to wait.
@@ -119,7 +119,7 @@ class Pool:
             raise TranscriberUnavailable(SHUTTING_DOWN)
         self._start_serving()
         heard = asyncio.get_running_loop().create_future()
-        request = Request(hearing=hearing, piece=piece, heard=heard)
+        request = SegmentJob(hearing=hearing, piece=piece, heard=heard)
         entry = Entry(
             recording=hearing,
             speaker=hearing.speaker,
@@ -138,7 +138,7 @@ class Pool:
         self._dispatch()
         return heard
 
-    def leave(self, hearing: Hearing) -> None:
+    def leave(self, hearing: TranscriptionJob) -> None:
         """The recording is done or no longer wanted: what waits is withdrawn.
 
         A job under way is left to finish unheard while that costs no more than a fresh process.
@@ -228,7 +228,7 @@ class Pool:
         at_work = {entry.recording for slot in self._slots for entry in slot.batch}
         seconds = sum(_seconds(slot.batch) for slot in self._slots)
         for recording, ahead in self._queue.ahead().items():
-            if isinstance(recording, Hearing) and not recording.begun and recording.on_waiting:
+            if isinstance(recording, TranscriptionJob) and not recording.begun and recording.on_waiting:
                 waiting = self._waiting(ahead, len(at_work), seconds)
                 if recording.is_news(waiting, now=loop.time()):
                     # Not from here: what the listener does must not happen in the middle of handing out.

@@ -18,7 +18,7 @@ _LANGUAGE = re.compile(r"[a-z]{2,8}|")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeardPiece:
+class TranscribedSegment:
     """What the recogniser heard in one piece of a recording."""
 
     chunks: tuple[SpeechChunk, ...]
@@ -56,7 +56,7 @@ def transcript_from_wire(wire: Mapping[str, Any]) -> Transcript:
         raise BrokenFrame(f"not a transcript: {error!r}") from error
 
 
-def heard_from_wire(wire: Mapping[str, Any], *, pieces: int) -> tuple[HeardPiece, ...]:
+def heard_from_wire(wire: Mapping[str, Any], *, pieces: int) -> tuple[TranscribedSegment, ...]:
     """A recogniser's answer about so many pieces, in their order.
 
     Strict: raises BrokenFrame on anything that a sound recogniser would not say.
@@ -66,7 +66,7 @@ def heard_from_wire(wire: Mapping[str, Any], *, pieces: int) -> tuple[HeardPiece
         raise BrokenFrame(f"not an answer about {pieces} pieces")
     try:
         return tuple(
-            HeardPiece(
+            TranscribedSegment(
                 chunks=tuple(_chunk(chunk) for chunk in piece["chunks"]),
                 language=_language(piece["language"]),
                 language_probability=checked_number(piece["language_probability"], at_most=1.0),

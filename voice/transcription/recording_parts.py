@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import asyncio
 
-from voice.audio.segments import Decoded, Piece
+from voice.audio.segments import Decoded, SpeechSegment
 from voice.errors import VoiceError
 from voice.text import joined
 from voice.transcriber import Growing, OnProgress
 from voice.transcript import Transcript
 from voice.transcription.hallucinations import spoken_text
-from voice.transcription.jobs import Hearing
+from voice.transcription.jobs import TranscriptionJob
 from voice.transcription.pool import Pool
-from voice.transcription.protocol import HeardPiece
+from voice.transcription.protocol import TranscribedSegment
 
 _SURE_OF_LANGUAGE = 0.8
 """Of a piece in another language than the rest of its recording: with less, that of the rest is taken."""
@@ -24,16 +24,16 @@ _SURE_OF_LANGUAGE = 0.8
 class Parts:
     """The pieces of one recording, heard in any order, put together in their own."""
 
-    def __init__(self, pool: Pool, hearing: Hearing, on_progress: OnProgress | None) -> None:
+    def __init__(self, pool: Pool, hearing: TranscriptionJob, on_progress: OnProgress | None) -> None:
         self._pool = pool
         self._hearing = hearing
         self._on_progress = on_progress
-        self._pieces: list[tuple[Piece, asyncio.Future[HeardPiece]]] = []
+        self._pieces: list[tuple[SpeechSegment, asyncio.Future[TranscribedSegment]]] = []
         self._refusal: VoiceError | None = None
         self._shown = ""
         self._complete = False
 
-    def take(self, piece: Piece) -> None:
+    def take(self, piece: SpeechSegment) -> None:
         """Hand a piece to the pool. A refusal is kept for `complete`: the decoder has no use for it."""
         if self._refusal is not None:
             return
@@ -51,7 +51,7 @@ class Parts:
         if self._refusal is not None:
             raise self._refusal
 
-    async def heard(self) -> list[HeardPiece]:
+    async def heard(self) -> list[TranscribedSegment]:
         """Every piece's words, in order. Raises what the first failed one raises.
 
         A piece may be a word or two, from which a language is guessed badly: one that seems to be in another
@@ -75,7 +75,7 @@ class Parts:
         """Nobody wants to know of progress any more."""
         self._on_progress = None
 
-    def joined(self, decoded: Decoded, heard: list[HeardPiece]) -> Transcript:
+    def joined(self, decoded: Decoded, heard: list[TranscribedSegment]) -> Transcript:
         """The transcript of the whole recording."""
         language, probability = spoken_language(heard)
         return Transcript(
@@ -86,7 +86,7 @@ class Parts:
             truncated=decoded.truncated,
         )
 
-    def _show(self, _: asyncio.Future[HeardPiece]) -> None:
+    def _show(self, _: asyncio.Future[TranscribedSegment]) -> None:
         """Tell the words of the beginning when there are more of them, and more are to come."""
         if self._on_progress is None:
             return
@@ -102,7 +102,7 @@ class Parts:
             self._on_progress(Growing(text=text, heard_s=heard_s))
 
 
-def spoken_language(heard: list[HeardPiece]) -> tuple[str, float]:
+def spoken_language(heard: list[TranscribedSegment]) -> tuple[str, float]:
     """The language that was spoken longest, and how sure that is; empty where nobody spoke."""
     seconds: dict[str, float] = {}
     surest: dict[str, float] = {}

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal, Protocol
 
-from voice.audio.segments import Decoded, Piece
+from voice.audio.segments import Decoded, SpeechSegment
 from voice.audio.spans import SpeechSpans
 from voice.errors import (
     SHUTTING_DOWN,
@@ -55,7 +55,7 @@ class SpeechDecoder(Protocol):
     """What this needs of `voice.audio.decoder_client.Decoder`."""
 
     async def decode(
-        self, data: bytes, *, form: Literal["file", "pcm"] = "file", on_piece: Callable[[Piece], None]
+        self, data: bytes, *, form: Literal["file", "pcm"] = "file", on_piece: Callable[[SpeechSegment], None]
     ) -> Decoded: ...
 
     async def warm_up(self) -> None: ...
@@ -103,7 +103,7 @@ class EndpointTranscriber:
             raise TranscriberBusy
         self._admitted += 1
         try:
-            pieces: list[Piece] = []
+            pieces: list[SpeechSegment] = []
             decoded = await self._decoder.decode(recording.data, form=recording.form, on_piece=pieces.append)
             async with self._turns:
                 return await self._heard(recording, decoded, pieces, on_progress)
@@ -131,7 +131,11 @@ class EndpointTranscriber:
         return "closed" if self._closed else self._status
 
     async def _heard(
-        self, recording: Recording, decoded: Decoded, pieces: Sequence[Piece], on_progress: OnProgress | None
+        self,
+        recording: Recording,
+        decoded: Decoded,
+        pieces: Sequence[SpeechSegment],
+        on_progress: OnProgress | None,
     ) -> Transcript:
         chunks: list[SpeechChunk] = []
         language = ""
@@ -155,7 +159,7 @@ class EndpointTranscriber:
             truncated=decoded.truncated,
         )
 
-    async def _answer(self, recording: Recording, pieces: Sequence[Piece]) -> Any:
+    async def _answer(self, recording: Recording, pieces: Sequence[SpeechSegment]) -> Any:
         """What the service says about some pieces, in the best form it offers. Raises RecogniserError."""
         pcm = _with_pauses(pieces)
         deadline_s = max(self._settings.deadline_floor_s, len(pcm) / 32_000)
@@ -241,9 +245,9 @@ class EndpointTranscriber:
         return error
 
 
-def _groups(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
+def _groups(pieces: Sequence[SpeechSegment]) -> Iterator[list[SpeechSegment]]:
     """The pieces in order, as many together as one request may hold."""
-    group: list[Piece] = []
+    group: list[SpeechSegment] = []
     for piece in pieces:
         if group and sum(other.seconds for other in group) + piece.seconds > _REQUEST_S:
             yield group
@@ -253,13 +257,13 @@ def _groups(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
         yield group
 
 
-def _pauses(pieces: Sequence[Piece]) -> list[float]:
+def _pauses(pieces: Sequence[SpeechSegment]) -> list[float]:
     """Seconds of silence that are sent behind each piece; none behind the last."""
     between = [after.spans[0][0] - before.spans[-1][1] for before, after in pairwise(pieces)]
     return [*(min(_MOST_SILENCE_S, max(0.0, pause_s)) for pause_s in between), 0.0]
 
 
-def _with_pauses(pieces: Sequence[Piece]) -> bytes:
+def _with_pauses(pieces: Sequence[SpeechSegment]) -> bytes:
     """The samples that are sent: the pieces with their pauses."""
     silences = (bytes(2 * round(pause_s * SAMPLE_RATE)) for pause_s in _pauses(pieces))
     return b"".join(
@@ -267,7 +271,7 @@ def _with_pauses(pieces: Sequence[Piece]) -> bytes:
     )
 
 
-def _sent_spans(pieces: Sequence[Piece]) -> list[tuple[float, float]]:
+def _sent_spans(pieces: Sequence[SpeechSegment]) -> list[tuple[float, float]]:
     """Where in the recording the sent samples lie: each pause belongs to the span before it."""
     spans: list[tuple[float, float]] = []
     for piece, pause_s in zip(pieces, _pauses(pieces), strict=True):
@@ -276,7 +280,7 @@ def _sent_spans(pieces: Sequence[Piece]) -> list[tuple[float, float]]:
     return spans
 
 
-def _chunks(answer: Any, pieces: Sequence[Piece]) -> list[SpeechChunk]:
+def _chunks(answer: Any, pieces: Sequence[SpeechSegment]) -> list[SpeechChunk]:
     """The words with their times in the recording: by segments where the service gives them."""
     segments = _field(answer, "segments")
     if isinstance(segments, Sequence):

@@ -11,11 +11,11 @@ import asyncio
 import logging
 
 from voice.audio.decoder_client import Decoder
-from voice.audio.segments import Decoded, Piece
+from voice.audio.segments import Decoded, SpeechSegment
 from voice.settings import VoiceSettings
 from voice.transcriber import OnProgress, Recording
 from voice.transcript import Transcript
-from voice.transcription.jobs import Hearing
+from voice.transcription.jobs import TranscriptionJob
 from voice.transcription.pool import Pool
 from voice.transcription.recording_parts import Parts
 from voice.workers.child import OnLine, command
@@ -51,7 +51,7 @@ class WhisperTranscriber:
         return self._pool.pids
 
     async def transcribe(self, recording: Recording, *, on_progress: OnProgress | None = None) -> Transcript:
-        hearing = Hearing(
+        hearing = TranscriptionJob(
             speaker=recording.speaker,
             urgency=recording.urgency,
             beam=_PARTIAL_BEAM if recording.urgency == "partial" else self._settings.beam_size,
@@ -95,7 +95,7 @@ class WhisperTranscriber:
             spoken = seconds >= max(self._settings.min_seconds, 1 / _BYTES_PER_SECOND)
             if spoken:
                 whole = recording.data[: len(recording.data) // 2 * 2]
-                parts.take(Piece(index=0, pcm=whole, spans=((0.0, seconds),)))
+                parts.take(SpeechSegment(index=0, pcm=whole, spans=((0.0, seconds),)))
             decoded = Decoded(seconds=seconds, truncated=False, container="pcm", pieces=int(spoken))
         parts.complete()
         return decoded

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from gateway.storage.json_bodies import decode_body, encode_body, storable_text
-from gateway.storage.speech import SpeakerHabits, SpeakerKey
+from gateway.storage.speech import SpeakerKey, SpeakerPreferences
 
 
 class MemoryVoices:
@@ -16,7 +16,7 @@ class MemoryVoices:
     def __init__(self, require_open: Callable[[], None]) -> None:
         self._require_open = require_open
         self._buffers: dict[str, tuple[float, str]] = {}
-        self._habits: dict[SpeakerKey, SpeakerHabits] = {}
+        self._habits: dict[SpeakerKey, SpeakerPreferences] = {}
         self._transcripts: dict[str, tuple[float, str]] = {}
 
     async def keep_buffer(self, key: str, body: Mapping[str, Any], *, at: float) -> None:
@@ -32,9 +32,9 @@ class MemoryVoices:
         oldest = sorted(self._buffers.items(), key=lambda kept: (kept[1][0], kept[0]))
         return tuple((key, decode_body(body)) for key, (_, body) in oldest)
 
-    async def habits(self, speaker: SpeakerKey) -> SpeakerHabits:
+    async def habits(self, speaker: SpeakerKey) -> SpeakerPreferences:
         self._require_open()
-        return self._habits.get(speaker, SpeakerHabits())
+        return self._habits.get(speaker, SpeakerPreferences())
 
     async def remember_language(self, speaker: SpeakerKey, language: str) -> None:
         self._habits[speaker] = replace(await self.habits(speaker), language=storable_text(language))

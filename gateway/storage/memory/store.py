@@ -33,7 +33,7 @@ from gateway.storage.ports import (
     OutboxRow,
     Record,
     RecordKind,
-    ShownPart,
+    SentPart,
     StoreCounts,
     TurnCommit,
 )
@@ -50,7 +50,7 @@ class MemoryStore:
         self._accepted: dict[str, Accepted] = {}
         self._outbox: dict[int, ReplyRow] = {}
         self._outbox_ids: dict[str, int] = {}
-        self._shown: dict[str, dict[int, ShownPart]] = {}
+        self._shown: dict[str, dict[int, SentPart]] = {}
         self._interactions: dict[str, InteractionRow] = {}
         self._last_record_id = 0
         self.pairings = MemoryPairings(self._require_open)
@@ -126,7 +126,7 @@ class MemoryStore:
         row.attempts += 1
         return row.attempts
 
-    async def excuse_attempt(self, lease: Lease, seq: int) -> None:
+    async def discount_attempt(self, lease: Lease, seq: int) -> None:
         self._require_open()
         row = self._unfinished(self._fenced(lease), seq)
         row.excused = min(row.attempts, row.excused + 1)
@@ -268,11 +268,11 @@ class MemoryStore:
     async def receipts(self, chat: str) -> tuple[str, ...]:
         return ReplyRow.newest_receipts(self._outbox.values(), chat)
 
-    async def note_shown(self, key: str, part: ShownPart) -> None:
+    async def record_sent_part(self, key: str, part: SentPart) -> None:
         self._require_open()
         self._shown.setdefault(key, {})[part.part] = replace(part, native_id=storable_text(part.native_id))
 
-    async def shown(self, key: str) -> tuple[ShownPart, ...]:
+    async def shown(self, key: str) -> tuple[SentPart, ...]:
         self._require_open()
         return tuple(part for _, part in sorted(self._shown.get(key, {}).items()))
 

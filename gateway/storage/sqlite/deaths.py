@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Mapping
 
 from gateway.storage.deaths import Deaths
-from gateway.storage.sqlite.worker_thread import Lane
+from gateway.storage.sqlite.worker_thread import DatabaseThread
 
 _CUT_OFF = """
     SELECT inbox.seq, attempts - excused, coalesce(alone, 0) FROM inbox LEFT JOIN deaths USING (seq)
@@ -19,7 +19,7 @@ _ALL = "SELECT seq, total, alone FROM deaths"
 class SqliteDeaths:
     """The book of deaths on one SQLite file: a part of `SqliteStore`."""
 
-    def __init__(self, writer: Callable[[], Lane]) -> None:
+    def __init__(self, writer: Callable[[], DatabaseThread]) -> None:
         # Asked for at each call: a store that is opened again has another lane.
         self._writer = writer
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gateway.storage.sqlite.worker_thread import Lane
+from gateway.storage.sqlite.worker_thread import DatabaseThread
 from pipeline.domain.events import EXPIRED
 
 # The index is named, because without statistics SQLite would read every question that was ever asked.
@@ -21,7 +21,7 @@ _CLOSE = "UPDATE interactions SET choice = ?, answered_at = ? WHERE id = ? AND a
 class SqliteExpiries:
     """The book of expired questions on one SQLite file: a part of `SqliteStore`."""
 
-    def __init__(self, writer: Callable[[], Lane], reader: Callable[[], Lane]) -> None:
+    def __init__(self, writer: Callable[[], DatabaseThread], reader: Callable[[], DatabaseThread]) -> None:
         # Asked for at each call: a store that is opened again has other lanes.
         self._writer = writer
         self._reader = reader

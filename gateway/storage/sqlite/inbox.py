@@ -103,7 +103,7 @@ def start_attempt(db: sqlite3.Connection, lease: Lease, seq: int) -> int:
     return int(row[0])
 
 
-def excuse_attempt(db: sqlite3.Connection, lease: Lease, seq: int) -> None:
+def discount_attempt(db: sqlite3.Connection, lease: Lease, seq: int) -> None:
     """One attempt that does not count against the entry. Raises FenceLost, or AlreadyDone."""
     thread = threads.require_fence(db, lease)
     if db.execute(_EXCUSE_ATTEMPT, (seq, thread)).rowcount == 0:

@@ -13,14 +13,14 @@ from pathlib import Path
 
 from gateway.storage.sqlite.connection import in_words, open_beside
 from gateway.storage.sqlite.pairings import SqlitePairings
-from gateway.storage.sqlite.worker_thread import Call, Lane
+from gateway.storage.sqlite.worker_thread import Call, DatabaseThread
 from pipeline.domain.errors import StorageError
 
 
 @asynccontextmanager
 async def pairings_beside(path: Path) -> AsyncIterator[SqlitePairings]:
     """The pairing book in the store's file `path`. Raises StorageError when there is no such store."""
-    lane = Lane("store-beside", _Beside(path))
+    lane = DatabaseThread("store-beside", _Beside(path))
     await lane.start()
     try:
         yield SqlitePairings(lambda: lane, lambda: lane)

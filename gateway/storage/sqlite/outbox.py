@@ -6,7 +6,7 @@ import sqlite3
 from typing import Any
 
 from gateway.storage.json_bodies import FORGOTTEN, decode_body, storable_text
-from gateway.storage.ports import NewOutboxRow, OutboxRow, OutboxState, ShownPart
+from gateway.storage.ports import NewOutboxRow, OutboxRow, OutboxState, SentPart
 from gateway.storage.sqlite.secure_overwrite import filled
 from pipeline.domain.errors import AlreadyDone
 
@@ -111,15 +111,15 @@ def forget(db: sqlite3.Connection, row_id: int) -> None:
         db.execute(_FORGET_ROW, (filled(FORGOTTEN, size), row_id))
 
 
-def note_shown(db: sqlite3.Connection, key: str, part: ShownPart) -> None:
+def record_sent_part(db: sqlite3.Connection, key: str, part: SentPart) -> None:
     """Which message shows a part of the reply under `key`."""
     db.execute(_NOTE_SHOWN, (key, part.part, storable_text(part.native_id), part.final, part.at))
 
 
-def shown(db: sqlite3.Connection, key: str) -> tuple[ShownPart, ...]:
+def shown(db: sqlite3.Connection, key: str) -> tuple[SentPart, ...]:
     """What is noted for `key`, by part."""
     return tuple(
-        ShownPart(part=part, native_id=native_id, final=bool(final), at=at)
+        SentPart(part=part, native_id=native_id, final=bool(final), at=at)
         for part, native_id, final, at in db.execute(_SHOWN, (key,))
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from gateway.storage.json_bodies import storable_text
 from gateway.storage.pairings import PairedChat, Pairing, PairingRequest
-from gateway.storage.sqlite.worker_thread import Lane, T, Work
+from gateway.storage.sqlite.worker_thread import DatabaseThread, T, Work
 
 _PLACE = "channel = ? AND account = ? AND chat = ? AND user = ?"
 _FORGET = "DELETE FROM pairing_requests WHERE asked_at <= ?"
@@ -35,7 +35,7 @@ _REMOVE = "DELETE FROM pairings WHERE channel = ? AND user = ?"
 class SqlitePairings:
     """The pairing book on one SQLite file: a part of `SqliteStore`, or opened beside a running gateway."""
 
-    def __init__(self, writer: Callable[[], Lane], reader: Callable[[], Lane]) -> None:
+    def __init__(self, writer: Callable[[], DatabaseThread], reader: Callable[[], DatabaseThread]) -> None:
         # Asked for at each call: a store that is opened again has other lanes.
         self._writer = writer
         self._reader = reader

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from gateway.storage.json_bodies import decode_body, encode_body, storable_text
 from gateway.storage.reminders import Reminder
-from gateway.storage.sqlite.worker_thread import Lane
+from gateway.storage.sqlite.worker_thread import DatabaseThread
 
 _KNOWN = "SELECT 1 FROM reminders WHERE id = ?"
 _COUNT = "SELECT count(*) FROM reminders WHERE owner = ?"
@@ -23,7 +23,7 @@ _Row = tuple[str, str, str, float, str, str]
 class SqliteReminders:
     """The reminder book on one SQLite file: a part of `SqliteStore`."""
 
-    def __init__(self, writer: Callable[[], Lane], reader: Callable[[], Lane]) -> None:
+    def __init__(self, writer: Callable[[], DatabaseThread], reader: Callable[[], DatabaseThread]) -> None:
         # Asked for at each call: a store that is opened again has other lanes.
         self._writer = writer
         self._reader = reader

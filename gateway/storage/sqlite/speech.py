@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gateway.storage.json_bodies import decode_body, encode_body, storable_text
-from gateway.storage.speech import SpeakerHabits, SpeakerKey
-from gateway.storage.sqlite.worker_thread import Lane
+from gateway.storage.speech import SpeakerKey, SpeakerPreferences
+from gateway.storage.sqlite.worker_thread import DatabaseThread
 
 _KEEP_BUFFER = "INSERT OR REPLACE INTO speech_buffers (key, body, at) VALUES (?, ?, ?)"
 _DROP_BUFFER = "DELETE FROM speech_buffers WHERE key = ?"
@@ -33,7 +33,7 @@ _FORGET_TRANSCRIPTS = """
 class SqliteVoices:
     """The voice book on one SQLite file: a part of `SqliteStore`."""
 
-    def __init__(self, writer: Callable[[], Lane], reader: Callable[[], Lane]) -> None:
+    def __init__(self, writer: Callable[[], DatabaseThread], reader: Callable[[], DatabaseThread]) -> None:
         # Asked for at each call: a store that is opened again has other lanes.
         self._writer = writer
         self._reader = reader
@@ -49,12 +49,12 @@ class SqliteVoices:
             lambda db: tuple((key, decode_body(body)) for key, body in db.execute(_BUFFERS))
         )
 
-    async def habits(self, speaker: SpeakerKey) -> SpeakerHabits:
+    async def habits(self, speaker: SpeakerKey) -> SpeakerPreferences:
         values = _values(speaker)
         row = await self._reader().submit(lambda db: db.execute(_HABITS, values).fetchone())
         if row is None:
-            return SpeakerHabits()
-        return SpeakerHabits(language=row[0], voice_replies=bool(row[1]), voice_command=row[2])
+            return SpeakerPreferences()
+        return SpeakerPreferences(language=row[0], voice_replies=bool(row[1]), voice_command=row[2])
 
     async def remember_language(self, speaker: SpeakerKey, language: str) -> None:
         await self._write(_LANGUAGE, (*_values(speaker), storable_text(language)))

@@ -26,7 +26,7 @@ from gateway.storage.ports import (
     OutboxState,
     Record,
     RecordKind,
-    ShownPart,
+    SentPart,
     StoreCounts,
     TurnCommit,
 )
@@ -42,7 +42,7 @@ from gateway.storage.sqlite.reader import Reading
 from gateway.storage.sqlite.reminders import SqliteReminders
 from gateway.storage.sqlite.speech import SqliteVoices
 from gateway.storage.sqlite.usage import SqliteUsage
-from gateway.storage.sqlite.worker_thread import Lane
+from gateway.storage.sqlite.worker_thread import DatabaseThread
 from pipeline.domain.errors import StorageError
 from pipeline.domain.ids import ThreadKey
 
@@ -59,8 +59,8 @@ class SqliteStore:
         self._path = path
         self._group_commit = GroupCommit(path, synchronous=synchronous)
         self._reading = Reading(path)
-        self._writer = Lane("store-writer", self._group_commit)
-        self._reader = Lane("store-reader", self._reading)
+        self._writer = DatabaseThread("store-writer", self._group_commit)
+        self._reader = DatabaseThread("store-reader", self._reading)
         self._questions = QuestionThreads()
         self.pairings = SqlitePairings(lambda: self._writer, lambda: self._reader)
         self.voices = SqliteVoices(lambda: self._writer, lambda: self._reader)
@@ -71,8 +71,8 @@ class SqliteStore:
 
     # -- life ---------------------------------------------------------------------------------
     async def open(self) -> None:
-        self._writer = Lane("store-writer", self._group_commit)
-        self._reader = Lane("store-reader", self._reading)
+        self._writer = DatabaseThread("store-writer", self._group_commit)
+        self._reader = DatabaseThread("store-reader", self._reading)
         await self._writer.start()
         try:
             await self._reader.start()
@@ -136,8 +136,8 @@ class SqliteStore:
     async def start_attempt(self, lease: Lease, seq: int) -> int:
         return await self._writer.submit(lambda db: inbox.start_attempt(db, lease, seq))
 
-    async def excuse_attempt(self, lease: Lease, seq: int) -> None:
-        await self._writer.submit(lambda db: inbox.excuse_attempt(db, lease, seq))
+    async def discount_attempt(self, lease: Lease, seq: int) -> None:
+        await self._writer.submit(lambda db: inbox.discount_attempt(db, lease, seq))
 
     async def cancel_open(self, thread: str, *, up_to_seq: int | None = None, from_seq: int = 0) -> int:
         return await self._writer.submit(lambda db: inbox.cancel_open(db, thread, up_to_seq, from_seq))
@@ -258,10 +258,10 @@ class SqliteStore:
     async def outbox_row(self, row: int | str) -> OutboxRow | None:
         return await self._reader.submit(lambda db: outbox.one(db, row))
 
-    async def note_shown(self, key: str, part: ShownPart) -> None:
-        await self._writer.submit(lambda db: outbox.note_shown(db, key, part))
+    async def record_sent_part(self, key: str, part: SentPart) -> None:
+        await self._writer.submit(lambda db: outbox.record_sent_part(db, key, part))
 
-    async def shown(self, key: str) -> tuple[ShownPart, ...]:
+    async def shown(self, key: str) -> tuple[SentPart, ...]:
         return await self._reader.submit(lambda db: outbox.shown(db, key))
 
     # -- sessions -----------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 
-from gateway.storage.sqlite.worker_thread import Lane
+from gateway.storage.sqlite.worker_thread import DatabaseThread
 from gateway.storage.usage import Spent
 
 _ADD = """
@@ -18,7 +18,7 @@ _FORGET = "DELETE FROM usage WHERE day < ?"
 class SqliteUsage:
     """The usage book on one SQLite file: a part of `SqliteStore`."""
 
-    def __init__(self, writer: Callable[[], Lane], reader: Callable[[], Lane]) -> None:
+    def __init__(self, writer: Callable[[], DatabaseThread], reader: Callable[[], DatabaseThread]) -> None:
         # Asked for at each call: a store that is opened again has other lanes.
         self._writer = writer
         self._reader = reader

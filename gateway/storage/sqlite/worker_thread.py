@@ -51,7 +51,7 @@ class LaneWork(Protocol):
         ...
 
 
-class Lane:
+class DatabaseThread:
     """Submit from the loop that called `start`; results come back on that loop."""
 
     def __init__(self, name: str, work: LaneWork, *, rest_after_s: float = 0.5) -> None:

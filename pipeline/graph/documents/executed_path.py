@@ -28,7 +28,7 @@ class Arrow:
 
 
 @dataclass(slots=True)
-class Walk:
+class PathTracer:
     """Follows a path. `numbers` says for each arrow when it was taken; jumps that nothing had declared are
     added to `arrows`."""
 

@@ -17,7 +17,7 @@ from pipeline.graph.definition.elements import (
     When,
 )
 from pipeline.graph.definition.structure import GraphStructure, NodeSpec
-from pipeline.graph.documents.executed_path import START, Arrow, Walk
+from pipeline.graph.documents.executed_path import START, Arrow, PathTracer
 from pipeline.graph.documents.library import function_name
 from pipeline.graph.documents.mermaid_text import identifier, label
 
@@ -49,7 +49,7 @@ def mermaid(
     for place in (*path, *open_gates, *failed):
         if place not in picture.places:
             raise GraphError(f"graph {graph.name}: the path names {place}, and the graph has no such node")
-    walk = Walk(picture.arrows, failed=failed, skippable=picture.skippable)
+    walk = PathTracer(picture.arrows, failed=failed, skippable=picture.skippable)
     walk.along(path)
     colours = {
         "join": picture.joins,

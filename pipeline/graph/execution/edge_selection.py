@@ -29,7 +29,7 @@ from pipeline.graph.execution.control import asked_to_stop
 
 
 @dataclass(slots=True)
-class Ways:
+class Routes:
     """Where the run goes, and what was noticed on the way."""
 
     targets: tuple[str, ...] = ()
@@ -38,21 +38,21 @@ class Ways:
     """Conditions that could not be evaluated: (target, problem)."""
     reasoning: str = ""
     undecided: bool = False
-    """The decider has to be asked: `decided_ways` finishes this."""
+    """The decider has to be asked: `decided_routes` finishes this."""
 
 
-def ways_after_failure(exits: Exits, state: State) -> Ways:
+def routes_after_failure(exits: Exits, state: State) -> Routes:
     """The ways of recovery; no targets when there is none."""
-    return _taken(list(exits.on_failure or exits.always), {}, state, Ways())
+    return _taken(list(exits.on_failure or exits.always), {}, state, Routes())
 
 
-def ways_after_success(exits: Exits, node: str, output: State, state: State) -> Ways:
+def routes_after_success(exits: Exits, node: str, output: State, state: State) -> Routes:
     """The ways on, or `undecided`. Raises GraphError for a route that chose what it had not declared."""
     if exits.plain is not None:
-        return Ways(targets=exits.plain)
+        return Routes(targets=exits.plain)
     if exits.route is not None:
-        return Ways(targets=routed(exits.route, node, state))
-    ways = Ways()
+        return Routes(targets=routed(exits.route, node, state))
+    ways = Routes()
     taken: list[EdgeSpec] = []
     for edge in exits.conditional:
         if _holds(edge, output, state, ways):
@@ -65,9 +65,9 @@ def ways_after_success(exits: Exits, node: str, output: State, state: State) -> 
     return _taken(taken or list(exits.always), output, state, ways)
 
 
-async def decided_ways(
-    ways: Ways, exits: Exits, node: str, output: State, state: State, goal: Goal | None, asking: Asking
-) -> Ways:
+async def decided_routes(
+    ways: Routes, exits: Exits, node: str, output: State, state: State, goal: Goal | None, asking: Asking
+) -> Routes:
     """Finish undecided ways with one question to the decider."""
     ways.undecided = False
     chosen = await _decided(exits.decided, node, output, goal, asking, ways)
@@ -98,7 +98,7 @@ def routed(route: Route, node: str, state: State) -> tuple[str, ...]:
     return targets
 
 
-def _holds(edge: EdgeSpec, output: State, state: State, ways: Ways) -> bool:
+def _holds(edge: EdgeSpec, output: State, state: State, ways: Routes) -> bool:
     condition = edge.when
     assert isinstance(condition, When)  # noqa: S101 - sorted by kind; for the type checker
     if condition.expression is not None:
@@ -120,7 +120,7 @@ def _called(condition: When, state: State) -> tuple[bool, str]:
 
 
 async def _decided(
-    edges: tuple[EdgeSpec, ...], node: str, output: State, goal: Goal | None, asking: Asking, ways: Ways
+    edges: tuple[EdgeSpec, ...], node: str, output: State, goal: Goal | None, asking: Asking, ways: Routes
 ) -> EdgeSpec:
     fallback = next(edge for edge in edges if edge.fallback)
     if asking.decider is None:
@@ -149,7 +149,7 @@ async def _decided(
     return chosen
 
 
-def _taken(edges: list[EdgeSpec], output: State, state: State, ways: Ways) -> Ways:
+def _taken(edges: list[EdgeSpec], output: State, state: State, ways: Routes) -> Routes:
     ways.targets = tuple(dict.fromkeys(edge.target for edge in edges))
     for edge in edges:
         if edge.mapping:

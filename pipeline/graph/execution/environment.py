@@ -25,7 +25,7 @@ class RunStopped(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class RunEnvironment:
     """One call's parts."""
 
     run: Run

@@ -23,9 +23,9 @@ from pipeline.graph.definition.merging import RESERVED
 from pipeline.graph.definition.ports import Decider, PhaseHook, RunLog
 from pipeline.graph.definition.spec import GraphSpec
 from pipeline.graph.execution.control import RunAborted, RunControl
-from pipeline.graph.execution.edge_selection import Asking, Ways, ways_after_failure
-from pipeline.graph.execution.environment import RunStopped, Surroundings
-from pipeline.graph.execution.run_loop import Walk
+from pipeline.graph.execution.edge_selection import Asking, Routes, routes_after_failure
+from pipeline.graph.execution.environment import RunEnvironment, RunStopped
+from pipeline.graph.execution.run_loop import RunLoop
 from pipeline.graph.run.events import Listener, RunCompleted
 from pipeline.graph.run.outcome import GATE_EXPIRED, Answer, Failure, RunOutcome, RunStatus, StopReason
 from pipeline.graph.run.recorder import FIRST_SNAPSHOT, RunRecorder
@@ -159,7 +159,7 @@ class Executor(Generic[ContextT, StateT]):
         `kept` is how many records of a resumed run count, when those behind them do not.
         """
         limits = self._graph.limits
-        around = Surroundings(
+        around = RunEnvironment(
             run=run,
             context=context,
             limits=limits,
@@ -173,11 +173,11 @@ class Executor(Generic[ContextT, StateT]):
             control=control,
             over_at=None if limits.max_seconds is None else self._clock.monotonic() + limits.max_seconds,
         )
-        walk = Walk(around)
+        walk = RunLoop(around)
         try:
             if kept is not None:
                 recorder.write({"do": "resume", "kept": kept}, "resume", "")
-            status, reason, error = await self._walked(walk, control, answers)
+            status, reason, error = await self._drive(walk, control, answers)
             await _close(walk, status, reason)
         except BaseException as caught:  # noqa: BLE001 - one completion event, then it goes on its way
             recorder.cut_off({} if isinstance(caught, Exception) else walk.attempts.kept())
@@ -190,8 +190,8 @@ class Executor(Generic[ContextT, StateT]):
         await recorder.emit(RunCompleted(outcome))
         return outcome
 
-    async def _walked(
-        self, walk: Walk, control: RunControl, answers: Sequence[Answer]
+    async def _drive(
+        self, walk: RunLoop, control: RunControl, answers: Sequence[Answer]
     ) -> tuple[RunStatus, StopReason, Failure | None]:
         run, seconds = walk.run, walk.around.limits.max_seconds
         deadline = _NEVER if seconds is None else self._clock.timeout(seconds)
@@ -219,7 +219,7 @@ class Executor(Generic[ContextT, StateT]):
         return _verdict(walk)
 
 
-def _cut_off(walk: Walk, cause: BaseException) -> RunOutcome:
+def _cut_off(walk: RunLoop, cause: BaseException) -> RunOutcome:
     """How a call ends that something outside of the graph has ended."""
     if isinstance(cause, Exception):
         return _outcome(walk, "failed", "error", _failure_outside(cause))
@@ -228,7 +228,7 @@ def _cut_off(walk: Walk, cause: BaseException) -> RunOutcome:
     return _outcome(walk, "cancelled", "aborted", None)
 
 
-def _verdict(walk: Walk) -> tuple[RunStatus, StopReason, Failure | None]:
+def _verdict(walk: RunLoop) -> tuple[RunStatus, StopReason, Failure | None]:
     """How a run stands that has come to rest by itself."""
     root = walk.run.root
     if root.status == "ended":
@@ -244,7 +244,7 @@ def _verdict(walk: Walk) -> tuple[RunStatus, StopReason, Failure | None]:
     return "paused", "pause_requested", None
 
 
-async def _close(walk: Walk, status: RunStatus, reason: StopReason) -> None:
+async def _close(walk: RunLoop, status: RunStatus, reason: StopReason) -> None:
     """The records that end the call, made durable."""
     recorder = walk.around.recorder
     if status in ("completed", "failed"):
@@ -260,7 +260,7 @@ async def _close(walk: Walk, status: RunStatus, reason: StopReason) -> None:
     await recorder.barrier()
 
 
-def _outcome(walk: Walk, status: RunStatus, reason: StopReason, error: Failure | None) -> RunOutcome:
+def _outcome(walk: RunLoop, status: RunStatus, reason: StopReason, error: Failure | None) -> RunOutcome:
     run = walk.run
     failures = tuple(walk.raised.get(failure, failure) for failure in run.failures)
     troubled = bool(failures or run.retries)
@@ -280,7 +280,7 @@ def _outcome(walk: Walk, status: RunStatus, reason: StopReason, error: Failure |
     )
 
 
-async def _take_answers(walk: Walk, answers: Sequence[Answer]) -> None:
+async def _take_answers(walk: RunLoop, answers: Sequence[Answer]) -> None:
     """Put the answers on record, and fail the nodes whose gates have expired."""
     for answer in answers:
         record: Record = {"do": "answer", "gate": {"id": answer.gate}, "choice": answer.choice}
@@ -296,7 +296,7 @@ async def _take_answers(walk: Walk, answers: Sequence[Answer]) -> None:
         if gate is not None and gate.expires_at is not None and gate.expires_at <= now:
             words = f"nobody answered {gate.node} in time"
             failure = Failure(node=gate.node, code=GATE_EXPIRED, message=words, permanent=True)
-            ways: Ways = ways_after_failure(frame.plan.exits, frame.values)
+            ways: Routes = routes_after_failure(frame.plan.exits, frame.values)
             await walk.record_route(frame, ways, failure)
 
 

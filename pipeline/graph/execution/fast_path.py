@@ -16,9 +16,9 @@ from typing import Any, Final
 from pipeline.graph.definition.decisions import Next, NodeResult
 from pipeline.graph.definition.merging import folded
 from pipeline.graph.execution.edge_selection import routed
-from pipeline.graph.execution.environment import Surroundings
+from pipeline.graph.execution.environment import RunEnvironment
 from pipeline.graph.execution.node_attempts import Attempts, reported
-from pipeline.graph.execution.node_visit import Visited, failure_of, node_error, take
+from pipeline.graph.execution.node_visit import NodeExecution, failure_of, node_error, take
 from pipeline.graph.execution.step import enter_step, leave_step
 from pipeline.graph.run.events import EdgeTraversed, NodeCompleted, NodeStarted
 from pipeline.graph.run.frames import Frame
@@ -26,14 +26,14 @@ from pipeline.graph.run.frames import Frame
 _NO_RESULT: Final = NodeResult()
 
 
-def is_ordinary(around: Surroundings, frame: Frame) -> bool:
+def is_ordinary(around: RunEnvironment, frame: Frame) -> bool:
     """Whether the frame's next step can be tried here."""
     return frame.plan.ordinary and not frame.inputs and not frame.attempts and around.phase is None
 
 
 async def ordinary_step(  # noqa: C901 - in one piece on purpose: a call for each part is what it saves
-    around: Surroundings, attempts: Attempts, frame: Frame, visit: int
-) -> Visited | None:
+    around: RunEnvironment, attempts: Attempts, frame: Frame, visit: int
+) -> NodeExecution | None:
     """Make the step. None when it is done, or when the frame has gone meanwhile; else the visit, which is
     over, and whose step is not ordinary."""
     run, recorder, plan, label = around.run, around.recorder, frame.plan, frame.label
@@ -71,7 +71,7 @@ async def ordinary_step(  # noqa: C901 - in one piece on purpose: a call for eac
     except Exception:  # noqa: BLE001 - found again, and told, on the way of all other steps
         targets = None
     if targets is None or len(targets) != 1 or type(result.decision) is not Next:
-        return Visited(update, result.decision, None, 1, seconds)
+        return NodeExecution(update, result.decision, None, 1, seconds)
     target = frame.prefix + targets[0]
     recorder.write_ordinary(frame, update, targets[0], values, seconds)
     if listener is not None:

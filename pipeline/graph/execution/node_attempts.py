@@ -10,8 +10,8 @@ from typing import Any, Final
 from pipeline.domain.errors import GraphError
 from pipeline.graph.definition.decisions import Next, NodeDecision, NodeResult, State
 from pipeline.graph.definition.structure import NodeSpec
-from pipeline.graph.execution.environment import Surroundings
-from pipeline.graph.execution.node_visit import Visited, failure_of, missing_reads, node_error, take
+from pipeline.graph.execution.environment import RunEnvironment
+from pipeline.graph.execution.node_visit import NodeExecution, failure_of, missing_reads, node_error, take
 from pipeline.graph.execution.step import Step, enter_step, leave_step
 from pipeline.graph.run.events import NodeRetried
 from pipeline.graph.run.frames import NO_INPUTS, Frame
@@ -24,7 +24,7 @@ _NEXT: Final = Next()
 class Attempts:
     """Runs nodes. Knows nothing of where a run goes."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: RunEnvironment) -> None:
         self._around = around
         self.steps: dict[str, Step] = {}
         """Of the attempts in progress that have asked for one, by frame."""
@@ -46,7 +46,7 @@ class Attempts:
         *,
         failure: Failure | None = None,
         seconds: float = 0.0,
-    ) -> Visited:
+    ) -> NodeExecution:
         """Run the frame's node until it succeeds or no further attempt is worth it.
 
         `failure` and `seconds` are those of a first attempt that was made already.
@@ -59,7 +59,7 @@ class Attempts:
         while True:
             if failure is not None:
                 if not self._worth_another(frame, spec, failure, attempt):
-                    return Visited(NO_INPUTS, _NEXT, failure, attempt, seconds, missing)
+                    return NodeExecution(NO_INPUTS, _NEXT, failure, attempt, seconds, missing)
                 await self._wait(frame, spec, failure, attempt)
             attempt += 1
             token = enter_step(partial(self.step, frame, visit, attempt))
@@ -80,7 +80,7 @@ class Attempts:
             seconds += around.clock.monotonic() - began
             if failure is None:
                 self.end(frame)
-                return Visited(update, decision, None, attempt, seconds, missing)
+                return NodeExecution(update, decision, None, attempt, seconds, missing)
 
     def _worth_another(self, frame: Frame, spec: NodeSpec[Any, Any], failure: Failure, attempt: int) -> bool:
         self._around.raise_if_cut_off()

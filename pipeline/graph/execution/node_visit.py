@@ -19,7 +19,7 @@ from pipeline.graph.run.outcome import Failure
 
 
 @dataclass(slots=True)
-class Visited:
+class NodeExecution:
     """The end of a visit."""
 
     update: Mapping[str, Any]

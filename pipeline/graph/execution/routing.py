@@ -21,43 +21,43 @@ from pipeline.graph.definition.frozen_json import freeze_update
 from pipeline.graph.definition.merging import RESERVED, folded
 from pipeline.graph.definition.ports import PhaseTransition
 from pipeline.graph.definition.validation import fan_out_problem
-from pipeline.graph.execution.edge_selection import Ways, decided_ways, ways_after_success
-from pipeline.graph.execution.environment import Surroundings
-from pipeline.graph.execution.node_visit import Visited
+from pipeline.graph.execution.edge_selection import Routes, decided_routes, routes_after_success
+from pipeline.graph.execution.environment import RunEnvironment
+from pipeline.graph.execution.node_visit import NodeExecution
 from pipeline.graph.run.frames import NO_INPUTS, Frame
 from pipeline.graph.run.outcome import Gate
 from pipeline.graph.run.records import SHOWN_SECONDS, Record
 
 
-def ways_of(
+def routes_for(
     frame: Frame, decision: NodeDecision, output: State, values: State, *, skipped: bool = False
-) -> Ways:
+) -> Routes:
     """Where the frame's node wants to go. Raises GraphError for a decision that cannot be followed."""
     if frame.plan.ends:
-        return Ways()
+        return Routes()
     match decision:
         case Next():
             pauses = frame.plan.pauses and not skipped
-            return Ways() if pauses else ways_along_edges(frame, output, values)
+            return Routes() if pauses else routes_along_edges(frame, output, values)
         case Continue():
-            return Ways(targets=(frame.node,))
+            return Routes(targets=(frame.node,))
         case Goto(node=target):
             _check_jump(frame, target)
-            return Ways(targets=(target,))
+            return Routes(targets=(target,))
         case Revise():
             reviser = frame.plan.spec.reviser
             if reviser is None:
                 raise GraphError(f"node {frame.label} asks for a revision and declares no reviser")
-            return Ways(targets=(reviser,))
+            return Routes(targets=(reviser,))
         case End() | Pause():
-            return Ways()
+            return Routes()
 
 
-def ways_along_edges(frame: Frame, output: State, values: State) -> Ways:
+def routes_along_edges(frame: Frame, output: State, values: State) -> Routes:
     """Where the edges lead, or `undecided`. Raises GraphError for a route that cannot be followed."""
     exits = frame.plan.exits
     scope = _scope(frame, output, values) if frame.inputs else values
-    ways = ways_after_success(exits, frame.label, output, scope)
+    ways = routes_after_success(exits, frame.label, output, scope)
     if len(ways.targets) > 1 and exits.route is not None:
         problem = fan_out_problem(frame.graph, frame.node, ways.targets)
         if problem:
@@ -65,12 +65,12 @@ def ways_along_edges(frame: Frame, output: State, values: State) -> Ways:
     return ways
 
 
-async def ways_by_question(
-    around: Surroundings, frame: Frame, ways: Ways, output: State, values: State
-) -> Ways:
+async def routes_by_question(
+    around: RunEnvironment, frame: Frame, ways: Routes, output: State, values: State
+) -> Routes:
     """Finish undecided ways."""
     graph, scope = frame.graph, _scope(frame, output, values)
-    return await decided_ways(ways, frame.plan.exits, frame.label, output, scope, graph.goal, around.asking)
+    return await decided_routes(ways, frame.plan.exits, frame.label, output, scope, graph.goal, around.asking)
 
 
 def _scope(frame: Frame, output: State, values: State) -> State:
@@ -89,7 +89,7 @@ def _check_jump(frame: Frame, target: str) -> None:
         raise GraphError(f"node {frame.label} jumps to {target}, out of its branch {frame.name}")
 
 
-def phase_update(around: Surroundings, frame: Frame, ways: Ways, output: State, values: State) -> State:
+def phase_update(around: RunEnvironment, frame: Frame, ways: Routes, output: State, values: State) -> State:
     """What the phase hook adds to the state when the run moves on to another node.
 
     Raises GraphError for what cannot enter the state.
@@ -116,7 +116,7 @@ def phase_update(around: Surroundings, frame: Frame, ways: Ways, output: State, 
     return update
 
 
-def gate_of(around: Surroundings, frame: Frame, decision: NodeDecision, visit: int) -> Gate | None:
+def gate_of(around: RunEnvironment, frame: Frame, decision: NodeDecision, visit: int) -> Gate | None:
     """The gate that a decision, or the graph's declaration, opens."""
     if frame.plan.pauses and isinstance(decision, Next):
         decision = Pause()
@@ -131,7 +131,7 @@ def gate_of(around: Surroundings, frame: Frame, decision: NodeDecision, visit: i
     )
 
 
-def step_record(frame: Frame, visited: Visited, ways: Ways) -> Record:
+def step_record(frame: Frame, visited: NodeExecution, ways: Routes) -> Record:
     """The record that the frame's node has ended."""
     record: Record = {"do": "step", "node": frame.node}
     if frame.id:
@@ -143,7 +143,7 @@ def step_record(frame: Frame, visited: Visited, ways: Ways) -> Record:
     if ways.targets:
         record["to"] = ways.targets
     if ways.inputs or ways.problems:
-        put_ways(record, ways)
+        write_routes(record, ways)
     if visited.seconds >= SHOWN_SECONDS:
         record["seconds"] = round(visited.seconds, 4)
     if visited.attempts > 1:
@@ -155,7 +155,7 @@ def step_record(frame: Frame, visited: Visited, ways: Ways) -> Record:
     return record
 
 
-def put_ways(record: Record, ways: Ways) -> None:
+def write_routes(record: Record, ways: Routes) -> None:
     """Add to a record where the run goes."""
     if ways.targets:
         record["to"] = ways.targets

@@ -15,19 +15,25 @@ from pipeline.domain.errors import GraphError
 from pipeline.graph.definition.decisions import Next, State
 from pipeline.graph.definition.elements import FanOut
 from pipeline.graph.definition.merging import ANSWERS
-from pipeline.graph.execution.edge_selection import Ways, ways_after_failure
-from pipeline.graph.execution.environment import RunStopped, Surroundings
+from pipeline.graph.execution.edge_selection import Routes, routes_after_failure
+from pipeline.graph.execution.environment import RunEnvironment, RunStopped
 from pipeline.graph.execution.fast_path import is_ordinary, ordinary_step
 from pipeline.graph.execution.node_attempts import Attempts
-from pipeline.graph.execution.node_visit import Visited, check_complete, failure_of, missing_reads, view_of
+from pipeline.graph.execution.node_visit import (
+    NodeExecution,
+    check_complete,
+    failure_of,
+    missing_reads,
+    view_of,
+)
 from pipeline.graph.execution.routing import (
     gate_of,
     phase_update,
-    put_ways,
+    routes_along_edges,
+    routes_by_question,
+    routes_for,
     step_record,
-    ways_along_edges,
-    ways_by_question,
-    ways_of,
+    write_routes,
 )
 from pipeline.graph.run.apply import given_back, values_after, values_after_failure
 from pipeline.graph.run.events import (
@@ -43,10 +49,10 @@ from pipeline.graph.run.outcome import Failure, Gate
 from pipeline.graph.run.records import Record, about, plain_gate
 
 
-class Walk:
+class RunLoop:
     """The moving parts of one call. `drive` returns when its frame is at rest, paused or halted."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: RunEnvironment) -> None:
         self.around = around
         self.run = around.run
         self.attempts = Attempts(around)
@@ -102,7 +108,7 @@ class Walk:
         around = self.around
         spec, visits = frame.plan.spec, self.run.visits(frame.label)
         if spec.max_visits and visits >= spec.max_visits:
-            await self._complete(frame, Visited(NO_INPUTS), skipped=True)
+            await self._complete(frame, NodeExecution(NO_INPUTS), skipped=True)
             return
         if is_ordinary(around, frame):
             visited = await ordinary_step(around, self.attempts, frame, visits + 1)
@@ -127,7 +133,7 @@ class Walk:
     # -- the end of a visit -------------------------------------------------------------------
 
     async def _complete(
-        self, frame: Frame, visited: Visited, *, visit: int = 0, skipped: bool = False
+        self, frame: Frame, visited: NodeExecution, *, visit: int = 0, skipped: bool = False
     ) -> None:
         """Record the step: where it leads is found on the state with the update in it."""
         try:
@@ -158,30 +164,32 @@ class Walk:
             )
             await self._tell(self._recorder.listener, source, prefix, ways, completed, gate)
 
-    async def _led(self, frame: Frame, visited: Visited, *, skipped: bool) -> tuple[Mapping[str, Any], Ways]:
+    async def _led(
+        self, frame: Frame, visited: NodeExecution, *, skipped: bool
+    ) -> tuple[Mapping[str, Any], Routes]:
         """The state behind the visit, and where it leads."""
         if visited.failure is not None:
             return self._after_failure(frame, visited, visited.failure)
         values = self._values(frame, visited, skipped=skipped)
-        ways = ways_of(frame, visited.decision, visited.update, values, skipped=skipped)
+        ways = routes_for(frame, visited.decision, visited.update, values, skipped=skipped)
         if ways.undecided:
-            ways = await ways_by_question(self.around, frame, ways, visited.update, values)
+            ways = await routes_by_question(self.around, frame, ways, visited.update, values)
         return values, ways
 
     def _after_failure(
-        self, frame: Frame, visited: Visited, failure: Failure
-    ) -> tuple[Mapping[str, Any], Ways]:
+        self, frame: Frame, visited: NodeExecution, failure: Failure
+    ) -> tuple[Mapping[str, Any], Routes]:
         visited.update, visited.decision, visited.failure = NO_INPUTS, Next(), failure
         self.raised[failure] = failure
         values = values_after_failure(self.run, frame)
-        return values, ways_after_failure(frame.plan.exits, values)
+        return values, routes_after_failure(frame.plan.exits, values)
 
     async def _tell(
         self,
         listener: Listener,
         source: str,
         prefix: str,
-        ways: Ways,
+        ways: Routes,
         completed: NodeCompleted | None = None,
         gate: Gate | None = None,
     ) -> None:
@@ -198,7 +206,7 @@ class Walk:
         if self.run.joined:
             await self._recorder.tell_joins(self.run)
 
-    def _values(self, frame: Frame, visited: Visited, *, skipped: bool) -> Mapping[str, Any]:
+    def _values(self, frame: Frame, visited: NodeExecution, *, skipped: bool) -> Mapping[str, Any]:
         if skipped:
             return frame.values
         # A subgraph's update is what it has written already, channel by channel.
@@ -213,24 +221,24 @@ class Walk:
         failure = None
         phase = NO_INPUTS
         try:
-            ways = ways_along_edges(frame, answer, frame.values)
+            ways = routes_along_edges(frame, answer, frame.values)
             if ways.undecided:
-                ways = await ways_by_question(self.around, frame, ways, answer, frame.values)
+                ways = await routes_by_question(self.around, frame, ways, answer, frame.values)
                 if self.run.frames.get(frame.id) is not frame:
                     return
             phase = phase_update(self.around, frame, ways, answer, frame.values)
         except Exception as error:  # noqa: BLE001 - as for a step
             failure = failure_of(frame.label, error, 1)
-            ways = ways_after_failure(frame.plan.exits, frame.values)
+            ways = routes_after_failure(frame.plan.exits, frame.values)
         await self.record_route(frame, ways, failure, phase)
 
     async def record_route(
-        self, frame: Frame, ways: Ways, failure: Failure | None, phase: State = NO_INPUTS
+        self, frame: Frame, ways: Routes, failure: Failure | None, phase: State = NO_INPUTS
     ) -> None:
         """Record where a frame goes that no longer waits for its gate."""
         prefix, source = frame.prefix, frame.label
         record = about(frame.id, frame.node, {"do": "route"})
-        put_ways(record, ways)
+        write_routes(record, ways)
         if phase:
             record["phase"] = phase
         if failure is not None:
@@ -248,7 +256,7 @@ class Walk:
             return False
         if child.failure is not None:
             failure = self.raised.get(child.failure, child.failure)
-        visited = Visited(NO_INPUTS, failure=failure)
+        visited = NodeExecution(NO_INPUTS, failure=failure)
         visited.seconds = self.around.clock.monotonic() - self._entered.pop(
             child.id, self.around.clock.monotonic()
         )
@@ -274,7 +282,7 @@ class Walk:
                 return Failure(node=label, code="timeout", message=words)
         return None
 
-    def _surfaced(self, frame: Frame, visited: Visited) -> State:
+    def _surfaced(self, frame: Frame, visited: NodeExecution) -> State:
         """What the subgraph has written into the state around it, as the output of its node."""
         child = frame.children[frame.node]
         keys = dict.fromkeys(key for update in given_back(frame, child) for key in update)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.identity import derived_message_id
-from adapters.telegram.callback_queries import press_of
+from adapters.telegram.callback_queries import callback_query_of
 from adapters.telegram.inbound import chat_of, parse_update
 from adapters.telegram.media_groups import lanes
 from pipeline.domain.messages import ApprovalReply, InboundMessage, SessionCommand
@@ -381,7 +381,7 @@ def test_nothing_makes_the_parser_raise(value: Any) -> None:
     update = value if isinstance(value, dict) else {"update_id": 1, "message": value}
     parse_update(value, CONTEXT)
     parse_update({"update_id": 1, **update}, CONTEXT)
-    press_of(update)
+    callback_query_of(update)
     chat_of(update)
     assert sum(len(part) for lane in lanes([update, update]) for part in lane) == 2
 

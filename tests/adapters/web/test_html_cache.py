@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.web.html_cache import RenderedAnswers
+from adapters.web.html_cache import HtmlCache
 from adapters.web.hub import Hub
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.events import LlmToken
@@ -61,7 +61,7 @@ async def test_hostile_markdown_comes_as_escaped_html_over_the_socket(tmp_path: 
 
 def test_an_answer_is_rendered_once_however_many_read_it() -> None:
     renderer = CountingRenderer()
-    answers = RenderedAnswers(renderer)
+    answers = HtmlCache(renderer)
     for _ in range(5):
         assert answers.html_of("words") == "<p>5</p>"
     assert answers.html_of("") == ""
@@ -70,7 +70,7 @@ def test_an_answer_is_rendered_once_however_many_read_it() -> None:
 
 def test_the_memory_is_bounded_and_forgets_what_was_read_longest_ago() -> None:
     renderer = CountingRenderer()
-    answers = RenderedAnswers(renderer, kept_chars=60)
+    answers = HtmlCache(renderer, kept_chars=60)
     for text in ("a" * 10, "b" * 10, "a" * 10, "c" * 10, "d" * 100, "a" * 10):
         answers.html_of(text)
     assert [text[0] for text in renderer.asked] == ["a", "b", "c", "d", "a"]
@@ -79,7 +79,7 @@ def test_the_memory_is_bounded_and_forgets_what_was_read_longest_ago() -> None:
 
 async def test_the_readers_of_a_chat_share_one_rendering_of_its_event_and_its_line() -> None:
     renderer = CountingRenderer()
-    hub = Hub(max_per_chat=10, rendered=RenderedAnswers(renderer), clock=ManualClock())
+    hub = Hub(max_per_chat=10, rendered=HtmlCache(renderer), clock=ManualClock())
     readers = [hub.join(CHAT) for _ in range(3)]
     hub.event(THREAD, complete("m_1", "once", 1))
     hub.entry(THREAD, line(1, "m_1", "assistant", "once"))
@@ -96,6 +96,6 @@ def test_an_answer_that_cannot_be_rendered_has_no_html_and_its_words_stay_out_of
         raise ValueError(markdown)
 
     with caplog.at_level(logging.ERROR):
-        assert RenderedAnswers(broken).html_of("a secret") == ""
+        assert HtmlCache(broken).html_of("a secret") == ""
     assert "ValueError" in caplog.text
     assert "secret" not in caplog.text

@@ -12,7 +12,7 @@ from tests.end_to_end.page.fake_gateway import FakeGateway
 from tests.support.browser_fixture import Watch
 from tests.support.gate_graph import PROMPT, Ledger, gate_graph
 from tests.support.gateway_process import free_port
-from tests.support.harness import House, open_house
+from tests.support.harness import House, open_gateway
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -32,7 +32,7 @@ async def test_a_paused_run_is_answered_with_the_keyboard_after_a_reload(
     page: Page, watch: Watch, tmp_path: Path
 ) -> None:
     ledger = Ledger(tmp_path / "ledger")
-    async with open_house(tmp_path, *_web(), graph=gate_graph(ledger)) as house:
+    async with open_gateway(tmp_path, *_web(), graph=gate_graph(ledger)) as house:
         await _sign_in(page, house, tmp_path)
         await send(page, "pay")
         card = entries(page, "approval")

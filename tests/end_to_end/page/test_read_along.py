@@ -17,7 +17,7 @@ from tests.end_to_end.page.test_read_aloud import PLAYS, SOUND
 from tests.end_to_end.page.test_talk import talk, words
 from tests.support.browser_fixture import Watch
 from tests.support.gateway_process import free_port
-from tests.support.harness import open_house
+from tests.support.harness import open_gateway
 from voice.synthesis.scripted_synthesizer import ScriptedSpeaker
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -150,7 +150,7 @@ async def held_back(tmp_path: Path) -> AsyncIterator[tuple[str, str, asyncio.Eve
     llm = ScriptedLlm([ScriptedAnswer(chunks=chunks, gate=go_on, gate_at=3)])
     speaker = ScriptedSpeaker()
     settings = ("channels.web.enabled=true", f"server.port={free_port()}")
-    async with open_house(tmp_path, *settings, llm=llm, speaker=speaker) as house:
+    async with open_gateway(tmp_path, *settings, llm=llm, speaker=speaker) as house:
         yield house.gateway.url, (tmp_path / "web-token").read_text(encoding="ascii").strip(), go_on, speaker
 
 

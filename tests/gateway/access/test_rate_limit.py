@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.access.policy import AccessRule
-from gateway.access.rate_limit import Quota
+from gateway.access.rate_limit import RateLimit
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.messages import InboundMessage, MediaRef, SessionCommand
 from tests.gateway.inbox_harness import ANN, BOB, Door, open_door, place, press, text
@@ -139,7 +139,7 @@ async def test_notes_that_may_not_be_for_the_bot_are_refused_in_silence(tmp_path
 
 
 def test_those_who_wrote_longest_ago_are_forgotten_first() -> None:
-    quota = Quota(10_000, ManualClock())
+    quota = RateLimit(10_000, ManualClock())
     for number in range(150):
         with quota.place(text("hi", "a", user=str(number))) as held:
             held.used = True
@@ -149,7 +149,7 @@ def test_those_who_wrote_longest_ago_are_forgotten_first() -> None:
 
 
 def test_a_place_is_given_back_when_nothing_could_be_written() -> None:
-    quota = Quota(1, ManualClock())
+    quota = RateLimit(1, ManualClock())
     with pytest.raises(OSError, match="disk full"), quota.place(text("hi", "a")):
         raise OSError("disk full")
     with quota.place(text("hi", "a")) as held:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gateway.app.tools import Tooling
-from gateway.ingress.reminders import ReminderDesk
-from gateway.interactions.approvals import TurnApprovals
+from gateway.ingress.reminders import ReminderScheduler
+from gateway.interactions.approvals import ApprovalService
 from gateway.storage.memory import MemoryStore
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import ManualClock
@@ -14,15 +14,15 @@ from pipeline.domain.errors import ModelUnavailable
 from pipeline.domain.messages import SessionCommand
 from pipeline.llm.client import LlmRequest
 from pipeline.llm.scripted import ScriptedLlm
-from pipeline.runtime.services import Surroundings
+from pipeline.runtime.services import PipelineServices
 
 
 async def test_the_cheaper_model_is_closed_with_the_tools() -> None:
     store, clock, cheaper = MemoryStore(), ManualClock(), ScriptedLlm.echo()
     tooling = Tooling(
-        surroundings=Surroundings(cheaper=cheaper),
-        approvals=TurnApprovals(store=store, clock=clock, approval_s=5),
-        desk=ReminderDesk(store=store, clock=clock, wake=lambda _thread: None, may_hear=_anybody),
+        surroundings=PipelineServices(cheaper=cheaper),
+        approvals=ApprovalService(store=store, clock=clock, approval_s=5),
+        desk=ReminderScheduler(store=store, clock=clock, wake=lambda _thread: None, may_hear=_anybody),
         gate=None,
     )
     await tooling.close()

@@ -12,12 +12,12 @@ from gateway.config import load
 from tests.voice.clips import CLIPS, samples_of, wav
 from voice.errors import TranscriberUnavailable
 from voice.settings import VoiceSettings
-from voice.streaming.vad_client import Listener
+from voice.streaming.vad_client import VadClient
 from voice.transcriber import Recording
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
 
-class BrokenListener(Listener):
+class BrokenListener(VadClient):
     async def close(self) -> None:
         raise OSError("something that nobody thought of")
 

@@ -16,7 +16,7 @@ from pipeline.domain.ids import ThreadKey
 from pipeline.domain.timeline import AskedQuestion
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.gate_graph import OPTIONS, PROMPT, Ledger, answer_to, gate_graph
-from tests.support.harness import THREAD, open_house
+from tests.support.harness import THREAD, open_gateway
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
 
@@ -24,7 +24,7 @@ async def test_a_waiting_message_is_shown_until_its_words_are_on_record(tmp_path
     gate = asyncio.Event()
     llm = ScriptedLlm([ScriptedAnswer(chunks=("answer",), gate=gate)])
     key = ThreadKey.decode(THREAD)
-    async with open_house(tmp_path, llm=llm, transcriber=ScriptedTranscriber(["spoken"])) as house:
+    async with open_gateway(tmp_path, llm=llm, transcriber=ScriptedTranscriber(["spoken"])) as house:
         timeline = StoreTimeline(house.store, SystemClock())
         running = await house.channel.say("", voice=b"opus")
         await house.channel.until(lambda: llm.requests)
@@ -48,11 +48,11 @@ async def test_a_waiting_message_is_shown_until_its_words_are_on_record(tmp_path
 async def test_an_open_question_is_the_event_that_asked_it_until_it_is_answered(tmp_path: Path) -> None:
     key = ThreadKey.decode(THREAD)
     graph = gate_graph(Ledger(tmp_path / "ledger"))
-    async with open_house(tmp_path, graph=graph) as house:
+    async with open_gateway(tmp_path, graph=graph) as house:
         message_id = (await house.channel.say("pay")).message_id
         await house.channel.reply(message_id)
         asked = [event for event in house.channel.events_of(message_id) if event.type == "approval_required"]
-    async with open_house(tmp_path, graph=graph) as house:
+    async with open_gateway(tmp_path, graph=graph) as house:
         timeline = StoreTimeline(house.store, SystemClock())
         (question,) = await timeline.questions(key)
         assert [question] == asked
@@ -81,7 +81,7 @@ async def test_an_open_question_has_only_the_time_that_is_left(tmp_path: Path) -
     clock = ManualClock()
     key = ThreadKey.decode(THREAD)
     graph = gate_graph(Ledger(tmp_path / "ledger"), expires_s=60)
-    async with open_house(tmp_path, graph=graph, clock=clock) as house:
+    async with open_gateway(tmp_path, graph=graph, clock=clock) as house:
         await house.channel.reply((await house.channel.say("pay")).message_id)
         timeline = StoreTimeline(house.store, clock)
         clock.step_wall(45)
@@ -167,7 +167,7 @@ async def test_a_message_has_the_time_at_which_it_was_sent_before_and_after_its_
     gate = asyncio.Event()
     llm = ScriptedLlm([ScriptedAnswer(chunks=("answer",), gate=gate)])
     clock, key = ManualClock(), ThreadKey.decode(THREAD)
-    async with open_house(tmp_path, llm=llm, clock=clock) as house:
+    async with open_gateway(tmp_path, llm=llm, clock=clock) as house:
         timeline = StoreTimeline(house.store, clock)
         await house.channel.say("first")
         await house.channel.until(lambda: llm.requests)

@@ -9,17 +9,17 @@ from contextlib import asynccontextmanager
 import pytest
 
 from adapters.channel import RateLimits
-from gateway.delivery.chat_queue import Lane, Lanes
+from gateway.delivery.chat_queue import ChatQueue, ChatQueues
 from gateway.runtime.tasks import Supervisor
 from pipeline.domain.clock import ManualClock
 from tests.support.posting_channel import MemoryPosts
 
 
 @asynccontextmanager
-async def chat(rates: RateLimits | None = None) -> AsyncIterator[tuple[Lane, ManualClock, list[str]]]:
+async def chat(rates: RateLimits | None = None) -> AsyncIterator[tuple[ChatQueue, ManualClock, list[str]]]:
     clock, supervisor = ManualClock(), Supervisor()
     channel = MemoryPosts(rates=rates)
-    lane = Lanes(clock, supervisor).lane(channel, channel.thread(), private=True)
+    lane = ChatQueues(clock, supervisor).lane(channel, channel.thread(), private=True)
     try:
         yield lane, clock, []
     finally:
@@ -106,7 +106,7 @@ async def test_previews_never_spend_the_call_that_the_reply_needs() -> None:
 async def test_one_chat_does_not_wait_for_another() -> None:
     clock, supervisor = ManualClock(), Supervisor()
     channel = MemoryPosts()
-    lanes = Lanes(clock, supervisor)
+    lanes = ChatQueues(clock, supervisor)
     stuck, free = (lanes.lane(channel, channel.thread(name), private=True) for name in ("stuck", "free"))
     done = asyncio.Event()
     stuck.submit(asyncio.Event().wait)  # type: ignore[arg-type]  # it never returns, whatever it would return
@@ -124,7 +124,7 @@ async def test_one_chat_does_not_wait_for_another() -> None:
 async def test_lanes_that_are_at_rest_are_forgotten_before_they_are_too_many() -> None:
     clock, supervisor = ManualClock(), Supervisor()
     channel = MemoryPosts()
-    lanes = Lanes(clock, supervisor)
+    lanes = ChatQueues(clock, supervisor)
     busy = lanes.lane(channel, channel.thread("busy"), private=True)
     busy.submit(asyncio.Event().wait)  # type: ignore[arg-type]  # as above
     for number in range(2_500):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gateway.delivery.progress import Verbosity, WorkLines
+from gateway.delivery.progress import ProgressLines, Verbosity
 from pipeline.domain.events import (
     ActionCompleted,
     ActionStarted,
@@ -30,7 +30,7 @@ def done(name: str, summary: str = "", *, success: bool = True) -> ActionComplet
 
 
 def lines(verbosity: Verbosity, *events: Any) -> list[str]:
-    work = WorkLines(verbosity)
+    work = ProgressLines(verbosity)
     for event in events:
         work.note(event)
     return work.markdown.splitlines()

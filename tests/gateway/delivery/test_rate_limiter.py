@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from adapters.channel import Failure, RateLimits
-from gateway.delivery.rate_limiter import Allowance, Bucket, account_bucket
+from gateway.delivery.rate_limiter import Bucket, RateLimiter, account_bucket
 from pipeline.domain.clock import ManualClock
 
 
@@ -54,8 +54,8 @@ async def test_without_a_rate_only_the_platforms_word_counts() -> None:
 async def test_a_room_has_a_minutes_allowance_beside_the_chats() -> None:
     clock = ManualClock()
     limits = RateLimits(chat_per_s=1.0, chat_burst=1, room_per_minute=20.0)
-    room = Allowance.of_chat(clock, limits, account_bucket(clock, limits), private=False)
-    private = Allowance.of_chat(clock, limits, account_bucket(clock, limits), private=True)
+    room = RateLimiter.of_chat(clock, limits, account_bucket(clock, limits), private=False)
+    private = RateLimiter.of_chat(clock, limits, account_bucket(clock, limits), private=True)
     for _ in range(20):
         room.take()
         private.take()
@@ -68,8 +68,8 @@ async def test_chats_of_one_account_share_its_bucket_and_acquire_waits_its_turn(
     clock = ManualClock()
     limits = RateLimits(account_per_s=1.0)
     account = account_bucket(clock, limits)
-    one = Allowance.of_chat(clock, limits, account, private=True)
-    other = Allowance.of_chat(clock, limits, account, private=True)
+    one = RateLimiter.of_chat(clock, limits, account, private=True)
+    other = RateLimiter.of_chat(clock, limits, account, private=True)
     await one.acquire()
     waiting: list[str] = []
 
@@ -89,12 +89,12 @@ async def test_the_platforms_word_stops_the_chat_or_the_whole_account() -> None:
     clock = ManualClock()
     limits = RateLimits()
     account = account_bucket(clock, limits)
-    one = Allowance.of_chat(clock, limits, account, private=True)
-    other = Allowance.of_chat(clock, limits, account, private=True)
-    assert one.obey(limited(3.0), default_s=1.0) == 3.0
+    one = RateLimiter.of_chat(clock, limits, account, private=True)
+    other = RateLimiter.of_chat(clock, limits, account, private=True)
+    assert one.back_off(limited(3.0), default_s=1.0) == 3.0
     assert one.wait_s() == pytest.approx(3.0)
     assert other.wait_s() == 0.0
-    assert other.obey(limited(whole_account=True), default_s=9.0) == 9.0
+    assert other.back_off(limited(whole_account=True), default_s=9.0) == 9.0
     assert one.wait_s() == pytest.approx(9.0)
     assert not one.idle
 
@@ -102,9 +102,9 @@ async def test_the_platforms_word_stops_the_chat_or_the_whole_account() -> None:
 async def test_a_platform_that_says_come_back_at_once_is_not_called_without_a_pause() -> None:
     clock = ManualClock()
     limits = RateLimits()
-    allowance = Allowance.of_chat(clock, limits, account_bucket(clock, limits), private=True)
+    allowance = RateLimiter.of_chat(clock, limits, account_bucket(clock, limits), private=True)
     for said in (0.0, -3.0):
-        assert allowance.obey(limited(said), default_s=1.0) > 0
+        assert allowance.back_off(limited(said), default_s=1.0) > 0
         assert allowance.wait_s() > 0
         await clock.advance(1)
 

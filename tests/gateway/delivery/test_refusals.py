@@ -8,7 +8,7 @@ import pytest
 
 from adapters.channel import Failure, FailureKind, Resolution
 from gateway.delivery.poster import NONCE_WINDOW_S, REPEAT_LABEL
-from gateway.storage.ports import ShownPart
+from gateway.storage.ports import SentPart
 from tests.gateway.delivery_harness import desk
 from tests.support.posting_channel import MemoryPosts, Refused, refusal
 
@@ -74,7 +74,7 @@ async def test_a_look_up_that_never_works_again_does_not_hold_the_reply_for_ever
 
 async def test_a_preview_in_doubt_whose_look_up_is_refused_does_not_end_the_reply() -> None:
     async with desk(MemoryPosts(resolution="lookup")) as out:
-        await out.store.note_shown("m1", ShownPart(part=0, native_id="", final=False, at=1.0))
+        await out.store.record_sent_part("m1", SentPart(part=0, native_id="", final=False, at=1.0))
         out.channel.lookup_failures.extend([refusal("permission")] * 2)
         row = await out.send("The answer")
         assert (row.state, out.channel.texts()) == ("sent", [_LABELLED])

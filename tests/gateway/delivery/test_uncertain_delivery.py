@@ -13,7 +13,7 @@ from gateway.delivery.chat_queue import LONGEST_CALL_S
 from gateway.delivery.poster import REPEAT_LABEL
 from gateway.delivery.preview import Origin
 from gateway.storage.memory import MemoryStore
-from gateway.storage.ports import ShownPart
+from gateway.storage.ports import SentPart
 from pipeline.domain.errors import StorageError
 from pipeline.domain.events import TurnStarted
 from pipeline.domain.ids import ThreadKey
@@ -30,13 +30,13 @@ class FullDisk(MemoryStore):
         super().__init__()
         self.failing: Counter[str] = Counter()
 
-    async def shown(self, key: str) -> tuple[ShownPart, ...]:
+    async def shown(self, key: str) -> tuple[SentPart, ...]:
         self._fail("shown")
         return await super().shown(key)
 
-    async def note_shown(self, key: str, part: ShownPart) -> None:
-        self._fail("note_shown")
-        await super().note_shown(key, part)
+    async def record_sent_part(self, key: str, part: SentPart) -> None:
+        self._fail("record_sent_part")
+        await super().record_sent_part(key, part)
 
     def _fail(self, what: str) -> None:
         if self.failing[what] > 0:
@@ -82,7 +82,7 @@ async def test_a_preview_that_could_not_be_put_on_record_does_not_show_the_answe
 ) -> None:
     store = FullDisk()
     async with desk(MemoryPosts(resolution=resolution), store) as out:
-        store.failing["note_shown"] = 1
+        store.failing["record_sent_part"] = 1
         await out.begin("The ans")
         out.channel.failures.append(refusal("transient", done=True))
         reply = await out.reply("The answer")
@@ -223,7 +223,7 @@ async def test_a_preview_that_was_posted_and_not_recorded_is_found_and_becomes_t
 
 async def test_a_preview_that_was_never_posted_is_not_waited_for() -> None:
     async with desk(MemoryPosts(resolution="lookup")) as out:
-        await out.store.note_shown("m1", ShownPart(part=0, native_id="", final=False, at=1.0))
+        await out.store.record_sent_part("m1", SentPart(part=0, native_id="", final=False, at=1.0))
         row = await out.send("The answer")
         assert out.channel.texts() == ["The answer"]
         assert row.state == "sent"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gateway.access.policy import AccessRule
-from gateway.ingress.reminders import LATE_S, ReminderDesk
+from gateway.ingress.reminders import LATE_S, ReminderScheduler
 from gateway.storage.codec import from_body
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import InboxEntry, Store
@@ -23,7 +23,7 @@ from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author, SessionCommand
 from pipeline.runtime.ports import ReminderNote
 from tests.support.contexts import THREAD, scope
-from tests.support.harness import open_house
+from tests.support.harness import open_gateway
 from tests.support.posting_channel import MemoryPosts
 
 HERE = THREAD.encode()
@@ -73,7 +73,9 @@ class Room:
         self.store = store or MemoryStore()
         self.clock = clock or ManualClock()
         self.woken: list[str] = []
-        self.desk = ReminderDesk(store=self.store, clock=self.clock, wake=self.woken.append, may_hear=anybody)
+        self.desk = ReminderScheduler(
+            store=self.store, clock=self.clock, wake=self.woken.append, may_hear=anybody
+        )
 
     async def remind(self, text: str, in_s: float, *, key: str = "", **of: Any) -> None:
         note = ReminderNote(id=key or f"rem_{text}", due=self.clock.now() + in_s, text=text)
@@ -236,7 +238,7 @@ async def test_a_due_reminder_is_posted_and_one_for_a_channel_that_is_gone_keeps
     await hand_over(room)
     await store.close()
 
-    async with open_house(tmp_path, posts=posts, clock=clock):
+    async with open_gateway(tmp_path, posts=posts, clock=clock):
         await posts.until(lambda: bool(posts.texts() and posts.texts("room")))
 
     assert posts.texts() == ["Reminder: feed the cat"]
@@ -258,7 +260,7 @@ async def test_whoever_was_shut_out_since_is_not_reminded(tmp_path: Path) -> Non
     await clock.advance(20)
     rule = AccessRule.of(mode="pairing", allow=["dm:ann", "dm:eve", "room:room"], deny=["eve"])
 
-    async with open_house(tmp_path, posts=posts, clock=clock, rule=rule) as house:
+    async with open_gateway(tmp_path, posts=posts, clock=clock, rule=rule) as house:
         await posts.until(lambda: bool(posts.texts("c3")))
         assert await house.store.reminders.next_due() is None
         assert await house.store.pairings.requests(now=clock.now()) == ()

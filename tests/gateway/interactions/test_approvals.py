@@ -8,7 +8,7 @@ from typing import Literal
 
 import pytest
 
-from gateway.interactions.approvals import ALLOW, DENY, TurnApprovals
+from gateway.interactions.approvals import ALLOW, DENY, ApprovalService
 from gateway.storage.memory import MemoryStore
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.events import ApprovalRequired, ApprovalResolved, PipelineEvent
@@ -24,7 +24,7 @@ class Desk:
     def __init__(self, store: MemoryStore) -> None:
         self.store = store
         self.clock = ManualClock()
-        self.approvals = TurnApprovals(store=store, clock=self.clock, approval_s=300)
+        self.approvals = ApprovalService(store=store, clock=self.clock, approval_s=300)
         self.watched = Watched()
 
     async def ask(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.speech.live_stream import Microphone
+from gateway.speech.live_stream import LiveAudioStream
 from tests.gateway.live_speech_harness import ANN, HERE, Room, open_room
 from voice.transcription.scripted_transcriber import ScriptedAnswer
 
@@ -11,14 +11,14 @@ REST = "Ask not what your country can do for you."
 THREAD = HERE.encode()
 
 
-async def said(room: Room, microphone: Microphone) -> None:
+async def said(room: Room, microphone: LiveAudioStream) -> None:
     """The beginning is a message, and its turn is at work."""
     await room.hear(microphone, 1.0, 1.5)
     [message] = room.letterbox.messages
     room.running[THREAD] = message.message_id
 
 
-async def goes_on(room: Room, microphone: Microphone, spoken_s: float = 1.0) -> None:
+async def goes_on(room: Room, microphone: LiveAudioStream, spoken_s: float = 1.0) -> None:
     """The voice comes back, and the turn is stopped for it."""
     await room.hear(microphone, 0.3)
     room.running.pop(THREAD, None)

@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 
 from pipeline.llm.scripted import ScriptedLlm
-from tests.support.harness import open_house
+from tests.support.harness import open_gateway
 from tests.support.posting_channel import MemoryPosts
 
 SCRIPT = Path(__file__).parents[3] / "deploy" / "erase-person.sql"
@@ -14,7 +14,7 @@ VALUES = "'telegram' AS channel, 'main' AS account, '1001' AS user, '1001' AS ch
 
 
 async def test_a_person_is_erased_and_the_next_one_is_not_disturbed(tmp_path: Path) -> None:
-    async with open_house(tmp_path, posts=(posts := MemoryPosts())):
+    async with open_gateway(tmp_path, posts=(posts := MemoryPosts())):
         await posts.receive(
             "I hide my spare key under the Zinnia pot", native_id="1", chat="c1", author="ann"
         )
@@ -40,7 +40,7 @@ async def test_a_person_is_erased_and_the_next_one_is_not_disturbed(tmp_path: Pa
     assert [word for word in (b"Zinnia", b"Quetzal") if word in data] == []
     assert b"Mortimer" in data
     llm = ScriptedLlm.echo()
-    async with open_house(tmp_path, llm=llm, posts=(posts := MemoryPosts())):
+    async with open_gateway(tmp_path, llm=llm, posts=(posts := MemoryPosts())):
         await posts.receive("what is my cat called?", native_id="4", chat="c2", author="ben")
         await posts.receive("hello again", native_id="5", chat="c1", author="ann")
         await posts.until(lambda: bool(posts.texts("c1") and posts.texts("c2")))

@@ -11,7 +11,7 @@ import pytest
 
 from gateway.storage.sqlite import SqliteStore
 from gateway.storage.sqlite.wal import read_wal
-from gateway.storage.sqlite.worker_thread import Lane
+from gateway.storage.sqlite.worker_thread import DatabaseThread
 from pipeline.domain.errors import FenceLost, StorageError
 from tests.contracts.store_values import THREAD, entry, lease_on, record
 from tests.gateway.storage.values import look, submit, writer_held_back
@@ -159,7 +159,7 @@ async def test_closing_leaves_one_file(tmp_path: Path) -> None:
 
 async def test_the_log_is_checkpointed_when_nobody_writes(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "store.db", synchronous="NORMAL")
-    store._writer = Lane("store-writer", store._group_commit, rest_after_s=0.001)
+    store._writer = DatabaseThread("store-writer", store._group_commit, rest_after_s=0.001)
     await store._writer.start()
     await store._reader.start()
     wal = tmp_path / "store.db-wal"

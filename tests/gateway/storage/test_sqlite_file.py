@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.storage.speech import SpeakerHabits, SpeakerKey
+from gateway.storage.speech import SpeakerKey, SpeakerPreferences
 from gateway.storage.sqlite import SqliteStore
 from gateway.storage.sqlite.connection import open_writer
 from gateway.storage.sqlite.schema import APPLICATION_ID, MIGRATIONS, migrate
@@ -65,9 +65,9 @@ async def test_a_file_of_the_schema_before_keeps_what_people_chose(tmp_path: Pat
     store = SqliteStore(path)
     await store.open()
     ann = SpeakerKey(channel="web", account="local", user="ann")
-    assert await store.voices.habits(ann) == SpeakerHabits(language="de", voice_replies=True)
+    assert await store.voices.habits(ann) == SpeakerPreferences(language="de", voice_replies=True)
     await store.voices.want_voice_replies(ann, wanted=False, command="m_1")
-    off = SpeakerHabits(language="de", voice_replies=False, voice_command="m_1")
+    off = SpeakerPreferences(language="de", voice_replies=False, voice_command="m_1")
     assert await store.voices.habits(ann) == off
     await store.close()
 

@@ -17,7 +17,7 @@ from pipeline.domain.errors import ModelUnavailable
 from pipeline.domain.timeline import TimelineEntry
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.redaction.redactor import Redactor
-from pipeline.runtime.null_services import NoBudgets
+from pipeline.runtime.null_services import NullBudgets
 
 THREAD = "console:local:c1"
 _LONG = "Donaudampfschifffahrtsgesellschaft"
@@ -48,7 +48,7 @@ class Desk:
         self.titles = Titles(
             store=self.store,
             llm=llm,
-            budgets=NoBudgets(),
+            budgets=NullBudgets(),
             clock=ManualClock(),
             redactor=Redactor(),
             on_titled=lambda _thread, entry: self.shown.append(entry),

@@ -16,7 +16,7 @@ from pipeline.graph.definition.spec import EdgeSpec, Goal, GraphSpec, Limits, Ll
 from pipeline.graph.execution.executor import Executor
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.runtime.context import RunContext
-from pipeline.runtime.null_services import NoBudgets
+from pipeline.runtime.null_services import NullBudgets
 from pipeline.runtime.scope import TurnScope
 from tests.support.contexts import context
 
@@ -138,7 +138,7 @@ async def test_in_a_graph_an_unusable_answer_takes_the_declared_fallback(
     assert outcome.path == ("triage", end)
 
 
-class Spent(NoBudgets):
+class Spent(NullBudgets):
     """Counts what is spent, or cannot."""
 
     def __init__(self, *, broken: bool = False) -> None:

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pipeline.agent.unfinished import NotedTools
 from pipeline.domain.chat import ToolCall
 from pipeline.graph.run.outcome import Effect, RunOutcome
-from pipeline.runtime.null_services import NoTools
+from pipeline.runtime.null_services import NullTools
 from pipeline.runtime.ports import ToolResult
 from pipeline.runtime.scope import TurnScope
 from tests.support.contexts import scope
 
 
-class _Echo(NoTools):
+class _Echo(NullTools):
     async def propose(self, call: ToolCall, _groups: Sequence[str], _scope: TurnScope) -> ToolResult:
         return ToolResult(content=f"did {call.arguments}")
 
@@ -40,5 +40,5 @@ async def test_calls_of_task_nodes_are_kept_under_ids_of_their_own() -> None:
 
 
 def test_a_turn_without_calls_has_no_exchange() -> None:
-    assert NotedTools(NoTools()).exchange(None) == ()
-    assert NotedTools(NoTools()).exchange(_outcome(Effect(key="judge 1", done=False))) == ()
+    assert NotedTools(NullTools()).exchange(None) == ()
+    assert NotedTools(NullTools()).exchange(_outcome(Effect(key="judge 1", done=False))) == ()

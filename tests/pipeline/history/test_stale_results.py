@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.conversation import PastTurn
-from pipeline.history.content_type import kind_of
+from pipeline.history.content_type import guess_content_type
 from pipeline.history.stale_results import as_sent, brief, one_line, sent, with_brief
 from tests.pipeline.history.talks import plain_turn, tool_turn
 
@@ -118,4 +118,4 @@ def test_a_call_is_no_repetition_of_the_words_before_it() -> None:
     ],
 )
 def test_a_text_is_told_by_its_looks(text: str, kind: str) -> None:
-    assert kind_of(text) == kind
+    assert guess_content_type(text) == kind

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author, InboundMessage, MediaRef, Speech
 from pipeline.intake.spoken import names_one_of, spoken_words
-from pipeline.runtime.ports import Heard
+from pipeline.runtime.ports import Transcription
 
 NAMES = ("Parlour", "Otto")
 
@@ -37,14 +37,14 @@ def note(text: str = "", *, quoted: str = "") -> InboundMessage:
     ],
 )
 def test_what_was_not_heard_is_said(cut_after_s: float | None, said: str) -> None:
-    heard = Heard(text="go on", language="en", confidence=0.8, cut_after_s=cut_after_s)
+    heard = Transcription(text="go on", language="en", confidence=0.8, cut_after_s=cut_after_s)
     words = spoken_words(note(), heard)
     assert words.text == "go on" + said
     assert words.speech == Speech(language="en", confidence=0.8)
 
 
 def test_quote_and_caption_stand_above_the_words() -> None:
-    heard = Heard(text="tell me", language="en", confidence=0.8)
+    heard = Transcription(text="tell me", language="en", confidence=0.8)
     words = spoken_words(note("look", quoted="an old line"), heard)
     assert words.text == "> an old line\n\nlook\n\ntell me"
 

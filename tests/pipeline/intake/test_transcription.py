@@ -11,7 +11,7 @@ from pipeline.domain.errors import StorageError, TurnFailed
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author, InboundMessage, MediaRef
 from pipeline.intake.transcription import heard_in_time
-from pipeline.runtime.ports import Heard, HearingGrown, HearingQueued, OnHearing
+from pipeline.runtime.ports import OnTranscription, PartialTranscription, Transcription, TranscriptionQueued
 
 NOTE = InboundMessage(
     message_id="m1",
@@ -21,8 +21,8 @@ NOTE = InboundMessage(
     received_at=0.0,
     voice=MediaRef(channel="console", handle="1", kind="voice"),
 )
-HEARD = Heard(text="by milk", language="de", confidence=0.9)
-Sign = HearingQueued | HearingGrown
+HEARD = Transcription(text="by milk", language="de", confidence=0.9)
+Sign = TranscriptionQueued | PartialTranscription
 
 
 class SlowEars:
@@ -36,7 +36,7 @@ class SlowEars:
         self._error = error
         self.cancelled = False
 
-    async def hear(self, message: InboundMessage, on_progress: OnHearing) -> Heard:
+    async def hear(self, message: InboundMessage, on_progress: OnTranscription) -> Transcription:
         assert message is NOTE
         try:
             for seconds, sign in self._steps:
@@ -51,7 +51,7 @@ class SlowEars:
         return HEARD
 
 
-async def listen(clock: ManualClock, ears: SlowEars, for_s: float) -> tuple[Heard, list[Sign]]:
+async def listen(clock: ManualClock, ears: SlowEars, for_s: float) -> tuple[Transcription, list[Sign]]:
     signs: list[Sign] = []
 
     async def note_down(sign: Sign) -> None:
@@ -68,14 +68,14 @@ async def listen(clock: ManualClock, ears: SlowEars, for_s: float) -> tuple[Hear
 
 async def test_a_note_that_waits_as_announced_does_not_run_out_of_time() -> None:
     clock = ManualClock()
-    queued = HearingQueued(ahead=9, eta_s=300.0)
+    queued = TranscriptionQueued(ahead=9, eta_s=300.0)
     heard, signs = await listen(clock, SlowEars(clock, (0.0, queued), (340.0, None)), 400)
     assert (heard, signs) == (HEARD, [queued])
 
 
 async def test_a_long_note_whose_words_keep_coming_is_heard_to_its_end() -> None:
     clock = ManualClock()
-    grown = [HearingGrown(text="once " * count) for count in range(1, 9)]
+    grown = [PartialTranscription(text="once " * count) for count in range(1, 9)]
     heard, signs = await listen(clock, SlowEars(clock, *[(50.0, sign) for sign in grown], (50.0, None)), 500)
     assert (heard, signs) == (HEARD, grown)
 
@@ -84,9 +84,9 @@ async def test_a_long_note_whose_words_keep_coming_is_heard_to_its_end() -> None
     ("signs", "after_s"),
     [
         ((), 61.0),
-        (((0.0, HearingQueued(ahead=1, eta_s=20.0)),), 81.0),
-        (((50.0, HearingGrown(text="once")),), 111.0),
-        (((0.0, HearingQueued(ahead=1, eta_s=float("inf"))),), 3_661.0),
+        (((0.0, TranscriptionQueued(ahead=1, eta_s=20.0)),), 81.0),
+        (((50.0, PartialTranscription(text="once")),), 111.0),
+        (((0.0, TranscriptionQueued(ahead=1, eta_s=float("inf"))),), 3_661.0),
     ],
 )
 async def test_ears_that_fall_silent_are_given_up_with_words(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipeline.domain.chat import ChatMessage, Role, ToolCall
 from pipeline.domain.errors import ConfigurationError, ModelError, ModelRejected, ModelUnavailable
 from pipeline.llm.assembly import CallAssembly
-from pipeline.llm.backends import Door, Kind, door_of
+from pipeline.llm.backends import Kind, ModelBackend, door_of
 from pipeline.llm.client import LlmFinished
 from pipeline.llm.completion import Completion, ReportedError, Unreadable
 from pipeline.llm.failures import Target, empty_answer, retry_after_of, translate
@@ -42,7 +42,7 @@ def test_the_name_tells_the_door(
     model: str, base: str | None, kind: Kind, name: str, where: str | None
 ) -> None:
     door = door_of(model, base)
-    assert door == Door(kind=kind, model=name, api_base=where)
+    assert door == ModelBackend(kind=kind, model=name, api_base=where)
 
 
 def test_people_are_told_what_serves_the_model() -> None:

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from pipeline.domain.clock import ManualClock
-from pipeline.runtime.deadline import Absence, TurnDeadline
+from pipeline.runtime.deadline import TurnDeadline, TurnSuspension
 
 
 async def test_it_comes_after_its_seconds() -> None:
@@ -104,7 +104,7 @@ async def test_a_turn_that_is_away_leaves_its_room_to_others_until_it_comes_back
     deadline = TurnDeadline(ManualClock(), 10)
     await room.enter()
     async with deadline:
-        absence = Absence(deadline, room)
+        absence = TurnSuspension(deadline, room)
         async with absence.waiting():
             assert not room.slots.locked()
             async with absence.waiting():
@@ -119,7 +119,7 @@ async def test_a_turn_that_is_stopped_while_it_is_away_does_not_wait_for_room() 
     async def turn() -> None:
         async with deadline:
             await room.enter()
-            async with Absence(deadline, room).waiting():
+            async with TurnSuspension(deadline, room).waiting():
                 away.set()
                 await asyncio.Event().wait()
 
@@ -136,14 +136,14 @@ async def test_a_turn_whose_sub_agent_was_cut_off_while_it_was_away_takes_its_ro
     room, away = _OnePlace(), asyncio.Event()
     deadline = TurnDeadline(ManualClock(), 10)
 
-    async def sub_agent(absence: Absence) -> None:
+    async def sub_agent(absence: TurnSuspension) -> None:
         async with absence.waiting():
             away.set()
             await asyncio.Event().wait()
 
     await room.enter()
     async with asyncio.timeout(30), deadline:
-        absence = Absence(deadline, room)
+        absence = TurnSuspension(deadline, room)
         async with absence.delegating(), asyncio.TaskGroup() as group:
             task = group.create_task(sub_agent(absence))
             await away.wait()

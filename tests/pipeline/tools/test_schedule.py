@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from gateway.ingress.reminders import ReminderDesk
+from gateway.ingress.reminders import ReminderScheduler
 from gateway.storage.memory import MemoryStore
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.messages import Author, SessionCommand
-from pipeline.runtime.null_services import NoWorkspace
+from pipeline.runtime.null_services import NullWorkspace
 from pipeline.runtime.ports import WorkspaceTexts
 from pipeline.runtime.scope import TurnScope
 from pipeline.tools.arguments import check_arguments
@@ -28,7 +28,7 @@ async def _anybody(_command: SessionCommand) -> bool:
     return True
 
 
-class KeptZones(NoWorkspace):
+class KeptZones(NullWorkspace):
     """Keeps the zones that people name, in memory."""
 
     def __init__(self) -> None:
@@ -48,7 +48,9 @@ class Desk:
         self.store = MemoryStore()
         self.clock = ManualClock(NOON)
         self.book = KeptZones()
-        desk = ReminderDesk(store=self.store, clock=self.clock, wake=lambda _thread: None, may_hear=_anybody)
+        desk = ReminderScheduler(
+            store=self.store, clock=self.clock, wake=lambda _thread: None, may_hear=_anybody
+        )
         self.group = ScheduleGroup(desk, self.clock, TimeZones(self.book, self.clock))
 
     async def tool(self, name: str) -> Tool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gateway.ingress.reminders import ReminderDesk
+from gateway.ingress.reminders import ReminderScheduler
 from gateway.storage.memory import MemoryStore
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.events import ActionStarted
@@ -33,7 +33,7 @@ from tests.support.tool_gate import call, gate, group, propose, tool
 async def test_every_built_in_tool_has_a_sentence_that_ends_in_one_of_its_arguments(tmp_path: Path) -> None:
     clock = ManualClock()
     zones = TimeZones(WorkspaceFolder(tmp_path, clock), clock)
-    desk = ReminderDesk(store=MemoryStore(), clock=clock, wake=lambda _thread: None, may_hear=_anybody)
+    desk = ReminderScheduler(store=MemoryStore(), clock=clock, wake=lambda _thread: None, may_hear=_anybody)
     groups: list[ToolGroup] = [
         files_group(tmp_path),
         notes_group(tmp_path),

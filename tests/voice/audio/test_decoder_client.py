@@ -15,7 +15,7 @@ import pytest
 from tests.voice.audio import decoder_child
 from tests.voice.clips import CLIPS, NOISE, NOTES, SPEECH, samples_of, wav
 from voice.audio.decoder_client import Decoder
-from voice.audio.segments import Piece
+from voice.audio.segments import SpeechSegment
 from voice.errors import AudioRefused, TranscriberUnavailable, TranscriptionTimeout
 from voice.settings import VoiceSettings
 from voice.workers.child import command
@@ -32,7 +32,7 @@ async def decoder() -> AsyncIterator[Decoder]:
     await decoder.close()
 
 
-def ignore(piece: Piece) -> None:
+def ignore(piece: SpeechSegment) -> None:
     """Pieces that a test does not look at."""
 
 
@@ -57,7 +57,7 @@ def limits_of(pid: int) -> dict[str, list[str]]:
 
 async def test_a_note_in_any_container_is_one_piece_of_speech(decoder: Decoder) -> None:
     for suffix, data in NOTES.items():
-        pieces: list[Piece] = []
+        pieces: list[SpeechSegment] = []
         decoded = await decoder.decode(data, on_piece=pieces.append)
         assert decoded.pieces == len(pieces) == 1, suffix
         assert decoded.seconds == pytest.approx(2.99, abs=0.06)
@@ -68,8 +68,8 @@ async def test_a_note_in_any_container_is_one_piece_of_speech(decoder: Decoder) 
 
 async def test_bare_samples_are_searched_and_cut_in_the_same_way(decoder: Decoder) -> None:
     clip = CLIPS["jfk"]
-    from_file: list[Piece] = []
-    bare: list[Piece] = []
+    from_file: list[SpeechSegment] = []
+    bare: list[SpeechSegment] = []
     await decoder.decode(clip.data, on_piece=from_file.append)
     decoded = await decoder.decode(samples_of(clip), form="pcm", on_piece=bare.append)
     assert bare == from_file
@@ -79,7 +79,7 @@ async def test_bare_samples_are_searched_and_cut_in_the_same_way(decoder: Decode
     assert decoded.seconds == pytest.approx(11.0)
 
 
-def cuts(pcm: bytes, piece: Piece) -> list[bytes]:
+def cuts(pcm: bytes, piece: SpeechSegment) -> list[bytes]:
     return [pcm[round(start * 16_000) * 2 : round(end * 16_000) * 2] for start, end in piece.spans]
 
 
@@ -92,11 +92,11 @@ async def test_silence_noise_and_a_click_have_no_pieces(decoder: Decoder) -> Non
 
 
 async def test_pieces_of_a_long_recording_come_while_the_rest_is_decoded(decoder: Decoder) -> None:
-    pieces: list[Piece] = []
+    pieces: list[SpeechSegment] = []
     answered = asyncio.Event()
     begun = asyncio.Event()
 
-    def take(piece: Piece) -> None:
+    def take(piece: SpeechSegment) -> None:
         assert not answered.is_set()
         pieces.append(piece)
         begun.set()
@@ -144,9 +144,9 @@ async def test_two_recordings_are_decoded_at_once_and_the_third_waits(decoder: D
 
 
 async def test_a_child_that_dies_once_is_replaced_and_no_piece_comes_twice(decoder: Decoder) -> None:
-    pieces: list[Piece] = []
+    pieces: list[SpeechSegment] = []
 
-    def take(piece: Piece) -> None:
+    def take(piece: SpeechSegment) -> None:
         if not pieces:
             os.kill(decoder.pids[0], signal.SIGKILL)
         pieces.append(piece)
@@ -158,7 +158,7 @@ async def test_a_child_that_dies_once_is_replaced_and_no_piece_comes_twice(decod
 async def test_a_file_that_kills_the_decoder_twice_is_damaged(decoder: Decoder) -> None:
     victims: list[int] = []
 
-    def kill(piece: Piece) -> None:
+    def kill(piece: SpeechSegment) -> None:
         victims.append(decoder.pids[0])
         os.kill(decoder.pids[0], signal.SIGKILL)
 
@@ -241,7 +241,7 @@ async def refusal(decoder: Decoder, data: bytes) -> Exception | None:
 async def test_a_decoder_that_was_taken_over_can_neither_flood_nor_confuse_the_gateway() -> None:
     program = command("tests.voice.audio.decoder_child")
     decoder = Decoder(replace(SETTINGS, max_seconds=60.0), program=program, on_line=lambda line: None)
-    heard: list[Piece] = []
+    heard: list[SpeechSegment] = []
     try:
         assert (await decoder.decode(b"well", on_piece=heard.append)).pieces == len(heard) == 1
         async with asyncio.timeout(60):
@@ -255,7 +255,7 @@ async def test_a_decoder_that_was_taken_over_can_neither_flood_nor_confuse_the_g
         await decoder.close()
 
 
-async def refusal_of(decoder: Decoder, data: bytes, heard: list[Piece]) -> AudioRefused | None:
+async def refusal_of(decoder: Decoder, data: bytes, heard: list[SpeechSegment]) -> AudioRefused | None:
     with pytest.raises(AudioRefused) as caught:
         await decoder.decode(data, on_piece=heard.append)
     return caught.value

@@ -14,7 +14,7 @@ import pytest
 from tests.voice.clips import NOTES
 from tests.voice.hostile import TEXTS, corpus
 from voice.audio.decoder_client import Decoder
-from voice.audio.segments import Decoded, Piece
+from voice.audio.segments import Decoded, SpeechSegment
 from voice.errors import AudioRefused
 from voice.settings import VoiceSettings
 
@@ -34,7 +34,7 @@ class Watched:
     async def feed(self, decoder: Decoder, files: Iterator[tuple[str, bytes]]) -> None:
         for name, data in files:
 
-            def take(piece: Piece, name: str = name) -> None:
+            def take(piece: SpeechSegment, name: str = name) -> None:
                 self.pieces[name] += 1
                 assert piece.seconds <= 25.0
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from voice.audio.segmentation import Cutter
-from voice.audio.segments import Piece
+from voice.audio.segments import SpeechSegment
 
 RATE = 16_000
 FRAME = 512
@@ -20,7 +20,9 @@ def recording(seconds: float) -> bytes:
     return np.arange(round(seconds * RATE), dtype=np.uint32).astype("<u2").tobytes()
 
 
-def cut(pcm: bytes, spans: Sequence[tuple[int, int]], likelihoods: Sequence[float] = ()) -> list[Piece]:
+def cut(
+    pcm: bytes, spans: Sequence[tuple[int, int]], likelihoods: Sequence[float] = ()
+) -> list[SpeechSegment]:
     cutter = Cutter()
     cutter.hear(pcm, likelihoods or [1.0] * (len(pcm) // 2 // FRAME))
     pieces = [piece for start, end in spans for piece in cutter.add(start, end)]
@@ -31,7 +33,7 @@ def at(*seconds: tuple[float, float]) -> list[tuple[int, int]]:
     return [(int(start * RATE), int(end * RATE)) for start, end in seconds]
 
 
-def lengths(pieces: Sequence[Piece]) -> list[float]:
+def lengths(pieces: Sequence[SpeechSegment]) -> list[float]:
     return [round(piece.seconds, 2) for piece in pieces]
 
 
@@ -123,7 +125,7 @@ def test_no_sample_of_speech_is_lost_or_doubled_however_it_arrives(
 
     cutter = Cutter()
     cutter.hear(pcm, likelihoods)
-    pieces: list[Piece] = []
+    pieces: list[SpeechSegment] = []
     for number, (start, end) in enumerate(spans):
         step = steps[number % len(steps)]
         for part in range(start, end, step):

@@ -10,7 +10,7 @@ from typing import Any
 from gateway.storage.memory import MemoryStore
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import StorageError
-from voice.endpointing.buffer_store import BufferShelf
+from voice.endpointing.buffer_store import BufferStore
 from voice.endpointing.flush_policy import FlushSettings
 from voice.endpointing.stream_buffer import ChunkResult, Flushed, StreamBufferManager
 
@@ -84,7 +84,7 @@ class Desk:
         self,
         *,
         clock: ManualClock | None = None,
-        shelf: BufferShelf | None = None,
+        shelf: BufferStore | None = None,
         settings: FlushSettings | None = None,
         receiver: Receiver | None = None,
     ) -> None:

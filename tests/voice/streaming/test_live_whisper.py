@@ -17,7 +17,7 @@ from tests.voice.live_harness import Notes
 from voice.endpointing.stream_buffer import Flushed, StreamBufferManager
 from voice.settings import VoiceSettings
 from voice.streaming.session import LiveListener
-from voice.streaming.vad_client import Listener
+from voice.streaming.vad_client import VadClient
 from voice.transcription.whisper_transcriber import WhisperTranscriber
 from voice.wer import word_error_rate
 
@@ -47,9 +47,9 @@ class Watching(Notes):
 @asynccontextmanager
 async def open_microphone(
     settings: VoiceSettings, notes: Notes, flushed: asyncio.Queue[Flushed]
-) -> AsyncIterator[tuple[LiveListener, ManualClock, Listener]]:
+) -> AsyncIterator[tuple[LiveListener, ManualClock, VadClient]]:
     clock, supervisor = ManualClock(), Supervisor()
-    transcriber, detector = WhisperTranscriber(settings), Listener(settings)
+    transcriber, detector = WhisperTranscriber(settings), VadClient(settings)
     manager = StreamBufferManager(on_flush=flushed.put, clock=clock)
     microphone = LiveListener(
         transcriber=transcriber,
@@ -113,4 +113,4 @@ async def test_words_are_shown_while_they_are_said_and_outlive_the_detector(sett
             message = await flushed.get()
         assert word_error_rate(clip.transcript, message.text) <= 0.2
         assert notes.partials[0][0].split()[0].strip(",").casefold() == clip.transcript.split()[0]
-        assert not microphone.is_deaf
+        assert not microphone.vad_failed

@@ -251,7 +251,7 @@ async def test_a_detector_that_cannot_be_replaced_makes_deaf_and_loses_no_words(
         booth.detector.refusal = "It does not start."
         booth.detector.streams[0].lose()
         await booth.clock.advance(4.0)
-        assert booth.listener.is_deaf
+        assert booth.listener.vad_failed
         assert booth.notes.words == ["It does not start."]
         assert booth.texts == [WORDS]
 
@@ -260,7 +260,7 @@ async def test_sound_that_stops_without_a_silence_ends_the_speech_when_asked() -
     async with open_booth(SENTENCE) as booth:
         await booth.speak(1.0)
         await booth.clock.advance(5.0)
-        assert booth.listener.still_s == pytest.approx(5.0)
+        assert booth.listener.seconds_since_audio == pytest.approx(5.0)
         assert booth.listener.silent_s == 0.0
         booth.listener.sound_stopped()
         await booth.clock.advance(1.0)

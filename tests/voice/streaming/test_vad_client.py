@@ -16,7 +16,7 @@ from tests.voice.clips import CLIPS, samples_of
 from voice.audio.vad import FRAME, SileroModel, VoiceDetector
 from voice.errors import TranscriberUnavailable
 from voice.settings import VoiceSettings
-from voice.streaming.vad_client import Listener
+from voice.streaming.vad_client import VadClient
 
 SETTINGS = VoiceSettings(model_dir=Path("no-model-is-needed"))
 JFK = samples_of(CLIPS["jfk"])[: 9 * 32_000]
@@ -24,8 +24,8 @@ FRAME_BYTES = 2 * FRAME
 
 
 @pytest.fixture
-async def listener() -> AsyncIterator[Listener]:
-    listener = Listener(SETTINGS)
+async def listener() -> AsyncIterator[VadClient]:
+    listener = VadClient(SETTINGS)
     yield listener
     await listener.close()
 
@@ -55,7 +55,7 @@ def expected(pcm: bytes) -> list[float]:
     return list(VoiceDetector(SileroModel()).feed(np.frombuffer(pcm, dtype="<i2")))
 
 
-async def test_a_stream_is_told_what_a_recording_of_it_would_be(listener: Listener) -> None:
+async def test_a_stream_is_told_what_a_recording_of_it_would_be(listener: VadClient) -> None:
     heard = Heard()
     stream = await listener.open(heard.take)
     for start in range(0, len(JFK), 3_001):  # odd: not even samples are whole
@@ -68,7 +68,7 @@ async def test_a_stream_is_told_what_a_recording_of_it_would_be(listener: Listen
 
 
 async def test_a_stream_that_fails_takes_no_other_with_it(
-    listener: Listener, caplog: pytest.LogCaptureFixture
+    listener: VadClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(first: int, probabilities: tuple[float, ...]) -> None:
         raise RuntimeError("nobody is there")
@@ -82,7 +82,7 @@ async def test_a_stream_that_fails_takes_no_other_with_it(
     assert "could not take" in caplog.text
 
 
-async def test_streams_do_not_hear_each_other(listener: Listener) -> None:
+async def test_streams_do_not_hear_each_other(listener: VadClient) -> None:
     pcms = [
         JFK[: 40 * FRAME_BYTES],
         bytes(40 * FRAME_BYTES),
@@ -100,7 +100,7 @@ async def test_streams_do_not_hear_each_other(listener: Listener) -> None:
     assert len(listener.pids) == 1
 
 
-async def test_more_than_ten_seconds_of_backlog_lose_their_beginning(listener: Listener) -> None:
+async def test_more_than_ten_seconds_of_backlog_lose_their_beginning(listener: VadClient) -> None:
     heard = Heard()
     stream = await listener.open(heard.take)
     stream.feed(bytes(600 * FRAME_BYTES) + JFK[: 10 * FRAME_BYTES])
@@ -111,7 +111,7 @@ async def test_more_than_ten_seconds_of_backlog_lose_their_beginning(listener: L
     assert len(heard.probabilities) == kept
 
 
-async def test_a_closed_stream_is_told_nothing_more(listener: Listener) -> None:
+async def test_a_closed_stream_is_told_nothing_more(listener: VadClient) -> None:
     closed, other = Heard(), Heard()
     stream = await listener.open(closed.take)
     second = await listener.open(other.take)
@@ -124,7 +124,9 @@ async def test_a_closed_stream_is_told_nothing_more(listener: Listener) -> None:
     assert closed.probabilities == []
 
 
-async def test_a_child_that_dies_ends_its_streams_and_the_next_one_starts_another(listener: Listener) -> None:
+async def test_a_child_that_dies_ends_its_streams_and_the_next_one_starts_another(
+    listener: VadClient,
+) -> None:
     lost = asyncio.Event()
     stream = await listener.open(Heard().take)
     stream.on_lost = lost.set
@@ -141,7 +143,7 @@ async def test_a_child_that_dies_ends_its_streams_and_the_next_one_starts_anothe
 
 
 async def test_the_child_is_replaced_between_streams_after_its_share_of_them() -> None:
-    listener = Listener(replace(SETTINGS, recycle_after=1))
+    listener = VadClient(replace(SETTINGS, recycle_after=1))
     try:
         first = await listener.open(Heard().take)
         (pid,) = listener.pids
@@ -150,7 +152,7 @@ async def test_the_child_is_replaced_between_streams_after_its_share_of_them() -
         first.close()
     finally:
         await listener.close()
-    again = Listener(replace(SETTINGS, recycle_after=1))
+    again = VadClient(replace(SETTINGS, recycle_after=1))
     try:
         (await again.open(Heard().take)).close()
         (pid,) = again.pids
@@ -160,7 +162,7 @@ async def test_the_child_is_replaced_between_streams_after_its_share_of_them() -
         await again.close()
 
 
-async def test_closing_ends_streams_and_child_and_refuses_new_ones(listener: Listener) -> None:
+async def test_closing_ends_streams_and_child_and_refuses_new_ones(listener: VadClient) -> None:
     lost: list[bool] = []
     stream = await listener.open(Heard().take)
     stream.on_lost = lambda: lost.append(True)

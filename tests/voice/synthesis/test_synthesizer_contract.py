@@ -12,14 +12,14 @@ from tests.voice.voices import voices_dir
 from voice.errors import SpeakerUnavailable
 from voice.synthesis.piper_client import PiperSpeaker
 from voice.synthesis.scripted_synthesizer import ScriptedSpeaker
-from voice.synthesis.synthesizer import Speaker
+from voice.synthesis.synthesizer import SpeechSynthesizer
 
 SENTENCE = "The parcel arrives tomorrow between nine and eleven."
 
 
 @pytest.fixture(params=["scripted", pytest.param("piper", marks=pytest.mark.models)])
-async def speaker(request: pytest.FixtureRequest) -> AsyncIterator[Speaker]:
-    made: Speaker = (
+async def speaker(request: pytest.FixtureRequest) -> AsyncIterator[SpeechSynthesizer]:
+    made: SpeechSynthesizer = (
         ScriptedSpeaker()
         if request.param == "scripted"
         else PiperSpeaker(voices_dir(), deadline_floor_s=120.0)
@@ -28,7 +28,7 @@ async def speaker(request: pytest.FixtureRequest) -> AsyncIterator[Speaker]:
     await made.close()
 
 
-async def test_a_sentence_becomes_a_voice_message_as_phones_send_them(speaker: Speaker) -> None:
+async def test_a_sentence_becomes_a_voice_message_as_phones_send_them(speaker: SpeechSynthesizer) -> None:
     assert speaker.status() == "not started"
     spoken = await speaker.speak(SENTENCE)
     assert speaker.status() == "ready"
@@ -40,24 +40,24 @@ async def test_a_sentence_becomes_a_voice_message_as_phones_send_them(speaker: S
     assert max(spoken.waveform) > 100
 
 
-async def test_two_who_ask_at_once_are_both_answered(speaker: Speaker) -> None:
+async def test_two_who_ask_at_once_are_both_answered(speaker: SpeechSynthesizer) -> None:
     short, long = await asyncio.gather(speaker.speak("Yes."), speaker.speak(SENTENCE))
     assert short.seconds < long.seconds
 
 
-async def test_languages_without_a_voice_are_known_and_refused(speaker: Speaker) -> None:
+async def test_languages_without_a_voice_are_known_and_refused(speaker: SpeechSynthesizer) -> None:
     assert speaker.speaks("en")
     assert not speaker.speaks("de")
     with pytest.raises(SpeakerUnavailable, match="no voice for 'de'"):
         await speaker.speak("Guten Tag.", language="de")
 
 
-async def test_nothing_to_say_is_an_error_and_not_an_empty_file(speaker: Speaker) -> None:
+async def test_nothing_to_say_is_an_error_and_not_an_empty_file(speaker: SpeechSynthesizer) -> None:
     with pytest.raises(SpeakerUnavailable, match="nothing to say"):
         await speaker.speak(" \n ")
 
 
-async def test_after_close_nothing_is_said(speaker: Speaker) -> None:
+async def test_after_close_nothing_is_said(speaker: SpeechSynthesizer) -> None:
     await speaker.warm_up()
     await speaker.close()
     assert speaker.status() == "closed"

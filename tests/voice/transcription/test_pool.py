@@ -12,20 +12,20 @@ from pathlib import Path
 
 import pytest
 
-from voice.audio.segments import Piece
+from voice.audio.segments import SpeechSegment
 from voice.errors import TranscriberBusy, TranscriberUnavailable, TranscriptionTimeout
 from voice.settings import VoiceSettings
 from voice.transcriber import Urgency, Waiting
-from voice.transcription.jobs import Hearing
+from voice.transcription.jobs import TranscriptionJob
 from voice.transcription.pool import Pool
-from voice.transcription.protocol import HeardPiece
+from voice.transcription.protocol import TranscribedSegment
 from voice.workers.child import command
 
 
-def piece(text: str, *, seconds: float = 1.0, index: int = 0) -> Piece:
+def piece(text: str, *, seconds: float = 1.0, index: int = 0) -> SpeechSegment:
     """Samples that say in plain text what the process is to do."""
     pcm = text.encode().ljust(int(seconds * 32_000), b"\0")
-    return Piece(index=index, pcm=pcm, spans=((0.0, seconds),))
+    return SpeechSegment(index=index, pcm=pcm, spans=((0.0, seconds),))
 
 
 class House:
@@ -59,7 +59,7 @@ class House:
         told: list[Waiting] | None = None,
     ) -> str:
         """One recording of one piece, from admission to the end."""
-        hearing = Hearing(
+        hearing = TranscriptionJob(
             speaker=speaker, urgency=urgency, beam=5, on_waiting=told.append if told is not None else None
         )
         self.pool.admit(hearing)
@@ -84,7 +84,7 @@ class House:
         os.kill(pid, signal.SIGCONT)
 
 
-def words(heard: HeardPiece) -> str:
+def words(heard: TranscribedSegment) -> str:
     return " ".join(chunk.text for chunk in heard.chunks)
 
 
@@ -287,7 +287,7 @@ async def test_who_waits_is_told_how_many_are_ahead_and_for_how_long(one: House)
 
 
 async def test_the_language_of_the_beginning_is_likely_for_the_rest(one: House) -> None:
-    hearing = Hearing(speaker="ann", urgency="note", beam=5, likely="fr")
+    hearing = TranscriptionJob(speaker="ann", urgency="note", beam=5, likely="fr")
     one.pool.admit(hearing)
     first = one.pool.submit(hearing, piece("de hallo"))
     second = one.pool.submit(hearing, piece("welt", index=1))
@@ -371,7 +371,7 @@ async def test_the_pieces_of_one_note_are_spread_over_all_recognisers_and_paired
         stopped = two.pool.pids
         for pid in stopped:
             os.kill(pid, signal.SIGSTOP)
-        hearing = Hearing(speaker="ann", urgency="note", beam=5)
+        hearing = TranscriptionJob(speaker="ann", urgency="note", beam=5)
         two.pool.admit(hearing)
         heard = [two.pool.submit(hearing, piece(f"p{index}", index=index)) for index in range(6)]
         await settled()

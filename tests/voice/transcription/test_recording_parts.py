@@ -5,21 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.voice.transcription.test_pool import House
-from voice.audio.segments import Decoded, Piece
+from voice.audio.segments import Decoded, SpeechSegment
 from voice.transcript import Transcript
-from voice.transcription.jobs import Hearing
+from voice.transcription.jobs import TranscriptionJob
 from voice.transcription.recording_parts import Parts
 
 
 async def heard(house: House, texts: list[str], *, language: str | None = None) -> Transcript:
     """A recording in which each text lasts two seconds, with a pause of two seconds behind it."""
-    hearing = Hearing(speaker="ann", urgency="note", beam=5, language=language)
+    hearing = TranscriptionJob(speaker="ann", urgency="note", beam=5, language=language)
     parts = Parts(house.pool, hearing, None)
     house.pool.admit(hearing)
     try:
         for index, text in enumerate(texts):
             pcm = text.encode().ljust(64_000, b"\0")
-            parts.take(Piece(index=index, pcm=pcm, spans=((4.0 * index, 4.0 * index + 2.0),)))
+            parts.take(SpeechSegment(index=index, pcm=pcm, spans=((4.0 * index, 4.0 * index + 2.0),)))
         parts.complete()
         decoded = Decoded(seconds=4.0 * len(texts), truncated=False, container="ogg", pieces=len(texts))
         return parts.joined(decoded, await parts.heard())
