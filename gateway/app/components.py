@@ -18,12 +18,13 @@ from gateway.delivery.chat_queue import ChatQueues
 from gateway.delivery.event_router import EventBroadcaster
 from gateway.delivery.preview import LiveReplies
 from gateway.delivery.progress import Verbosity
-from gateway.delivery.voice_replies import AnswerReader, VoiceReplies
+from gateway.delivery.voice_replies import VoiceReplies
 from gateway.runtime.data_dir import DataDir
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.http_server import Addresses
 from gateway.runtime.metrics import Telemetry
 from gateway.runtime.tasks import Supervisor
+from gateway.speech.read_aloud import AnswerReader
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Store
 from gateway.storage.sqlite import SqliteStore

@@ -17,9 +17,9 @@ from adapters.web.inbound import OWNER
 from adapters.web.security import token_matches
 from adapters.web.settings import ACCOUNT, CHANNEL, WebSettings
 from gateway.config import SecretRef, Secrets, SecretUnavailable, Settings
-from gateway.delivery.voice_replies import OwnReader
 from gateway.runtime.data_dir import own_web_token
 from gateway.runtime.http_server import Addresses
+from gateway.speech.read_aloud import OwnReader
 from gateway.storage.ports import Store
 from gateway.storage.speech import SpeakerKey, SpeakerPreferenceStore
 from pipeline.domain.clock import Clock

@@ -13,7 +13,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from adapters.channel import ChannelAdapter, Failure
+from adapters.channel import ChannelAdapter
+from gateway.delivery.platform_calls import call_with_timeout
 from gateway.delivery.rate_limiter import Bucket, RateLimiter, account_bucket
 from gateway.delivery.reachability import Reach
 from gateway.runtime.tasks import Supervisor
@@ -23,16 +24,8 @@ from pipeline.graph.execution.control import asked_to_stop
 
 _log = logging.getLogger(__name__)
 
-LONGEST_CALL_S = 180.0
-"""The last resort: more than any adapter grants a call, an upload and the wait for a login included."""
 PATIENCE_S = 1.5
 """What must arrive waits this long for a preview's call that is under way, and not longer."""
-MOST_ATTEMPTS = 3
-"""Of what is tried again, but not for ever."""
-BLOCKED_S = 5.0
-"""How long a rate limit holds that names no time."""
-AGAIN_S = 1.0
-"""How long a failure that passes is waited for, where it names no time."""
 _RESERVE = 1
 """Calls that previews leave for the reply that follows them."""
 _MOST_NOTICES = 3
@@ -228,36 +221,3 @@ class ChatQueues:
             return
         for key in [key for key, lane in self._lanes.items() if lane.idle]:
             del self._lanes[key]
-
-
-async def call_with_timeout(call: Awaitable[T], clock: Clock) -> T:
-    """What `call` gives. Raises what it raises, and TimeoutError when it never ends, or was cancelled by
-    something inside of it: what it did then is not known. A cancellation of the caller passes."""
-    try:
-        async with clock.timeout(LONGEST_CALL_S):
-            return await call
-    except asyncio.CancelledError:
-        if asked_to_stop():
-            raise
-        # A connection that was closed under it, say: to those who wait here it is a failed call.
-        raise TimeoutError("the call was cancelled from inside") from None
-
-
-def classify_failure(adapter: ChannelAdapter, error: Exception) -> Failure:
-    """What the adapter says that `error` means; `unknown` when it does not even say that."""
-    try:
-        return adapter.classify(error)
-    except Exception:  # noqa: BLE001 - a bug in an adapter must not stop its lane
-        _log.exception("a failure could not be classified")
-        return Failure(kind="unknown", message=type(error).__name__, maybe_delivered=True)
-
-
-async def may_try_again(failure: Failure, lane: ChatQueue, clock: Clock, *, again_s: float = AGAIN_S) -> bool:
-    """Whether another attempt makes sense, once it does. Where no time is named, after `again_s`."""
-    if failure.kind == "rate_limit":
-        await clock.sleep(lane.allowance.back_off(failure, default_s=BLOCKED_S))
-        return True
-    if failure.kind == "transient":
-        await clock.sleep(failure.retry_after_s or again_s)
-        return True
-    return False

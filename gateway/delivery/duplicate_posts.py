@@ -11,13 +11,8 @@ from collections.abc import Collection
 
 from adapters.channel import Part, PostingChannel
 from adapters.duplicate_posts import AdoptingChannel
-from gateway.delivery.chat_queue import (
-    MOST_ATTEMPTS,
-    ChatQueue,
-    call_with_timeout,
-    classify_failure,
-    may_try_again,
-)
+from gateway.delivery.chat_queue import ChatQueue
+from gateway.delivery.platform_calls import MOST_ATTEMPTS, call_with_timeout, classify_failure, may_try_again
 from gateway.storage.ports import Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
@@ -60,7 +55,7 @@ async def remove_duplicate(
         except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
             failure = classify_failure(adapter, error)
             _log.info("a possible repeat stays for now", extra={"reason": failure.message})
-            if not await may_try_again(failure, lane, clock):
+            if not await may_try_again(failure, lane.allowance, clock):
                 return repeat
         else:
             return found.native_id

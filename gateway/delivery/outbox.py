@@ -25,8 +25,9 @@ from adapters.channel import (
     Timeline,
     shows,
 )
-from gateway.delivery.chat_queue import ChatQueue, ChatQueues, call_with_timeout, classify_failure
-from gateway.delivery.poster import REPEAT_LABEL, Posting, ReplyDelivery, retry_until_stored
+from gateway.delivery.chat_queue import ChatQueue, ChatQueues
+from gateway.delivery.platform_calls import call_with_timeout, classify_failure, retry_until_stored
+from gateway.delivery.poster import REPEAT_LABEL, Posting, ReplyDelivery
 from gateway.delivery.voice_replies import VoiceReplies
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry

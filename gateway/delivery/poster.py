@@ -17,20 +17,19 @@ A preview whose edit the platform refuses stays as it is, and the part is posted
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 
 from adapters.channel import Failure, OutboundReply, Outgoing, Part, PostingChannel, Receipt
 from adapters.formatting.fences import closed_code
-from gateway.delivery.chat_queue import ChatQueue, call_with_timeout, classify_failure
+from gateway.delivery.chat_queue import ChatQueue
 from gateway.delivery.duplicate_posts import remove_duplicate
+from gateway.delivery.platform_calls import call_with_timeout, classify_failure, retry_until_stored
 from gateway.delivery.preview import LiveReplies
 from gateway.runtime.failpoints import Failpoints
 from gateway.storage.ports import SentPart, Store
 from pipeline.domain.clock import Clock
-from pipeline.domain.errors import AlreadyDone, StorageError
 from pipeline.domain.events import ApprovalRequired
 
 _log = logging.getLogger(__name__)
@@ -40,7 +39,6 @@ PLACEHOLDER = "…"
 UNSHOWABLE = "The answer is there, but it could not be prepared for being shown here."
 NONCE_WINDOW_S = 120.0
 """For how long a platform is trusted to remember a nonce; Discord promises "a few minutes"."""
-_STORE_BACKOFF_S = 2.0
 _SETTLE_S = 2.0
 """How long a post of a process that died may still be under way before it is looked for."""
 _LATE_EDIT_S = 5.0
@@ -337,21 +335,6 @@ def _parts_of(adapter: PostingChannel, outgoing: Outgoing) -> tuple[Part, ...]:
     except Exception:  # noqa: BLE001 - an adapter's fault must not hold up the chat
         _log.exception("a reply could not be rendered")
         return adapter.render(Outgoing(text=UNSHOWABLE, questions=outgoing.questions))
-
-
-async def retry_until_stored(write: Callable[[], Awaitable[None]], clock: Clock) -> None:
-    """Write until the store takes it: sending again because of a store that is full for a minute would show
-    the reply twice."""
-    while True:
-        try:
-            await write()
-        except AlreadyDone:
-            return
-        except StorageError:
-            _log.exception("delivery waits for the store")
-            await clock.sleep(_STORE_BACKOFF_S)
-        else:
-            return
 
 
 def _handle(reply: OutboundReply, index: int) -> str:

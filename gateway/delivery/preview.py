@@ -15,13 +15,10 @@ from functools import partial
 
 from adapters.channel import LiveView, Outgoing, PostingChannel
 from adapters.formatting.fences import closed_code
-from gateway.delivery.chat_queue import (
+from gateway.delivery.chat_queue import PATIENCE_S, ChatQueue, ChatQueues, CutShort
+from gateway.delivery.platform_calls import (
     BLOCKED_S,
     MOST_ATTEMPTS,
-    PATIENCE_S,
-    ChatQueue,
-    ChatQueues,
-    CutShort,
     call_with_timeout,
     classify_failure,
     may_try_again,
@@ -233,7 +230,7 @@ class LiveReply:
                 failure = classify_failure(self._adapter, error)
                 _log.info("a preview did not end cleanly", extra={"reason": failure.message})
                 # One that hangs is not waited for again: the answer waits behind it.
-                if limit.expired() or not await may_try_again(failure, self._lane, self._clock):
+                if limit.expired() or not await may_try_again(failure, self._lane.allowance, self._clock):
                     break
             else:
                 break

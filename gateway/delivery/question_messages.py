@@ -15,16 +15,16 @@ from itertools import count
 from adapters.channel import Failure, Outgoing, Part, PostingChannel
 from adapters.formatting.question_text import FILE_NAME, shortened
 from adapters.formatting.visible import visible
-from gateway.delivery.chat_queue import (
+from gateway.delivery.chat_queue import ChatQueue
+from gateway.delivery.duplicate_posts import remove_duplicate
+from gateway.delivery.platform_calls import (
     AGAIN_S,
     BLOCKED_S,
     MOST_ATTEMPTS,
-    ChatQueue,
     call_with_timeout,
     classify_failure,
     may_try_again,
 )
-from gateway.delivery.duplicate_posts import remove_duplicate
 from gateway.storage.ports import SentPart, Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
@@ -120,7 +120,7 @@ class QuestionMessages:
                 _log.error("a question could not be asked", extra={"reason": failure.message})
                 if failure.maybe_delivered:
                     known = known or self._shown.get(place)
-                if not await may_try_again(failure, self._lane(), self._clock, again_s=again_s):
+                if not await may_try_again(failure, self._lane().allowance, self._clock, again_s=again_s):
                     return False
                 again_s = min(_LONGEST_AGAIN_S, 2 * again_s)
             else:
@@ -203,7 +203,7 @@ class QuestionMessages:
             if failure is None:
                 return True
             _log.info("a question was not edited", extra={"reason": failure.message})
-            if not await may_try_again(failure, self._lane(), self._clock):
+            if not await may_try_again(failure, self._lane().allowance, self._clock):
                 break
         return False
 

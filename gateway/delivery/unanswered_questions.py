@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from functools import partial
 
 from adapters.channel import Channel, Outgoing, PostingChannel, Timeline
-from gateway.delivery.chat_queue import BLOCKED_S, ChatQueue, ChatQueues, call_with_timeout, classify_failure
+from gateway.delivery.chat_queue import ChatQueue, ChatQueues
+from gateway.delivery.platform_calls import BLOCKED_S, call_with_timeout, classify_failure
 from gateway.storage.codec import reply_of
 from gateway.storage.ports import Interaction, OutboxRow, Store
 from pipeline.domain.clock import Clock

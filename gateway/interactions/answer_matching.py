@@ -7,7 +7,6 @@ the store's question, asked with what is found here.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
@@ -18,8 +17,6 @@ from pipeline.domain.messages import ApprovalReply, InboundMessage, button_handl
 _LONGEST_ANSWER = 200
 """Characters; what is longer is a message."""
 _SPOKEN_ENDS = " .!?,;:…。！？"  # noqa: RUF001 - the full stops of other scripts are meant
-
-_LIKE_A_COMMAND = re.compile(r"(/[a-z][a-z0-9_]{0,31})(?:@[a-z0-9_]+)?(?=\s|$)", re.ASCII | re.IGNORECASE)
 
 
 def match_button(
@@ -84,12 +81,3 @@ def may_answer(message: InboundMessage) -> bool:
     if message.unusable or message.passed_on:
         return False
     return len(message.text) <= _LONGEST_ANSWER
-
-
-def unknown_command(message: InboundMessage) -> str:
-    """The word like a command that the message begins with, in a private chat; empty otherwise. Commands
-    that there are come as messages only with words behind them, and a path is no command."""
-    if not message.private or message.speech is not None or not may_answer(message):
-        return ""
-    word = _LIKE_A_COMMAND.match(message.text.strip())
-    return "" if word is None else word[1]

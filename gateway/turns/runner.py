@@ -6,20 +6,18 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import assert_never
 
 import structlog
 
 from adapters.channel import OutboundReply
-from gateway.interactions.answer_matching import unknown_command
 from gateway.interactions.message_edits import Edits
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
-from gateway.speech.speaker_language import speaker_of
 from gateway.storage.codec import from_body
 from gateway.storage.deaths import Deaths
 from gateway.storage.ports import InboxEntry, Lease, Store
 from gateway.storage.turn_questions import TurnQuestions
+from gateway.turns.commands import SessionCommands, refused_command
 from gateway.turns.journal import OnReply, StoreJournal
 from gateway.turns.sessions import SessionState, load_session
 from gateway.turns.slots import ConcurrencySlot, Quarantine
@@ -27,7 +25,7 @@ from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError, TurnFailed
 from pipeline.domain.events import ErrorEvent
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import ApprovalReply, InboundMessage, SessionCommand, parse_command
+from pipeline.domain.messages import ApprovalReply, InboundMessage, SessionCommand
 from pipeline.domain.ports import EventSender
 from pipeline.domain.timeline import TimelineEntry
 from pipeline.runtime.stopping import StopSignal
@@ -35,35 +33,8 @@ from pipeline.service import Pipeline
 
 _log = logging.getLogger(__name__)
 
-NEW_SESSION_TEXT = "New conversation"
-_HELP_TEXT = (
-    "Send a message or a voice note and I answer.\n\n"
-    "- `/stop` stops the answer in progress and everything still waiting\n"
-    "- `/new` starts a new conversation; I forget what was said before\n"
-    "- `/otr` starts one of which nothing is kept, or ends it\n"
-    "{voice}"
-    "- `/help` shows this"
-)
-_HELP_VOICE = "- `/voice` makes me read my answers aloud as well, or stops that\n"
-VOICE_ON_TEXT = (
-    "Voice replies are on: after each answer I send it as a voice message too. "
-    "Send `/voice` again to turn them off."
-)
-VOICE_OFF_TEXT = "Voice replies are off."
-NO_VOICE_TEXT = "I cannot send voice messages here."
-OTR_ON_TEXT = (
-    "New conversation, off the record: I keep nothing of what we say from now on, and forget it when the "
-    "gateway restarts. `/otr` or `/new` ends it."
-)
-"""The channel's own words about its copies follow."""
-OTR_OFF_TEXT = "New conversation, on the record again"
-_NO_SUCH_COMMAND = "There is no command `{word}` here. `/help` shows those that there are."
-_WORDS_BEHIND = "`{word}` takes no words behind it. Send it alone, and the rest as another message."
-_REMINDER = "Reminder: {text}"
 _HEARD_AT_ONCE = 64
 """Voice notes whose turn has begun; the ears themselves refuse what is too much for them."""
-_KNOWN_COMMANDS = 8
-"""Of one person's `/voice`, over all their chats: one that is done again is recognised among these."""
 _MAX_UNWRITTEN = 200
 """Conversations off the record that are remembered; the one spoken in longest ago is forgotten first."""
 _GAVE_UP = (
@@ -109,6 +80,9 @@ class TurnRunner:
         self._store = store
         self._pipeline = pipeline
         self._hooks = hooks
+        self._commands = SessionCommands(
+            preferences=store.voices, can_speak=hooks.can_speak, copies=hooks.copies
+        )
         self._clock = clock
         self._telemetry = telemetry
         self._failpoints = failpoints
@@ -256,7 +230,7 @@ class TurnRunner:
             return
         if isinstance(item, SessionCommand):
             await journal.count_attempt()
-            await self._command(entry, item, journal)
+            await self._commands.run(item, journal, stopped=self._stopped.pop(entry.seq, 0))
             return
         if isinstance(item, ApprovalReply) and item.expired:
             await journal.count_attempt()
@@ -267,60 +241,13 @@ class TurnRunner:
                 await self._hooks.discard_media(item)
                 return
             await journal.count_attempt()
-        if isinstance(item, InboundMessage) and not entry.cancelled and (word := unknown_command(item)):
-            words = _NO_SUCH_COMMAND if parse_command(word) is None else _WORDS_BEHIND
-            await self._pipeline.reply(item, words.format(word=word), sender, journal)
+        if isinstance(item, InboundMessage) and not entry.cancelled and (words := refused_command(item)):
+            await self._pipeline.reply(item, words, sender, journal)
             return
         await self._edits.take_over(entry)
         await self._pipeline.process(item, sender, journal, stop, place)
         if isinstance(item, InboundMessage) and (item.voice is not None or item.attachments):
             await self._hooks.discard_media(item)
-
-    async def _command(self, entry: InboxEntry, command: SessionCommand, journal: StoreJournal) -> None:
-        """A command's answer is its durable line alone: it has no live events."""
-        match command.name:
-            case "new":
-                await journal.commit_new_session(NEW_SESSION_TEXT)
-            case "help":
-                voice = _HELP_VOICE if self._hooks.can_speak(command.thread) else ""
-                await journal.commit_notice(_HELP_TEXT.format(voice=voice))
-            case "stop":
-                stopped = self._stopped.pop(entry.seq, 0)
-                if command.quiet:
-                    await journal.commit_silently()
-                else:
-                    await journal.commit_notice(_stop_words(stopped), code="stopped" if stopped else "")
-            case "voice":
-                await journal.commit_notice(await self._toggle_voice(command))
-            case "remind":
-                await journal.commit_notice(_REMINDER.format(text=command.text))
-            case "otr" if journal.mode == "otr":
-                await journal.commit_new_session(OTR_OFF_TEXT)
-            case "otr":
-                words = f"{OTR_ON_TEXT} {self._hooks.copies(command.thread)}".strip()
-                await journal.commit_new_session(words, mode="otr")
-            case _:
-                assert_never(command.name)
-
-    async def _toggle_voice(self, command: SessionCommand) -> str:
-        """Turn the author's voice replies on or off; what to say. Turning off works everywhere.
-
-        Written before it is said, with the command's id: one that is done again after a crash between the two
-        changes nothing, and says what it did.
-        """
-        thread = command.thread
-        speaker = speaker_of(thread, command.author.id)
-        habits = await self._store.voices.habits(speaker)
-        # Another chat's command may have come between the writing and the crash.
-        known = habits.voice_command.split()
-        done = command.message_id in known
-        wanted = habits.voice_replies if done else not habits.voice_replies
-        if wanted and not done and not self._hooks.can_speak(thread):
-            return NO_VOICE_TEXT
-        if not done:
-            newest = " ".join([*known[1 - _KNOWN_COMMANDS :], command.message_id])
-            await self._store.voices.want_voice_replies(speaker, wanted=wanted, command=newest)
-        return VOICE_ON_TEXT if wanted else VOICE_OFF_TEXT
 
     async def _set_aside(
         self, entry: InboxEntry, journal: StoreJournal, sender: EventSender, code: str, words: str
@@ -341,9 +268,3 @@ class TurnRunner:
 def _is_spoken(entry: InboxEntry) -> bool:
     """Whether it is a voice note, whose words are still to be heard."""
     return entry.kind == "message" and "voice" in entry.body
-
-
-def _stop_words(messages: int) -> str:
-    if not messages:
-        return "There is nothing to stop."
-    return "Stopped 1 message." if messages == 1 else f"Stopped {messages} messages."

@@ -9,7 +9,7 @@ import asyncio
 from pathlib import Path
 
 from adapters.channel import Failure
-from gateway.turns.runner import OTR_OFF_TEXT, OTR_ON_TEXT
+from gateway.turns.commands import OTR_OFF_TEXT, OTR_ON_TEXT
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.messages import Author, SessionCommand
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from adapters.channel import Part, Receipt, Resolution
-from gateway.delivery.chat_queue import LONGEST_CALL_S
+from gateway.delivery.platform_calls import LONGEST_CALL_S
 from gateway.delivery.poster import REPEAT_LABEL
 from gateway.delivery.preview import Origin
 from gateway.storage.memory import MemoryStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adapters.channel import ReadAloud
-from gateway.delivery.voice_replies import AnswerReader, OwnReader
+from gateway.speech.read_aloud import AnswerReader, OwnReader
 from gateway.storage.memory import MemoryStore
 from gateway.storage.speech import SpeakerKey
 from pipeline.domain.errors import MediaUnavailable

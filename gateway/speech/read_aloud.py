@@ -1,0 +1,70 @@
+"""Answers as sound: which words of an answer are read, and in which language."""
+
+from __future__ import annotations
+
+import logging
+
+from adapters.channel import (
+    ReadAloud,
+    VoiceClip,
+)
+from adapters.formatting.spoken import spoken_text
+from gateway.storage.speech import SpeakerKey, SpeakerPreferenceStore
+from pipeline.domain.errors import MediaUnavailable, StorageError
+from voice.errors import VoiceError
+from voice.synthesis.synthesizer import SpeechSynthesizer
+
+_log = logging.getLogger(__name__)
+
+
+DEFAULT_LANGUAGE = "en"
+_LAST_LATIN = "\u024f"
+
+
+class AnswerReader:
+    """Implements ReadAloud with a `SpeechSynthesizer`."""
+
+    def __init__(self, speaker: SpeechSynthesizer) -> None:
+        self._speaker = speaker
+
+    async def read(self, text: str, *, language: str = "") -> VoiceClip:
+        said = spoken_text(text)
+        if not said:
+            raise MediaUnavailable("There is nothing in this answer that can be read aloud.")
+        language = language or DEFAULT_LANGUAGE
+        if not self._speaker.speaks(language) or _other_script(said, language):
+            raise MediaUnavailable("There is no voice here for the language of this answer.")
+        try:
+            spoken = await self._speaker.speak(said, language=language)
+        except VoiceError as error:
+            # The speaker's words are the operator's: they name folders and quote libraries.
+            _log.warning("an answer was not read aloud", extra={"reason": str(error)})
+            raise MediaUnavailable("This answer could not be read aloud. It is there in writing.") from error
+        return VoiceClip(data=spoken.data, mime=spoken.mime, seconds=spoken.seconds, waveform=spoken.waveform)
+
+
+class OwnReader:
+    """Implements ReadAloud for one person: what nobody names a language for is in the one they spoke last."""
+
+    def __init__(self, reader: ReadAloud, habits: SpeakerPreferenceStore, person: SpeakerKey) -> None:
+        self._reader = reader
+        self._habits = habits
+        self._person = person
+
+    async def read(self, text: str, *, language: str = "") -> VoiceClip:
+        return await self._reader.read(text, language=language or await self._spoken_last())
+
+    async def _spoken_last(self) -> str:
+        try:
+            return (await self._habits.habits(self._person)).language
+        except StorageError as error:
+            _log.warning("a person's language was not found", extra={"reason": str(error)})
+            return ""
+
+
+def _other_script(text: str, language: str) -> bool:
+    """Whether a voice for English would have to spell most of it."""
+    if language != DEFAULT_LANGUAGE:
+        return False
+    letters = [char for char in text if char.isalpha()]
+    return sum(char > _LAST_LATIN for char in letters) * 2 > len(letters)

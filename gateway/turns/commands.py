@@ -1,0 +1,135 @@
+"""Session commands: what `/new`, `/stop`, `/voice`, `/otr`, `/help` and a due reminder do and say.
+
+Not here: which command a message is (`pipeline.domain.messages`), and what a stop cancels (`worker`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import assert_never
+
+from gateway.interactions.answer_matching import may_answer
+from gateway.speech.speaker_language import speaker_of
+from gateway.storage.speech import SpeakerPreferenceStore
+from gateway.turns.journal import StoreJournal
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import InboundMessage, SessionCommand, parse_command
+
+NEW_SESSION_TEXT = "New conversation"
+_HELP_TEXT = (
+    "Send a message or a voice note and I answer.\n\n"
+    "- `/stop` stops the answer in progress and everything still waiting\n"
+    "- `/new` starts a new conversation; I forget what was said before\n"
+    "- `/otr` starts one of which nothing is kept, or ends it\n"
+    "{voice}"
+    "- `/help` shows this"
+)
+_HELP_VOICE = "- `/voice` makes me read my answers aloud as well, or stops that\n"
+VOICE_ON_TEXT = (
+    "Voice replies are on: after each answer I send it as a voice message too. "
+    "Send `/voice` again to turn them off."
+)
+VOICE_OFF_TEXT = "Voice replies are off."
+NO_VOICE_TEXT = "I cannot send voice messages here."
+OTR_ON_TEXT = (
+    "New conversation, off the record: I keep nothing of what we say from now on, and forget it when the "
+    "gateway restarts. `/otr` or `/new` ends it."
+)
+"""The channel's own words about its copies follow."""
+OTR_OFF_TEXT = "New conversation, on the record again"
+_NO_SUCH_COMMAND = "There is no command `{word}` here. `/help` shows those that there are."
+_WORDS_BEHIND = "`{word}` takes no words behind it. Send it alone, and the rest as another message."
+_REMINDER = "Reminder: {text}"
+_KNOWN_COMMANDS = 8
+"""Of one person's `/voice`, over all their chats: one that is done again is recognised among these."""
+_LIKE_A_COMMAND = re.compile(r"(/[a-z][a-z0-9_]{0,31})(?:@[a-z0-9_]+)?(?=\s|$)", re.ASCII | re.IGNORECASE)
+
+
+class SessionCommands:
+    """Runs the commands of all threads. It keeps nothing between two of them."""
+
+    def __init__(
+        self,
+        *,
+        preferences: SpeakerPreferenceStore,
+        can_speak: Callable[[ThreadKey], bool],
+        copies: Callable[[ThreadKey], str],
+    ) -> None:
+        """`can_speak`: whether answers can be read aloud in a chat. `copies`: where the channel keeps a
+        chat's words besides, as a sentence for the person."""
+        self._preferences = preferences
+        self._can_speak = can_speak
+        self._copies = copies
+
+    async def run(self, command: SessionCommand, journal: StoreJournal, *, stopped: int) -> None:
+        """Commit what a command does and says: one durable line, no live events.
+
+        `stopped` is how many messages a stop has cancelled. Raises StorageError.
+        """
+        match command.name:
+            case "new":
+                await journal.commit_new_session(NEW_SESSION_TEXT)
+            case "help":
+                voice = _HELP_VOICE if self._can_speak(command.thread) else ""
+                await journal.commit_notice(_HELP_TEXT.format(voice=voice))
+            case "stop":
+                if command.quiet:
+                    await journal.commit_silently()
+                else:
+                    await journal.commit_notice(_stop_words(stopped), code="stopped" if stopped else "")
+            case "voice":
+                await journal.commit_notice(await self._toggle_voice(command))
+            case "remind":
+                await journal.commit_notice(_REMINDER.format(text=command.text))
+            case "otr" if journal.mode == "otr":
+                await journal.commit_new_session(OTR_OFF_TEXT)
+            case "otr":
+                words = f"{OTR_ON_TEXT} {self._copies(command.thread)}".strip()
+                await journal.commit_new_session(words, mode="otr")
+            case _:
+                assert_never(command.name)
+
+    async def _toggle_voice(self, command: SessionCommand) -> str:
+        """Turn the author's voice replies on or off; what to say. Turning off works everywhere.
+
+        Written before it is said, with the command's id: one that is done again after a crash between the two
+        changes nothing, and says what it did.
+        """
+        thread = command.thread
+        speaker = speaker_of(thread, command.author.id)
+        habits = await self._preferences.habits(speaker)
+        # Another chat's command may have come between the writing and the crash.
+        known = habits.voice_command.split()
+        done = command.message_id in known
+        wanted = habits.voice_replies if done else not habits.voice_replies
+        if wanted and not done and not self._can_speak(thread):
+            return NO_VOICE_TEXT
+        if not done:
+            newest = " ".join([*known[1 - _KNOWN_COMMANDS :], command.message_id])
+            await self._preferences.want_voice_replies(speaker, wanted=wanted, command=newest)
+        return VOICE_ON_TEXT if wanted else VOICE_OFF_TEXT
+
+
+def refused_command(message: InboundMessage) -> str:
+    """What to answer to a command that does not exist or takes no words; empty for any other message."""
+    word = unknown_command(message)
+    if not word:
+        return ""
+    words = _NO_SUCH_COMMAND if parse_command(word) is None else _WORDS_BEHIND
+    return words.format(word=word)
+
+
+def unknown_command(message: InboundMessage) -> str:
+    """The word like a command that the message begins with, in a private chat; empty otherwise. Commands
+    that there are come as messages only with words behind them, and a path is no command."""
+    if not message.private or message.speech is not None or not may_answer(message):
+        return ""
+    word = _LIKE_A_COMMAND.match(message.text.strip())
+    return "" if word is None else word[1]
+
+
+def _stop_words(messages: int) -> str:
+    if not messages:
+        return "There is nothing to stop."
+    return "Stopped 1 message." if messages == 1 else f"Stopped {messages} messages."
