@@ -199,6 +199,10 @@ class FakeGateway:
         got: list[Frame] = await self.wait(lambda: self.of(kind) if len(self.of(kind)) >= count else [], what)
         return got[count - 1]
 
+    async def greeted(self, count: int) -> None:
+        """Waits for the `count`-th hello: after `cut`, a page calls itself connected until it notices."""
+        await self.wait(lambda: len(self.hellos) >= count, f"hello {count}")
+
     def of(self, kind: str) -> list[Frame]:
         """All frames of a type so far."""
         return [frame for frame in self.frames if frame["type"] == kind]

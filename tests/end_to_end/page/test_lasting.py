@@ -164,6 +164,7 @@ async def test_a_chat_that_the_gateway_does_not_know_is_begun_anew(room: Page, g
     gateway.chats.clear()
     gateway.unknown_chats.add(old)
     gateway.cut()
+    await gateway.greeted(3)
     await ready(room)
     await expect(room.get_by_test_id("entry")).to_have_count(0)
     assert [hello["chat"] for hello in gateway.hellos] == ["latest", old, "latest"]

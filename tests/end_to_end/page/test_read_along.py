@@ -127,6 +127,7 @@ async def test_a_lost_connection_silences_it_and_the_answer_can_be_listened_to(
 ) -> None:
     message, row = await reading(room, gateway)
     gateway.cut()
+    await gateway.greeted(2)
     await ready(room)
     await gateway.complete(message, "The tide rises twice a day.")
     await expect(row.get_by_role("button", name="Listen to the answer")).to_be_visible()

@@ -128,6 +128,7 @@ async def test_what_cannot_be_read_is_told_and_can_be_asked_again(room: Page, ga
     await row.get_by_role("button", name="Listen to the answer").click()
     await gateway.received("speak", 2)
     gateway.cut()
+    await gateway.greeted(2)
     await ready(room)
     await expect(row.get_by_role("button", name="Listen to the answer")).to_be_visible()
 
