@@ -1,7 +1,7 @@
-"""The judge of a node with declared outputs: accept what it has, send it back, or give up (seed 2).
+"""Judge a node with declared outputs: accept them, send the node back, or give up (seed 2).
 
-Keys are checked here; success criteria are put to the model. The judge runs nothing and keeps nothing: the
-task node asks it after each turn and acts on its verdict.
+Code checks the output keys; the model checks the success criteria. The judge runs nothing and keeps no state:
+the task node calls it after each turn and acts on its verdict.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from pipeline.domain.chat import ChatMessage
 
 Action = Literal["ACCEPT", "RETRY", "ESCALATE"]
 AskJudge = Callable[[Sequence[ChatMessage]], Awaitable[str]]
-"""One call of the model without tools: its words, empty where it failed."""
+"""One call of the model without tools: the text of its answer, empty where the call failed."""
 
 FEEDBACK = "[Judge feedback]: {feedback}"
-"""How a verdict reaches the model: as a message of the user's."""
+"""The form in which the model gets a verdict, as a user message."""
 UNJUDGED_CONFIDENCE = 0.5
-"""Of an acceptance that no judge has spoken: it did not answer, or not so that it can be read (seed 2)."""
+"""The confidence of an acceptance where the judge gave no answer, or no readable one (seed 2)."""
 _RECENT_MESSAGES = 10
-"""How much of the conversation the judge is shown (seed 2)."""
+"""The most messages of the conversation that the judge is shown (seed 2)."""
 _MESSAGE_CHARS = 1_000
 _VALUE_CHARS = 2_000
 _FEEDBACK_CHARS = 1_000
@@ -46,7 +46,7 @@ _MARKUP = " \t\r*_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What the judge says of a turn."""
+    """The judge's decision on a turn."""
 
     action: Action
     confidence: float = 1.0
@@ -56,20 +56,20 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
-    """What a node is to be judged by."""
+    """What the judge checks a node against."""
 
     instructions: str
     outputs: tuple[str, ...]
     nullable: tuple[str, ...] = ()
-    """Keys of `outputs` that may stay unset; not all of them, if there are no others."""
+    """Keys of `outputs` that may stay unset. If all keys are nullable, at least one has to be set."""
     criteria: str = ""
-    """When it has succeeded, in words for the model; empty: when the keys are there."""
+    """The criteria of success, as text for the model; empty: the keys alone decide."""
 
 
 async def judged(
     charge: Charge, outputs: Mapping[str, Any], said: Sequence[ChatMessage], ask: AskJudge
 ) -> Verdict:
-    """The verdict on a turn after which the node has `outputs`. `said` is its conversation so far."""
+    """The verdict on a turn after which the node has `outputs`; `said` is its conversation so far."""
     missing = [key for key in charge.outputs if key not in charge.nullable and outputs.get(key) is None]
     if missing:
         return Verdict(action="RETRY", feedback=f"Missing output keys: {', '.join(missing)}. Use set_output.")
@@ -82,8 +82,8 @@ async def judged(
 
 
 def read_verdict(text: str) -> Verdict:
-    """What a judge's words say. Words without a readable ACTION accept, with little confidence: a judge that
-    fails must not keep a node busy for ever."""
+    """Parse a judge's answer. An answer without a readable ACTION accepts with little confidence, because a
+    judge that fails must not keep a node busy for ever."""
     lines: dict[str, str] = {}
     for name, value in _LINE.findall(text):
         lines.setdefault(name.upper(), value.strip(_MARKUP))
@@ -128,7 +128,7 @@ def _question(charge: Charge, outputs: Mapping[str, Any], said: Sequence[ChatMes
 
 
 def as_data(value: Any) -> str:
-    """JSON on one line in which no `<` is left, so that it cannot end its own marking."""
+    """`value` as JSON on one line without any `<`, so that it cannot end its own marks."""
     return json.dumps(value, ensure_ascii=False, default=_plain).replace("<", "\\u003c")
 
 
@@ -138,5 +138,5 @@ def _cut(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Frozen state holds mappings that are no dicts."""
+    """JSON's fallback: frozen state has mappings that are not dicts."""
     return dict(value) if isinstance(value, Mapping) else str(value)

@@ -1,7 +1,7 @@
-"""What a task node's model is told around the work: the prompt in three layers, and the mark between nodes.
+"""Build a task node's system prompt in three layers, and the marker between two task nodes.
 
-Everything here is computed from the state alone, so that a resumed run sends the same words. Values may
-quote users, pages and tools: they stand as JSON on one line, and cannot imitate what surrounds them.
+Both depend on the state alone, so that a resumed run sends the same text. Values may quote users, pages and
+tools: each is written as JSON on one line, so that it cannot imitate the text around it.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Any
 from pipeline.agent.judge import as_data
 
 _NARRATIVE_CHARS = 200
-"""Of a value in the narrative (seed 2)."""
+"""The most of one value in the narrative (seed 2)."""
 _MARKER_CHARS = 300
-"""Of an output in a transition marker (seed 2)."""
+"""The most of one output in a transition marker (seed 2)."""
 _RUN_OF_EQUALS = re.compile("={3,}")
 
 
 def onion_prompt(
     *, identity: str, completed: Sequence[str], values: Mapping[str, Any], focus: str, outputs: Sequence[str]
 ) -> str:
-    """The system prompt: who speaks, what has happened, what is to be done now. Empty layers are left out."""
+    """The system prompt: identity, completed phases, current focus. Empty layers are left out."""
     layers = (identity.strip(), _narrative(completed, values), _focus(focus, outputs))
     return "\n\n".join(layer for layer in layers if layer)
 
@@ -30,7 +30,7 @@ def onion_prompt(
 def transition_marker(
     *, source: str, targets: Sequence[str], completed: Sequence[str], outputs: Mapping[str, Any]
 ) -> str:
-    """What stands in the conversation between two nodes."""
+    """The message that separates two nodes in the shared conversation."""
     following = ", ".join(targets)
     lines = [f"=== PHASE TRANSITION: {source} → {following} ===", f"Completed: {', '.join(completed)}"]
     if outputs:

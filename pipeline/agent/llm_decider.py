@@ -1,7 +1,7 @@
-"""Which way a run goes, asked of the language model: the engine's `Decider`.
+"""Ask the language model which edge a run takes: the engine's `Decider`.
 
-It judges nothing itself. What the node has put out may quote users and tools, so it reaches the model as
-marked data, and the answer counts only if it names one of the offered targets.
+A node's output may quote users and tools, so the model gets it as marked data, and its answer counts only
+if it names one of the offered targets.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pipeline.llm.client import LlmFinished, LlmRequest, TextDelta
 from pipeline.runtime.context import RunContext
 
 MAX_OUTPUT_CHARS = 4_000
-"""How much of a node's output the model is shown."""
+"""The most of a node's output that the model is shown."""
 _MAX_ANSWER_TOKENS = 300
 _MAX_ANSWER_CHARS = 4_000
 _MAX_REASONING_CHARS = 500
@@ -33,7 +33,7 @@ _INSTRUCTIONS = (
 
 
 class LlmDecider:
-    """Asks the run's model once for each question. What that takes is the turn's, like every call."""
+    """Asks the run's model once per question. The usage counts in the turn's budget, like every call."""
 
     async def decide(self, question: Question, context: RunContext) -> Choice:
         """The model's choice among the candidates.
@@ -58,19 +58,19 @@ class LlmDecider:
 
 
 async def _answer(request: LlmRequest, context: RunContext) -> str:
-    """The model's words, as far as they are read."""
+    """The model's answer; the rest of an answer that is too long is not read."""
     length = 0
     async with metered(request, context) as taken, aclosing(context.llm.stream(request)) as stream:
         async for item in stream:
             match item:
                 case TextDelta(text=text):
-                    taken.pieces.append(text)
+                    taken.parts.append(text)
                     length += len(text)
                 case LlmFinished():
                     taken.finished = item
             if length > _MAX_ANSWER_CHARS:
                 break
-    return "".join(taken.pieces)
+    return "".join(taken.parts)
 
 
 def _asked(question: Question) -> str:
@@ -78,7 +78,7 @@ def _asked(question: Question) -> str:
     lines.append(f"The step that has just ended: {question.node}")
     lines.append(f"<output>\n{_as_data(question.output)}\n</output>")
     lines.append("Possible next steps:")
-    lines += [f"- {json.dumps(way.target)}: {way.description}" for way in question.candidates]
+    lines += [f"- {json.dumps(one.target)}: {one.description}" for one in question.candidates]
     return "\n".join(lines)
 
 
@@ -88,7 +88,7 @@ def _goal_lines(question: Question) -> tuple[str, ...]:
 
 
 def _as_data(output: Mapping[str, Any]) -> str:
-    """The output as JSON in which no `<` is left, so that it cannot end its own marking."""
+    """The output as JSON without any `<`, so that it cannot end its own marks."""
     text = json.dumps(output, ensure_ascii=False, default=_plain).replace("<", "\\u003c")
     return text if len(text) <= MAX_OUTPUT_CHARS else text[:MAX_OUTPUT_CHARS] + " …(cut)"
 
@@ -98,7 +98,7 @@ def _plain(value: object) -> object:
 
 
 def _first_object(text: str) -> dict[str, Any]:
-    """The first JSON object in `text`, whatever stands around it."""
+    """The first JSON object in `text`, whatever surrounds it."""
     decoder = json.JSONDecoder()
     at = text.find("{")
     while at >= 0:

@@ -1,4 +1,4 @@
-"""The agent's loop as a part of graphs: ask the model, have its calls done, ask again."""
+"""The agent's loop as nodes and edges for a graph: ask the model, execute its calls, ask again."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pipeline.graph.definition.spec import END, Channel, EdgeSpec, NodeSpec, OnS
 from pipeline.runtime.context import RunContext
 
 LOOP_CHANNELS: Mapping[str, Channel] = {EXCHANGE: append, THOUGHTS: append}
-"""How the loop's updates combine."""
+"""How updates of the loop's state keys combine."""
 
 
 def loop_nodes() -> dict[str, NodeSpec[RunContext]]:
-    """`agent`, where the loop is entered, and `act`. The client of the model retries by itself."""
+    """`agent`, the loop's entry, and `act`. They have no retry policy: the model's client retries."""
     return {
         "agent": NodeSpec(run=agent, writes=("agent", EXCHANGE, LOOP, THOUGHTS), event_loop=True),
         "act": NodeSpec(run=act, writes=(EXCHANGE, LOADED, LOOP, THOUGHTS), event_loop=True),
@@ -23,7 +23,7 @@ def loop_nodes() -> dict[str, NodeSpec[RunContext]]:
 
 
 def loop_edges() -> tuple[EdgeSpec, ...]:
-    """The ways between them, and to the end."""
+    """The edges between the loop's nodes, and to the end of the graph."""
     return (
         EdgeSpec(source="agent", when=Route(choose=after_agent, targets=(END, "act", "agent"))),
         EdgeSpec(source="act", target="agent", when=OnSuccess()),

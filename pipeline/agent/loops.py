@@ -1,6 +1,6 @@
-"""Going round in circles: a model that says the same thing, or makes the same call, again and again.
+"""Detect a model that repeats the same text or the same call.
 
-Functions over a run's exchange, as plain messages. They only look: whoever asks them acts on it.
+Pure functions over a run's exchange, as plain messages; the caller acts on the result.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Any
 from pipeline.domain.chat import ToolCall
 
 STALL_AT = 3
-"""So many identical answers in a row are a stall (seed 2)."""
+"""This many identical answers in a row are a stall (seed 2)."""
 REFUSE_AT = 3
-"""The number, in a row, of the first identical call that is not made any more (seed 2: doom loop)."""
+"""From this many identical calls in a row, the call is not made (seed 2: doom loop)."""
 END_AT = 5
-"""The number of the identical call at which the run ends: the model does not listen."""
+"""At this many identical calls in a row, the run ends: the refusals had no effect."""
 STALL_WORDS = "The assistant kept saying the same thing and was stopped. Please put the question differently."
 REPEATED_WORDS = (
     "Not done: this is the same call with the same arguments for the {number}. time in a row, and its result"
     " would be the same. Use the result that you have, try something else, or answer without it."
 )
-"""The result of a call that is not made; `number` as `repeats` counts it."""
+"""The result of a call that is not made; `number` is the result of `repeats`."""
 DOOM_WORDS = (
     "The assistant kept making the same tool call and was stopped. Please put the question differently."
 )
@@ -32,10 +32,10 @@ _Plain = Mapping[str, Any]
 
 
 def stalled(exchange: Sequence[_Plain], newest: str = "") -> bool:
-    """Whether the model has said the same, non-empty, for the third time in a row.
+    """Whether the model has given the same non-empty text for the third time in a row.
 
-    `newest` is its newest text where that is not in the exchange. Texts beside different tool calls are not
-    the same: the model gets on.
+    `newest` is its newest text where the exchange does not have it yet. Equal texts with different tool
+    calls do not count, because the model makes progress.
     """
     said = [_said(message) for message in exchange if message["role"] == "assistant"]
     if newest:
@@ -45,9 +45,9 @@ def stalled(exchange: Sequence[_Plain], newest: str = "") -> bool:
 
 
 def repeats(exchange: Sequence[_Plain], call: ToolCall) -> int:
-    """How often `call` has now been asked for in a row, with the same arguments: 1 for the first time.
+    """How many times in a row the model has asked for `call` with the same arguments: 1 for the first.
 
-    The answer that asks for it may be the exchange's newest, or not be in it yet.
+    The answer with the call may be the newest of the exchange, or not be in it yet.
     """
     before = _calls_before(exchange, call)
     wanted = fingerprint(call.name, call.arguments)
@@ -55,7 +55,7 @@ def repeats(exchange: Sequence[_Plain], call: ToolCall) -> int:
 
 
 def fingerprint(name: str, arguments: str) -> str:
-    """The same for two calls that mean the same: spaces and the order of the arguments do not count."""
+    """A string that is equal for equal calls: spaces and the order of the arguments do not count."""
     try:
         canonical = json.dumps(json.loads(arguments), sort_keys=True)
     except (ValueError, RecursionError):
@@ -72,7 +72,7 @@ def _calls_before(exchange: Sequence[_Plain], call: ToolCall) -> list[str]:
     asking = exchange[-1] if exchange and exchange[-1]["role"] == "assistant" else {}
     earlier = exchange[:-1] if asking else exchange
     before = [_fingerprint(one) for message in earlier for one in _calls(message)]
-    # An id is unique only among the calls of one answer.
+    # Ids are unique only within one answer.
     beside = takewhile(lambda one: one["id"] != call.id, _calls(asking))
     return before + [_fingerprint(one) for one in beside]
 

@@ -1,4 +1,4 @@
-"""The agent node: one streamed model call. What it asks for is done by `acting`; its edge decides."""
+"""The agent node: one streamed model call. `tool_node` executes the calls; `after_agent` picks the edge."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ ROUNDS_NOTICE = "\n\n[I stopped here: {rounds} rounds of tools are the most that
 LOOP = "loop"
 """The state's key for the counters of the agent's loop."""
 THOUGHTS = "thoughts"
-"""The state's key for the steps of reasoning that are stored with the answer."""
+"""The state's key for the reasoning steps that are stored with the answer."""
 MAX_THOUGHT_CHARS = 2_000
 _NAME_CHARS = 64
-"""Of a tool: what every provider takes."""
+"""The most of a tool's name that every provider accepts."""
 _ARGUMENT_CHARS = 400_000
-"""Twice the longest file that a tool writes. What is cut is no JSON any more, and the model is told so."""
+"""Twice the longest file that a tool writes. Cut arguments are not JSON, and the model gets that error."""
 _ID_CHARS = 32
-"""Of an id that is told apart: OpenAI takes 40 characters."""
+"""The most of an id that gets a number appended: OpenAI accepts 40 characters."""
 
-_GO_ON = "Go on."
+_CONTINUE = "Go on."
 _OUT_OF_ROUNDS = "No more tools can be used for this message. Answer now with what you have."
 
 
@@ -45,7 +45,7 @@ class _Said:
 
     text: str = ""
     shown: str = ""
-    """What has been streamed of it."""
+    """The part that has been streamed."""
     calls: list[ToolCall] = field(default_factory=list)
     finished: LlmFinished = field(default_factory=lambda: LlmFinished(finish_reason="stop"))
 
@@ -56,11 +56,11 @@ async def agent(state: State, context: RunContext) -> NodeResult:
     Updates `agent` (`status`, `answer`: the whole visible text so far, `status_report`, `blocker_reason`,
     `unblock_requirements`, `finish_reason`, tokens, `updated_at`), `exchange` (the model's words and calls,
     unless they are the last), `thoughts`, and `loop` (`rounds`, `loops`, `nudged`, `retries`, `next`).
-    Raises the model's errors, an answer of neither text nor calls among them, and TurnFailed for a model
-    that goes round in circles.
+    Raises the model's errors, also for an answer without text and calls, and TurnFailed for a model that
+    repeats itself.
     """
     settings, loop = context.settings, state.get(LOOP, {})
-    # Also of a run that an earlier process began.
+    # Needed for runs that an earlier process began.
     context.scope.foreign.read(map(message_from_plain, state.get(EXCHANGE, ())))
     if settings.tool_answers and loop.get("answer"):
         return await _answered_by_tools(state, context)
@@ -82,7 +82,7 @@ async def agent(state: State, context: RunContext) -> NodeResult:
     earlier = state.get("agent", {}).get("answer", "")
     if earlier:
         await context.on_earlier(earlier)
-    # The answer is there; what is asked for is a word about it, which people do not see.
+    # The answer exists already; the nudge asks only for its status, which people do not see.
     nudged = loop.get("nudged", False) and not out_of_rounds
     try:
         said = await _ask(request, context, earlier, silent=nudged)
@@ -90,7 +90,7 @@ async def agent(state: State, context: RunContext) -> NodeResult:
         if not (nudged or (out_of_rounds and isinstance(error, EmptyAnswer))):
             raise
         said = _Said()
-    said.calls = [] if out_of_rounds else _told_apart(said.calls, messages)
+    said.calls = [] if out_of_rounds else _with_unique_ids(said.calls, messages)
     found = _read(said, context, nudged=nudged)
     if not found.visible and not said.calls and not out_of_rounds:
         raise ModelUnavailable("The model gave an empty answer. Please send the message again.")
@@ -114,8 +114,8 @@ async def agent(state: State, context: RunContext) -> NodeResult:
 
 
 def _read(said: _Said, context: RunContext, *, nudged: bool) -> StatusTags:
-    """What the answer declares. What only says that the answer before is done adds nothing to it."""
-    # Read first, as what is streamed is: reading puts a secret together that stands around a wrapper.
+    """The answer's status tags. A nudged answer that only says "done" adds no text."""
+    # Parse before redacting: removing a wrapper joins the halves of a secret around it.
     found = declared(said.text).through(context.redactor.text)
     if nudged and not said.calls and found.status in ("done", "in_progress"):
         said.finished = replace(said.finished, finish_reason="stop")
@@ -124,13 +124,13 @@ def _read(said: _Said, context: RunContext, *, nudged: bool) -> StatusTags:
 
 
 def after_agent(state: State) -> str:
-    """The conditional edge behind the agent (seed 0)."""
+    """The conditional edge after the agent (seed 0)."""
     following = state[LOOP]["next"]
     return END if following == "end" else str(following)
 
 
 async def _answered_by_tools(state: State, context: RunContext) -> NodeResult:
-    """End with what the tools say of themselves: a small model says something else than they did."""
+    """End the turn with the tools' own answer texts: small models misreport what the tools did."""
     loop = state[LOOP]
     earlier = state.get("agent", {}).get("answer", "")
     if earlier:
@@ -152,23 +152,23 @@ async def _answered_by_tools(state: State, context: RunContext) -> NodeResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Step:
-    """Where the run goes after an answer."""
+    """The run's next step after an answer."""
 
     status: str
     next: str
     """`act`, `agent` or `end`."""
     loop: dict[str, Any]
     reply: str = ""
-    """What the model is told before it goes on, as a user's message."""
+    """The user message for the model's next call."""
 
 
 _LAST = _Step(status="done", next="end", loop={"nudged": False, "next": "end"})
-"""Of an answer behind which nothing more is asked."""
+"""The step after the last answer of a turn."""
 
 
 def _following(found: StatusTags, said: _Said, loop: State, context: RunContext) -> _Step:
-    """Done and blocked end; tool calls and `continue` loop. An answer that declares nothing is done, or, in
-    the mode `nudged`, once asked what it is (seed 0)."""
+    """Done and blocked end; tool calls and `continue` loop. An answer without a status is done; in the mode
+    `nudged`, the model is asked once for the status first (seed 0)."""
     loops, nudged = loop.get("loops", 0), loop.get("nudged", False)
     if said.calls:
         return _Step(
@@ -181,16 +181,16 @@ def _following(found: StatusTags, said: _Said, loop: State, context: RunContext)
             status="continue",
             next="agent",
             loop={"loops": loops + 1, "nudged": False, "next": "agent"},
-            reply=_GO_ON,
+            reply=_CONTINUE,
         )
     if context.settings.completion == "nudged" and not nudged:
         return _Step(status="in_progress", next="agent", loop={"nudged": True, "next": "agent"}, reply=NUDGE)
     return _LAST
 
 
-def _told_apart(calls: Sequence[ToolCall], messages: Sequence[ChatMessage]) -> list[ToolCall]:
-    """The calls under ids that are nobody else's. Some models count anew in each answer, and some providers
-    refuse a conversation in which an id stands twice. One that is new stays: it may mean something there."""
+def _with_unique_ids(calls: Sequence[ToolCall], messages: Sequence[ChatMessage]) -> list[ToolCall]:
+    """The calls with ids that are unique in the conversation. Some models restart their numbers in each
+    answer, and some providers refuse duplicates. A unique id stays: it may mean something to the provider."""
     taken = {call.id for message in messages for call in message.tool_calls} if calls else set()
     found: list[ToolCall] = []
     for call in calls:
@@ -218,32 +218,32 @@ async def _ask(request: LlmRequest, context: RunContext, earlier: str, *, silent
             said.shown += text
 
     async with metered(request, context) as taken:
-        # Closing the stream on every way out is what stops the model when the user does.
+        # Closing the stream on every exit stops the model when the user stops the turn.
         async with aclosing(stream_answer(context.llm, request, context.clock)) as stream:
             async for item in stream:
                 match item:
                     case TextDelta(text=text):
-                        taken.pieces.append(text)
+                        taken.parts.append(text)
                         await show(safe.feed(visible.feed(text)))
                     case ToolAsked(call=call):
-                        # What is on record, and reaches a tool, is without secrets as well.
+                        # The record and the tools get the call without secrets as well.
                         said.calls.append(_safe(call, context))
                     case LlmFinished():
                         taken.finished = said.finished = item
         await show(safe.feed(visible.finish()) + safe.finish())
-    said.text = "".join(taken.pieces)
+    said.text = "".join(taken.parts)
     return said
 
 
 def _safe(call: ToolCall, context: RunContext) -> ToolCall:
-    """The call without secrets, and without what no tool would take: a broken model may write megabytes."""
+    """The call without secrets, and cut to what a tool accepts: a broken model may write megabytes."""
     arguments = context.redactor.excerpt(call.arguments, _ARGUMENT_CHARS).text
     return replace(call, name=call.name[:_NAME_CHARS], arguments=arguments)
 
 
 async def _shown_whole(found: StatusTags, said: _Said, step: _Step, earlier: str, context: RunContext) -> str:
-    """The text that people see of this answer, after whatever of it was not streamed has been."""
-    # A key result behind an answer that was given before would say it twice.
+    """Stream the rest of the visible text. Returns the whole visible text of this answer."""
+    # A key result after an answer that the user has already seen would repeat it.
     bare = not said.calls and not found.prose and not (earlier and step.status == "done")
     text = found.visible if bare or step.status == "blocked" else found.prose
     if said.finished.finish_reason == "length" and not said.calls:
@@ -268,7 +268,7 @@ def _outcome(found: StatusTags, said: _Said, step: _Step, answer: str) -> dict[s
 
 
 def _for_the_model(found: StatusTags, said: _Said, step: _Step) -> list[ChatMessage]:
-    """What of this answer the model is shown when it goes on, and what it is told then."""
+    """The messages that the model's next call gets: this answer and the reply to it."""
     if step.next == "end":
         return []
     words = found.prose if said.calls else found.visible
@@ -279,7 +279,7 @@ def _for_the_model(found: StatusTags, said: _Said, step: _Step) -> list[ChatMess
 
 
 def _reasoning(found: StatusTags) -> list[dict[str, Any]]:
-    """The words before a tool call, as a thought (seed 4)."""
+    """The text before a tool call, as a thought (seed 4)."""
     if not found.prose:
         return []
     return [{"stage": "reasoning", "summary": found.prose[:MAX_THOUGHT_CHARS]}]

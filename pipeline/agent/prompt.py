@@ -1,5 +1,5 @@
-"""What the model is sent: system prompt, fitted history, the user's message exactly once, and what this
-run has said and done since."""
+"""Build the messages of a model call: system prompt, fitted history, the user's message exactly once, and
+this run's own exchange."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipeline.intake.cleaning import clean_text
 from pipeline.runtime.context import RunContext
 
 EXCHANGE = "exchange"
-"""The state's key for what the model and its tools have said in this run, as plain messages."""
+"""The state's key for the messages of the model and its tools in this run, as plain data."""
 LOADED = "loaded"
 """The state's key for the tool groups and skills that are loaded for this message."""
 
@@ -26,8 +26,11 @@ LOADED = "loaded"
 def build_messages(
     context: RunContext, state: State, tools: Sequence[ToolDefinition] = ()
 ) -> tuple[ChatMessage, ...]:
-    """The messages of one model call, system message first, with as much of the history as the model's
-    window takes beside them, `tools` and the answer; this run's own results are shortened before that."""
+    """The messages of one model call, system message first.
+
+    The history gets the room that the other messages, `tools` and the answer leave in the model's window.
+    This run's own tool results are shortened before the history is fitted.
+    """
     settings = context.settings
     system = _system(context, state, tools)
     talk = room_block(context.room, settings.context_tokens)
@@ -35,7 +38,7 @@ def build_messages(
     said = ChatMessage(role="user", content=f"{talk}{words}")
     exchange = [message_from_plain(plain) for plain in state.get(EXCHANGE, ())]
     conversation = shown(context.conversation, state)
-    # Room for the notice too: whether it is needed is known only when the turns have been fitted.
+    # Reserves the notice's tokens: whether it is needed is known only when the turns have been fitted.
     before = opening(conversation.summary, left_out=True)
     room = settings.context_tokens - _fixed(context, system, tools)
     room -= sum(message.tokens for message in (*before, said))
@@ -62,8 +65,8 @@ def _system(context: RunContext, state: State, tools: Sequence[ToolDefinition]) 
 
 
 def _fitting(turns: Sequence[PastTurn], room: int, stale_after: int) -> tuple[PastTurn, ...]:
-    """The newest turns without a gap that `room` tokens take, older ones in brief. What it costs grows with
-    what fits."""
+    """The newest turns without a gap that fit into `room` tokens; turns older than `stale_after` in brief.
+    The time it takes grows with the turns that fit, not with the history."""
     kept: list[PastTurn] = []
     for age, turn in enumerate(reversed(turns)):
         as_sent = turn if age < stale_after else brief(turn)

@@ -1,6 +1,6 @@
-"""Tool results of this run within the window: old ones give way whole, the newest are cut.
+"""Fit this run's tool results into the window: drop old ones whole, then cut the newest.
 
-It looks at a run's own messages only; what earlier turns brought is `pipeline.history.stale_results`'s.
+Only the run's own messages are handled here; `pipeline.history.stale_results` shortens earlier turns.
 """
 
 from __future__ import annotations
@@ -15,17 +15,20 @@ from pipeline.history.summarization import cut_to_tokens
 _GONE = "[A result of {chars} characters that is no longer shown.]"
 _CUT = "\n[{chars} more characters are left out: there is no room for them.]"
 _SHORT_CHARS = 200
-"""A result below this is not worth taking out."""
+"""Results up to this length are kept."""
 _LEAST_TOKENS = 50
-"""What is left of a result that is cut, however little room there is."""
+"""The least that is left of a cut result, however small the budget."""
 
 
 def fitted(messages: Sequence[ChatMessage], budget: int) -> list[ChatMessage]:
-    """`messages` in `budget` tokens as far as shorter results make that possible. Those that the model has
-    answered to go first, the oldest of them before the others; then the longest of the newest is cut."""
+    """`messages` within `budget` tokens, as far as shorter results make that possible.
+
+    Results that the model has answered to are dropped first, oldest first; then the longest of the newest
+    results is cut.
+    """
     kept = list(messages)
     over = sum(message.tokens for message in kept) - budget
-    newest = _behind_last_answer(kept)
+    newest = _after_last_answer(kept)
     for index in range(newest):
         if over <= 0:
             return kept
@@ -41,8 +44,8 @@ def fitted(messages: Sequence[ChatMessage], budget: int) -> list[ChatMessage]:
     return kept
 
 
-def _behind_last_answer(messages: Sequence[ChatMessage]) -> int:
-    """Where the results begin that the model has not answered to."""
+def _after_last_answer(messages: Sequence[ChatMessage]) -> int:
+    """The index of the first message after the model's last answer."""
     first = len(messages)
     while first > 0 and messages[first - 1].role != "assistant":
         first -= 1
@@ -54,7 +57,7 @@ def _weight(message: ChatMessage) -> int:
 
 
 def _replace(kept: list[ChatMessage], at: int, message: ChatMessage) -> int:
-    """Put `message` in the place of another; how many tokens that saves."""
+    """Replace `kept[at]` by `message` if that is shorter. Returns the tokens saved."""
     saved = kept[at].tokens - message.tokens
     if saved > 0:
         kept[at] = message
@@ -68,7 +71,7 @@ def _gone(message: ChatMessage) -> ChatMessage:
 
 
 def _cut(message: ChatMessage, over: int) -> ChatMessage:
-    """The result with its end left out, inside of its marks."""
+    """The result without its end; its marks stay."""
     if message.role != "tool" or len(message.content) <= _SHORT_CHARS:
         return message
     body = unmarked(message.content)

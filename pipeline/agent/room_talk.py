@@ -1,7 +1,7 @@
-"""What was said in a room before the message, between marks that tell it from the message.
+"""Build the block of a prompt with the room's messages before the newest one, between marks.
 
-Others wrote it, whoever they are: it is data. Each message is one line, so that nobody's words can pass for
-another's, and nothing inside can end the marks.
+Other people wrote these messages, so they are data. Each message is one line, so that one author's text
+cannot pass for another's, and no text inside can end the marks.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _MARK = re.compile(r"\[(\s*/?\s*(?:ROOM_MESSAGES|TOOL_OUTPUT|MEMORY))", re.IGNOR
 
 
 def room_block(talk: RoomTalk, context_tokens: int) -> str:
-    """What stands before the newest message: the newest lines of `talk` that fit; empty where there is
-    nothing to say."""
-    room = min(MAX_TOKENS, context_tokens // _SHARE)
+    """The text to put before the newest message: the newest lines of `talk` that fit, the reason where `talk`
+    could not be read, or an empty string."""
+    budget = min(MAX_TOKENS, context_tokens // _SHARE)
     kept: list[str] = []
     for line in reversed(talk.lines):
         words = _line(line)
-        room -= estimate_tokens(words) + 1
-        if room < 0:
+        budget -= estimate_tokens(words) + 1
+        if budget < 0:
             break
         kept.append(words)
     if kept:

@@ -1,7 +1,7 @@
-"""DONE, BLOCKED and CONTINUE: how a model declares where it stands, and what of its words people see.
+"""Parse the DONE, BLOCKED and CONTINUE tags of a model's answer, and remove them from what people see.
 
-The tags are the model's, so nothing about them is believed: they may be lower case, unclosed, several, or
-quoted in a code fence, where they mean nothing. (seed 0: completion wrappers)
+The model writes the tags, so their form is not trusted: they may be lower case, unclosed, several, or quoted
+in a code fence, where they mean nothing. (seed 0: completion wrappers)
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ NUDGE = (
     "Your last message did not say whether you are finished. Do not repeat it. Reply with exactly one of"
     " <AGENT_DONE>, <AGENT_BLOCKED> or <AGENT_CONTINUE>, closed, as you were told."
 )
-"""What a model is sent once when it declares nothing and calls no tool; as a user's message, because
-providers merge or drop system messages that come late."""
+"""Sent once to a model that declares nothing and calls no tool; as a user message, because providers merge
+or drop late system messages."""
 DECLARING = """\
 End every message that calls no tool with exactly one of these wrappers, behind the words for the user:
 <AGENT_DONE><KEY_RESULT>the result in one sentence</KEY_RESULT></AGENT_DONE> when the task is finished,
@@ -35,7 +35,7 @@ _KINDS: tuple[tuple[Status, str], ...] = (
     ("done", "AGENT_DONE"),
     ("continue", "AGENT_CONTINUE"),
 )
-"""In the order of precedence when several are there."""
+"""In the order of precedence when a message has several."""
 _PROTOCOL = (
     "AGENT_DONE",
     "AGENT_BLOCKED",
@@ -58,7 +58,7 @@ class StatusTags:
 
     status: Status
     prose: str
-    """The words outside of the wrappers."""
+    """The text outside of the wrappers."""
     report: str = ""
     """DONE's key result, or CONTINUE's status report."""
     blocker_reason: str = ""
@@ -76,8 +76,8 @@ class StatusTags:
 
     @property
     def visible(self) -> str:
-        """What people read: the prose, or what the wrapper says where there is none; empty only where the
-        message is."""
+        """The text that people read: the prose, or the wrapper's content where there is no prose; empty only
+        for an empty message."""
         match self.status:
             case "blocked":
                 parts = (self.prose, self.blocker_reason, self.unblock_requirements)
@@ -97,7 +97,7 @@ class StatusTags:
 
 
 def declared(text: str) -> StatusTags:
-    """Read a whole message. Never raises: what is no wrapper is prose."""
+    """Parse a whole message. Never raises: text that is no wrapper is prose."""
     prose, found = _read(text)
     words = prose.strip()
     for status, _ in _KINDS:
@@ -107,9 +107,9 @@ def declared(text: str) -> StatusTags:
 
 
 class VisibleStream:
-    """Takes a message as it streams and gives on what people may see of it: nothing of a wrapper, ever.
+    """Filters a streamed message: returns the text that people may see, never any part of a wrapper.
 
-    It holds back what may be the beginning of a tag, a word at most.
+    It holds back text that may be the beginning of a tag, one word at most.
     """
 
     def __init__(self) -> None:
@@ -125,7 +125,7 @@ class VisibleStream:
         return self._give(self._certain_end())
 
     def finish(self) -> str:
-        """What is left, when no more comes: behind the wrappers, too."""
+        """The rest of the visible text when the message has ended, including text after the wrappers."""
         rest, _ = _read(self._text, self._given)
         self._given = len(self._text)
         return rest
@@ -135,7 +135,7 @@ class VisibleStream:
             return ""
         opening = _next_opening(self._text, self._given, self._code)
         if opening is not None and opening.start() <= end:
-            # Prose may follow a closed wrapper; it is part of the answer, and comes with its end.
+            # Prose may follow a closed wrapper; `finish` returns it.
             self._hidden, end = True, opening.start()
         start, self._given = self._given, end
         return _without_stray_tags(self._text, self._code, start, end)
@@ -149,7 +149,7 @@ class VisibleStream:
 
 
 def _read(text: str, at: int = 0) -> tuple[str, dict[Status, str]]:
-    """The words from `at` on that stand outside of wrappers, and what stands in the first of each kind."""
+    """The text from `at` on outside of wrappers, and the content of the first wrapper of each kind."""
     code = _Code(text)
     found: dict[Status, str] = {}
     prose: list[str] = []
@@ -162,8 +162,8 @@ def _read(text: str, at: int = 0) -> tuple[str, dict[Status, str]]:
 
 
 class _Code:
-    """Where in a text fenced code stands. Looked for when a tag is found: most texts have none. Each line is
-    looked at once, however often the text grows."""
+    """Finds fenced code in a text. It scans only when a tag is found, because most texts have no code, and
+    scans each line once, however often the text grows."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -174,11 +174,11 @@ class _Code:
         self._opened: tuple[int, str] | None = None
 
     def grow(self, text: str) -> None:
-        """The text, now with more at its end."""
+        """Set the text, which begins with the text so far."""
         self._text = text
 
     def holds(self, place: int) -> bool:
-        """Whether what stands at `place` is code. A fence that is not closed reaches to the end."""
+        """Whether the character at `place` is code. A fence that is not closed reaches to the end."""
         self._scan()
         span = bisect_right(self._spans, (place, len(self._text))) - 1
         if span >= 0 and place < self._spans[span][1]:
@@ -190,7 +190,7 @@ class _Code:
         return last is not None and place >= last.start()
 
     def _scan(self) -> None:
-        """Takes in the lines that are whole."""
+        """Scan the new complete lines."""
         end = self._text.rfind("\n", self._scanned) + 1
         if end == 0:
             return
@@ -208,12 +208,12 @@ def _closes(mark: str, opening: str) -> bool:
 
 
 def _next_opening(text: str, at: int, code: _Code) -> re.Match[str] | None:
-    """The next opening wrapper at or after `at` that does not stand in fenced code."""
+    """The next opening wrapper at or after `at` outside of fenced code."""
     return next((match for match in _OPENING.finditer(text, at) if not code.holds(match.start())), None)
 
 
 def _body(text: str, opening: re.Match[str]) -> tuple[str, int]:
-    """What stands in the wrapper, and where it ends: at the end of the text where it is not closed."""
+    """The wrapper's content, and where it ends: at the end of the text where it is not closed."""
     closing = re.compile(rf"</{opening.group(1)}>", re.IGNORECASE).search(text, opening.end())
     if closing is None:
         return text[opening.end() :], len(text)

@@ -1,8 +1,8 @@
-"""A node with declared outputs: an agent's whole loop inside one node, until the judge lets it go (seed 2).
+"""A node with declared outputs: an agent's whole loop inside one node, until the judge accepts (seed 2).
 
-Each answer of the model and each verdict is an effect of the step, and tools go through the gate: a run
-that is taken up again says and does nothing twice. It differs from the conversation's agent, whose loop is
-the graph's own. A graph of task nodes needs `TASK_CHANNELS`, and its executor `between_tasks`.
+Each answer of the model and each verdict is an effect of the step, and tools go through the gate, so a
+resumed run repeats no answer and no call. The conversation's agent differs: its loop is part of the graph.
+A graph of task nodes needs `TASK_CHANNELS`, and its executor `between_tasks`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pipeline.graph.definition.spec import NodeSpec
 from pipeline.runtime.context import RunContext
 
 TASK_CHANNELS: Final[Mapping[str, Channel]] = {DIALOGUE: append, TASKS: merge}
-"""What a graph of task nodes declares among its channels."""
+"""The channels that a graph of task nodes has to declare."""
 
 
 def task_node(
@@ -38,13 +38,13 @@ def task_node(
     answer: str = "",
     description: str = "",
 ) -> NodeSpec[RunContext]:
-    """A node that works on `instructions` until it has set `outputs`, and they meet `criteria`.
+    """A node that works on `instructions` until it has set `outputs` and they meet `criteria`.
 
-    `groups` are the tool groups it begins with. `reads` are the keys it is told of, by default all.
+    `groups` are its initial tool groups. `reads` are the state keys in its prompt, by default all.
     `identity` replaces the bot's own system prompt. An `isolated` node neither sees nor adds to the
     conversation that the other nodes share. `answer` names an output that is shown to the user as the
-    answer. The node fails, for an `OnFailure` edge to take, when the judge escalates, when the model goes
-    round in circles, and after 50 turns.
+    answer. The node fails, and an `OnFailure` edge applies, when the judge escalates, when the model repeats
+    itself, and after 50 turns.
     """
     charge = Charge(instructions=instructions, outputs=outputs, nullable=nullable, criteria=criteria)
     if answer and answer not in set(outputs) - set(nullable):
@@ -68,7 +68,7 @@ def task_node(
 def between_tasks(transition: PhaseTransition, state: State, _context: RunContext) -> Mapping[str, Any]:
     """The executor's phase hook: notes which nodes are done, and marks the transition in the conversation.
 
-    Without an effect where no task node has run.
+    It changes nothing where no task node has run.
     """
     if TASKS not in state:
         return {}

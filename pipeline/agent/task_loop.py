@@ -1,4 +1,4 @@
-"""The work of one visit to a task node: turns of the model, its calls, and the judge after each."""
+"""Run one execution of a task node: turns of the model, its calls, and the judge after each turn."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ from pipeline.runtime.context import RunContext
 _log = logging.getLogger(__name__)
 
 MAX_TURNS: Final = 50
-"""Calls of the model in one visit (seed 2: max_iterations)."""
+"""Calls of the model in one execution of the node (seed 2: max_iterations)."""
 MAX_CALLS: Final = 15
-"""Tool calls of one turn that are made: ten, and half as many over (seed 2)."""
+"""The most tool calls that one turn makes: ten, plus half as many (seed 2)."""
 _DISCARDED = (
     f"Discarded: at most {MAX_CALLS} tool calls are made in one turn. Ask again for what you still need."
 )
 _JUDGE_TOKENS = 300
-_GO_ON = "Go on with this step."
+_CONTINUE_STEP = "Go on with this step."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What a task node was made with; see `task.task_node`."""
+    """The parameters of a task node; see `task.task_node`."""
 
     charge: Charge
     groups: tuple[str, ...]
@@ -70,13 +70,13 @@ class _Said:
     attempts: int
 
 
-class _GoneWrong(Exception):
-    """The node has failed, in words."""
+class _TaskFailed(Exception):
+    """The node has failed; the message says why."""
 
 
 @dataclass(slots=True)
 class Work:
-    """One visit. `said` grows by what the model, its tools and the judge say; `outputs` by `set_output`."""
+    """One execution. The model, its tools and the judge append to `said`; `set_output` fills `outputs`."""
 
     task: Task
     state: State
@@ -97,35 +97,37 @@ class Work:
         plain = () if alone else self.state.get(DIALOGUE, ())
         self.shared = tuple(message_from_plain(one) for one in plain)
         self.earlier = () if alone else self.context.conversation.turns
-        # The transition's mark stands for an opening where there is one.
+        # A transition marker at the end of the shared conversation opens this step.
         self.said = []
         if not self.shared or self.shared[-1].role != "user":
-            words = _GO_ON if self.shared else opening_words(self.context.text, known_values(self.state))
+            words = (
+                _CONTINUE_STEP if self.shared else opening_words(self.context.text, known_values(self.state))
+            )
             self.said.append(ChatMessage(role="user", content=words))
         self.groups = []
         self.retries = self.context.settings.max_retries
 
     async def done(self) -> NodeResult:
-        """Work until the judge accepts. The update has the outputs, what was said, and the answer."""
+        """Work until the judge accepts. The update has the outputs, the conversation, and the answer."""
         await self._load()
         try:
             verdict = await self._judged_work()
-        except _GoneWrong as wrong:
-            return NodeResult(error=str(wrong), permanent=True)
+        except _TaskFailed as failure:
+            return NodeResult(error=str(failure), permanent=True)
         update: dict[str, Any] = {**self.outputs, TASKS: {self.step.node: _noted(verdict)}}
         if not self.task.isolated:
             update[DIALOGUE] = [message_to_plain(message) for message in self.said]
         if self.task.answer:
             text = self.outputs.get(self.task.answer)
             answer = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
-            # Two halves of a secret may have been put together by whoever set the output.
+            # `set_output` may have joined two halves of a secret.
             answer = self.context.redactor.text(answer)
             await self.context.on_text(answer)
             update["agent"] = {"status": "done", "answer": answer}
         return NodeResult(update=update)
 
     async def _load(self) -> None:
-        """Load the groups that the node begins with, as the model would."""
+        """Load the node's initial tool groups through the gate, as a call of the model does."""
         if not self.task.groups:
             return
         arguments = json.dumps({"groups": list(self.task.groups)})
@@ -144,10 +146,10 @@ class Work:
             if verdict.action == "ACCEPT":
                 return verdict
             if verdict.action == "ESCALATE":
-                raise _GoneWrong(f"Judge escalated: {verdict.feedback}")
+                raise _TaskFailed(f"Judge escalated: {verdict.feedback}")
             feedback = FEEDBACK.format(feedback=verdict.feedback)
             self.said.append(ChatMessage(role="user", content=feedback))
-        raise _GoneWrong(f"The step was not finished within {MAX_TURNS} turns.")
+        raise _TaskFailed(f"The step was not finished within {MAX_TURNS} turns.")
 
     async def _turn(self, turn: int) -> _Said:
         """One answer of the model, and the results of its calls."""
@@ -158,8 +160,8 @@ class Work:
             set_output_tool(self.task.charge.outputs),
         )
         plain = await self.step.effect(f"turn {turn}", lambda: self._ask(tools), repeatable=True)
-        # An id is unique only among the calls of one answer. The gate's effects go by it, and some providers
-        # want it unique in the whole conversation.
+        # A model's ids are unique only within one answer. The gate's effects are keyed by them, and some
+        # providers require them to be unique in the whole conversation.
         calls = tuple(
             ToolCall(
                 id=f"t{len(self.shared)}_{turn}_{number}", name=call["name"], arguments=call["arguments"]
@@ -171,7 +173,7 @@ class Work:
         self.said.append(ChatMessage(role="assistant", content=answer.text, tool_calls=calls))
         exchange = [message_to_plain(message) for message in self.said]
         if stalled(exchange):
-            raise _GoneWrong(STALL_WORDS)
+            raise _TaskFailed(STALL_WORDS)
         results = [
             _result(call, await self._called(call, number, exchange)) for number, call in enumerate(calls, 1)
         ]
@@ -183,7 +185,7 @@ class Work:
             return _DISCARDED
         count = repeats(exchange, call)
         if count >= END_AT:
-            raise _GoneWrong(DOOM_WORDS)
+            raise _TaskFailed(DOOM_WORDS)
         if count >= REFUSE_AT:
             return REPEATED_WORDS.format(number=count)
         if call.name == SET_OUTPUT:
@@ -193,10 +195,10 @@ class Work:
         return result.content
 
     def _output_set(self, arguments: str) -> str:
-        """Keep one output; the words for the model."""
+        """Store one output. Returns the result text for the model."""
         try:
             key, value = read_output(arguments, self.task.charge.outputs)
-            # It survives a cancellation in the middle of the node (seed 2).
+            # Kept outputs survive a cancellation in the middle of the node (seed 2).
             self.step.keep({key: value})
         except (ValueError, GraphError) as error:
             return f"Not set: {error}"
@@ -251,7 +253,7 @@ class Work:
         return fitted_messages(prompt, self.earlier, (*self.shared, *self.said), tools, room)
 
     async def _streamed(self, request: LlmRequest) -> dict[str, Any]:
-        """A whole answer as plain data, without secrets. What it used is counted."""
+        """A whole answer as plain data, without secrets; its usage is counted."""
         safe = self.context.redactor.text
         calls: list[dict[str, str]] = []
         llm = self.context.llm
@@ -259,13 +261,13 @@ class Work:
             async for item in stream:
                 match item:
                     case TextDelta(text=text):
-                        taken.pieces.append(text)
+                        taken.parts.append(text)
                     case ToolAsked(call=call):
                         calls.append({"name": call.name, "arguments": safe(call.arguments)})
                     case LlmFinished():
                         taken.finished = item
         attempts = taken.finished.attempts if taken.finished else 1
-        return {"text": safe("".join(taken.pieces)).strip(), "calls": calls, "attempts": attempts}
+        return {"text": safe("".join(taken.parts)).strip(), "calls": calls, "attempts": attempts}
 
 
 def _result(call: ToolCall, content: str) -> ChatMessage:

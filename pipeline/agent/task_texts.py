@@ -1,4 +1,4 @@
-"""What a task node sends its model, and what it takes from `set_output`: pure functions over plain data."""
+"""Build a task node's messages and read its `set_output` calls: pure functions over plain data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pipeline.intake.budget import fit_history
 DIALOGUE: Final = "dialogue"
 """The state's key for the conversation that the task nodes share, as plain messages."""
 TASKS: Final = "tasks"
-"""The state's key for what the phase hook notes: `mode` and `completed`."""
+"""The state's key for the phase hook's notes: `mode` and `completed`."""
 INTERNAL: Final = frozenset(
     {
         DIALOGUE,
@@ -32,17 +32,17 @@ INTERNAL: Final = frozenset(
         "loop",
     }
 )
-"""Keys of the state that are nobody's output."""
+"""Keys of the state that are not outputs of a node."""
 SET_OUTPUT: Final = "set_output"
 
 
 def known_values(state: State) -> dict[str, Any]:
-    """What other nodes have put out, as far as this one may read it."""
+    """The outputs of other nodes in `state`."""
     return {key: value for key, value in state.items() if key not in INTERNAL}
 
 
 def opening_words(text: str, values: Mapping[str, Any]) -> str:
-    """The first words of a conversation: the user's `text`, and in full what the node is given."""
+    """The first message of a conversation: the user's `text`, then `values` in full."""
     if not values:
         return text
     given = "\n".join(f"- {key}: {as_data(value)}" for key, value in values.items())
@@ -57,7 +57,7 @@ def fitted_messages(
     room: int,
 ) -> tuple[ChatMessage, ...]:
     """The messages of one call within `room` tokens: the prompt, as much of the `earlier` session as fits,
-    and what this run has `said`, of which old long tool results give way."""
+    and `said`, this run's messages, with old long tool results dropped."""
     system = ChatMessage(role="system", content=prompt)
     room -= system.tokens
     room -= sum(estimate_tokens(tool.name + tool.description + str(tool.parameters)) for tool in tools)
@@ -83,8 +83,8 @@ def set_output_tool(outputs: Sequence[str]) -> ToolDefinition:
 
 
 def read_output(arguments: str, outputs: Sequence[str]) -> tuple[str, Any]:
-    """The key and the value of a `set_output` call; a text that is JSON stands for what it says (seed 2).
-    Raises ValueError with words for the model."""
+    """The key and the value of a `set_output` call; a text that is JSON is parsed (seed 2).
+    Raises ValueError with a message for the model."""
     try:
         given = json.loads(arguments, parse_constant=_no_number)
         key, value = given["key"], given["value"]

@@ -1,6 +1,6 @@
-"""The node that has the agent's tool calls done: in order, through the gate, results returned together.
+"""The node that passes the agent's tool calls to the gate, in order, and returns the results together.
 
-It executes nothing itself: the gate does, or refuses.
+The gate executes or refuses each call.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pipeline.runtime.context import RunContext
 from pipeline.runtime.ports import ToolResult
 
 META_TOOLS = ("load_tools", "load_skills")
-"""Calls that cost a round more (seed 4)."""
+"""Tools whose calls cost one more round (seed 4)."""
 _THOUGHT_CHARS = 80
 
 
@@ -26,8 +26,8 @@ async def act(state: State, context: RunContext) -> NodeResult:
     """Propose the calls of the newest answer, one after the other.
 
     Updates `exchange` (the results, in the order of the calls), `loaded` (groups and skills), `thoughts`
-    and `loop` (`rounds`, and `answer`: what the tools say by themselves).
-    Raises TurnFailed for a call that is repeated without end.
+    and `loop` (`rounds`, and `answer`: the tools' own answer texts).
+    Raises TurnFailed for a call that is repeated too often.
     """
     context.scope.foreign.read(map(message_from_plain, state[EXCHANGE]))
     asked = message_from_plain(state[EXCHANGE][-1])
@@ -58,7 +58,7 @@ async def act(state: State, context: RunContext) -> NodeResult:
             LOOP: {
                 **loop,
                 "rounds": loop.get("rounds", 0) + cost,
-                # Only where every tool has words of its own: half an answer is none.
+                # Only where every tool gave an answer text: a partial answer is useless.
                 "answer": "\n\n".join(answers) if all(answers) else "",
             },
         },

@@ -1,7 +1,7 @@
-"""What the model and its tools said in a turn that ended without an answer, as later turns are shown it.
+"""Build the messages that later turns see of a turn that ended without an answer.
 
-Every call that the model asked for has a result: its own, or words that say how far it came. So a later turn
-neither repeats what was done nor takes for done what was not.
+Every call of the model has a result: its own, or a text that says how far the call got. So a later turn
+neither repeats a call that was made nor relies on one that was not.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ CUT_OFF: Final = "Cut off: the turn ended while this call was carried out. Nobod
 
 @dataclass(slots=True)
 class _Made:
-    """A call that was proposed in this turn."""
+    """A call that the model proposed in this turn."""
 
     call: ToolCall
     content: str = ""
-    """The result's; empty without one."""
+    """The content of its result; empty without a result."""
     foreign: str = ""
     """As `ToolResult.foreign`."""
 
 
 class NotedTools:
-    """A turn's `ToolGate`: hands everything on to another one, and notes each call and its result."""
+    """A `ToolGate` that passes everything to another gate and notes each call and its result."""
 
     def __init__(self, gate: ToolGate) -> None:
         self._gate = gate
@@ -56,10 +56,10 @@ class NotedTools:
         return result
 
     def exchange(self, outcome: RunOutcome | None) -> tuple[ChatMessage, ...]:
-        """What was said up to the end of the turn, every call with one result behind it.
+        """The messages up to the end of the turn, each call followed by one result.
 
-        `outcome` is how the run ended, None where none began. Reads the state's `exchange` and, of the visit
-        that was cut off, the noted calls and the effects.
+        `outcome` is how the run ended, None where none began. Reads the state's `exchange` and, of the node
+        execution that was cut off, the noted calls and the effects.
         """
         state = {} if outcome is None else outcome.state
         effects = {} if outcome is None else {effect.key: effect for effect in outcome.effects}
@@ -69,7 +69,7 @@ class NotedTools:
             pending = said[-1].tool_calls
         noted = {made.call.id: made for made in self._made}
         said += [_result(noted.get(call.id) or _Made(call), effects) for call in pending]
-        # A task node keeps its own conversation outside of the state until it is done.
+        # A task node keeps its conversation outside of the state until it is done.
         known = {call.id for message in said for call in message.tool_calls}
         others = _with_own_ids([made for made in self._made if made.call.id not in known])
         if others:
@@ -92,7 +92,7 @@ def _result(made: _Made, effects: Mapping[str, Effect]) -> ChatMessage:
 
 
 def _how_far(call: ToolCall, effect: Effect | None) -> str:
-    """How far a call came of which this process has no result."""
+    """The text for a call without a result in this process: how far it got."""
     if effect is None:
         return NOT_DONE
     if not effect.done or not isinstance(effect.result, Mapping):
@@ -103,7 +103,7 @@ def _how_far(call: ToolCall, effect: Effect | None) -> str:
 
 
 def _with_own_ids(made: Sequence[_Made]) -> list[_Made]:
-    """`made` under ids of which none stands twice: two task nodes may have counted alike."""
+    """`made` with unique ids: two task nodes may have used the same numbers."""
     taken: set[str] = set()
     found: list[_Made] = []
     for one in made:

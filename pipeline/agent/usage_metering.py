@@ -1,6 +1,6 @@
-"""What one answer of the model takes: counted in the turn's budget on every way out of it.
+"""Count the tokens and cost of one answer of the model in the turn's budget, however the answer ends.
 
-Not here: what a turn may take, and on which model, which is `Budgets.allowance`.
+Not here: how much a turn may use, and on which model; `Budgets.allowance` decides that.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from pipeline.runtime.context import RunContext
 
 @dataclass(slots=True, kw_only=True)
 class Taken:
-    """What has come of an answer; whoever reads the stream fills it in."""
+    """What has arrived of an answer; the reader of the stream fills it in."""
 
-    pieces: list[str] = field(default_factory=list)
+    parts: list[str] = field(default_factory=list)
     finished: LlmFinished | None = None
 
 
 @asynccontextmanager
 async def metered(request: LlmRequest, context: RunContext) -> AsyncIterator[Taken]:
-    """`async with` it around the reading of one answer. One without an end is counted by estimate.
+    """Use with `async with` around the reading of one answer. An answer without an end is estimated.
 
-    Raises StorageError where an answer that has come cannot be counted.
+    Raises StorageError where an answer that has arrived cannot be counted.
     """
     taken = Taken()
     try:
@@ -38,8 +38,8 @@ async def metered(request: LlmRequest, context: RunContext) -> AsyncIterator[Tak
         await _count(empty.finished, context)
         raise
     except (ModelError, asyncio.CancelledError):
-        # What was cut off is paid for, or whoever stops each answer in time would have them for nothing.
-        if taken.pieces or taken.finished:
+        # A cancelled answer counts too, or a user who stops each answer just before its end pays nothing.
+        if taken.parts or taken.finished:
             with suppress(StorageError):
                 await _count(taken.finished or _estimated(request, taken), context)
         raise
@@ -50,7 +50,7 @@ def _estimated(request: LlmRequest, taken: Taken) -> LlmFinished:
     return LlmFinished(
         finish_reason="cut",
         prompt_tokens=sum(message.tokens for message in request.messages),
-        completion_tokens=estimate_tokens("".join(taken.pieces)),
+        completion_tokens=estimate_tokens("".join(taken.parts)),
     )
 
 
