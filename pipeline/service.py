@@ -37,7 +37,7 @@ from pipeline.intake.cleaning import clean_text
 from pipeline.intake.forwarded_content import hosts_named, note_foreign
 from pipeline.intake.quotes import in_context, room_name
 from pipeline.intake.spoken import names_one_of, spoken_words
-from pipeline.intake.transcription import heard_in_time
+from pipeline.intake.transcription import transcribe_in_time
 from pipeline.llm.client import LlmClient
 from pipeline.runtime.context import RunContext
 from pipeline.runtime.deadline import Slot, TurnDeadline, TurnSuspension, UnlimitedSlot
@@ -307,7 +307,7 @@ class Pipeline:
 
     async def _hear(self, message: InboundMessage, on_hearing: OnTranscription) -> Transcription:
         limit_s = self._settings.turn_timeout_s
-        return await heard_in_time(self._ears, message, on_hearing, clock=self._clock, limit_s=limit_s)
+        return await transcribe_in_time(self._ears, message, on_hearing, clock=self._clock, limit_s=limit_s)
 
     async def _is_for_us(self, turn: Turn, stop: StopSignal) -> bool:
         """Whether a voice note that the platform did not address to the bot names it. Nothing is shown until

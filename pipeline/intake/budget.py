@@ -1,4 +1,4 @@
-"""How much of the history fits: the newest turns without a gap, each with its tool calls whole."""
+"""Fit the history into a budget: the newest turns without a gap, each with all its tool calls."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pipeline.domain.conversation import PastTurn
 
 MAX_BUDGET_TOKENS = 96_000
-"""Ceiling whatever the model's window (seed 0: MAX_TOKEN_BUDGET)."""
+"""The ceiling for every model's window (seed 0: MAX_TOKEN_BUDGET)."""
 
 
 def fit_history(turns: Sequence[PastTurn], budget_tokens: int) -> tuple[PastTurn, ...]:
-    """The longest suffix of `turns` within `budget_tokens`, which may be met exactly. What it costs grows
-    with what fits, not with what there is."""
+    """The longest suffix of `turns` within `budget_tokens`, which may be met exactly. The time it takes grows
+    with the turns that fit, not with all turns."""
     remaining = min(budget_tokens, MAX_BUDGET_TOKENS)
     first_kept = len(turns)
     for index in range(len(turns) - 1, -1, -1):

@@ -1,9 +1,9 @@
-"""Cleaning what a user typed, without harming what they meant.
+"""Clean a user's text without changing its meaning.
 
 Direction marks, indentation, tables and the joiners of emoji families and of Persian and Hindi words stay:
-people mean them. What goes is what no keyboard sends and nobody sees: control characters, characters that
-reorder or hide text, and more text than a message may have. Not here: the harder-cleaned copy in which
-attacks are looked for (`pipeline.intake.detection`).
+people mean them. Control characters, characters that reorder or hide text, and text beyond the length limit
+are removed. Not here: the more strictly cleaned copy that is searched for attacks
+(`pipeline.intake.detection`).
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ TRUNCATION_MARK = "\n[truncated]"
 
 
 def clean_text(text: str) -> str:
-    """`text` as it is stored and goes to the model: line ends as LF, nothing invisible that was not meant,
-    at most 100,000 characters and a mark that the rest is missing. Idempotent."""
+    """`text` as it is stored and sent to the model: line ends as LF, no unwanted invisible characters, at
+    most 100,000 characters and a mark that the rest is missing. Idempotent."""
     cleaned = visible_text(text).strip()
     if len(cleaned) <= MAX_MESSAGE_CHARS:
         return cleaned
     if cleaned.endswith(TRUNCATION_MARK) and len(cleaned) <= MAX_MESSAGE_CHARS + len(TRUNCATION_MARK):
         return cleaned
-    # Again, because the cut may part what belongs together: a joiner at the end joins nothing.
+    # Cleaned again, because the cut may leave a joiner at the end that joins nothing.
     return visible_text(cleaned[:MAX_MESSAGE_CHARS]) + TRUNCATION_MARK

@@ -1,6 +1,6 @@
-"""Asking back before words that were hardly understood are acted on: "I heard: …", and three answers.
+"""Ask the speaker to confirm a transcript of low confidence: "I heard: …", and three answers.
 
-The question is a gate of the run, so it is durable, single use, and only the speaker's to answer.
+The question is a gate of the run, so it is durable, single use, and only the speaker can answer it.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from pipeline.runtime.context import RunContext
 SEND, EDIT, RETRY = "Send", "Edit", "Retry"
 _ASKED = "I heard: “{words}”"
 _ASKED_WHOLE = "I heard:\n\n{words}"
-"""With what the note replies to, its caption or a mark: quotation marks around all of that would be wrong."""
+"""For a note with a quote, a caption or a mark, which quotation marks must not enclose."""
 _EXPIRES_S = 24 * 3600.0
 _EDIT_WORDS = "Send me the corrected words. This is what I heard, to copy:\n\n{fenced}"
 _RETRY_WORDS = "Please say it again, a little slower and closer to the microphone."
 
 
 def question(context: RunContext) -> Pause | None:
-    """The question to the speaker, or None where the words may be acted on: typed, or understood."""
+    """The question to the speaker; None for typed text and for a transcript of enough confidence."""
     speech, least = context.speech, context.settings.confirm_below
     if speech is None or speech.confidence >= least:
         return None
@@ -32,8 +32,8 @@ def question(context: RunContext) -> Pause | None:
 
 
 def after_intake(state: State) -> str:
-    """The conditional edge behind the intake: to the agent, by way of the care of long conversations, unless
-    the message is refused, or its speaker did not mean it so."""
+    """The conditional edge after the intake: to the agent, through `compact` for a long conversation, unless
+    the message is refused, or its speaker rejected the transcript."""
     found = state.get("intake", {})
     if found.get("refused"):
         return "declined"
@@ -44,7 +44,7 @@ def after_intake(state: State) -> str:
 
 
 async def set_aside(state: State, context: RunContext) -> NodeResult:
-    """The words are not acted on: say how to go on."""
+    """End the turn with instructions on how to correct or repeat the message."""
     choice = state["answers"]["intake"]["choice"]
     words = _EDIT_WORDS.format(fenced=_fenced(context.text.strip())) if choice == EDIT else _RETRY_WORDS
     return NodeResult(update={"agent": {"status": "done", "answer": words}}, decision=End())

@@ -1,7 +1,7 @@
-"""The copy of a message in which attacks are looked for: what a reader sees, whatever it is made of.
+"""Make the copies of a message that are searched for attacks: the text as a reader sees it.
 
-It is never stored or shown: it loses accents, scripts and layout. What is stored is
-`pipeline.intake.cleaning`'s.
+A copy is never stored or shown, because it has no accents, scripts and layout. `pipeline.intake.cleaning`
+makes the text that is stored.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pipeline.intake.cleaning import MAX_MESSAGE_CHARS
 
 _LOOKALIKES = str.maketrans(
-    # Cyrillic, Greek and other letters that are drawn as a Latin letter is.
+    # Cyrillic, Greek and other letters that look like a Latin letter.
     "авеһіјкмнорстухѕѵԁԛԝАВЕНІЈКМОРСТУХЅαεικνορτυχωϲϳΑΒΕΖΗΙΚΜΝΟΡΤΥΧıɑɡɩոսօ",
     "abehijkmhopctyxsvdqwABEHIJKMOPCTYXSaeiknoptuxwcjABEZHIKMNOPTYXiaginuo",
 )
@@ -25,14 +25,14 @@ _LINES = re.compile(r" ?\n[ \n]*")
 _SPELLED = re.compile(r"(?<!\w)\w(?:[ \n._*·|/\\-]{1,3}\w(?!\w)){7,}")
 """Eight or more letters, each on its own."""
 _SPELLED_WORD = re.compile(r"(?<!\w)\w(?:[ ._*·|/\\-]\w(?!\w)){2,}")
-"""Three or more letters with one sign between them: two signs stand between words."""
+"""Three or more letters with one sign between them: two signs separate words."""
 _BETWEEN = re.compile(r"(?<=\w)[._*\u00b7|/\\~+-]{1,3}(?=\w)")
 _LEET = re.compile(r"[^\W\d_][0134578@$]|[0134578@$][^\W\d_]")
 _LETTERS = str.maketrans("0134578@$", "oieastbas")
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{24,4000}={0,2}")
 _MOST_ENCODED = 20
 _FILLERS = "\u115f\u1160\u3164\uffa0"
-"""Hangul's letters that are drawn as nothing."""
+"""Hangul letters that are invisible."""
 
 
 def for_detection(text: str) -> str:
@@ -42,17 +42,17 @@ def for_detection(text: str) -> str:
     if text.isascii():
         seen = _UNSEEN.sub("", text)[:MAX_MESSAGE_CHARS]
     else:
-        # The marks go before: sorting a long row of them takes normalisation quadratic time.
+        # Marks are removed first: normalisation sorts a long row of them in quadratic time.
         plain = unicodedata.normalize("NFKD", _without_marks(text)[:MAX_MESSAGE_CHARS])
-        # One sign may become eighteen.
+        # Normalisation may turn one character into eighteen.
         seen = _without_marks(plain[: 2 * MAX_MESSAGE_CHARS]).translate(_LOOKALIKES)
     return _LINES.sub("\n", _BLANKS.sub(" ", seen)).strip()
 
 
 def undisguised(text: str, copy: str) -> Iterator[str]:
-    """Further copies than `copy`, as `for_detection` makes them of `text`, of what a disguise may stand for:
-    HTML entities, digits for letters, signs between or inside words, and words in base64. Each is made where
-    it has its signs."""
+    """Copies of `text` besides `copy` (its `for_detection`) with disguises undone: HTML entities, digits for
+    letters, signs between or inside words, and words in base64. Each copy is made only where `text` shows
+    signs of that disguise."""
     plain = text[:MAX_MESSAGE_CHARS]
     if "&" in plain:
         read = html.unescape(plain)
@@ -82,23 +82,23 @@ def _decoded(text: str) -> Iterator[str]:
 
 
 def spelled_out(text: str) -> str:
-    """Words that stand l e t t e r by l e t t e r in a copy made by `for_detection`, each run of them as one
-    word on a line; empty where there are none."""
+    """The words spelled l e t t e r by l e t t e r in a copy made by `for_detection`, each run of them as one
+    word on a line; empty without any."""
     return "\n".join(
         "".join(char for char in run.group() if char.isalnum()) for run in _SPELLED.finditer(text)
     )
 
 
 def spelled_words(text: str) -> str:
-    """A copy, as `for_detection` makes them, of a raw text whose words are spelled out each by itself; empty
-    where there are none. A wider gap than that between the letters ends a word."""
+    """A copy, as `for_detection` makes it, of a raw text with each spelled-out word joined; empty without
+    any. A gap that is wider than the one between the letters ends a word."""
     raw = text[:MAX_MESSAGE_CHARS]
     read = _SPELLED_WORD.sub(lambda word: "".join(filter(str.isalnum, word.group())), raw)
     return "" if read == raw else for_detection(read)
 
 
 def _without_marks(text: str) -> str:
-    """Without combining marks, format characters and controls."""
+    """`text` without combining marks, format characters and controls."""
     return "".join(filter(_is_seen, text))
 
 

@@ -1,4 +1,4 @@
-"""Which of what the model is shown others wrote: forwarded messages, quotes in rooms, what tools read."""
+"""Find the text in a prompt that other people wrote: forwarded messages, quotes in rooms, tool results."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _QUOTED = "a quoted message"
 
 
 def note_foreign(scope: TurnScope, conversation: Conversation, text: str) -> None:
-    """Note in `scope.foreign` what foreign text the conversation before a message, or its own `text`, holds.
+    """Note in `scope.foreign` the kinds of foreign text in `conversation` and in the message's `text`.
 
-    A quote in a private chat is of that chat; in a room it may be anybody's.
+    A quote in a private chat is from that chat; in a room any author may have written it.
     """
     if conversation.summary is not None:
         scope.foreign.note(conversation.summary.foreign)
@@ -29,8 +29,8 @@ def note_foreign(scope: TurnScope, conversation: Conversation, text: str) -> Non
 
 
 def hosts_named(scope: TurnScope, conversation: Conversation, text: str) -> frozenset[str]:
-    """The hosts, in lower case and without `www.`, that the author of a message has named in their own words:
-    in `text`, and in a private chat in the messages before it."""
+    """The hosts, in lower case and without `www.`, that the author of a message has named themselves: in
+    `text`, and in a private chat in the earlier messages."""
     asked = [turn.messages[0].content for turn in conversation.turns] if scope.private else []
     own = [own_words(words) for words in (*asked, text) if not is_forwarded(words)]
     return frozenset(found.host.removeprefix("www.") for words in own for found in named_hosts(words))

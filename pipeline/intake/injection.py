@@ -1,7 +1,7 @@
-"""Whether a message tries to give the assistant orders over its owner's head: a flag, and never a change.
+"""Detect prompt injection in a message. The result is a flag; the message stays unchanged.
 
-It finds the plain attempts and little else, and is made to be wrong about hardly anybody. Nothing is refused
-for it: what the assistant may do is the tool gate's to decide, whatever it was told.
+The patterns find the well-known attempts and avoid false positives. No message is refused because of this
+flag: the tool gate decides what the assistant may do, whatever the prompt says.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _KNOWN = (
 )
 
 _ENGLISH = (
-    # Seed 0's: ignore previous instructions, disregard your instructions, you are now a new AI.
+    # From seed 0: ignore previous instructions, disregard your instructions, you are now a new AI.
     rf"\b{_DROP}\s(?:{_QUANTITY}\s){{0,4}}{_EARLIER}\s(?:{_THEIRS}\s)?{_ORDERS}\b",
     rf"\bdisregard\s(?:{_QUANTITY}\s){{0,3}}{_ORDERS}\b",
     r"\byou\sare\snow\s(?:an?\s)?(?:new|different)\s(?:ai|assistant|(?:chat)?bot)\b",
-    # And what those miss.
+    # Forms that the patterns above miss.
     rf"\b{_DROP}\s(?:{_QUANTITY}\s){{0,4}}{_ORDERS}\s(?:above|before|you\s(?:were|have\sbeen)\sgiven)\b",
     rf"\b{_DROP}\s(?:all\s)?(?:of\s)?your\s(?:{_THEIRS}\s)?{_ORDERS}\b",
     rf"\b{_DROP}\s(?:all|any|the)\s(?:{_THEIRS}\s)?(?:prompt|instructions){_CLAUSE_ENDS}",
@@ -40,7 +40,7 @@ _ENGLISH = (
     rf"\b(?:ignore|disregard)\s(?:all\s)?(?:of\s)?your\s(?:previous|prior|earlier){_CLAUSE_ENDS}",
     rf"{_BEGINS}(?:ignore|disregard|forget)\severything{_KNOWN}",
 )
-# Without their accents: drop the earlier instructions.
+# "Drop the earlier instructions", in words without their accents.
 _GERMAN = (
     r"\b(?:ignorier(?:e|t|en\ssie)?|vergiss|vergesst|vergessen\ssie|missachte)\s(?:\w+\s){0,3}?"
     r"(?:vorherigen?|bisherigen?|vorigen?|obigen?|fru(?:e)?heren?|vorangegangenen?|vorhergehenden?)\s"
@@ -59,21 +59,21 @@ _SOUTHERN = (
 )
 """Spanish, Italian and Portuguese."""
 _ROLE = (
-    # A line, or a sentence, that speaks as the system: not "File system: NTFS", not what one
-    # runs on, and not "Topic :: System :: Shells".
+    # A line or a sentence in the role of the system: not "File system: NTFS", not the name of an operating
+    # system, and not "Topic :: System :: Shells".
     r"(?:^|[\n.!?;:>\])\"'`*#|])\s?(?:-\s)?[*_#\[<]{0,3}"
     r"system(?:\s(?:prompt|message|override|note))?[*_\]>]{0,3}\s?:"
     r"(?!:|\s?(?:windows|linux|mac|ubuntu|debian|fedora|arch|android|ios)\b)"
 )
 _TEMPLATE = r"\[/?inst\]|<</?sys>>|<\|(?:im_start|im_end|system|endoftext|start_header_id|eot_id)\|>"
-"""The marks of Llama's, ChatML's and other chat templates, which make words into instructions."""
+"""The marks of Llama's, ChatML's and other chat templates, which turn text into instructions."""
 _ORDERED = tuple(re.compile(one, re.IGNORECASE) for one in (*_ENGLISH, _GERMAN, _FRENCH, _SOUTHERN))
 _PATTERNS = (*_ORDERED, *(re.compile(one, re.IGNORECASE) for one in (_ROLE, _TEMPLATE)))
 _DAN = re.compile(r"\bdan\b", re.IGNORECASE)
 
 
 def _joined(pattern: str) -> re.Pattern[str]:
-    """The pattern for a text whose words stand without anything between them."""
+    """The pattern for a text without anything between its words."""
     pattern = pattern.replace(_CLAUSE_ENDS, r"(?=$|\n|and|then|but)")
     pattern = pattern.replace(_BEGINS, r"(?:^|\n|please|now|just)")
     pattern = _ANY_WORDS.sub(r"\\w{0,40}?", pattern)
@@ -85,16 +85,16 @@ _ANY_WORDS = re.compile(r"\(\?:\\w\+\\s\)\{0,\d\}\?")
 
 @functools.cache
 def _spelled() -> tuple[re.Pattern[str], ...]:
-    """The patterns for words without anything between them; made at their first use, which is rare."""
+    """The patterns for text without gaps between words. Built at first use, which is rare."""
     drop = "(?:ignore|disregard|forget|override)(?:all|any|the|of|your|my|these){0,4}"
     first = re.compile(f"{drop}(?:{_EARLIER}{_ORDERS}|instructions)", re.IGNORECASE)
     return (first, *map(_joined, (*_ENGLISH, _GERMAN, _FRENCH, _SOUTHERN)))
 
 
 def looks_injected(text: str) -> bool:
-    """Whether `text`, as it came in, has one of the well-known forms of an injected instruction. Invisible
-    and look-alike letters, other spaces, letters that are spaced out, digits for letters, signs between and
-    inside of words, HTML entities and base64 hide none of them."""
+    """Whether the raw `text` has one of the well-known forms of an injected instruction, also one disguised
+    by invisible or look-alike letters, other spaces, spaced-out letters, digits for letters, signs between
+    and inside of words, HTML entities or base64."""
     copy = for_detection(text)
     if any(pattern.search(copy) for pattern in _PATTERNS) or _is_dan(copy.split("\n")):
         return True
@@ -103,13 +103,13 @@ def looks_injected(text: str) -> bool:
         return True
     if words and any(pattern.search(words) for pattern in _ORDERED):
         return True
-    # Roles and templates are signs, which these copies bend: in them they mean nothing.
+    # Role and template patterns need the exact signs, which these copies change.
     return any(pattern.search(read) for read in undisguised(text, copy) for pattern in _ORDERED)
 
 
 def _is_dan(lines: Iterable[str]) -> bool:
-    """Whether one line asks for a jailbreak by its best-known name. By parts, because one pattern for it
-    takes quadratic time."""
+    """Whether one line asks for a jailbreak by its best-known name. Two searches, because one pattern takes
+    quadratic time."""
     for line in lines:
         jailbreak = line.lower().rfind("jailbreak")
         if jailbreak > 0 and _DAN.search(line, 0, jailbreak):

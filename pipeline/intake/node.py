@@ -1,7 +1,7 @@
-"""The first node of every run: cleans, flags, fits, and always goes on. It never calls a model.
+"""The first node of every run: cleans and flags the message, and fits the history. It never calls a model.
 
-Flags change nothing here. What follows from them is the settings' to say and `declining`'s to do; summing up
-what does not fit is `pipeline.history`'s.
+The flags do not change the message. The settings decide what a flag leads to, `silent_finish` refuses
+messages, and `pipeline.history` summarises the history that does not fit.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from pipeline.runtime.context import RunContext
 
 
 def intake_node(fixed_tokens: FixedTokens) -> Callable[[State, RunContext], Awaitable[NodeResult]]:
-    """The node. `fixed_tokens` counts what of a prompt is no history: it is asked only of conversations for
-    which it may be time to sum up their beginning."""
+    """The node. `fixed_tokens` counts the tokens of a prompt without its history; it is called only for
+    conversations that may be long enough to summarise."""
 
     async def intake(_state: State, context: RunContext) -> NodeResult:
         return _judged(context, fixed_tokens)
@@ -34,16 +34,16 @@ def intake_node(fixed_tokens: FixedTokens) -> Callable[[State, RunContext], Awai
 
 
 def _judged(context: RunContext, fixed_tokens: FixedTokens) -> NodeResult:
-    """Clean and judge the newest message, and count what of the history fits under the ceiling beside it.
+    """Clean and check the newest message, and count how much of the history fits under the ceiling with it.
 
     Updates `intake`. Of the message: `sanitized`, `rate_limited`, `rate_limit_reason`, `spam_detected`,
     `injection_detected` and `refused`, which is empty or the flag for which it is not answered. Of the
     history: `turns_kept`, `messages_evicted`, `tokens_before` and `tokens_after` (summary and newest message
     included), `long` (it is time to sum up its beginning), `summary_service_triggered` (there are more
     messages than are kept unsummarised). `relevance_scored` and `eviction_summarized` are false: the newest
-    turns are kept whatever they are about, and what is left out is not summed up here.
+    turns are kept whatever their subject, and this node does not summarise what is left out.
 
-    The history itself stays out of the state, so a record does not grow with it.
+    The history itself stays out of the state, so that a record does not grow with it.
     """
     text = clean_text(context.text)
     reason = too_fast(context.received_at, context.arrivals)
@@ -54,23 +54,23 @@ def _judged(context: RunContext, fixed_tokens: FixedTokens) -> NodeResult:
         "rate_limited": reason is not None,
         "rate_limit_reason": reason,
         "spam_detected": spam,
-        # In what came in: cleaning takes away what attacks hide behind.
+        # Checked in the raw text: cleaning removes the disguises of attacks.
         "injection_detected": looks_injected(context.text),
         "refused": refused,
         **_fitted(context, text),
     }
     if may_be_time(diagnostics["tokens_before"], context.settings):
-        # All that a run knows by now: nothing is loaded or summed up yet.
+        # The whole state at this point: no tools are loaded and no summary is made yet.
         state = {"intake": diagnostics}
         diagnostics["long"] = is_time(context, state, fixed_tokens(context, state))
-    # Nobody is asked what they meant by a message that is not answered, nor where a question would be kept.
+    # No question for a message that is not answered, nor off the record, where it would be stored.
     asks = None if refused or context.scope.mode == "otr" else question(context)
     return NodeResult(update={"intake": diagnostics}, decision=asks or Next())
 
 
 def _fitted(context: RunContext, text: str) -> dict[str, int | bool]:
-    """How the conversation stands to the ceiling, or to the window of a smaller model without the answer's
-    room. The newest message stays even where it is larger alone."""
+    """Count the conversation against the ceiling, or against the window of a smaller model minus the answer's
+    tokens. The newest message stays even where it alone exceeds that."""
     conversation, settings = context.conversation, context.settings
     summary = conversation.summary
     fixed = estimate_tokens(text) + (0 if summary is None else estimate_tokens(summary.text))

@@ -1,7 +1,7 @@
-"""What a message refers to and carries, put around its words: the passage it replies to, whether it was
-passed on, what it passes on, and what is attached.
+"""Add a message's context to its text: the passage it replies to, a mark if it was forwarded, the messages
+it forwards, and its attachments.
 
-The result is what goes on record and what the model reads. Not here: how a channel shows it.
+The result is stored, and the model reads it. Not here: how a channel shows it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _ATTACHED = "\n\n[Attached: "
 
 
 def in_context(message: InboundMessage, words: str) -> str:
-    """`words`, typed or heard, with what `message` quotes as a Markdown quote above them, with a mark when
-    the message was forwarded, and below them what it passes on and what is attached. A message without any of
-    it gives `words` unchanged."""
+    """`words`, typed or transcribed, in the context of `message`: above them its quote as a Markdown quote
+    and a mark if the message was forwarded, below them the messages it forwards and its attachments. Without
+    any of these, `words` unchanged."""
     parts = [f"{FORWARDED_MARK}\n{words}" if message.forwarded else words]
     if quoted := clean_text(message.quoted):
         parts.insert(0, _quote(quoted, MAX_QUOTED_CHARS))
@@ -32,13 +32,13 @@ def in_context(message: InboundMessage, words: str) -> str:
 
 
 def room_name(message: InboundMessage) -> str:
-    """The name that stands before the message's words where others read along; empty in a private chat."""
+    """The author's name to put before the message in a room; empty in a private chat."""
     return "" if message.private else line_name(message.author.name, message.author.id)
 
 
 def own_words(text: str) -> str:
-    """`text`, made by `in_context`, without what stands around the author's own words; all of it where
-    nothing else is there. For flags: what somebody else wrote is not held against who passes it on."""
+    """The author's own words in `text`, which `in_context` made; all of `text` where it has none. For flags:
+    an author is not flagged for text that other people wrote."""
     above, gap, words = text.partition("\n\n")
     quotes = bool(gap) and all(line.startswith(">") for line in above.split("\n"))
     words = words if quotes else text
@@ -58,6 +58,6 @@ def _quote(text: str, limit: int) -> str:
 
 
 def quotes(text: str) -> bool:
-    """Whether `text`, made by `in_context`, begins with a passage that it replies to, or does so below its
-    author's name."""
+    """Whether `text`, made by `in_context`, begins with a quoted passage, also after a line with its author's
+    name."""
     return text.startswith(">") or text.startswith(">", text.find("\n") + 1)

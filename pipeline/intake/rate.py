@@ -1,6 +1,6 @@
-"""Whether a person sends faster than people do: a pure function of when their messages arrived.
+"""Detect messages that arrive faster than a person types: pure functions of the times of arrival.
 
-It only flags. How many messages a person may send at all is the gateway's quota.
+The result is a flag. The gateway's quota limits how many messages a person may send.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 MIN_INTERVAL_MS = 400
-"""Seed 0: RATE_LIMIT_INTERVAL_MS. Exactly so much is enough."""
+"""Seed 0: RATE_LIMIT_INTERVAL_MS. An interval of exactly this length is allowed."""
 BURST_MESSAGES = 12
 BURST_WINDOW_MS = 10_000
 """Seed 0: RATE_LIMIT_BURST_MAX and WINDOW. The 13th message within the window is too many."""
@@ -17,11 +17,11 @@ _BURST = "message {count} within 10 seconds"
 
 
 def too_fast(now: float, earlier: Sequence[float]) -> str | None:
-    """Why a message that arrived at `now` came too fast after `earlier` ones (Unix times, oldest first, those
-    that were too fast themselves included); None where it did not.
+    """Why a message that arrived at `now` came too fast after the `earlier` ones; None where it did not.
 
-    Times are compared in whole milliseconds. One that lies in the future is of a clock that has been set
-    back since. It says nothing, or a person would have to wait until the clock has caught up.
+    Times are Unix times, oldest first, and include messages that were too fast; they are compared in whole
+    milliseconds. A time in the future means that the clock has been set back: it is ignored, or the person
+    would have to wait until the clock has caught up.
     """
     now_ms = _ms(now)
     ages = [now_ms - at for at in map(_ms, earlier) if at <= now_ms]
@@ -33,8 +33,8 @@ def too_fast(now: float, earlier: Sequence[float]) -> str | None:
     return _BURST.format(count=within + 1) if within >= BURST_MESSAGES else None
 
 
-def told_lately(now: float, earlier: Sequence[float]) -> bool:
-    """Whether one of `earlier` was too fast itself, in the window before `now`."""
+def refused_lately(now: float, earlier: Sequence[float]) -> bool:
+    """Whether one of `earlier` was itself too fast, in the burst window before `now`."""
     first = _ms(now) - BURST_WINDOW_MS
     return any(
         first <= _ms(at) <= _ms(now) and too_fast(at, earlier[:place]) for place, at in enumerate(earlier)

@@ -1,4 +1,4 @@
-"""Whether a message looks like spam: nothing, shouting, one sign or one word again and again. A flag."""
+"""Detect spam: an empty message, shouting, one sign or one word many times. The result is a flag."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 _SHOUTED_ABOVE = 20
-"""Characters; up to so many may be capitals."""
+"""Characters; a text up to this length may be all capitals."""
 _SAME_SIGN = re.compile(r"(\S)\1{15}")
 """Sixteen in a row. Blanks do not count: they indent."""
 _DRAWN = re.compile("[-=_*~+|:#.^\u2500-\u257f]{3,}")
@@ -16,7 +16,7 @@ _SHARE = 0.7
 
 
 def looks_like_spam(text: str) -> bool:
-    """Whether cleaned `text` is spam by seed 0's rules. A line drawn beside words is none."""
+    """Whether cleaned `text` is spam by seed 0's rules. A line drawn next to words is not spam."""
     said = text.strip()
     return not said or _is_shouted(said) or _repeats_a_sign(said) or _repeats_a_word(said)
 

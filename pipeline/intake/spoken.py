@@ -1,6 +1,6 @@
-"""What was said, as the user's words: a note's transcript in its context, and whether it names the bot.
+"""Turn a voice note's transcript into the user's words, and find out whether a text names the bot.
 
-Not here: how it was heard; that is the host's ears.
+Not here: the transcription itself, which the host's `SpeechToText` makes.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from pipeline.runtime.ports import Transcription, UserWords
 
 _CUT = "[Only the first {minutes} of the recording were heard.]"
 _FUZZY_FROM = 5
-"""Letters from which a name may be heard with one letter wrong: shorter ones are too like other words."""
+"""The letters from which one may be wrong in a name: shorter names are too similar to other words."""
 _LONGEST_NAME_WORDS = 4
 _UNSPACED = (("\u0e00", "\u0eff"), ("\u3040", "\u30ff"), ("\u3400", "\u9fff"))
-"""Thai and Lao, Kana, Han: scripts without spaces, where a name stands anywhere in a run of signs."""
+"""Thai and Lao, Kana, Han: scripts without spaces, where a name may be anywhere in a run of letters."""
 
 
-def spoken_words(message: InboundMessage, heard: Transcription) -> UserWords:
-    """The words of a voice note with its caption above them, as they go on record."""
+def spoken_words(message: InboundMessage, transcription: Transcription) -> UserWords:
+    """The words of a voice note with its caption above them, as they are stored."""
     caption = message.text.strip()
-    said = f"{caption}\n\n{heard.text}" if caption else heard.text
-    if heard.cut_after_s is not None:
-        said = f"{said}\n\n{_CUT.format(minutes=_minutes(heard.cut_after_s))}"
-    speech = Speech(language=heard.language, confidence=heard.confidence)
+    said = f"{caption}\n\n{transcription.text}" if caption else transcription.text
+    if transcription.cut_after_s is not None:
+        said = f"{said}\n\n{_CUT.format(minutes=_minutes(transcription.cut_after_s))}"
+    speech = Speech(language=transcription.language, confidence=transcription.confidence)
     return UserWords(text=in_context(message, said), speech=speech, by=room_name(message))
 
 
 def names_one_of(text: str, names: Sequence[str]) -> bool:
     """Whether one of `names` is among the words of `text`. Case, accents and punctuation do not count, and
-    a name of five letters or more may have one letter wrong: recognisers spell names as they like."""
+    a name of five letters or more may have one letter wrong: recognisers often misspell names."""
     words = _words(text)
     for name in filter(None, map(_words, names)):
         wanted = "".join(name)
@@ -50,16 +50,16 @@ def _is_unspaced(name: str) -> bool:
     return any(first <= sign <= last for sign in name for first, last in _UNSPACED)
 
 
-def _sounds_like(heard: str, wanted: str) -> bool:
-    if heard == wanted:
+def _sounds_like(spoken: str, wanted: str) -> bool:
+    if spoken == wanted:
         return True
-    if len(wanted) < _FUZZY_FROM or abs(len(heard) - len(wanted)) > 1:
+    if len(wanted) < _FUZZY_FROM or abs(len(spoken) - len(wanted)) > 1:
         return False
-    return _one_edit_apart(heard, wanted)
+    return _one_edit_apart(spoken, wanted)
 
 
 def _one_edit_apart(first: str, second: str) -> bool:
-    """Whether one inserted, missing or other letter makes the two the same."""
+    """Whether inserting, removing or replacing one letter makes the two equal."""
     shorter, longer = sorted((first, second), key=len)
     for index, letter in enumerate(shorter):
         if letter != longer[index]:
@@ -69,7 +69,7 @@ def _one_edit_apart(first: str, second: str) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    # Marks go before as well: sorting a long row of them takes normalisation quadratic time.
+    # Marks are removed first as well: normalisation sorts a long row of them in quadratic time.
     bare = "".join(char for char in text if not unicodedata.combining(char))
     folded = unicodedata.normalize("NFKD", bare).casefold()
     kept = (char if char.isalnum() else " " for char in folded if not unicodedata.combining(char))

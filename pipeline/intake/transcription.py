@@ -1,6 +1,6 @@
-"""Hearing a voice note with patience: it may wait for its turn and be long, but not fall silent for ever.
+"""Transcribe a voice note with a limit on the time without progress, not on the whole time.
 
-Not here: how it is heard, and how long each part of that may take; that is the host's ears.
+Not here: the transcription itself and the limits of its parts, which the host's `SpeechToText` has.
 """
 
 from __future__ import annotations
@@ -19,40 +19,45 @@ from pipeline.runtime.ports import (
 )
 
 _LONGEST_WAIT_S = 3_600.0
-"""Nobody reads what was heard of a wait that is announced longer."""
+"""A longer announced wait counts as this long: no user waits longer for an answer."""
 _WORDS = (
     "Hearing that recording took longer than {seconds} seconds and was given up. "
     "Please send it again, or a shorter one."
 )
 
 
-async def heard_in_time(
-    ears: SpeechToText, message: InboundMessage, on_progress: OnTranscription, *, clock: Clock, limit_s: float
+async def transcribe_in_time(
+    transcriber: SpeechToText,
+    message: InboundMessage,
+    on_progress: OnTranscription,
+    *,
+    clock: Clock,
+    limit_s: float,
 ) -> Transcription:
-    """What `ears` hear, or TurnFailed `timeout` when they gave no sign for `limit_s`.
+    """The transcription of `message`. Raises TurnFailed `timeout` after `limit_s` seconds without progress.
 
-    An announced wait comes on top of that: a note that stands in the queue honestly does not fail for it.
+    An announced wait is added to the limit, so that a note does not fail because it waits in the queue.
     """
     until = clock.monotonic() + limit_s
 
-    async def sign_of_life(progress: TranscriptionQueued | PartialTranscription) -> None:
+    async def extend_limit(progress: TranscriptionQueued | PartialTranscription) -> None:
         nonlocal until
         wait_s = min(progress.eta_s, _LONGEST_WAIT_S) if isinstance(progress, TranscriptionQueued) else 0.0
         until = clock.monotonic() + wait_s + limit_s
         await on_progress(progress)
 
-    async def run_out_of_patience() -> None:
+    async def fail_at_limit() -> None:
         while (left_s := until - clock.monotonic()) > 0:
             await clock.sleep(left_s)
         raise TurnFailed("timeout", _WORDS.format(seconds=round(limit_s)), recoverable=True)
 
     try:
         async with asyncio.TaskGroup() as group:
-            watch = group.create_task(run_out_of_patience())
+            watch = group.create_task(fail_at_limit())
             try:
-                return await ears.hear(message, sign_of_life)
+                return await transcriber.hear(message, extend_limit)
             finally:
                 watch.cancel()
     except ExceptionGroup as failed:
-        # Callers tell the errors apart, and there is only ever one.
+        # There is only ever one error, and callers handle each kind differently.
         raise failed.exceptions[0] from None

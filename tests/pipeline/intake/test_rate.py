@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.intake.rate import told_lately, too_fast
+from pipeline.intake.rate import refused_lately, too_fast
 
 NOW = 1_700_000_000.0
 SOON = "less than 400 ms after the message before"
@@ -57,13 +57,13 @@ def test_a_clock_that_is_set_back_limits_nobody_now_or_later() -> None:
 
 def test_a_flood_is_told_at_length_once_in_its_window() -> None:
     flood = [NOW + 0.5 * number for number in range(16)]
-    assert [told_lately(at, flood[:place]) for place, at in enumerate(flood)][12:] == [
+    assert [refused_lately(at, flood[:place]) for place, at in enumerate(flood)][12:] == [
         False,
         True,
         True,
         True,
     ]
-    assert not told_lately(flood[-1] + 10.001, flood)
+    assert not refused_lately(flood[-1] + 10.001, flood)
 
 
 @given(gaps=st.lists(st.integers(min_value=0, max_value=3_000), max_size=30))

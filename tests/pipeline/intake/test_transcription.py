@@ -10,7 +10,7 @@ from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import StorageError, TurnFailed
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author, InboundMessage, MediaRef
-from pipeline.intake.transcription import heard_in_time
+from pipeline.intake.transcription import transcribe_in_time
 from pipeline.runtime.ports import OnTranscription, PartialTranscription, Transcription, TranscriptionQueued
 
 NOTE = InboundMessage(
@@ -58,7 +58,7 @@ async def listen(clock: ManualClock, ears: SlowEars, for_s: float) -> tuple[Tran
         signs.append(sign)
 
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(heard_in_time(ears, NOTE, note_down, clock=clock, limit_s=60.0))
+        task = group.create_task(transcribe_in_time(ears, NOTE, note_down, clock=clock, limit_s=60.0))
         await clock.advance(for_s)
         await asyncio.wait((task,))
         if error := task.exception():
