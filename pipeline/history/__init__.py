@@ -1,1 +1,1 @@
-"""The conversation before the message: what of it the model is shown, and how it is kept small."""
+"""The conversation before the message: which part the model is shown, and how it is kept small."""

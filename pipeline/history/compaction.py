@@ -1,8 +1,8 @@
-"""The node that keeps a conversation within the model's window: its beginning becomes one summary.
+"""The node that keeps a conversation within the model's window: it replaces the beginning by a summary.
 
-It starts at one level of use and goes down to a lower one, so that not every message pays for a summary.
-What is summed up stays in the log. If the model cannot sum up, nothing is replaced: the prompt leaves out
-what does not fit and says so, and the next try waits a while.
+It starts at one level of use and reduces to a lower one, so that not every message pays for a summary. The
+summarised turns stay in the log. If the model gives no summary, nothing is replaced: the prompt leaves out
+what does not fit and says so, and the next try is delayed.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from pipeline.runtime.settings import PipelineSettings
 _log = logging.getLogger(__name__)
 
 COOL_DOWN_S = 300.0
-"""Between two tries to sum up a session whose model failed to."""
+"""Seconds between a failed try to summarise a session and the next one."""
 _LEAST_BUDGET = 8
-"""One part in so many of the window is history, however long everything else is."""
+"""The history gets at least this fraction (1/8) of the window, however long the rest is."""
 _PART_OF_TURN = 0.3
-"""The share of a turn's time after which summing up is given up, so that there is time to answer."""
+"""The share of a turn's time that a summary may take, so that there is time left to answer."""
 _CHARS_PER_TOKEN = 3
 """As `estimate_tokens` counts English."""
 _TASK_TOKENS = 300
-"""Of the instructions, with the frames of both messages."""
+"""The tokens of the instructions and the frames of both messages."""
 
 _TASK = (
     "You keep the notes of a conversation between a user and an assistant. Write one summary of it in at most"
@@ -46,20 +46,20 @@ _TASK = (
 _EARLIER = "Earlier summary:\n{summary}\n\nWhat was said since:\n{lines}"
 
 FixedTokens = Callable[[RunContext, State], int]
-"""Tokens of everything in a prompt that is not history: instructions, tools, the answer's room."""
+"""Counts the tokens of a prompt without its history: instructions, tools, the reserve for the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Levels:
-    """What of the window the history and the user's message may take, in tokens."""
+    """How much of the window the history and the user's message may take, in tokens."""
 
     budget: int
     start: float
-    """With so many, or more, the beginning is summed up."""
+    """From this many on, the beginning is summarised."""
     keep: float
-    """Afterwards there are at most so many, the summary included."""
+    """The most that is left afterwards, the summary included."""
     summary: int
-    """The longest summary."""
+    """The most of a summary."""
 
 
 class Compaction:
@@ -70,7 +70,7 @@ class Compaction:
         self._cooling = Cooldown(COOL_DOWN_S)
 
     async def __call__(self, state: State, context: RunContext) -> NodeResult:
-        """Sum up the beginning of the conversation if it is time to. Updates `history` then."""
+        """Summarise the beginning of a conversation that is long enough. Updates `history` then."""
         conversation, levels, old = _due(context, state, self._fixed_tokens(context, state))
         if not old or not self._cooling.is_over(context.scope.session_id, context.clock):
             return NodeResult()
@@ -85,19 +85,19 @@ class Compaction:
 
 
 def may_be_time(tokens: int, settings: PipelineSettings) -> bool:
-    """Whether a history and a message of so many `tokens` can be enough to start, whatever the rest of the
-    prompt is; False is certain."""
+    """Whether a history and a message of `tokens` may be long enough to summarise; False is certain for any
+    rest of the prompt."""
     least = min(settings.token_ceiling, settings.context_tokens // _LEAST_BUDGET)
     return tokens >= least * settings.compact_at
 
 
 def is_time(context: RunContext, state: State, fixed_tokens: int) -> bool:
-    """Whether there is a beginning to sum up, of a prompt that takes `fixed_tokens` without any history."""
+    """Whether there are turns to summarise, for a prompt of `fixed_tokens` without its history."""
     return bool(_due(context, state, fixed_tokens)[2])
 
 
 def levels_of(context: RunContext, fixed_tokens: int) -> Levels:
-    """The levels for a turn whose prompt takes `fixed_tokens` without any history."""
+    """The levels for a turn whose prompt takes `fixed_tokens` without its history."""
     settings = context.settings
     window = settings.context_tokens
     budget = min(settings.token_ceiling, max(window - fixed_tokens, window // _LEAST_BUDGET))
@@ -113,11 +113,11 @@ def levels_of(context: RunContext, fixed_tokens: int) -> Levels:
 def beginning(
     conversation: Conversation, newest_tokens: int, levels: Levels, stale_after: int
 ) -> tuple[PastTurn, ...]:
-    """The turns to sum up before a message of `newest_tokens`; none while it is not time, or where there is
-    nothing to gain.
+    """The turns to summarise before a message of `newest_tokens`; none below the level, or where a summary
+    would save nothing.
 
     Whole turns, oldest first. The newest turn is among them only where it does not fit into the window at
-    all. What it costs grows with what fits, not with what there is.
+    all. The time it takes grows with the turns that fit, not with all turns.
     """
     turns = conversation.turns
     used = newest_tokens + sum(message.tokens for message in opening(conversation.summary, left_out=False))
@@ -141,7 +141,7 @@ def beginning(
 def _due(
     context: RunContext, state: State, fixed_tokens: int
 ) -> tuple[Conversation, Levels, tuple[PastTurn, ...]]:
-    """The conversation as the run sees it, its levels, and the turns that it is time to sum up."""
+    """The conversation as the run sees it, its levels, and the turns to summarise now."""
     conversation = shown(context.conversation, state)
     levels = levels_of(context, fixed_tokens)
     newest = estimate_tokens(context.text)
@@ -179,7 +179,7 @@ async def _summed_up(
 
 
 def _lines(old: Sequence[PastTurn], max_tokens: int) -> str:
-    """The transcript that the model's window takes, whatever the language."""
+    """The transcript, cut to fit the model's window in any language."""
     chars = min(MAX_CHARS, max_tokens * _CHARS_PER_TOKEN)
     lines = transcript(old, chars)
     tokens = estimate_tokens(lines)

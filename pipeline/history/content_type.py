@@ -1,11 +1,11 @@
-"""What a text seems to be, from its looks alone: good enough to remind a model of what it once saw."""
+"""Guess a text's content type from its form, well enough to remind a model of an earlier result."""
 
 from __future__ import annotations
 
 import re
 
 _LOOKED_AT = 2_000
-"""Characters that are enough to tell."""
+"""Characters at the beginning that are examined."""
 _ERROR = re.compile(
     r"\s*(?:traceback \(most recent|(?:\w+\.)*\w*(?:error|exception)\b\s*[:(]|failed:)", re.IGNORECASE
 )

@@ -1,4 +1,4 @@
-"""Sessions whose last summary failed, and until when they are left alone. A restart forgives them."""
+"""Delay the next summary of a session after one has failed. A restart ends all delays."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections import OrderedDict
 from pipeline.domain.clock import Clock
 
 _MOST = 1_000
-"""Sessions; those that have waited longest are forgotten first."""
+"""Sessions; the ones with the oldest failures are removed first."""
 
 
 class Cooldown:
-    """What waits `seconds` after a failure, by session."""
+    """Delays of `seconds` after a failure, per session."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._until: OrderedDict[str, float] = OrderedDict()
 
     def is_over(self, session_id: str, clock: Clock) -> bool:
-        """Whether the session may be tried again; so may one that never failed."""
+        """Whether the session may be tried again; True for one that never failed."""
         return clock.monotonic() >= self._until.get(session_id, 0.0)
 
     def begin(self, session_id: str, clock: Clock) -> None:
-        """The session has just failed."""
+        """Start the delay of a session that has just failed."""
         self._until[session_id] = clock.monotonic() + self._seconds
         self._until.move_to_end(session_id)
         while len(self._until) > _MOST:

@@ -1,8 +1,7 @@
-"""Lasting facts, written down for a person before the conversation that told them is summed up.
+"""Extract lasting facts about a person from the part of a conversation that is about to be summarised.
 
-By policy: only in a private chat, never off the record, only into the person's own book, and nothing
-that reads like an instruction, because the book comes back in later prompts. (seed 4; the original has no
-such policy)
+Policy: only in a private chat, never off the record, only into the person's own book, and no text that reads
+like an instruction, because the book is part of later prompts. (seed 4; the original has no such policy)
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from pipeline.runtime.context import RunContext
 _log = logging.getLogger(__name__)
 
 MAX_FACTS_TOKENS = 300
-"""Of what the model may answer (seed 4)."""
+"""The most tokens of the model's answer (seed 4)."""
 MAX_FACTS = 12
-"""At one time."""
+"""The most facts from one answer."""
 MAX_BOOK_CHARS = 16_000
-"""Of a person's book; its oldest captured facts give way."""
+"""The most of a person's book; its oldest captured facts are removed first."""
 _MAX_FACT_CHARS = 240
 _PART_OF_TURN = 0.15
-"""The share of a turn's time after which it is given up: facts are worth less than the answer."""
+"""The share of a turn's time that extraction may take, because the answer matters more."""
 
 _TASK = (
     "From the conversation, list lasting facts about the user that will still be useful in months: name,"
@@ -51,8 +50,8 @@ _SECRETS = re.compile(
 
 
 async def keep_facts(lines: str, context: RunContext) -> None:
-    """Have the model find facts in a transcript, and write them down where policy allows it. Whatever goes
-    wrong is logged: the conversation goes on without them."""
+    """Extract facts from a transcript with the model, and store them where the policy allows it. Failures are
+    logged and not raised: the conversation continues without the facts."""
     scope, settings = context.scope, context.settings
     if scope.foreign:
         _log.info("no facts are kept of a conversation that holds text from elsewhere")
@@ -77,7 +76,7 @@ async def keep_facts(lines: str, context: RunContext) -> None:
 
 
 def facts_of(answer: str) -> tuple[str, ...]:
-    """The facts in a model's answer, one line each. `NONE`, instructions and secrets are none."""
+    """The facts in a model's answer, one line each, without `NONE`, instructions and secrets."""
     facts: dict[str, str] = {}
     for line in cut_to_tokens(inert(answer), MAX_FACTS_TOKENS).splitlines():
         fact = " ".join(_BULLET.sub("", line).split())
@@ -87,9 +86,9 @@ def facts_of(answer: str) -> tuple[str, ...]:
 
 
 def with_facts(book: str, facts: Sequence[str], now: float) -> str:
-    """A book (Markdown) with `facts` under the heading of the day, in UTC; known ones are not written
-    twice. Too long a book loses its oldest captured facts, never what a person wrote. The same text where
-    there is nothing new."""
+    """A book (Markdown) with `facts` under the heading of the day, in UTC; known facts are not added again. A
+    book that is too long loses its oldest captured facts, never a person's own text. The same text where no
+    fact is new."""
     known = {_key(_BULLET.sub("", line)) for line in book.splitlines()}
     new = [f"- {fact}" for fact in dict.fromkeys(facts) if _key(fact) not in known]
     if not new:
@@ -113,12 +112,12 @@ def _is_fact(fact: str) -> bool:
 
 
 def _key(fact: str) -> str:
-    """What makes two facts the same: their words."""
+    """The key by which two facts are equal: their words."""
     return " ".join(re.findall(r"\w+", fact.casefold()))
 
 
 def _end_of_section(lines: Sequence[str], start: int) -> int:
-    """Behind the last written line of the section that begins at `start`."""
+    """The index after the last written line of the section that begins at `start`."""
     end = start + 1
     while end < len(lines) and not lines[end].startswith("#"):
         end += 1
@@ -128,7 +127,7 @@ def _end_of_section(lines: Sequence[str], start: int) -> int:
 
 
 def _oldest_captured(lines: Sequence[str]) -> int | None:
-    """The first fact below a heading of ours, or a heading of ours that has none left."""
+    """The index of the first captured fact, or of a heading for captured facts that has none left."""
     for index, line in enumerate(lines):
         if not _CAPTURED.match(line):
             continue

@@ -1,6 +1,6 @@
-"""Summing up a long conversation between its turns: the oldest messages become observations.
+"""Summarise a long conversation between its turns: the oldest messages become observations.
 
-It works on a snapshot and changes nothing: whoever keeps the conversation applies the summary, if the
+It works on a snapshot and changes nothing: the owner of the conversation applies the summary, if the
 beginning is still the same. Not the node that keeps a prompt within the window (`compaction`). (seed 0.2)
 """
 
@@ -22,7 +22,7 @@ MAX_OBSERVATIONS = 8
 MAX_ANSWER_TOKENS = 1_000
 ATTEMPTS = 3
 RETRY_S = 2.0
-"""Times the number of the attempt that failed."""
+"""Seconds, multiplied by the number of the failed attempt."""
 _FALLBACK_CHARS = 220
 _OBSERVATION_CHARS = 400
 _HEADS = {"high": "Critical context", "medium": "Key context", "low": "Background"}
@@ -39,7 +39,7 @@ _EARLIER = "Earlier summary:\n{summary}\n\nWhat was said since:\n{lines}"
 
 
 def too_old(conversation: Conversation, above: int) -> tuple[PastTurn, ...]:
-    """The oldest turns of a conversation of more than `above` messages, so that about half as many are
+    """The oldest turns of a conversation of more than `above` messages, so that about half of `above` are
     left; never the newest turn, and none of a shorter conversation."""
     left = conversation.size
     if left <= above:
@@ -62,10 +62,10 @@ async def sum_up(
     redactor: Redactor,
     spent: Callable[[Said], Awaitable[None]],
 ) -> Summary | None:
-    """One summary of what is too old, with the earlier one in it; None where nothing is.
+    """One summary of the turns that are too old, including the earlier summary; None without such turns.
 
-    A model whose answers are of no use leaves the first words of the newest old messages. Raises ModelError
-    where it gives none: then nothing should be replaced.
+    If the model's answers are unusable, the summary has the first words of the newest of those messages.
+    Raises ModelError where the model gives no answer: then nothing should be replaced.
     """
     old = too_old(conversation, above)
     if not old:
@@ -100,8 +100,8 @@ async def sum_up(
 
 
 def observed(answer: str) -> tuple[tuple[str, str], ...]:
-    """The observations in a model's answer, as (priority, content); none where it is not the list that was
-    asked for."""
+    """The observations in a model's answer, as (priority, content); none where the answer is not the
+    requested list."""
     found = answer[answer.find("[") : answer.rfind("]") + 1] if "[" in answer else ""
     try:
         listed = json.loads(found) if found else None
@@ -122,7 +122,7 @@ def _observation(item: Any) -> tuple[str, str] | None:
 
 
 def _written(observations: Sequence[tuple[str, str]]) -> str:
-    """The most important first: what is too long loses its end."""
+    """The observations as text, the most important first, because a text that is too long loses its end."""
     parts = []
     for priority, head in _HEADS.items():
         if contents := [content for given, content in observations if given == priority]:
@@ -131,7 +131,7 @@ def _written(observations: Sequence[tuple[str, str]]) -> str:
 
 
 def _first_words(earlier: str, old: Sequence[PastTurn]) -> str:
-    """What is left without a model (seed 0.2): who said what, as it began."""
+    """The summary without a model (seed 0.2): the beginning of each message with its speaker."""
     asked = [turn.messages[0] for turn in old][-MAX_OBSERVATIONS:]
     words = (" ".join(inert(message.content).split())[:_FALLBACK_CHARS] for message in asked)
     lines = [f"- The user said: {one}" for one in words if one]

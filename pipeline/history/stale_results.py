@@ -1,6 +1,6 @@
-"""Old tool results as one line: only what the model is sent changes, the log keeps them whole.
+"""Shorten old tool results to one line in what the model is sent; the log keeps them whole.
 
-A result is stale once more than so many messages of the user's have come after its own. (seed 4)
+A result is stale when more than a set number of user messages have followed its own. (seed 4)
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ _IS_LINE = re.compile(r"\[Summary: Returned \d+ bytes \(\d+ lines\) of [A-Za-z ]
 
 def as_sent(turns: Sequence[PastTurn], index: int, stale_after: int) -> PastTurn:
     """One of `turns` as it is sent before a new message: in brief if it is stale."""
-    # The newest of them is one user's message old: that of the message now.
+    # The newest turn has the age 1: the present user message has followed it.
     return turns[index] if len(turns) - index <= stale_after else brief(turns[index])
 
 
 def brief(turn: PastTurn) -> PastTurn:
-    """The turn with its tool results in one line each; itself where that changes nothing."""
+    """The turn with each tool result in one line; the same object where that changes nothing."""
     if len(turn.messages) == 2:  # a question and its answer: no tool was used
         return turn
     return turn.brief or _shortened(turn)
 
 
 def with_brief(turn: PastTurn) -> PastTurn:
-    """The turn with its brief form worked out, once for as long as the conversation lives."""
-    # Of a question and its answer `brief` finds the turn itself.
+    """The turn with its brief form stored in it, computed once per conversation."""
+    # For a question and its answer, `brief` returns the turn itself.
     return turn if len(turn.messages) == 2 else replace(turn, brief=brief(turn))
 
 
 def sent(turns: Sequence[PastTurn]) -> tuple[ChatMessage, ...]:
-    """The messages of `turns`. What the assistant said twice in a row is sent once. (seed 0)"""
+    """The messages of `turns`. An assistant message that repeats the one before is sent once. (seed 0)"""
     messages: list[ChatMessage] = []
     for turn in turns:
-        if len(turn.messages) == 2:  # a question and its answer: nothing can be twice
+        if len(turn.messages) == 2:  # a question and its answer: no repetition is possible
             messages += turn.messages
             continue
         messages.append(turn.messages[0])
@@ -50,8 +50,8 @@ def sent(turns: Sequence[PastTurn]) -> tuple[ChatMessage, ...]:
 
 
 def one_line(content: str) -> str:
-    """What stands for a stale result: its size and what it seems to be. A result that is no longer than
-    the line stays as it is, and so does a line."""
+    """The line that replaces a stale result: its size and content type. A result that is not longer than that
+    line, or is such a line, stays as it is."""
     if _IS_LINE.fullmatch(content):
         return content
     line = _LINE.format(

@@ -1,7 +1,7 @@
-"""A conversation as lines for somebody who is to sum it up.
+"""Format a conversation as lines of text, as material for a summary.
 
-One message is one line, whatever is in it: nobody's words can pass for another speaker's. Not the
-model's view of the conversation (`view`), and not what is stored.
+Each message is one line, whatever its content, so that its text cannot pass for another speaker's. Not the
+model's view of the conversation (`view`), and not the stored form.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from pipeline.domain.conversation import PastTurn
 from pipeline.history.stale_results import brief
 
 MAX_CHARS = 12_000
-"""Of a transcript (seed 0.2)."""
+"""The most of a transcript (seed 0.2)."""
 _NAMES = {"user": "User", "assistant": "Assistant", "tool": "Tool", "system": "Note"}
 _CUT = " […]"
 _LEAST = 40
-"""Characters of a message below which cutting it leaves nothing worth reading."""
+"""The fewest characters to which a message is cut: fewer are not worth reading."""
 
 
 def transcript(turns: Sequence[PastTurn], max_chars: int = MAX_CHARS) -> str:
-    """The turns in at most `max_chars` characters. Long messages are cut first, so that no short one is
-    lost to them; where even that does not do, the oldest are left out."""
+    """The turns in at most `max_chars` characters. Long messages are cut first, so that the short ones stay
+    whole; where that is not enough, the oldest messages are left out."""
     lines = [line for turn in turns for message in brief(turn).messages if (line := _line(message))]
     allowed = max(_LEAST, _water_level([len(line) + 1 for line in lines], max_chars) - 1)
     lines = [line if len(line) <= allowed else line[: allowed - len(_CUT)] + _CUT for line in lines]
@@ -33,7 +33,7 @@ def transcript(turns: Sequence[PastTurn], max_chars: int = MAX_CHARS) -> str:
 
 
 def _line(message: ChatMessage) -> str:
-    """Empty for a message without words."""
+    """The message as one line; empty for a message without text."""
     words = " ".join(message.content.split())
     if message.tool_calls:
         words = f"{words} (uses {', '.join(call.name for call in message.tool_calls)})".lstrip()

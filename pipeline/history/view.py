@@ -1,4 +1,4 @@
-"""What of the conversation a run is shown: the journal's, behind the newest summary that the run has made."""
+"""A run's view of the conversation: the journal's turns after the newest summary that the run has made."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pipeline.graph.definition.decisions import State
 HISTORY = "history"
 """The state's key for a summary that the run has made: `text` and `upto`, as in `Summary`."""
 SUMMARY = "[Previous conversation summary: {text}]"
-"""The frame around a summary: it is what somebody said, not what the model is told."""
+"""The frame around a summary: it repeats what people said, and is no instruction to the model."""
 LEFT_OUT = "[Earlier messages of this conversation are left out here.]"
-"""The same words however many: a number would make the prompt another one at every turn."""
+"""Without a number, which would change the prompt at every turn."""
 
 
 def shown(conversation: Conversation, state: State) -> Conversation:
@@ -27,8 +27,8 @@ def shown(conversation: Conversation, state: State) -> Conversation:
 
 
 def opening(summary: Summary | None, *, left_out: bool) -> tuple[ChatMessage, ...]:
-    """What stands before the turns: at most one message, with the summary and that turns are missing
-    between it and them."""
+    """The messages before the turns: at most one, with the summary and a note that turns are left out after
+    it."""
     parts = [] if summary is None else [SUMMARY.format(text=summary.text)]
     if left_out:
         parts.append(LEFT_OUT)
