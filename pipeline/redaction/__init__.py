@@ -1,1 +1,1 @@
-"""Keeping secrets out of what is shown, stored and logged. Not a judgement of who may read what."""
+"""Remove secrets from text that is shown, stored or logged. Not here: who may read which text."""

@@ -1,6 +1,6 @@
-"""How issuers of keys make them recognisable: documented beginnings, by the shape of what follows.
+"""The documented prefixes of issued keys, grouped by the form of the text after the prefix.
 
-Lengths are lower bounds, so that a longer key is found too. A body has a digit: without one it is a name.
+Lengths are lower bounds, so that a longer key is found too. The body of a key has a digit; a name has none.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LETTERS_AND_DIGITS = (
     *("shippo_live_", "shippo_test_", "FLWSECK_TEST-", "FLWPUBK_TEST-"),
     *("xkeysib-", "xsmtpsib-", "re_live_", "sk_prod_", "rk_prod_", "AGE-SECRET-KEY-1"),
 )
-"""Behind these come 20 or more letters and digits and nothing else."""
+"""Prefixes before 20 or more letters and digits and no other character."""
 
 WITH_SIGNS = (
     *("SG.", "ya29.", "hvs.", "hvb.", "dp.pt.", "dp.st.", "dp.ct.", "dp.sa.", "dp.scim.", "dp.audit."),
@@ -54,7 +54,7 @@ WITH_SIGNS = (
         "dt0c01.",
     ),
 )
-"""Behind these come 20 or more letters, digits and signs."""
+"""Prefixes before 20 or more letters, digits and signs."""
 
 _HEX = "[a-f0-9]"
 EXACT = (
@@ -70,10 +70,10 @@ EXACT = (
     r"A3-[A-Z0-9]{6}-[A-Z0-9]{6,11}-[A-Z0-9-]{17}",
     r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{40}",
     r"[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31}",
-    # The public part of a hosting token is a JSON of its own.
+    # The public part of a hosting token is a JSON object.
     r"[ps]k\.eyJ[A-Za-z0-9_-]{16}",
 )
-"""Whole patterns, for beginnings that words have, too."""
+"""Patterns of whole keys, for prefixes that ordinary words have too."""
 
 HOOKS = (
     r"hooks\.slack\.com/(?:services|workflows|triggers)/",
@@ -81,10 +81,10 @@ HOOKS = (
     r"webhook\.office\.com/webhookb2/",
     r"hooks\.zapier\.com/hooks/catch/",
 )
-"""Addresses of which the rest of the path is the secret."""
+"""Addresses whose remaining path is the secret."""
 
 MARKS = (
-    # What an endless body begins with, wherever its prefix ends; plain characters first.
+    # The beginning of a body of any length, after the end of any prefix; plain characters first.
     r"_[A-Za-z0-9]{20}|-[A-Za-z0-9]{16}|\.[A-Za-z0-9_~-]{16}",
     r"ABSK|LTAI|AQVN|oy2|AKCp|cmVmd|GR1348941|ATBB|EZAK|EZTK|EAAA|EAAC|EAAM|4b1d|AGE-SECRET-KEY-1",
     r"SG\.|ya29\.|hv[sb]\.|dp\.[a-z]|gl[a-z]{1,5}-|pypi-AgE|AT[AC]TT3|GOCSPX-|sntrys_|ops_eyJ|pscale_|sq0[ac]",

@@ -1,6 +1,6 @@
-"""The configured secrets, found exactly, in the spellings in which texts carry them.
+"""Find the configured secrets exactly, in all the encodings in which texts contain them.
 
-Not here: what only looks like a secret (`patterns`).
+Not here: text that only looks like a secret (`patterns`).
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from urllib.parse import quote, quote_plus
 
 MARK = "[REDACTED]"
 SHOWN = 4
-"""Characters of a secret that stay, so that its owner can tell which one it was."""
+"""Characters of a secret that stay visible, so that its owner can identify it."""
 MIN_CHARS = 8
-"""Shorter values are words, and would be hunted through every text."""
+"""Shorter values are ignored: they may be ordinary words of any text."""
 _SHOWN_FROM_CHARS = 16
-"""Of a shorter secret, four characters would be too much."""
+"""A shorter secret is hidden whole: four visible characters would reveal too much."""
 _MIN_BASE64_CHARS = 12
 _PERCENT = re.compile(r"%[0-9A-F]{2}")
 
 
 class KnownSecrets:
-    """A set of secrets, ready to be looked for."""
+    """A set of secrets, compiled for searching."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         forms = {form for secret in secrets if len(secret) >= MIN_CHARS for form in _forms(secret)}
-        # The longest first: the first alternative that fits is taken, and none may leave a rest behind.
+        # Longest first: the first alternative that matches wins, and must not leave part of a longer secret.
         ordered = sorted(forms, key=lambda form: (-len(form), form))
         self._longest = len(ordered[0]) if ordered else 0
         self._by_first: dict[str, tuple[str, ...]] = {}
         for form in ordered:
             self._by_first[form[0]] = (*self._by_first.get(form[0], ()), form)
-        # By the first character: at most places one comparison says that there is none.
+        # Grouped by first character: at most positions, one comparison rules out all secrets.
         found = (
             f"{re.escape(first)}(?:{'|'.join(re.escape(form[1:]) for form in starting)})"
             for first, starting in self._by_first.items()
         )
         self._found = re.compile("|".join(found)) if ordered else None
         self._first = re.compile("|".join(map(re.escape, self._by_first)))
-        """Where a secret may begin. Not asked where there is none."""
+        """Matches where a secret may begin. Not used without secrets."""
 
     def is_in(self, text: str) -> bool:
         """Whether `redact` would change `text`."""
@@ -52,13 +52,13 @@ class KnownSecrets:
         return text if self._found is None else self._found.sub(_masked, text)
 
     def settled(self, text: str) -> int:
-        """How much of `text` can be redacted now: behind it, what may be the beginning of a secret whose
-        end is still to come."""
+        """How many characters of `text` can be redacted now: the rest may be the beginning of a secret that
+        is not complete yet."""
         if self._found is None:
             return len(text)
         at, first_open = 0, len(text) - self._longest + 1
         for match in self._found.finditer(text):
-            # Also where a match begins: a longer secret may begin there as well.
+            # Includes the beginning of the match: a longer secret may begin there as well.
             place = self._open_place(text, max(at, first_open), match.start() + 1)
             if place is not None:
                 return place
@@ -67,7 +67,7 @@ class KnownSecrets:
         return len(text) if place is None else place
 
     def _open_place(self, text: str, at: int, end: int) -> int | None:
-        """The first place from `at` on, and before `end`, from which the rest of `text` begins a secret."""
+        """The first index in `at` to `end` from which the rest of `text` is the beginning of a secret."""
         for first in self._first.finditer(text, at, end):
             place = first.start()
             for form in self._by_first[first.group()]:
@@ -77,28 +77,28 @@ class KnownSecrets:
 
 
 class KnownStream:
-    """Text in pieces, redacted as if it had come whole."""
+    """Redacts a text in chunks, with the same result as for the whole text."""
 
     def __init__(self, known: KnownSecrets) -> None:
         self._known = known
         self._held = ""
 
     def feed(self, text: str) -> str:
-        """What can be shown now."""
+        """The redacted text that is safe to show now."""
         text = self._held + text
         end = self._known.settled(text)
         self._held = text[end:]
         return self._known.redact(text[:end])
 
     def finish(self) -> str:
-        """The rest."""
+        """The rest of the redacted text."""
         rest, self._held = self._held, ""
         return self._known.redact(rest)
 
 
 def masked(secret: str) -> str:
-    """What stands in a text instead of `secret`. Of an escaped beginning nothing is shown: half an escape
-    would spoil the text around it."""
+    """The replacement for `secret` in a text. An escaped beginning is not shown, because half an escape would
+    corrupt the text around it."""
     shown = secret[:SHOWN] if len(secret) >= _SHOWN_FROM_CHARS else ""
     return (shown if shown.isascii() and shown.replace("-", "").isalnum() else "") + MARK
 
@@ -108,7 +108,7 @@ def _masked(match: re.Match[str]) -> str:
 
 
 def _forms(secret: str) -> set[str]:
-    """The secret as it is, and as JSON, Python, HTML, a URL, base64 and hexadecimal spell it."""
+    """The secret as it is, and as JSON, Python, HTML, a URL, base64 and hexadecimal encode it."""
     data = secret.encode("utf-8", "surrogatepass")
     quoted = {_quoted(secret, safe=safe) for safe in ("", "/")} | {quote_plus(data)}
     forms = {
@@ -124,7 +124,7 @@ def _forms(secret: str) -> set[str]:
         html.escape(secret).replace("&#x27;", "&#39;").replace("&quot;", "&#34;"),
         *quoted,
         *map(_lower_percent, quoted),
-        # Encoded once more, as an address within an address is.
+        # Encoded twice, as in an address within an address.
         *(quote(once, safe="") for once in quoted),
         *(quote(_lower_percent(once), safe="") for once in quoted),
         data.hex(),
@@ -142,8 +142,8 @@ def _lower_percent(text: str) -> str:
 
 
 def _base64_forms(secret: bytes) -> set[str]:
-    """The characters that the secret alone decides, wherever in the encoded text it stands: behind 0, 1 or 2
-    other bytes of a group of three."""
+    """The base64 characters that depend on the secret alone, for each of its positions in the encoded data:
+    after 0, 1 or 2 other bytes of a group of three."""
     forms = set()
     for before in range(3):
         encoded = base64.b64encode(bytes(before) + secret).rstrip(b"=").decode("ascii")

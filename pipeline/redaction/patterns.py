@@ -1,8 +1,8 @@
-"""What looks like a secret, within one word: a run of characters without a space.
+"""Patterns of secrets within one word: a run of characters without a space.
 
-Every pattern is a bounded beginning and, where the secret may be longer, a class of characters that goes on
-without end. No two attempts at a pattern look at the same characters more than a bounded number of times,
-so that no text makes the search slow. Not here: what takes several words (`words`).
+Every pattern has a bounded beginning and, where the secret may be longer, a class of characters of any
+number after it. A search examines each character a bounded number of times, so that no text makes it slow.
+Not here: secrets across several words (`words`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pipeline.redaction.issuers import EXACT, HOOKS, LETTERS_AND_DIGITS, MARKS, 
 from pipeline.redaction.known import MARK, SHOWN
 
 VALUE_CLASS = r"[A-Za-z0-9_\-./+~!@#$%^*\u00c0-\u024f]"
-"""What a password or key in `name=value` is made of, but for the padding of base64: with it, a chain of
-assignments would be one value, and looked through again at each of its signs."""
+"""The characters of a password or key in `name=value`, without base64's padding: with `=`, a chain of
+assignments would be one value, which is searched again from each sign."""
 MIN_VALUE_CHARS = 8
 KEY_NAMES = (
     "api_key",
@@ -43,13 +43,13 @@ KEY_NAMES = (
     "passphrase",
     "pwd",
 )
-"""What stands before a value that is secret, as the end of a name."""
+"""The ends of names whose value is secret."""
 
 OPENERS = (*KEY_NAMES, "authorization")
-"""Words behind which a sign, and then a secret, may come; and behind `bearer` comes a secret."""
+"""Words after which a sign and then a secret may follow; `bearer` needs no sign."""
 
 ANNOUNCING = ("bearer", "cookie", "curl")
-"""Words on whose line a secret may come, without being a name."""
+"""Words that are not names, but may have a secret later on their line."""
 
 _NAME = "|".join(re.escape(name).replace("_", "_?") for name in sorted(KEY_NAMES, key=len, reverse=True))
 
@@ -62,21 +62,21 @@ class Shape:
     begins: str
     """A regular expression that matches at most a few hundred characters, or one run of `tail`."""
     mark: str
-    """A cheaper one, of which every match of `begins` has a match within it. Each alternative starts with a
-    plain character, which is what makes the search fast."""
+    """A cheaper regular expression that matches within every match of `begins`. Each alternative starts with
+    a plain character, which makes the search fast."""
     tail: str = ""
-    """The class of characters with which it goes on; empty where it is bounded."""
+    """The class of characters after `begins`; empty where the secret is bounded."""
 
 
 def _one_of(words: Iterable[str]) -> str:
-    """A pattern that finds any of `words`, tried by their first letters: most places are left at once."""
+    """A pattern for any of `words`, grouped by first letter, so that most positions fail at once."""
     rests: dict[str, list[str]] = {}
     for word in dict.fromkeys(words):
         rests.setdefault(word[0], []).append(re.escape(word[1:]))
     return "|".join(f"{re.escape(first)}(?:{'|'.join(rest)})" for first, rest in rests.items())
 
 
-# Beginnings are documented by who issues them; lengths are lower bounds, so that a longer key is caught too.
+# The issuers document the prefixes; lengths are lower bounds, so that a longer key is found too.
 _SHAPES = (
     # https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html#identifiers-unique-ids
     Shape(
@@ -111,7 +111,7 @@ _SHAPES = (
         mark="sk_live_|sk_test_|rk_live_|rk_test_",
         tail="[A-Za-z0-9]",
     ),
-    # A digit or a capital within: `sk-` also begins names of styles.
+    # Requires a digit or a capital letter: names of styles begin with `sk-` too.
     Shape(
         name="model_key",
         begins=r"(?<![A-Za-z0-9_-])sk-(?=[a-z_-]{0,64}[A-Z0-9])[A-Za-z0-9_-]{16,}",
@@ -128,7 +128,7 @@ _SHAPES = (
         mark=r"xox[a-z]-|xapp-",
         tail="[A-Za-z0-9-]",
     ),
-    # A capital within: a time and a UUID have none.
+    # Requires a capital letter: a time and a UUID have none.
     Shape(
         name="telegram",
         begins=r"(?<![0-9])[0-9]{6,12}:(?=[a-z0-9_-]{0,34}[A-Z])[A-Za-z0-9_-]{30,}",
@@ -148,13 +148,13 @@ _SHAPES = (
         mark=r"eyJ[A-Za-z0-9_-]{10}",
         tail="[A-Za-z0-9_.-]",
     ),
-    # Any URL with a password: of a database, or of basic authentication.
+    # Any URL with a password: for a database, or with basic authentication.
     Shape(
         name="url",
         begins=r"://[^\s/?#:\"'<>]{0,128}:(?P<password>(?!\[REDACTED\]@)[^\s/\"'<>]{1,512})@(?=[^\s@])",
         mark=r"://[^\s/?#:\"'<>]{0,128}:[^\s/\"'<>]{1,512}@",
     ),
-    # Addresses to which anybody can post who knows them.
+    # Addresses to which anyone who knows them can post.
     Shape(
         name="hook",
         begins=rf"(?i:{'|'.join(HOOKS)})(?P<path>[A-Za-z0-9_@/.=-]{{16,}})",
@@ -176,7 +176,7 @@ _SHAPES = (
     Shape(
         name="issued_exact",
         begins=rf"(?<![A-Za-z0-9_-])(?:{'|'.join(EXACT)})[A-Za-z0-9_-]*",
-        mark="",  # in long words alone: see `may_hold_secret`
+        mark="",  # only in long words: see `may_hold_secret`
         tail="[A-Za-z0-9_-]",
     ),
     Shape(
@@ -188,39 +188,39 @@ _SHAPES = (
 )
 FOUND = re.compile("|".join(f"(?P<{shape.name}>{shape.begins})" for shape in _SHAPES))
 MIN_CHARS = 7
-"""The shortest word in which there can be a secret: a URL with a password."""
+"""The length of the shortest word with a secret: a URL with a password."""
 TAILS = {shape.name: re.compile(f"{shape.tail}*") for shape in _SHAPES if shape.tail}
 
-# Some letters are others to a search that knows no case, and not to `str.lower`.
+# Letters that a search without case treats as ASCII letters, and `str.lower` does not.
 _ODD_LETTERS = ("\u0130", "\u0131", "\u017f")
 _URL_MARK = re.compile(next(shape.mark for shape in _SHAPES if shape.name == "url"))
 _LONG_MARKS = re.compile("|".join([shape.mark for shape in _SHAPES if shape.mark and shape.name != "url"]))
 _LONG_CHARS = 15
-"""The shortest word in which a pattern is found that has a mark, but for a URL."""
+"""The length of the shortest word that matches a pattern with a mark, except a URL."""
 _ISSUED_MARKS = re.compile("|".join(MARKS))
 _ISSUED = tuple(
     re.compile(shape.begins)
     for shape in _SHAPES
     if shape.name in ("hook", "issued", "issued_signs", "issued_exact")
 )
-"""What `issuers` knows, one pattern after the other: several times as fast as all patterns at each place."""
+"""The patterns from `issuers`. Searching one after the other is several times as fast as all in one."""
 _ISSUED_CHARS = 20
-"""The shortest that `issuers` knows."""
+"""The length of the shortest key in `issuers`."""
 _STEMS = ("key", "secret", "token", "passw", "passphrase", "pwd", "authorization", *ANNOUNCING)
-"""Each name has one of them within it: looking for these is ten times as fast."""
+"""Each name contains one of these; searching for these is ten times as fast."""
 _SHORT_CHARS = 64
-"""Of a text so short, a search is quicker than the steps that save one."""
+"""Up to this length, a full search is faster than the checks that avoid one."""
 
 _NAMES = re.compile(_one_of((*OPENERS, *(one.replace("_", "") for one in OPENERS), *ANNOUNCING)))
 _MARKS = re.compile("|".join([*_ODD_LETTERS, _URL_MARK.pattern, _LONG_MARKS.pattern]))
 
 _WITHIN = {"url": "password", "assigned": "value", "hook": "path"}
-"""Patterns of which only a part is secret."""
+"""Patterns whose named group alone is secret."""
 _REFERENCE = re.compile(r"env:|file:")
 
 
 def may_hold_secret(text: str) -> bool:
-    """Whether something in `text` may be a secret, or announce one; False is certain, and cheap to find."""
+    """Whether `text` may contain a secret or announce one; False is certain and cheap to compute."""
     if len(text) <= _SHORT_CHARS:
         return (
             _MARKS.search(text) is not None
@@ -237,15 +237,15 @@ def may_hold_secret(text: str) -> bool:
     long = " ".join([word for word in text.split() if len(word) >= _LONG_CHARS])
     if not long:
         return False
-    # The ids of our own log lines have such marks too: the patterns themselves decide.
+    # The ids in our own log lines match such marks too, so the full patterns decide.
     if _LONG_MARKS.search(long) is not None:
         return FOUND.search(long) is not None
     return _ISSUED_MARKS.search(long) is not None and any(issued.search(long) for issued in _ISSUED)
 
 
 def secret_within(match: re.Match[str]) -> tuple[int, int, str] | None:
-    """Where in the word the secret of a match of `FOUND` stands, and what is shown instead of it; None where
-    it is none after all."""
+    """The start and end of the secret in a match of `FOUND`, and its replacement; None where the match is no
+    secret."""
     kind = match.lastgroup or ""
     if kind == "assigned" and not is_value(match["value"], after=match.string[match.end() :][:1]):
         return None
@@ -255,8 +255,8 @@ def secret_within(match: re.Match[str]) -> tuple[int, int, str] | None:
 
 
 def is_value(value: str, *, after: str = "") -> bool:
-    """Whether what is assigned is a secret rather than a name in a program or an ordinary word: it has
-    letters and digits, or signs, and is not called or indexed."""
+    """Whether an assigned `value` is a secret and not a name in a program or an ordinary word: it has letters
+    and digits, and `after`, the next character, does not call or index it."""
     if len(value) < MIN_VALUE_CHARS or after in ("(", "[", "{") or _REFERENCE.match(value):
         return False
     return any(map(str.isdigit, value)) and any(map(str.isalpha, value))

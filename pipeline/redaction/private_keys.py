@@ -1,6 +1,6 @@
-"""Private keys in PEM armour: the lines between the marks are swallowed as they come, however many.
+"""Remove private keys in PEM armour: all lines between the marks, as they arrive, however many.
 
-What follows an opening mark without looking like key material is shown: people write about keys, too.
+Text after an opening mark that does not look like key material stays: people write about keys, too.
 """
 
 from __future__ import annotations
@@ -10,44 +10,44 @@ import re
 from pipeline.redaction.known import MARK
 
 OPENING = "-----BEGIN"
-"""Where it is not, there is no key."""
+"""A text without it has no key."""
 _HEADER = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,2}PRIVATE KEY(?: BLOCK)?-----")
 _HEADER_BEGUN = re.compile(r"-----BEGIN[A-Z0-9 ]{0,50}-{0,4}")
 _GAP = re.compile(r"(?:\s|\\[rn])*")
 _MAX_GAP_CHARS = 64
 _RUN = re.compile(r"[A-Za-z0-9+/=]*")
 _LINE_CHARS = 20
-"""Runs of so many characters are key material; of words they are not."""
+"""Runs of at least this many characters are key material; words are shorter."""
 _FIELD = re.compile(r"[A-Za-z][A-Za-z-]{1,30}:[^\n\"]{0,100}(?=\n)")
 _FIELD_BEGUN = re.compile(r"[A-Za-z][A-Za-z-]{0,30}(?::[^\n\"]{0,100})?")
 
 
 class KeyStream:
-    """Text in pieces, redacted as if it had come whole."""
+    """Redacts a text in chunks, with the same result as for the whole text."""
 
     def __init__(self) -> None:
         self._held = ""
         self._inside = False
         self._swallowing = False
-        """In the middle of a line of key material."""
+        """Whether the text so far ends in a line of key material."""
         self._marked = False
-        """Whether the present key's place is marked already."""
+        """Whether the output has the mark for the current key already."""
         self._last_may_come = False
-        """A shorter line ends the material."""
+        """Whether a shorter line may follow as the last line of the material."""
 
     def feed(self, text: str) -> str:
-        """What can be shown now."""
+        """The redacted text that is safe to show now."""
         if not self._inside and not self._held and "-" not in text:
             return text  # a key begins with a dash
-        return self._go(self._held + text, final=False)
+        return self._process(self._held + text, final=False)
 
     def finish(self) -> str:
-        """The rest."""
-        rest = self._go(self._held, final=True)
+        """The rest of the redacted text."""
+        rest = self._process(self._held, final=True)
         self._inside = self._swallowing = False
         return rest
 
-    def _go(self, text: str, *, final: bool) -> str:
+    def _process(self, text: str, *, final: bool) -> str:
         out: list[str] = []
         at: int | None = 0
         self._held = ""
@@ -57,7 +57,7 @@ class KeyStream:
         return "".join(out)
 
     def _outside(self, text: str, at: int, out: list[str], *, final: bool) -> int | None:
-        """Show what no key is in; where a key begins, or None where the text is used up."""
+        """Output the text before a key. Returns the key's index, or None at the end of the text."""
         header = _HEADER.search(text, at)
         if header is not None:
             out.append(text[at : header.end()])
@@ -69,7 +69,7 @@ class KeyStream:
         return None
 
     def _in_key(self, text: str, at: int, out: list[str], *, final: bool) -> int | None:
-        """Swallow the next line; where to go on, or None to wait for more."""
+        """Skip the next line. Returns the index after it, or None to wait for more text."""
         if self._swallowing:
             end = _end(_RUN, text, at)
             self._swallowing = end == len(text)
@@ -111,9 +111,9 @@ class KeyStream:
 
 
 def without_key_lines(text: str) -> list[str]:
-    """The lines of a whole text, those of key material replaced by the mark: for whoever shows some of them.
+    """The lines of a whole text, those of key material replaced by the mark, for callers that show only some.
 
-    Without the opening line before it, nothing tells such a line from any other.
+    A line of key material can be recognised only after the opening line.
     """
     lines = text.splitlines()
     if OPENING not in text:
@@ -121,7 +121,7 @@ def without_key_lines(text: str) -> list[str]:
     stream = KeyStream()
     given = [stream.feed(f"{line}\n") for line in lines]
     given.append(stream.finish())
-    # What is held back at the end of a line comes with the next one.
+    # Text that is held back at the end of a line comes out with the next one.
     return [
         line if line in given[n] + given[n + 1] or line in given[n + 1] else MARK
         for n, line in enumerate(lines)
@@ -129,7 +129,7 @@ def without_key_lines(text: str) -> list[str]:
 
 
 def _begun(text: str, at: int) -> int:
-    """Where an opening mark may have begun that is not complete; else the end."""
+    """The index of an incomplete opening mark at the end of `text`; without one, the length of `text`."""
     last = text.rfind(OPENING, at)
     if last >= 0 and _HEADER_BEGUN.fullmatch(text, last):
         return last

@@ -1,8 +1,8 @@
-"""What everybody else uses: secrets out of texts, streams, events and chat messages.
+"""Remove secrets from texts, streams, events and chat messages. Other packages use only this module.
 
-Configured secrets first, then private keys, then patterns. A stream gives exactly what the whole text would
-give, however it is cut. Whoever shows only the beginning of a text has it cut here: cut before, a secret on
-the cut would be half a secret, which nobody finds.
+Configured secrets come first, then private keys, then patterns. A stream gives exactly the result of the
+whole text, whatever its chunks. A caller that shows only the beginning of a text cuts it with `excerpt`:
+after an earlier cut, half a secret would remain, which no pattern finds.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from pipeline.redaction.words import WordStream
 EventT = TypeVar("EventT", bound=PipelineEvent)
 
 _LOOKED_UP_EVERY_S = 1.0
-"""Secrets may be files, which are not read for every line."""
-_PIECE_CHARS = 4_096
-"""Of a text of which only the beginning is shown: so much is looked at more than has to be."""
+"""Seconds between reads of the secrets: they may be files, which are not read for every line."""
+_CHUNK_CHARS = 4_096
+"""The chunk in which an excerpt is read: at most this much is read in excess."""
 _LINE_LOOKED_AT = 4
-"""Times as many characters as one line shows, and a piece: line breaks and indents do not count there, and
-the beginning of a long word is shown only where there is enough of it."""
+"""For one line, this many times its length and one chunk are read: line breaks and indents are dropped, and
+the beginning of a long word is shown only where enough of the word is read."""
 _SWALLOWED_CHARS = 65_536
-"""Looked at beyond what is shown, where secrets stood: a server may return megabytes of them."""
+"""The most that is read beyond the shown length because of secrets: a server may return megabytes of them."""
 _TEXTS = frozenset(
     {"text", "summary", "reasoning", "reason", "task", "status", "result", "content", "message"}
 )
-"""Fields of events that hold words; ids, names and options stay what they are."""
+"""Fields of events with free text; ids, names and options are not changed."""
 _THOUGHTS = "thoughts"
 _texts: dict[type[PipelineEvent], tuple[str, ...]] = {}
-"""The fields of each kind of event that hold words, as far as they have been asked for."""
+"""Cache: the free-text fields of each kind of event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,11 @@ class Excerpt:
 
     text: str
     whole: bool
-    """Nothing was left out."""
+    """Whether nothing was left out."""
 
 
 class StreamingRedactor:
-    """One text in pieces."""
+    """Redacts one text in chunks."""
 
     def __init__(self, known: KnownSecrets) -> None:
         self._known = KnownStream(known)
@@ -57,17 +57,17 @@ class StreamingRedactor:
         self._words = WordStream()
 
     def feed(self, chunk: str) -> str:
-        """What can be shown now: all but the last word, or what may be the beginning of a secret."""
+        """The redacted text that is safe to show now, without the last word or the beginning of a secret."""
         return self._words.feed(self._keys.feed(self._known.feed(chunk)))
 
     def finish(self) -> str:
-        """The rest. Then the redactor is as new."""
+        """The rest of the redacted text. Afterwards the redactor can be used for another text."""
         keys = self._keys.feed(self._known.finish()) + self._keys.finish()
         return self._words.feed(keys) + self._words.finish()
 
 
 class Redactor:
-    """Takes secrets out. `known` gives the configured ones, longest ago first or not."""
+    """Removes secrets from texts. `known` returns the configured secrets, in any order."""
 
     def __init__(self, known: Callable[[], Iterable[str]] = tuple, *, clock: Clock | None = None) -> None:
         self._values = known
@@ -84,25 +84,25 @@ class Redactor:
         stream = StreamingRedactor(known)
         return stream.feed(text) + stream.finish()
 
-    def excerpt(self, text: str, chars: int, *, goes_on: bool = False) -> Excerpt:
-        """The first `chars` characters of what `text` gives; fewer where nearly all of it is secret.
+    def excerpt(self, text: str, chars: int, *, is_cut: bool = False) -> Excerpt:
+        """The first `chars` characters of the redacted `text`; fewer where nearly all of it is secret.
 
-        `goes_on` says that `text` is itself cut: a word, or the beginning of a secret, at its end is left out
-        then. Costs what is shown costs, however long the text is.
+        `is_cut` says that `text` is itself cut: then a word, or the beginning of a secret, at its end is left
+        out. The time it takes depends on the length shown, not on the length of `text`.
         """
-        if len(text) <= _PIECE_CHARS and not goes_on:
+        if len(text) <= _CHUNK_CHARS and not is_cut:
             safe = self.text(text)
             return Excerpt(safe[:chars], len(safe) <= chars)
         stream, shown, room = self.stream(), list[str](), chars
         until = min(len(text), chars + _SWALLOWED_CHARS)
-        for at in range(0, until, _PIECE_CHARS):
-            piece = stream.feed(text[at : min(at + _PIECE_CHARS, until)])
-            shown.append(piece)
-            room -= len(piece)
+        for at in range(0, until, _CHUNK_CHARS):
+            chunk = stream.feed(text[at : min(at + _CHUNK_CHARS, until)])
+            shown.append(chunk)
+            room -= len(chunk)
             if room < 0:
                 break
         else:
-            if until == len(text) and not goes_on:
+            if until == len(text) and not is_cut:
                 shown.append(stream.finish())
                 room -= len(shown[-1])
                 return Excerpt("".join(shown)[:chars], room >= 0)
@@ -110,21 +110,21 @@ class Redactor:
 
     def line(self, text: str, chars: int) -> str:
         """The beginning of `text` as one line of at most `chars` characters, with `…` where it is cut."""
-        begun = self.excerpt(text, _LINE_LOOKED_AT * chars + _PIECE_CHARS)
-        # Again: broken over two lines, a secret of several words is found only now.
-        found = self.excerpt(" ".join(begun.text.split()), chars, goes_on=not begun.whole)
+        begun = self.excerpt(text, _LINE_LOOKED_AT * chars + _CHUNK_CHARS)
+        # Redact again: a secret of several words across a line break is found only in one line.
+        found = self.excerpt(" ".join(begun.text.split()), chars, is_cut=not begun.whole)
         return found.text if found.whole else found.text[: chars - 1] + "…"
 
     def configured(self, text: str) -> str:
-        """`text` without configured secrets: for a person's own words, which are theirs otherwise."""
+        """`text` without configured secrets only: a person's own words stay unchanged otherwise."""
         return self._current().redact(text) if text else ""
 
     def stream(self) -> StreamingRedactor:
-        """For a text that comes in pieces."""
+        """A redactor for a text that comes in chunks."""
         return StreamingRedactor(self._current())
 
     def event(self, event: EventT) -> EventT:
-        """The event with safe words. The text of an `LlmToken` is its stream's business."""
+        """The event with redacted text. An `LlmToken` stays unchanged: its stream redacts the text."""
         if isinstance(event, LlmToken):
             return event
         changed: dict[str, Any] = {}
@@ -137,12 +137,12 @@ class Redactor:
         return replace(event, **changed) if changed else event
 
     def thought(self, thought: Thought) -> Thought:
-        """The thought with safe words."""
+        """The thought with redacted text."""
         detail = {name: self._plain(value) for name, value in thought.detail.items()}
         return replace(thought, summary=self.text(thought.summary), detail=detail)
 
     def message(self, message: ChatMessage) -> ChatMessage:
-        """The message with safe words and safe arguments."""
+        """The message with redacted text and redacted arguments."""
         calls = tuple(replace(call, arguments=self.text(call.arguments)) for call in message.tool_calls)
         return replace(message, content=self.text(message.content), tool_calls=calls)
 
@@ -158,11 +158,11 @@ class Redactor:
     def _current(self) -> KnownSecrets:
         now = self._clock.monotonic()
         if now - self._looked_up_at >= _LOOKED_UP_EVERY_S:
-            # Those seen before stay: texts outlive a rotation.
+            # Earlier values stay known: old texts may still contain a rotated secret.
             seen = self._seen.union(self._values())
             if seen != self._seen:
                 self._seen, self._known = seen, KnownSecrets(seen)
-            # Last: another thread that asks meanwhile looks for itself, and does not take none for all.
+            # Set last: another thread that runs meanwhile must not use an incomplete set.
             self._looked_up_at = now
         return self._known
 

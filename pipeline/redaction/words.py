@@ -1,7 +1,7 @@
-"""The patterns over a text that comes in pieces, word by word.
+"""Apply the patterns word by word to a text that comes in chunks.
 
-A word is held until its end is seen, so the pieces do not matter; of a very long one the front half is let
-go in steps. Between words it remembers whether the next one is the value of a `password =`.
+A word is held until its end arrives, so the chunks make no difference; a very long word is released in steps
+of half the limit. Between words, the state says whether the next word is the value of a `password =`.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from pipeline.redaction.patterns import (
 )
 
 HELD_CHARS = 4_096
-"""The most that is held of a word. The beginning of a pattern is far shorter than half of it."""
+"""The most of a word that is held. The beginning of a pattern is far shorter than half of this."""
 _HALF = HELD_CHARS // 2
 _PLAIN_CHARS = 16
-"""Up to so many letters are a word and no key."""
+"""A run of up to this many letters is a word, not a key."""
 
 # ASCII and the letters of European languages; scripts without spaces are not held back.
-_PIECES = re.compile(r"(?P<word>[!-~\u00c0-\u024f]+)|[^!-~\u00c0-\u024f]+")
+_WORDS_AND_GAPS = re.compile(r"(?P<word>[!-~\u00c0-\u024f]+)|[^!-~\u00c0-\u024f]+")
 _QUOTES = "\"'`\\"
 _SIGNS = (":=", "=>", "=", ":")
 _SCHEMES = frozenset({"basic", "bearer", "bot", "token"})
-"""Of an `Authorization` header: the value comes behind them."""
+"""The schemes of an `Authorization` header; the value follows them."""
 _USER_FLAGS = ("-u", "--user", "--proxy-user")
-"""Of curl: a name, a colon and a password come behind them."""
+"""Flags of curl; a name, a colon and a password follow them."""
 _ANNOUNCING = (*OPENERS, *_SCHEMES, "cookie", "curl", *_USER_FLAGS)
 _LAST = frozenset("".join((";", *_SIGNS, _QUOTES, *(word[-1] + word[-1].upper() for word in _ANNOUNCING))))
-"""What a word ends with behind which a secret may come."""
+"""The last characters of words after which a secret may follow."""
 _VALUE = re.compile(
     rf"[=:>]{{0,2}}[{re.escape(_QUOTES)}]*(?P<value>{VALUE_CLASS}{{{MIN_VALUE_CHARS},}}={{0,2}})"
 )
@@ -48,42 +48,42 @@ _VALUE_TAIL = re.compile(f"{VALUE_CLASS}*")
 
 
 class WordStream:
-    """Text in pieces, redacted as if it had come whole."""
+    """Redacts a text in chunks, with the same result as for the whole text."""
 
     def __init__(self) -> None:
         self._word = ""
-        """What is held of a word."""
+        """The part of the current word that is held."""
         self._before = ""
-        """The character before it, where that belongs to the same word."""
-        self._going_on: re.Pattern[str] | None = None
-        """What the rest of a secret is made of whose beginning is out already."""
+        """The character before it, if that belongs to the same word."""
+        self._secret_tail: re.Pattern[str] | None = None
+        """Matches the rest of a secret whose beginning has been replaced already."""
         self._expects = ""
-        """`sign` after a name such as `password`, `value` after the sign; `cookie` in a header of cookies,
-        and `user` behind curl's flag."""
+        """`sign` after a name such as `password`, `value` after the sign, `cookie` in a header of cookies,
+        `user` after curl's flag."""
         self._in_curl = False
-        """The line calls curl."""
+        """Whether the line calls curl."""
 
     def feed(self, text: str) -> str:
-        """What can be shown now."""
+        """The redacted text that is safe to show now."""
         out: list[str] = []
-        for piece in _PIECES.finditer(text):
-            if piece.lastgroup:
-                self._grow(piece.group(), out)
+        for part in _WORDS_AND_GAPS.finditer(text):
+            if part.lastgroup:
+                self._grow(part.group(), out)
             else:
                 self._end_word(out)
-                self._space(piece.group(), out)
+                self._space(part.group(), out)
         return "".join(out)
 
     def finish(self) -> str:
-        """The rest."""
+        """The rest of the redacted text."""
         out: list[str] = []
         self._end_word(out)
         self._expects, self._in_curl = "", False
         return "".join(out)
 
-    def _grow(self, piece: str, out: list[str]) -> None:
-        for at in range(0, len(piece), _HALF):
-            self._word += piece[at : at + _HALF]
+    def _grow(self, part: str, out: list[str]) -> None:
+        for at in range(0, len(part), _HALF):
+            self._word += part[at : at + _HALF]
             while len(self._word) >= HELD_CHARS:
                 used = self._scan(self._word[:HELD_CHARS], out, whole=False)
                 self._before = self._word[used - 1]
@@ -93,12 +93,12 @@ class WordStream:
         if not self._word and not self._before:
             return
         word = self._word
-        if self._before or self._expects or self._going_on is not None or _is_looked_through(word):
+        if self._before or self._expects or self._secret_tail is not None or _needs_search(word):
             self._scan(word, out, whole=True)
         else:
             out.append(word)
         self._expects = self._next(word)
-        self._word, self._before, self._going_on = "", "", None
+        self._word, self._before, self._secret_tail = "", "", None
 
     def _space(self, gap: str, out: list[str]) -> None:
         if (self._expects or self._in_curl) and gap.strip(" \t"):
@@ -106,7 +106,7 @@ class WordStream:
         out.append(gap)
 
     def _next(self, word: str) -> str:
-        """What may come behind the word."""
+        """The state after the word; see `_expects`."""
         if word[-1:] not in _LAST:
             return ""
         name = word[-32:].rstrip(_QUOTES).lower()
@@ -130,18 +130,18 @@ class WordStream:
             return "value" if sign else "sign"
         return ""
 
-    # -- one word, or the front of one ---------------------------------------------------------
+    # -- one word, or the beginning of one -----------------------------------------------------
     def _scan(self, word: str, out: list[str], *, whole: bool) -> int:
-        """Append `word` without its secrets to `out`; how much of it was used: all, or its front half and
-        what begins there."""
+        """Append `word` without its secrets to `out`. Returns how many characters were used: all, or the
+        front half with the secrets that begin there."""
         text, front = self._before + word, len(self._before)
         limit = len(text) + 1 if whole else front + _HALF
         at = front
         if not front and self._expects:
             at = self._value(text, out)
-        if self._going_on is not None:
+        if self._secret_tail is not None:
             at = self._rest_of_secret(text, at)
-        if _is_looked_through(text) and may_hold_secret(text):
+        if _needs_search(text) and may_hold_secret(text):
             at = self._without_secrets(text, at, limit, out, whole=whole)
         end = max(at, min(limit, len(text)))
         out.append(text[at:end])
@@ -151,7 +151,7 @@ class WordStream:
         while (match := FOUND.search(text, at)) is not None and match.start() < limit:
             secret = secret_within(match)
             if secret is None:
-                # A name and a sign; what stands behind may be a secret of another kind.
+                # Output the name and the sign; the text after them may be a secret of another kind.
                 out.append(text[at : match.start("value")])
                 at = match.start("value")
                 continue
@@ -159,18 +159,18 @@ class WordStream:
             out += (text[at:start], instead)
             at = end
             if end == len(text) and not whole:
-                self._going_on = TAILS.get(match.lastgroup or "")
+                self._secret_tail = TAILS.get(match.lastgroup or "")
         return at
 
     def _rest_of_secret(self, text: str, at: int) -> int:
-        rest = self._going_on.match(text, at) if self._going_on is not None else None
+        rest = self._secret_tail.match(text, at) if self._secret_tail is not None else None
         end = at if rest is None else rest.end()
         if end < len(text):
-            self._going_on = None
+            self._secret_tail = None
         return end
 
     def _value(self, word: str, out: list[str]) -> int:
-        """Take the value that was announced from the front of `word`; where to go on."""
+        """Replace the expected value at the front of `word`. Returns the index after it, or 0."""
         if self._expects == "sign" and word[0] not in "=:":
             return 0
         if pattern := _BY_STATE.get(self._expects):
@@ -180,11 +180,11 @@ class WordStream:
             return 0
         out += (word[: found.start("value")], MARK)
         if found.end() == len(word):
-            self._going_on = _VALUE_TAIL
+            self._secret_tail = _VALUE_TAIL
         return found.end()
 
     def _other_value(self, pattern: re.Pattern[str], word: str, out: list[str]) -> int:
-        """Take a cookie's value, or the password behind a user's name; where to go on."""
+        """Replace a cookie's value, or the password after a user's name. Returns the index after it, or 0."""
         found = pattern.match(word)
         if found is None or (self._expects == "cookie" and not is_value(found["value"])):
             return 0
@@ -192,6 +192,6 @@ class WordStream:
         return found.end()
 
 
-def _is_looked_through(word: str) -> bool:
-    """Whether it is long enough for a secret, and no plain word."""
+def _needs_search(word: str) -> bool:
+    """Whether `word` is long enough for a secret and is not a plain word."""
     return len(word) >= MIN_CHARS and (len(word) > _PLAIN_CHARS or not word.isalpha())

@@ -304,7 +304,7 @@ class Gate:
 
     def _fit(self, output: ToolOutput) -> str:
         """The text without secrets and no longer than is shown, with a note of how much is missing."""
-        found = self._redactor.excerpt(output.text, RESULT_CHARS, goes_on=output.left_out > 0)
+        found = self._redactor.excerpt(output.text, RESULT_CHARS, is_cut=output.left_out > 0)
         # Lone surrogates can be neither stored nor sent.
         shown = found.text.encode("utf-8", "replace").decode()
         if found.whole:

@@ -73,7 +73,7 @@ class WebGroup:
             head.append(f"Title: {title}")
         lines = "\n".join(head)
         room = MAX_TEXT_CHARS - len(lines) - 2
-        found = self._redactor.excerpt(read.text, room, goes_on=read.cut)
+        found = self._redactor.excerpt(read.text, room, is_cut=read.cut)
         if not found.whole:
             note = "\n[The rest of the page is left out.]"
             return f"{lines}\n\n{found.text[: room - len(note)].rstrip()}{note}"

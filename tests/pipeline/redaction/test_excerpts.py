@@ -34,7 +34,7 @@ def test_no_half_of_a_configured_secret_is_left_at_any_cut(secret: str) -> None:
         assert secret[:LEAST] not in found.text
         assert secret[:LEAST] not in KNOWN.line(text, CUT)
         # The same where somebody else has cut the text, at every place of the secret.
-        torn = KNOWN.excerpt(text[:CUT], CUT, goes_on=True)
+        torn = KNOWN.excerpt(text[:CUT], CUT, is_cut=True)
         assert secret[:LEAST] not in torn.text
         assert not torn.whole
 
