@@ -10,7 +10,7 @@ from gateway.config import Settings, machine_zone, model_limits
 from pipeline.domain.chat import ChatMessage, ToolDefinition
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ModelError
-from pipeline.llm.backends import door_of
+from pipeline.llm.backends import resolve_backend
 from pipeline.llm.client import LlmClient, LlmRequest
 from pipeline.llm.direct_client import OPENAI, DirectClient
 from pipeline.llm.litellm_client import LitellmClient
@@ -36,7 +36,7 @@ def build_cheaper(settings: Settings, clock: Clock) -> LlmClient | None:
 
 def _client(settings: Settings, model: str, clock: Clock) -> LlmClient:
     llm = settings.llm
-    door = door_of(model, llm.api_base)
+    door = resolve_backend(model, llm.api_base)
     key = llm.api_key.resolve() if llm.api_key is not None else None
     match door.kind:
         case "scripted":
@@ -117,4 +117,4 @@ def _completion(settings: Settings) -> Literal["declared", "implicit", "nudged"]
 
 def _is_small(settings: Settings) -> bool:
     """Whether the model is the embedded one, or none at all."""
-    return door_of(settings.llm.model, settings.llm.api_base).kind in ("local", "scripted")
+    return resolve_backend(settings.llm.model, settings.llm.api_base).kind in ("local", "scripted")

@@ -28,7 +28,7 @@ from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.domain.errors import ModelError, ParlourError
-from pipeline.llm.backends import door_of
+from pipeline.llm.backends import resolve_backend
 from pipeline.llm.client import LlmClient, LlmRequest, TextDelta
 from pipeline.redaction.redactor import Redactor
 from pipeline.tools.mcp_config import read_mcp_file
@@ -245,7 +245,7 @@ async def _model(name: str, model: str, client: LlmClient, settings: Settings, c
     finally:
         await client.close()
     answer = " ".join("".join(pieces).split())
-    served = door_of(model, settings.llm.api_base).words()
+    served = resolve_backend(model, settings.llm.api_base).words()
     words = f'{served}; said "{answer}" after {clock.monotonic() - started:.1f} s'
     words += f"; {model_limits(settings, model).words()}"
     return Finding(name=name, good=bool(answer), words=words)

@@ -6,7 +6,7 @@ Reads the settings and looks at the disk; starts no model and calls no provider.
 from __future__ import annotations
 
 from gateway.config import Settings
-from pipeline.llm.backends import door_of
+from pipeline.llm.backends import resolve_backend
 from pipeline.llm.direct_client import OPENAI
 
 
@@ -18,7 +18,7 @@ def model_gaps(settings: Settings) -> tuple[str, ...]:
 
 
 def _language_model(settings: Settings) -> str:
-    door = door_of(settings.llm.model, settings.llm.api_base)
+    door = resolve_backend(settings.llm.model, settings.llm.api_base)
     if door.kind == "local" and not settings.local_model_path.is_file():
         return (
             f"No message can be answered: the model file {settings.local_model_path} is missing. "

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gateway.config.settings import Settings
-from pipeline.llm.backends import door_of
+from pipeline.llm.backends import resolve_backend
 from pipeline.llm.windows import Window, window_of
 
 EMBEDDED = Window(context=4_096, answer=512)
@@ -50,7 +50,7 @@ def model_limits(settings: Settings, model: str | None = None) -> ModelLimits:
 
 
 def _known(settings: Settings, model: str) -> tuple[Window, str]:
-    if door_of(model, settings.llm.api_base).kind in ("local", "scripted"):
+    if resolve_backend(model, settings.llm.api_base).kind in ("local", "scripted"):
         return EMBEDDED, "of the embedded model"
     if settings.llm.context_tokens is not None and settings.llm.max_tokens is not None:
         return UNKNOWN, ""

@@ -1,1 +1,1 @@
-"""Language models: one port, the litellm door, the embedded local server and the shipped fake."""
+"""Language models: one port; clients for HTTP endpoints, litellm and the embedded server; a scripted fake."""

@@ -1,4 +1,4 @@
-"""The arguments of a tool that a small model has chosen: asked for as JSON that fits the tool's schema."""
+"""Ask a small model for the arguments of the tool it has chosen, as JSON that fits the tool's schema."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _SCALARS = ("number", "integer", "boolean", "null")
 
 
 def arguments_body(tool: ToolDefinition, words: str, before: tuple[str, str] | None = None) -> dict[str, Any]:
-    """The request's body, in the words of chat completions; the answer is a JSON object.
+    """The body of a chat completions request whose answer is a JSON object.
 
-    `before` is what the user and the assistant said last, for words that mean it.
+    `before` is the last message of the user and of the assistant, for words that refer to them.
     """
     system = f"{_INSTRUCTION.format(name=tool.name)} {tool.description}\n{_described(tool.parameters)}"
     if before is not None:
@@ -41,8 +41,8 @@ def arguments_body(tool: ToolDefinition, words: str, before: tuple[str, str] | N
 
 
 def bounded(schema: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
-    """`schema` in the few words that every version of the server's grammar knows, every text and list
-    with an end: a small model does not always find one by itself."""
+    """`schema` reduced to the keywords that every version of the server's grammar knows, with a limit on each
+    text and list, because a small model may not end one."""
     if "enum" in schema:
         return {"enum": list(schema["enum"])}
     kind = schema.get("type")
@@ -75,8 +75,8 @@ def _described(parameters: Mapping[str, Any]) -> str:
 
 
 def borrowed(tool: ToolDefinition, arguments: Mapping[str, Any], said: Iterable[str]) -> bool:
-    """Whether some text among the arguments shares no word with what was `said`: the model made it up. A
-    value out of a list is the tool's own word."""
+    """Whether some text among the arguments shares no word with `said`: the model has invented it. Values
+    from a list of the tool are not checked."""
     known = {word for text in said for word in _words(text)}
     schemas = tool.parameters.get("properties", {})
     for name, value in arguments.items():

@@ -1,8 +1,8 @@
-"""Which tool, if any, a user's words call for: the question to the model, and its possible answers.
+"""Ask a small model which tool, if any, a user's message needs: the prompt and its possible answers.
 
-The question is a short prompt of its own, apart from the conversation: examples, then the words. Its
-beginning is the same every time, so the server has it in its cache; the grammar leaves the model
-nothing to say but one of the labels. The arguments are asked for later, by `action_arguments`.
+The prompt is short and separate from the conversation: examples, then the message. Its beginning is the same
+every time, so the server has it in its cache; the grammar allows only one of the labels as the answer.
+`action_arguments` asks for the arguments later.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from pipeline.domain.chat import ChatMessage, ToolDefinition
 from pipeline.llm.action_examples import NO_TOOL
 
 ANSWER = "answer"
-"""The label of words that need no tool."""
+"""The label of messages that need no tool."""
 _INSTRUCTION = "Name the tool that the user's message needs, or answer."
 _LAST_EXAMPLE = "Tell me something nice."
 _HEAD_CHARS = 400
 _TAIL_CHARS = 200
 _DESCRIBED_CHARS = 80
 _FEWEST_OTHERS = 6
-"""Examples that need no tool: as many as of tools, and not fewer than these."""
+"""The least number of examples without a tool; there are at least as many as examples with one."""
 _ADDRESS = re.compile(r"https?://\S|\w[\w-]*\.[^\W\d_]{2}")
-"""A full address, or a host's name without its scheme. Names of files look like hosts, which does no harm."""
+"""A full address, or a host name without a scheme. File names match too, harmlessly."""
 _MOST = 40
-"""Labels; each costs an example, and the prompt has to stay short."""
+"""Labels; each needs an example, and the prompt has to stay short."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """One label that the model may say."""
+    """One label that the model may answer."""
 
     label: str
     tool: ToolDefinition
     arguments: Mapping[str, Any] | None = field(default=None)
-    """Where the label settles them: a tool that takes names out of a list is one choice for each name."""
+    """Set where the label determines them: a tool that takes names from a list has one choice per name."""
 
 
 def choices_of(tools: Iterable[ToolDefinition], settled: Iterable[str] = ()) -> tuple[Choice, ...]:
-    """The choices among `tools`, without the labels `settled`. Of two with one label the first stays."""
+    """The choices among `tools`, without the labels in `settled`. The first of a label stays."""
     found: dict[str, Choice] = {}
     for tool in tools:
         for choice in _expanded(tool):
@@ -58,10 +58,10 @@ def choosing_body(
     *,
     may_answer: bool = True,
 ) -> dict[str, Any]:
-    """The request's body, in the words of chat completions; the answer is a label.
+    """The body of a chat completions request whose answer is a label.
 
-    `before` is what the user said last time, and the label that was right then. With `may_answer` off the
-    label ANSWER is not among the possible ones.
+    `before` is the user's previous message and the label that was right for it. With `may_answer` off, the
+    label ANSWER is not possible.
     """
     labels = [*([ANSWER] if may_answer else []), *(choice.label for choice in choices)]
     pairs = [*_examples(choices), (_LAST_EXAMPLE, ANSWER)]
@@ -80,14 +80,14 @@ def choosing_body(
 
 
 def lacks_address(choice: Choice, said: Iterable[str]) -> bool:
-    """Whether the choice needs the address of a page and nothing that was `said` has one: the model would
-    make one up, and a person would be asked whether it may be read."""
+    """Whether the choice needs the address of a page and no text in `said` has one: the model would invent
+    one, and a person would be asked to approve it."""
     needs = choice.arguments is None and "url" in choice.tool.parameters.get("required", ())
     return needs and not any(_ADDRESS.search(words) for words in said)
 
 
 def latest_user(messages: Sequence[ChatMessage]) -> int:
-    """Where the newest user's message stands; -1 for none."""
+    """The index of the newest user message; -1 for none."""
     return next((at for at in range(len(messages) - 1, -1, -1) if messages[at].role == "user"), -1)
 
 
@@ -102,7 +102,7 @@ def _expanded(tool: ToolDefinition) -> list[Choice]:
 
 
 def _examples(choices: Sequence[Choice]) -> list[tuple[str, str]]:
-    """Words and labels, those that need no tool spread evenly among the others."""
+    """Messages and labels; the ones without a tool are spread evenly among the others."""
     wanted = [(_described(choice), choice.label) for choice in choices]
     others = NO_TOOL[: max(_FEWEST_OTHERS, len(wanted))]
     mixed: list[tuple[str, str]] = []
@@ -122,7 +122,7 @@ def _described(choice: Choice) -> str:
 
 
 def _shortened(words: str) -> str:
-    """Beginning and end: what is wanted stands before or behind what was pasted."""
+    """The beginning and the end: the request comes before or after pasted text."""
     if len(words) <= _HEAD_CHARS + _TAIL_CHARS:
         return words
     return f"{words[:_HEAD_CHARS]} … {words[-_TAIL_CHARS:]}"

@@ -1,8 +1,8 @@
-"""Tools for a model that is too small for a tool protocol.
+"""Let a model use tools that is too small for a tool protocol.
 
-What a person wants of a built-in tool is read by rules (`requests`), arguments included. Among the tools of
-others the model chooses (`action_choice`) and then fills in (`action_arguments`); words are asked for exactly
-as without tools (`action_view`), and checked against what was done (`action_truth`).
+Rules find the requests for built-in tools and their arguments (`requests`). Among other tools, the model
+chooses one (`action_choice`) and then writes the arguments (`action_arguments`). Text answers are requested
+exactly as without tools (`action_view`), and checked against what was done (`action_truth`).
 """
 
 from __future__ import annotations
@@ -43,22 +43,22 @@ from pipeline.llm.requests import CHANGING, GROUPS, read_request
 
 _LOAD_TOOLS = "load_tools"
 _RESULT_CHARS = 1_000
-"""Of a tool's result that stands in for a refusal of the model."""
+"""The most of a tool's result that replaces a refusal of the model."""
 
 
 class ActionClient:
-    """Streams answers of the small model behind `door`.
+    """Streams answers of the small model that `client` reaches.
 
-    One tool for each of the user's messages, besides loading: whether a second one is still to be done
-    is more than the choice can tell.
+    It calls one tool per user message, plus loading: the choice cannot say reliably whether a second tool is
+    needed.
     """
 
-    def __init__(self, door: DirectClient) -> None:
-        self._door = door
+    def __init__(self, client: DirectClient) -> None:
+        self._client = client
 
     async def stream(self, request: LlmRequest, deadline: float) -> AsyncGenerator[LlmItem, None]:
         """See `LlmClient.stream`; `deadline` is a time of the running event loop."""
-        asked = _Asked(self._door, deadline)
+        asked = _Asked(self._client, deadline)
         found = await _call(request, asked)
         match found:
             case ToolCall():
@@ -69,26 +69,26 @@ class ActionClient:
                 yield TextDelta(text=found)
                 yield LlmFinished(finish_reason="stop")
                 return
-        body = self._door.body_of(replace(request, messages=in_plain_words(request.messages), tools=()))
-        async with aclosing(_true_words(request, self._door, body, deadline)) as items:
+        body = self._client.body_of(replace(request, messages=in_plain_words(request.messages), tools=()))
+        async with aclosing(_true_words(request, self._client, body, deadline)) as items:
             async for item in items:
                 yield asked.added_to(item) if isinstance(item, LlmFinished) else item
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._door.close()
+        await self._client.close()
 
 
 async def _true_words(
-    request: LlmRequest, door: DirectClient, body: Mapping[str, Any], deadline: float
+    request: LlmRequest, client: DirectClient, body: Mapping[str, Any], deadline: float
 ) -> AsyncGenerator[LlmItem, None]:
-    """The model's words, or what is true where they begin with something else."""
+    """The model's answer, or a true text in its place where its beginning is wrong."""
     at = latest_user(request.messages)
     results = _results(request.messages[at + 1 :]) if at >= 0 else []
     words = (request.asked or request.messages[at].content) if request.tools and at >= 0 else ""
     judged = bool(results) or is_delicate(words)
     held = ""
-    answer = door.complete(body, deadline=deadline, retries=0, quiet_s=request.timeout_s)
+    answer = client.complete(body, deadline=deadline, retries=0, quiet_s=request.timeout_s)
     async with aclosing(answer) as items:
         async for item in items:
             if not judged:
@@ -102,7 +102,7 @@ async def _true_words(
             instead = _instead(held, words, results)
             yield TextDelta(text=instead or held)
             if instead:
-                # The rest is not read: closing the stream stops the model.
+                # The rest is not needed: closing the stream stops the model.
                 yield item if isinstance(item, LlmFinished) else LlmFinished(finish_reason="stop")
                 return
             judged = False
@@ -111,7 +111,7 @@ async def _true_words(
 
 
 def _instead(answer: str, words: str, results: Sequence[str]) -> str:
-    """What is said to the user's `words` in place of `answer`; empty where it may stand."""
+    """The text that replaces `answer` to the user's `words`; empty where the answer stays."""
     if results:
         return "\n\n".join(results)[:_RESULT_CHARS] if is_refusal(answer) else ""
     if asks_who(words) and names_a_maker(answer) and "?" not in answer:
@@ -120,8 +120,8 @@ def _instead(answer: str, words: str, results: Sequence[str]) -> str:
 
 
 async def _call(request: LlmRequest, asked: _Asked) -> ToolCall | str | None:
-    """The call that the newest user's message needs, or the answer where there is no such tool; None for
-    the model's words."""
+    """The call that the newest user message needs, or the answer where the tool is missing; None where the
+    model has to answer."""
     at = latest_user(request.messages)
     done = _calls(request.messages[at + 1 :])
     if at < 0 or not request.tools or any(call.name not in LOADERS for call in done):
@@ -131,7 +131,7 @@ async def _call(request: LlmRequest, asked: _Asked) -> ToolCall | str | None:
         return await _chosen(request, at, done, asked)
     loadable = _loadable(request.tools)
     if any(tool.name == wanted.tool for tool in request.tools) or wanted.group in _settled(done):
-        # Off the record it is not among the tools; proposed all the same, it is refused in true words.
+        # Off the record the tool is not offered; the call is proposed all the same, for the gate's refusal.
         return _made(wanted.tool, wanted.arguments)
     if wanted.group in loadable:
         return _made(_LOAD_TOOLS, {"groups": [wanted.group]})
@@ -139,8 +139,8 @@ async def _call(request: LlmRequest, asked: _Asked) -> ToolCall | str | None:
 
 
 async def _chosen(request: LlmRequest, at: int, done: Sequence[ToolCall], asked: _Asked) -> ToolCall | None:
-    """The call that the model chooses among tools of others."""
-    # What is loaded is enough: a long list of choices costs seconds, and there is one tool for a message.
+    """The call that the model chooses among the tools that are not built in."""
+    # Loaded tools are enough: a long list of choices costs seconds, and a message gets one tool.
     tools = [tool for tool in request.tools if tool.name not in LOADERS] or request.tools
     choices = [
         choice
@@ -152,7 +152,7 @@ async def _chosen(request: LlmRequest, at: int, done: Sequence[ToolCall], asked:
         return None
     words = request.messages[at].content
     earlier = request.messages[:at]
-    # A group was loaded for these words because they need a tool: asked again, the model wavers.
+    # A group was loaded because this message needs a tool: asked again, the model may decide otherwise.
     may_answer = not done or choices[0].tool.name in LOADERS
     body = choosing_body(choices, words, _chosen_before(earlier, choices), may_answer=may_answer)
     label = await asked.text(body)
@@ -189,7 +189,7 @@ def _calls(messages: Sequence[ChatMessage]) -> list[ToolCall]:
 
 
 def _results(messages: Sequence[ChatMessage]) -> list[str]:
-    """What tools returned, without the marks around it."""
+    """The tools' results, without the marks around them."""
     names = {call.id: call.name for call in _calls(messages)}
     return [
         unmarked(message.content)
@@ -199,7 +199,7 @@ def _results(messages: Sequence[ChatMessage]) -> list[str]:
 
 
 def _settled(loads: Sequence[ToolCall]) -> set[str]:
-    """What was loaded for this message already, or was tried."""
+    """The groups that were loaded for this message, or tried."""
     names: set[str] = set()
     for call in loads:
         for given in _object(call.arguments).values():
@@ -216,7 +216,7 @@ def _object(text: str) -> Mapping[str, Any]:
 
 
 def _chosen_before(earlier: Sequence[ChatMessage], choices: Sequence[Choice]) -> tuple[str, str] | None:
-    """The user's message before this one, and the label of the tool that it was done with."""
+    """The user's previous message, and the label of the tool that was used for it."""
     at = latest_user(earlier)
     if at < 0:
         return None
@@ -234,24 +234,24 @@ def _said_before(earlier: Sequence[ChatMessage]) -> tuple[str, str] | None:
 
 @dataclass(slots=True)
 class _Asked:
-    """The questions that were asked besides the answer, and what they cost."""
+    """Asks the model questions before the answer, and counts their tokens."""
 
-    door: DirectClient
+    client: DirectClient
     deadline: float
     prompt_tokens: int = 0
     completion_tokens: int = 0
 
     async def text(self, body: Mapping[str, Any]) -> str:
-        """The whole answer to a question."""
-        pieces: list[str] = []
-        async with aclosing(self.door.complete(body, deadline=self.deadline, retries=0)) as items:
+        """The model's whole answer to one question."""
+        parts: list[str] = []
+        async with aclosing(self.client.complete(body, deadline=self.deadline, retries=0)) as items:
             async for item in items:
                 if isinstance(item, TextDelta):
-                    pieces.append(item.text)
+                    parts.append(item.text)
                 elif isinstance(item, LlmFinished):
                     self.prompt_tokens += item.prompt_tokens
                     self.completion_tokens += item.completion_tokens
-        return "".join(pieces).strip()
+        return "".join(parts).strip()
 
     def added_to(self, finished: LlmFinished) -> LlmFinished:
         return replace(

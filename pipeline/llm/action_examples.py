@@ -1,6 +1,6 @@
-"""What people say who want no tool: the examples beside which a small model chooses a tool of others.
+"""Example messages that need no tool, for the prompt in which a small model chooses a tool.
 
-Built-in tools are not among its choices: what asks for them is read by rules (`requests`).
+Built-in tools are not among its choices: rules find the requests for them (`requests`).
 """
 
 from __future__ import annotations
@@ -17,4 +17,4 @@ NO_TOOL = (
     "I am tired.",
     "Translate 'thank you' to French.",
 )
-"""Kinds of questions that were answered by a tool for nothing without a likeness here."""
+"""Kinds of questions for which the model chose a needless tool without a similar example here."""

@@ -1,6 +1,6 @@
-"""What a small model must not say: that it did what no tool did, or that it will not do what a tool has done.
+"""Detect false answers of a small model: claims of actions no tool took, refusals of actions a tool took.
 
-In English, German, French and Spanish, judged by the beginning of an answer.
+The checks cover English, German, French and Spanish, and read the beginning of an answer.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 HELD_CHARS = 160
-"""Of an answer that is judged, before any of it is shown."""
+"""The beginning of an answer that is checked before any of it is shown."""
 NOTHING_DONE = (
     "I did not do that: no tool was used for this message. I can set reminders, keep notes, read and write your "
     "files, tell the time, do sums and open web pages; say in one sentence which of these you want."
@@ -71,18 +71,18 @@ _REFUSAL = re.compile(
 
 
 def is_delicate(words: str) -> bool:
-    """Whether what was said may ask for more than words, or who the bot is: the answer's beginning is looked
-    at before it is shown."""
+    """Whether a message may ask for an action, or who the bot is: then the beginning of the answer is checked
+    before it is shown."""
     return _WANTED.search(words) is not None or asks_who(words)
 
 
 def asks_who(words: str) -> bool:
-    """Whether what was said may ask who the bot is, or who made it."""
+    """Whether a message may ask who the bot is, or who made it."""
     return _WHO_ASKED.search(words) is not None
 
 
 def names_a_maker(answer: str) -> bool:
-    """Whether the answer says that it comes from a company whose name is in much that models are made of."""
+    """Whether the answer names, as the bot's maker, a company that is frequent in training data."""
     return _MAKER.search(answer) is not None
 
 

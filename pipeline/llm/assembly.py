@@ -1,4 +1,4 @@
-"""Tool calls put together from the fragments that a stream brings. It does not read their arguments."""
+"""Assemble tool calls from the fragments of a stream. Their arguments are not parsed."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class _Fragments:
 
 
 class CallAssembly:
-    """The calls of one answer. `add` takes fragments in the order of their arrival."""
+    """The calls of one answer. Pass the fragments to `add` in the order of their arrival."""
 
     def __init__(self) -> None:
         self._calls: list[_Fragments] = []
         self._at_index: dict[int, _Fragments] = {}
 
     def add(self, *, index: object, call_id: object, name: object, arguments: object) -> None:
-        """Take one fragment. Each part may be missing; values of a wrong type count as missing."""
+        """Add one fragment. Each part may be missing; values of a wrong type count as missing."""
         id_text = call_id if isinstance(call_id, str) else ""
         name_text = name if isinstance(name, str) else ""
         call = self._whose(index if isinstance(index, int) else None, id_text, name_text)
         call.id = call.id or id_text
-        # Some providers send the name in pieces, some repeat it whole with every fragment.
+        # Some providers split the name, some repeat it whole with every fragment.
         if name_text and name_text != call.name:
             call.name += name_text
         if isinstance(arguments, str):
@@ -42,7 +42,7 @@ class CallAssembly:
             call.arguments.append(json.dumps(arguments))
 
     def calls(self) -> tuple[ToolCall, ...]:
-        """The calls so far, in the order in which they began. Missing and repeated ids are made anew."""
+        """The calls so far, in the order in which they began. Missing and repeated ids get new values."""
         seen: set[str] = set()
         found: list[ToolCall] = []
         for fragments in self._calls:
@@ -55,7 +55,7 @@ class CallAssembly:
         return tuple(found)
 
     def _whose(self, index: int | None, call_id: str, name: str) -> _Fragments:
-        """The call that a fragment belongs to; a new one if it opens one.
+        """The call that a fragment belongs to; a new one if the fragment opens a call.
 
         Some providers leave the index out, and some give all calls the same: then an id that is new,
         together with a name, opens a call.
@@ -72,7 +72,7 @@ class CallAssembly:
 
 
 def whole(text: str) -> str:
-    """`text` without halves of characters, which nothing takes: put together where both halves are there, as
+    """`text` without halves of surrogate pairs, which no encoder accepts. Two halves in a row are joined:
     some endpoints cut a character between two events."""
     if text.isascii() or not SURROGATE.search(text):
         return text

@@ -1,7 +1,7 @@
-"""How often a call is tried, and how an answer is played out: the same behind every door.
+"""Run one call of a model with retries and a deadline: the same code for every client.
 
-It knows no provider. A door opens one attempt as an `OpenAnswer`; retries, the deadline, the length limit
-and the words of errors are here.
+It depends on no provider. A client opens one attempt as an `OpenAnswer`; retries, the deadline, the length
+limit and the texts of errors are here.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pipeline.llm.client import LlmFinished, LlmItem, TextDelta, ToolAsked
 from pipeline.llm.failures import Target, empty_answer, retry_delay, timed_out, translate
 
 _CHARS_PER_TOKEN = 32
-"""More than any tokeniser makes of ordinary text; runs of blanks are its longest tokens."""
+"""More than the characters of any tokeniser's token of ordinary text; runs of blanks are the longest."""
 _SLACK_CHARS = 1_000
 
 
 class OpenAnswer(Protocol):
-    """One attempt that a provider answers."""
+    """One attempt that a provider has begun to answer."""
 
     async def next(self) -> TextDelta | ToolAsked | None:
         """The next item; None at the end. Raises TimeoutError where it does not come in time, or the
@@ -30,38 +30,38 @@ class OpenAnswer(Protocol):
         ...
 
     def finished(self) -> LlmFinished:
-        """The end, after `next` gave None; of one attempt."""
+        """The final item of this one attempt, after `next` returned None."""
         ...
 
     async def aclose(self) -> None:
-        """Drop the connection if the answer is not over, which makes the provider stop generating."""
+        """Close the connection if the answer is not over, which makes the provider stop generating."""
         ...
 
 
 class AskedOtherwise(Exception):
-    """The provider does not take the request in this form; the door knows another one now."""
+    """The provider does not accept the request in this form; the client can try another one now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One call of a model, however many attempts it takes."""
+    """One call of a model with all its attempts."""
 
     target: Target
     clock: Clock
     deadline: float
-    """Of the first item, in the event loop's time."""
+    """The deadline of the first item, a time of the event loop."""
     timeout_s: float
-    """How long one item is waited for, for the words of the error."""
+    """The longest wait for one item, for the error's text."""
     retries: int
     """Further attempts after the first, made only while nothing was yielded."""
     max_tokens: int | None = None
-    """A provider that goes far beyond it is cut off; the answer ends with `length`."""
+    """An answer that is far longer is cut off and ends with `length`."""
 
 
 async def play(
     attempt: Callable[[], Awaitable[OpenAnswer]], call: Call, note: Callable[[str], None]
 ) -> AsyncGenerator[LlmItem, None]:
-    """The items of one call; see `LlmClient.stream`. `note` is told the model's state for people."""
+    """The items of one call; see `LlmClient.stream`. `note` gets the model's state as readable text."""
     limit = call.max_tokens * _CHARS_PER_TOKEN + _SLACK_CHARS if call.max_tokens is not None else None
     length = 0
     try:
@@ -80,17 +80,17 @@ async def play(
         failure = timed_out(call.timeout_s, call.target)
         note(str(failure))
         raise failure from None
-    except Exception as error:  # noqa: BLE001  # providers raise whole families
+    except Exception as error:  # noqa: BLE001  # providers raise many unrelated types
         failed = translate(error, call.target)
         note(str(failed))
-        # `from None` keeps a key that the original may quote out of logs.
+        # `from None`: the original error may quote a key, which must stay out of the logs.
         raise failed from None
 
 
 async def _begin(
     attempt: Callable[[], Awaitable[OpenAnswer]], call: Call
 ) -> tuple[OpenAnswer, TextDelta | ToolAsked, int]:
-    """The answer, its first item and how many attempts it took; the only place that retries."""
+    """The answer, its first item and the number of attempts. All retries happen here."""
     attempts, failures = 0, 0
     while True:
         attempts += 1
@@ -100,7 +100,7 @@ async def _begin(
             raise
         except AskedOtherwise:
             continue
-        except Exception as error:  # noqa: BLE001  # providers raise whole families
+        except Exception as error:  # noqa: BLE001  # providers raise many unrelated types
             failure = translate(error, call.target)
         delay = retry_delay(failure, failures) if failures < call.retries else None
         if delay is None or delay >= call.deadline - asyncio.get_running_loop().time():

@@ -1,4 +1,4 @@
-"""Which door serves a model is told by its name. It builds nothing; the gateway does."""
+"""Find the backend of a model by its name. The gateway builds the client."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _COMPATIBLE = "openai_compatible/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelBackend:
-    """How a model is reached."""
+    """The backend of one model: its kind, the model's name there, and the address."""
 
     kind: Kind
     model: str
-    """Its name behind the door: the endpoint's own name, litellm's `provider/name`, the script's spec."""
+    """Its name at the backend: the endpoint's own name, litellm's `provider/name`, the script's spec."""
     api_base: str | None = None
-    """Where it is; None: the door knows."""
+    """The endpoint's address; None: the backend's default."""
 
     def words(self) -> str:
-        """For people: what serves the model."""
+        """The backend as readable text."""
         match self.kind:
             case "direct":
                 return f"{self.model}, straight from {self.api_base}"
@@ -38,11 +38,11 @@ class ModelBackend:
                 return f"the shipped fake ({self.model}), no real model"
 
 
-def door_of(model: str, api_base: str | None = None) -> ModelBackend:
-    """The door of `llm.model` with `llm.api_base`.
+def resolve_backend(model: str, api_base: str | None = None) -> ModelBackend:
+    """The backend for `llm.model` with `llm.api_base`.
 
-    `local` and `scripted:…` are their own; `openai/NAME` and `openai_compatible/NAME` are reached directly,
-    at OpenAI or at `api_base`; `litellm/…` and every other name go through litellm. Raises
+    `local` and `scripted:…` have their own backends; `openai/NAME` and `openai_compatible/NAME` are called
+    directly, at OpenAI or at `api_base`; `litellm/…` and every other name go through litellm. Raises
     ConfigurationError.
     """
     if model == "local":
@@ -56,7 +56,7 @@ def door_of(model: str, api_base: str | None = None) -> ModelBackend:
         )
     for prefix in (_OPENAI, _COMPATIBLE):
         name = model.removeprefix(prefix)
-        # `openai/responses/NAME` is litellm's word for another protocol.
+        # `openai/responses/NAME` is litellm's name for another protocol.
         if name != model and name and not name.startswith("responses/"):
             return ModelBackend(kind="direct", model=name, api_base=api_base or OPENAI)
     return ModelBackend(kind="litellm", model=model.removeprefix(_FORCED), api_base=api_base)

@@ -15,29 +15,29 @@ class LlmRequest:
 
     messages: tuple[ChatMessage, ...]
     tools: tuple[ToolDefinition, ...] = ()
-    """What the model may ask for."""
+    """The tools that the model may call."""
     asked: str = ""
-    """The newest words of the user alone: in a room the last message holds other people's, and a name."""
+    """The user's newest text alone: in a room, the last message also has other people's text and a name."""
     max_tokens: int = 1024
     temperature: float = 0.2
     timeout_s: float = 60.0
-    """Seconds to the first token, retries included, and from then on from one to the next. A call that goes
-    on saying something has no other end: whoever waits for the whole sets a deadline of their own."""
+    """Seconds to the first token, retries included, and then from one token to the next. A call that keeps
+    producing tokens has no other limit: a caller that waits for the whole answer sets its own deadline."""
     retries: int | None = None
-    """How many further attempts the client may make after the first; None: as many as it is set to. One
-    message has a bounded number of them, whatever it takes to answer it."""
+    """The most attempts after the first; None: the client's own setting. All calls for one message share a
+    bounded number of retries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextDelta:
-    """The next piece of the answer; never empty."""
+    """The next part of the answer; never empty."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolAsked:
-    """The model asks for a tool; whole, after the text that stands before it. Its `id` is never empty."""
+    """A whole tool call of the model, yielded after the text before it. Its `id` is never empty."""
 
     call: ToolCall
 
@@ -47,13 +47,13 @@ class LlmFinished:
     """The last item of every stream that did not fail."""
 
     finish_reason: str
-    """`stop`, `length`, `tool_calls`, or what the provider says."""
+    """`stop`, `length`, `tool_calls`, or the provider's own value."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float = 0.0
-    """US dollars, where the price is known."""
+    """US dollars; 0 where the price is unknown."""
     attempts: int = 1
-    """Calls that the provider got for it."""
+    """Calls that the provider got for this answer."""
 
 
 LlmItem = TextDelta | ToolAsked | LlmFinished
@@ -65,13 +65,13 @@ class LlmClient(Protocol):
     def stream(self, request: LlmRequest) -> AsyncGenerator[LlmItem, None]:
         """Yield text deltas, then the tool calls in their order, then one `LlmFinished`.
 
-        An answer of neither text nor calls is ModelUnavailable. Raises that, ModelRejected or ModelTimeout.
+        Raises ModelUnavailable (also for an answer without text and calls), ModelRejected or ModelTimeout.
         Cancelling the consumer, or closing the iterator, stops the generation at the provider.
         """
         ...
 
     async def warm_up(self) -> None:
-        """Do now what the first call would otherwise wait for. Safe to call more than once."""
+        """Do the preparation that the first call would otherwise wait for. Safe to call more than once."""
         ...
 
     async def close(self) -> None:
@@ -79,5 +79,5 @@ class LlmClient(Protocol):
         ...
 
     def status(self) -> str:
-        """One line for people: `ready`, `loading`, or what is wrong and what to do."""
+        """One readable line: `ready`, `loading`, or the problem and its remedy."""
         ...

@@ -1,6 +1,6 @@
-"""What an OpenAI-compatible endpoint says, event by event: text, calls, usage, the end, an error.
+"""Read the events of an OpenAI-compatible endpoint: text, calls, usage, the end, an error.
 
-It reads JSON data that is already cut out of the stream and keeps no connection.
+The input is the JSON data of each event; this module has no connection.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _DONE = b"[DONE]"
 
 
 class Unreadable(ValueError):
-    """Something that is no event of a chat completion."""
+    """The data is not an event of a chat completion."""
 
     def __init__(self, text: str = "what came is no chat completion: check `llm.api_base`") -> None:
         super().__init__(text)
 
 
 class ReportedError(Exception):
-    """The provider reports a failure, by its status or in its stream. `code` and `param` are its own."""
+    """The provider reports a failure, by HTTP status or in its stream, with its own `code` and `param`."""
 
     def __init__(
         self,
@@ -43,13 +43,13 @@ class ReportedError(Exception):
 
 
 class Completion:
-    """One answer as it is read. With a `price` its cost is counted, else it is what the endpoint says."""
+    """One answer, read event by event. A `price` sets its cost, else the endpoint's own figure."""
 
     def __init__(self, price: Price | None = None) -> None:
         self.calls = CallAssembly()
         self._price = price
         self.done = False
-        """The endpoint said that nothing follows."""
+        """Whether the endpoint has announced the end of the stream."""
         self.finish_reason: str | None = None
         self._prompt_tokens = 0
         self._completion_tokens = 0
@@ -59,11 +59,11 @@ class Completion:
 
     @property
     def ended(self) -> bool:
-        """Whether the answer is whole: what closes a connection says nothing about that."""
+        """Whether the answer is whole. The end of the connection alone does not prove that."""
         return self.done or self.finish_reason is not None
 
     def read(self, data: bytes) -> str:
-        """The text that the event `data` brings. Raises Unreadable or ReportedError."""
+        """The text in the event `data`. Raises Unreadable or ReportedError."""
         if data == _DONE or data.strip() == _DONE:
             self.done = True
             return ""
@@ -81,7 +81,7 @@ class Completion:
         return text
 
     def finished(self, *, called: bool) -> LlmFinished:
-        """The end of the answer; `called` if it holds calls, which some endpoints end with `stop`."""
+        """The final item; `called` says that the answer has calls, which some endpoints end with `stop`."""
         reason = self.finish_reason or "stop"
         if called and reason in ("stop", "function_call"):
             reason = "tool_calls"
@@ -126,7 +126,7 @@ class Completion:
         self._prompt_tokens = int(_number(usage.get("prompt_tokens")))
         self._completion_tokens = int(_number(usage.get("completion_tokens")))
         if self._price is None:
-            # OpenRouter and gateways like it say what the call cost.
+            # OpenRouter and similar gateways report the cost of the call.
             self._cost = _number(usage.get("cost"))
             return
         details = usage.get("prompt_tokens_details")
@@ -152,7 +152,7 @@ def parsed(data: bytes) -> dict[str, Any]:
 def reported(
     event: Mapping[str, Any], *, status: int | None = None, headers: Mapping[str, str] | None = None
 ) -> ReportedError:
-    """The error that `event` tells of, in whichever of the common forms."""
+    """The error in `event`, in any of the common forms."""
     error = event.get("error", event)
     if not isinstance(error, dict):
         return ReportedError(str(error), status=status, headers=headers)
@@ -170,7 +170,7 @@ def reported(
 
 
 def _joined(content: Any) -> str:
-    """The text of content that comes as a list of parts."""
+    """The text of content that is a list of parts."""
     parts = content if isinstance(content, list) else ()
     texts = (part.get("text") for part in parts if isinstance(part, dict) and part.get("type") == "text")
     return "".join(text for text in texts if isinstance(text, str))

@@ -1,7 +1,7 @@
-"""Which optional parameters an endpoint takes, learnt from its refusals. One per client.
+"""Learn from an endpoint's refusals which optional parameters it accepts. One object per client.
 
-OpenAI's newer models want `max_completion_tokens` and the default temperature; smaller servers know
-neither that name nor `stream_options`. Nothing tells beforehand.
+OpenAI's newer models require `max_completion_tokens` and the default temperature; smaller servers know
+neither that name nor `stream_options`. An endpoint does not announce which it accepts.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _DROPPABLE = ("temperature", "stream_options")
 
 
 class Dialect:
-    """The form of requests that an endpoint takes, as far as is known; `openai`: it is OpenAI's own."""
+    """The known form of requests for an endpoint; `openai` says that the endpoint is OpenAI's own."""
 
     def __init__(self, *, openai: bool) -> None:
-        # OpenAI's own models all take the newer name, and the newer ones nothing else.
+        # All of OpenAI's models accept the newer name, and the newer models only that.
         self._limits = [*reversed(_LIMITS)] if openai else [*_LIMITS]
-        """Names for the longest answer that have not been refused; the first is used."""
+        """Names of the length limit that have not been refused; the first is used."""
         self._dropped: set[str] = set()
 
     def put(self, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -38,8 +38,8 @@ class Dialect:
         return put
 
     def learn(self, error: ReportedError) -> bool:
-        """Whether the refusal was about a parameter that later requests put differently. Bounded: each
-        parameter has a last form."""
+        """Adapt the form to a refusal. Returns whether a parameter changed, so that a retry makes sense. The
+        number of changes is bounded, because each parameter has a last form."""
         if error.status_code not in (400, 422):
             return False
         text = str(error).lower()

@@ -1,6 +1,6 @@
 """One HTTP answer of an OpenAI-compatible endpoint: a stream or a document, or a refusal.
 
-It makes no request; `pipeline.llm.direct_client` does.
+`pipeline.llm.direct_client` makes the request.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from pipeline.llm.sse import EventReader, EventTooLong
 MAX_ANSWER_BYTES = 10_000_000
 _MAX_ERROR_BYTES = 100_000
 _AFTER_END_S = 2.0
-"""How long an answer that is whole waits for its token counts."""
-_GOODBYE_S = 0.1
-"""How long for the end of the HTTP answer, so that the connection can be used again."""
+"""Seconds that a complete answer waits for its token counts."""
+_END_OF_RESPONSE_S = 0.1
+"""Seconds to wait for the end of the HTTP response, so that the connection can be reused."""
 _CUT = "the answer stopped in the middle, or is no stream of chat completions"
 
 
 class DirectAnswer:
-    """An answer, read item by item as an `OpenAnswer`: its first event by `deadline`, a time of the event
+    """An `OpenAnswer` over an HTTP response. Its first event has to arrive by `deadline`, a time of the event
     loop, and each further one within `quiet_s` seconds."""
 
     def __init__(
@@ -38,24 +38,24 @@ class DirectAnswer:
         self._loop = asyncio.get_running_loop()
         self._deadline = deadline
         self._quiet_s = quiet_s
-        # One timer, set anew when it rings: one for each read would be a quarter of the work on a token.
+        # One timer, rescheduled when it fires: one per read would be a quarter of the work per token.
         self._timer = self._loop.call_at(deadline, self._expire)
         self._events = EventReader()
         self._completion = Completion(price)
         self._received = 0
         self._document: bytearray | None = None
-        """The answer so far of an endpoint that does not stream."""
+        """The response so far of an endpoint that does not stream."""
         self._failure: Exception | None = None
-        """What came right behind a text, which is passed on first."""
+        """The error that arrived with a text; the text is returned first."""
         self._calls: deque[ToolAsked] | None = None
         self._called = False
 
     async def next(self) -> TextDelta | ToolAsked | None:
         while self._calls is None:
-            self._raise_what_came_behind()
-            piece = await self._piece()
-            text = self._last_text() if piece is None else self._read(piece)
-            if self._failure is None and (piece is None or self._completion.done):
+            self._raise_failure()
+            chunk = await self._next_chunk()
+            text = self._last_text() if chunk is None else self._read(chunk)
+            if self._failure is None and (chunk is None or self._completion.done):
                 self._calls = deque(ToolAsked(call=call) for call in self._completion.calls.calls())
                 self._called = bool(self._calls)
             if text:
@@ -70,59 +70,59 @@ class DirectAnswer:
         try:
             if self._completion.done:
                 with contextlib.suppress(TimeoutError, aiohttp.ClientError):
-                    async with asyncio.timeout(_GOODBYE_S):
+                    async with asyncio.timeout(_END_OF_RESPONSE_S):
                         await self._response.content.readany()
         finally:
-            # Does nothing to a connection whose answer was read to its end.
+            # Has no effect on a connection whose response was read to its end.
             self._response.close()
 
-    def _raise_what_came_behind(self) -> None:
+    def _raise_failure(self) -> None:
         if self._failure is not None:
             raise self._failure
 
-    async def _piece(self) -> bytes | None:
-        """What arrives next; None at the end."""
+    async def _next_chunk(self) -> bytes | None:
+        """The next bytes; None at the end."""
         if self._completion.ended:
             return await self._rest()
         try:
-            piece = await self._response.content.readany()
+            chunk = await self._response.content.readany()
         except aiohttp.ClientError:
             if self._expired:
                 raise TimeoutError from None
             raise
-        return self._counted(piece)
+        return self._counted(chunk)
 
     async def _rest(self) -> bytes | None:
-        """What arrives after an answer that is whole; it may fail or stay away."""
+        """The bytes after a complete answer; None at the end, on an error or after `_AFTER_END_S`."""
         try:
             async with asyncio.timeout(_AFTER_END_S):
                 return self._counted(await self._response.content.readany())
         except (TimeoutError, aiohttp.ClientError):
             return None
 
-    def _counted(self, piece: bytes) -> bytes | None:
-        self._received += len(piece)
+    def _counted(self, chunk: bytes) -> bytes | None:
+        self._received += len(chunk)
         if self._received > MAX_ANSWER_BYTES:
             raise ModelRejected(f"The model sent more than {MAX_ANSWER_BYTES // 1_000_000} MB as one answer")
-        return piece or None
+        return chunk or None
 
     def _expire(self) -> None:
-        """The deadline: whoever reads is woken by the connection's end."""
+        """The deadline's callback: closing the connection wakes the reader."""
         if self._deadline > self._loop.time():
             self._timer = self._loop.call_at(self._deadline, self._expire)
             return
         self._expired = True
         self._response.close()
 
-    def _read(self, piece: bytes) -> str:
-        """The text in `piece`: of all its events, because they came at once."""
-        if self._received == len(piece) and piece.lstrip().startswith(b"{"):
+    def _read(self, chunk: bytes) -> str:
+        """The text of all events in `chunk`, because they arrived together."""
+        if self._received == len(chunk) and chunk.lstrip().startswith(b"{"):
             self._document = bytearray()
         if self._document is not None:
-            self._document += piece
+            self._document += chunk
             return ""
         try:
-            return self._said(self._events.feed(piece))
+            return self._said(self._events.feed(chunk))
         except EventTooLong:
             raise ModelRejected(
                 "The model sent a line of more than 1 MB, which is no stream of chat completions: "
@@ -130,7 +130,7 @@ class DirectAnswer:
             ) from None
 
     def _last_text(self) -> str:
-        """What the end of the connection completes. Raises if the answer is not whole."""
+        """The text that the end of the connection completes. Raises if the answer is not whole."""
         if self._document is not None:
             text = self._completion.read(bytes(self._document))
             self._completion.done = True
@@ -151,7 +151,7 @@ class DirectAnswer:
                 break
             if not data:
                 continue
-            # Comments, which some endpoints send while they have nothing to say, are no events.
+            # Only events move the deadline; comments, which some endpoints send as keep-alives, do not.
             self._deadline = self._loop.time() + self._quiet_s
             try:
                 text = self._completion.read(data)
@@ -166,7 +166,7 @@ class DirectAnswer:
 
 
 async def refusal_of(response: aiohttp.ClientResponse) -> Exception:
-    """The error that an answer without success tells of."""
+    """The error in a response whose status is not a success."""
     if 300 <= response.status < 400:
         place = response.headers.get("Location", "").partition("?")[0]
         return ModelRejected(

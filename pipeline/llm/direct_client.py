@@ -1,7 +1,7 @@
-"""The direct door: OpenAI-compatible endpoints over plain HTTP, without a library between.
+"""A client for OpenAI-compatible endpoints over plain HTTP, without a provider library.
 
-It speaks one protocol, chat completions as server-sent events. Providers with a protocol of their own go
-through litellm (`pipeline.llm.backends` says which).
+It uses one protocol, chat completions as server-sent events. Providers with another protocol go through
+litellm (`pipeline.llm.backends` decides).
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class DirectClient:
     """Streams answers of `model` from the endpoint at `api_base`.
 
     `api_base` is the address up to and with its version (`…/v1`); without any path `/v1` is added.
-    `api_key` is sent there and shown nowhere. `retries` counts further attempts after the first, made
-    only while nothing was yielded. `label` is the model's name in words for people. `extra` goes into
-    the body of every request. `keep_alive` is False for a server that closes connections without saying so.
+    `api_key` is sent there and never shown. `retries` counts further attempts after the first, made
+    only while nothing was yielded. `label` is the model's name in readable texts. `extra` goes into
+    the body of every request. `keep_alive` is False for a server that closes connections unannounced.
     """
 
     def __init__(
@@ -91,11 +91,11 @@ class DirectClient:
     def complete(
         self, body: Mapping[str, Any], *, deadline: float, retries: int, quiet_s: float | None = None
     ) -> AsyncGenerator[LlmItem, None]:
-        """As `stream`, for a body of one's own: `model`, `messages`, and what else the endpoint knows, such
-        as `response_format`. Streaming and the count of tokens are asked for here.
+        """As `stream`, for the caller's own body: `model`, `messages`, and other parameters of the endpoint,
+        such as `response_format`. This method adds streaming and the token counts.
 
         `deadline`, of the first token, is a time of the running event loop; `quiet_s` is the longest wait for
-        a further one, as long as the first may take unless given. `retries` counts further attempts.
+        each further token, by default as long as for the first. `retries` counts further attempts.
         """
         whole = {
             "model": self._model,
@@ -116,7 +116,7 @@ class DirectClient:
         return play(lambda: self._attempt(whole, deadline, quiet_s), call, self._note)
 
     async def warm_up(self) -> None:
-        """Look the model's price up. Connections are made when they are needed."""
+        """Look up the model's price. Connections are made when they are needed."""
         if not self._priced:
             self._price = await asyncio.to_thread(price_of, self._model)
             self._priced = True
@@ -159,12 +159,12 @@ class DirectClient:
                 self._url, data=data, allow_redirects=False, proxy=_proxy_for(self._url)
             )
         except TimeoutError:
-            # aiohttp's own, for a connection that nobody accepts; the call's deadline arrives as a cancel.
+            # aiohttp's own timeout, for a connection that is not accepted; the call's deadline cancels.
             raise ModelUnavailable(f"{self._target.api_base} does not take connections") from None
 
 
 def completions_url(api_base: str) -> str:
-    """Where to post. An address without a path gets `/v1`, which is where such servers serve."""
+    """The URL for requests. An address without a path gets `/v1`, the usual path of such servers."""
     base = api_base.rstrip("/")
     if base.endswith("/chat/completions"):
         return base
@@ -175,7 +175,7 @@ def _open_session(secret: str | None, *, keep_alive: bool) -> aiohttp.ClientSess
     headers = {
         "Content-Type": "application/json",
         "Accept": "text/event-stream, application/json",
-        # Compressed events would wait in the compressor for each other.
+        # A compressor would delay events until it has enough of them.
         "Accept-Encoding": "identity",
     }
     if secret:
@@ -184,13 +184,13 @@ def _open_session(secret: str | None, *, keep_alive: bool) -> aiohttp.ClientSess
         headers=headers,
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S),
         cookie_jar=aiohttp.DummyCookieJar(),
-        # As many as there are turns, whose number the gateway bounds.
+        # No limit here: there are as many connections as turns, whose number the gateway limits.
         connector=aiohttp.TCPConnector(limit=0, force_close=not keep_alive),
     )
 
 
 def _proxy_for(url: str) -> str | None:
-    """The environment's proxy, asked for here: aiohttp's own look-up also reads passwords from ~/.netrc."""
+    """The environment's proxy. Not aiohttp's own look-up, which also reads passwords from ~/.netrc."""
     address = urlsplit(url)
     host = address.hostname or ""
     if host in ("localhost", "127.0.0.1", "::1") or urllib.request.proxy_bypass(host):

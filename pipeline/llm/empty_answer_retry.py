@@ -1,4 +1,4 @@
-"""An empty answer is asked for once more, with less before it (seed 0). It knows no provider."""
+"""Repeat a call with an empty answer once, with a shorter conversation (seed 0), for every client."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pipeline.llm.client import LlmClient, LlmFinished, LlmItem, LlmRequest
 from pipeline.llm.failures import EmptyAnswer
 
 LAST_MESSAGES = 3
-"""What is left of the conversation, by seed 0."""
+"""The messages of the conversation in the second call, by seed 0."""
 
 
 async def stream_answer(llm: LlmClient, request: LlmRequest, clock: Clock) -> AsyncGenerator[LlmItem, None]:
     """`llm.stream(request)`; an empty answer is replaced by a second call with the system message and the
     last messages.
 
-    That call counts as one of the retries and keeps the first one's deadline. `LlmFinished` tells of both
+    That call counts as one of the retries and keeps the first one's deadline. `LlmFinished` covers both calls
     together. Raises what `stream` raises: EmptyAnswer if the second answer is empty too, or is not allowed.
     """
     begun = clock.monotonic()
@@ -45,8 +45,8 @@ async def stream_answer(llm: LlmClient, request: LlmRequest, clock: Clock) -> As
 
 
 def shortened(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
-    """The system message and the last messages, which begin with the user and hold the call of every
-    result: providers refuse anything else."""
+    """The system message and the last messages, which begin with the user and include the call of every
+    result: providers refuse other forms."""
     system = tuple(message for message in messages[:1] if message.role == "system")
     talk = messages[len(system) :]
     start = max(0, len(talk) - LAST_MESSAGES)

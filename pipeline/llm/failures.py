@@ -1,7 +1,7 @@
-"""Provider errors in our words: status code in, one of three model errors out.
+"""Translate provider errors: HTTP status in, one of three model errors out.
 
-It works on attributes (`status_code`, headers), not on classes, so that nothing has to be imported to
-tell a refusal from a bad moment. It does not retry; it says whether and when that makes sense.
+It reads attributes (`status_code`, headers), not classes, so that no library has to be imported to tell a
+refusal from a temporary failure. It does not retry; `retry_delay` says whether and when that makes sense.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TOO_LONG = ("context size", "context length", "context window", "maximum contex
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What was called, as far as words for people and the hiding of secrets need it."""
+    """The called endpoint, for readable error texts and for hiding the call's secret."""
 
     model: str
     api_base: str | None = None
@@ -38,8 +38,8 @@ class Target:
 
 
 def translate(error: Exception, target: Target) -> ModelError:
-    """The error to raise for `error`, which a provider call raised: its words are ours and fit for people,
-    and what the provider said is its `detail`, without the call's own secret."""
+    """The error to raise for `error`, which a provider call raised. Its text is readable; the provider's own
+    text is its `detail`, without the call's secret."""
     if isinstance(error, ModelError):
         return error
     translated = _in_our_words(error, target)
@@ -85,14 +85,14 @@ def _in_our_words(error: Exception, target: Target) -> ModelError:
 
 
 def timed_out(timeout_s: float, target: Target) -> ModelTimeout:
-    """The error for a call that brought nothing for `timeout_s`."""
+    """The error for a call that returned nothing for `timeout_s` seconds."""
     return ModelTimeout(f"Model {target.model!r} said nothing within {timeout_s:g} seconds")
 
 
 class EmptyAnswer(ModelUnavailable):
-    """An answer of neither text nor calls. The same request would mostly be answered so again.
+    """An answer without text and calls. The same request would mostly get the same answer again.
 
-    `finished` says what the call took: attempts, tokens and cost.
+    `finished` has the call's attempts, tokens and cost.
     """
 
     def __init__(self, message: str, *, finished: LlmFinished) -> None:
@@ -113,8 +113,8 @@ def empty_answer(target: Target, finished: LlmFinished) -> ModelError:
 def retry_delay(error: ModelError, attempt: int) -> float | None:
     """Seconds to wait before try number `attempt` + 2 (`attempt` counts from 0); None: do not retry.
 
-    The provider's Retry-After wins; otherwise exponential backoff with jitter, so that many turns
-    that failed together do not come back together.
+    The provider's Retry-After takes precedence; otherwise exponential backoff with jitter, so that turns that
+    failed together do not retry together.
     """
     if not isinstance(error, ModelUnavailable) or isinstance(error, EmptyAnswer):
         return None
@@ -163,8 +163,8 @@ def _until(moment: str, headers: Mapping[str, Any]) -> float:
 
 
 def _detail(error: Exception, target: Target) -> str:
-    """What the provider said, on one line. Cut far behind what anybody shows of it: whoever does has the
-    redactor cut it, so that no other secret is halved."""
+    """The provider's text on one line, cut far beyond the length that is ever shown. Callers that show it let
+    the redactor cut it, so that no other secret is cut in half."""
     text = " ".join(str(error).split())
     if target.secret:
         text = text.replace(target.secret, "***")

@@ -1,7 +1,7 @@
-"""The one door to litellm: any hosted or local provider behind our port.
+"""The client that uses litellm: any hosted or local provider through our port. Only this module imports it.
 
-litellm is large, so it is imported by the first call or by `warm_up`, in a thread. It is used as a
-translator of wire formats only: retries, deadlines, errors and logs are ours.
+litellm is large, so the first call or `warm_up` imports it in a thread. It only translates wire formats:
+retries, deadlines, errors and logs are ours.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _import_lock = threading.Lock()
 class LitellmClient:
     """Streams answers of `model`, litellm's `provider/name`.
 
-    `api_base` replaces the provider's own address; `api_key` is sent to it and shown nowhere.
+    `api_base` replaces the provider's own address; `api_key` is sent to it and never shown.
     `retries` counts further attempts after the first, made only while nothing was yielded.
-    `label` is the model's name in words for people; `model` itself unless given.
+    `label` is the model's name in readable texts, by default `model`.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class LitellmClient:
         return play(lambda: self._attempt(request, deadline), call, self._note)
 
     async def warm_up(self) -> None:
-        """Import litellm in a thread. Never raises a ModelError: `status` and the next call tell."""
+        """Import litellm in a thread. Never raises a ModelError: `status` and the next call report it."""
         with contextlib.suppress(ModelRejected):
             await self._litellm()
 
@@ -136,8 +136,8 @@ class LitellmClient:
 
 
 class _Answer:
-    """One open stream of litellm, read item by item: the first by `deadline`, each further one within
-    `quiet_s` seconds."""
+    """An `OpenAnswer` over a stream of litellm: the first item has to arrive by `deadline`, each further one
+    within `quiet_s` seconds."""
 
     def __init__(self, stream: Any, deadline: float, quiet_s: float, cost: Callable[[Any], float]) -> None:
         self._stream = stream
@@ -197,19 +197,19 @@ def _cost(litellm: Any, model: str, usage: Any) -> float:
     """US dollars by litellm's price list; 0 for a model that is not on it."""
     try:
         return float(sum(litellm.cost_per_token(model=model, usage_object=usage)))
-    except Exception:  # noqa: BLE001  # a list of prices must not cost an answer
+    except Exception:  # noqa: BLE001  # an error in a price list must not fail an answer
         return 0.0
 
 
 @functools.cache
 def _import_litellm() -> Any:
     """Import and configure litellm; runs in a thread. Raises ModelRejected when it cannot be imported."""
-    with _import_lock, _gentle_on_the_event_loop():
+    with _import_lock, _keep_loop_responsive():
         _set_import_switches()
         try:
             litellm: Any = importlib.import_module("litellm")
             _configure(litellm)
-            _load_the_lazy_parts(litellm)
+            _load_lazy_modules(litellm)
         except ImportError as error:
             raise ModelRejected(
                 f"The litellm library cannot be imported ({error}): reinstall parlour with its dependencies"
@@ -218,7 +218,7 @@ def _import_litellm() -> Any:
 
 
 def _set_import_switches() -> None:
-    """No fetch of a price list, no reading of `.env`, no proxy between us and this machine."""
+    """Switch off the fetch of a price list, the reading of `.env`, and the proxy for this machine."""
     environ = os.environ  # noqa: TID251  # litellm reads these at import and offers no other switch
     environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     environ["LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS"] = "True"
@@ -229,9 +229,9 @@ def _set_import_switches() -> None:
 
 
 def _ignore_its_warnings() -> None:
-    """Advice to litellm's own authors, which nobody who runs a bot can follow."""
+    """Hide warnings that concern litellm's authors and not the operator of a bot."""
     warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"(litellm|openai|pydantic)\b")
-    # Cancelling while its thread still prepares the call drops the coroutine that the thread returns.
+    # A cancel while its thread prepares the call leaves the thread's coroutine without an await.
     warnings.filterwarnings("ignore", message="coroutine .OpenAIChatCompletion", category=RuntimeWarning)
     warnings.filterwarnings("ignore", message="Item .* on TypedDict class", category=UserWarning)
 
@@ -239,17 +239,17 @@ def _ignore_its_warnings() -> None:
 def _configure(litellm: Any) -> None:
     litellm.telemetry = False
     litellm.suppress_debug_info = True
-    # Providers differ in what a conversation with tool calls must look like; it knows how.
+    # Providers require different forms of a conversation with tool calls, which litellm then produces.
     litellm.modify_params = True
-    # Its guard against looping models ends honest answers too (a table, a row of dots).
+    # Its guard against looping models also ends valid answers (a table, a row of dots).
     litellm.REPEATED_STREAMING_CHUNK_LIMIT = _REPEATED_CHUNKS_ALLOWED
     for name in _LOGGERS:
-        # Every failure it logs also reaches us as an exception, in our words.
+        # Every failure that it logs is also raised as an exception, which we report.
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
-def _load_the_lazy_parts(litellm: Any) -> None:
-    """Do here what would block the event loop for a third of a second in the first real call."""
+def _load_lazy_modules(litellm: Any) -> None:
+    """Load lazy modules in this thread, which would block the event loop for 0.3 s in the first call."""
     importlib.import_module("openai.resources.chat.completions")
     importlib.import_module("openai.resources")
     rehearsal = litellm.completion(
@@ -264,12 +264,12 @@ def _load_the_lazy_parts(litellm: Any) -> None:
 
 
 @contextlib.contextmanager
-def _gentle_on_the_event_loop() -> Iterator[None]:
-    """Keep the loop running smoothly while the calling thread imports 2,600 modules.
+def _keep_loop_responsive() -> Iterator[None]:
+    """Keep the event loop responsive while the calling thread imports 2,600 modules.
 
-    Full garbage collections, each over every object so far, are what stalls the loop (measured: 230 ms,
-    against 30 ms without); afterwards the library's objects are frozen, as they never become garbage.
-    The shorter switch interval hands the interpreter back to the loop sooner.
+    Full garbage collections, each over every object so far, stall the loop (measured: 230 ms, against 30 ms
+    without); afterwards the library's objects are frozen, because they never become garbage. The shorter
+    switch interval returns the interpreter to the loop sooner.
     """
     interval = sys.getswitchinterval()
     collecting = gc.isenabled()

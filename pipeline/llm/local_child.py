@@ -1,8 +1,8 @@
 """The child process of the local model: llama.cpp's own HTTP server around one GGUF file.
 
-`python -m pipeline.llm.local_child --model FILE` prints one line of JSON when it serves, {"port": N},
-or why it cannot, {"error": "…"}. The first line of its input is the key that requests must carry; the
-end of its input is the end of the process. It loads no other part of Parlour and knows no messages.
+`python -m pipeline.llm.local_child --model FILE` prints one line of JSON: {"port": N} when it serves, or
+{"error": "…"} when it cannot. The first line of its input is the key that requests must have; the process
+ends at the end of its input. It loads no other part of Parlour.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ERRORS_ONLY = 0
 
 
 def main() -> int:
-    """Serve until the parent goes away. Exit code 1: the model could not be loaded."""
+    """Serve until the parent closes the input. Exit code 1: the model could not be loaded."""
     arguments = _parser().parse_args()
     _die_with_the_parent()
     announce = _take_stdout()
@@ -32,7 +32,7 @@ def main() -> int:
     watcher.start()
     try:
         port = _serve(arguments, key)
-    except Exception as error:  # noqa: BLE001  # whatever the native code raises is the parent's to tell
+    except Exception as error:  # noqa: BLE001  # the parent reports every error of the native code
         _say(announce, {"error": " ".join(str(error).split()) or type(error).__name__})
         return 1
     _say(announce, {"port": port})
@@ -43,22 +43,22 @@ def main() -> int:
 def default_threads() -> int:
     """Compute threads for this machine.
 
-    One on two cores: a second would spin against whatever else runs there, which costs a factor of
-    thirty when the machine is busy.
+    One thread on two cores: a second one would spin against other processes, which costs a factor of thirty
+    on a busy machine.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return 1 if cores <= 2 else cores - 1
 
 
 def _serve(arguments: argparse.Namespace, key: str) -> int:
-    """Load the model and start the server's own threads; the bound port."""
-    import xllamacpp  # noqa: PLC0415  # 100 MB of native code, loaded after the parent watch stands
+    """Load the model and start the server's own threads. Returns the bound port."""
+    import xllamacpp  # noqa: PLC0415  # 100 MB of native code, loaded after the parent watch has started
 
     params = xllamacpp.CommonParams()
     params.model.path = arguments.model
     params.model_alias = {"local"}
     params.n_parallel = arguments.slots
-    # The server divides the context among its slots; each shall have the whole of what was asked for.
+    # The server divides the context among its slots; each slot gets the whole configured context.
     params.n_ctx = arguments.context * arguments.slots
     params.n_gpu_layers = 0
     for compute in (params.cpuparams, params.cpuparams_batch):
@@ -80,11 +80,11 @@ def _serve(arguments: argparse.Namespace, key: str) -> int:
 
 
 _keep: list[object] = []
-"""The server stops when its object is collected."""
+"""Keeps a reference: the server stops when its object is collected."""
 
 
 def _take_stdout() -> int:
-    """A private copy of stdout; native code that prints goes to stderr from now on."""
+    """A private copy of stdout. From now on, native code that prints to stdout writes to stderr."""
     announce = os.dup(1)
     os.dup2(2, 1)
     return announce
@@ -101,7 +101,7 @@ def _exit_at_end_of_input() -> None:
 
 
 def _die_with_the_parent() -> None:
-    """On Linux also a parent that is killed takes this process along, even while it loads."""
+    """On Linux, end this process when the parent is killed, even while the model loads."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 

@@ -1,7 +1,7 @@
-"""The local model: a supervised child process that serves a GGUF file, behind our port.
+"""The local model: an `LlmClient` over a supervised child process that serves a GGUF file.
 
-It decides when the child runs and what a request does meanwhile. Calls go through the direct door; what
-a small model needs to use tools is in `action_client`.
+It starts and restarts the child, and lets requests wait for it. Calls go through `direct_client`; the use of
+tools by a small model is in `action_client`.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ _QUIET_S = 10.0
 _PROBE_S = 10.0
 _TIMEOUTS = 2
 _DIED = "The embedded model stopped in the middle of its answer. Please send the message again."
-_DIED_UNHEARD = "The embedded model stopped before it answered. Please send the message again."
+_DIED_UNANSWERED = "The embedded model stopped before it answered. Please send the message again."
 
 
 class LocalModel:
     """Answers with the model file of `settings`. `warm_up` or the first call starts the child.
 
-    A child that ends is started again, with backoff, `restarts_per_minute` times at most; after that
-    requests are refused with the reason until the minute has passed. One that gives nothing for `quiet_s`
-    seconds and does not answer its server's port within `probe_s` either is killed; so is one that two
-    requests in a row have waited for in vain.
+    A child that ends is started again, with backoff, at most `restarts_per_minute` times; after that
+    requests are refused with the reason until the minute has passed. A child that gives nothing for
+    `quiet_s` seconds and does not answer at its server's port within `probe_s` seconds is killed; so is one
+    that has let two requests in a row time out.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class LocalModel:
         self._quiet_s = quiet_s
         self._probe_s = probe_s
         self._timeouts = 0
-        """Requests in a row that the child did not answer in time."""
+        """Successive requests that the child did not answer in time."""
         self._target = Target(model=settings.model_path.name)
         self._slots = asyncio.Semaphore(settings.slots)
         self._supervisor: asyncio.Task[None] | None = None
@@ -72,7 +72,7 @@ class LocalModel:
 
     @property
     def context_tokens(self) -> int:
-        """Tokens that a prompt and its answer may have together."""
+        """The most tokens of a prompt and its answer together."""
         return self._settings.context_tokens
 
     @property
@@ -121,9 +121,9 @@ class LocalModel:
         return str(self._refusal) if self._refusal is not None else f"loading {self._target.model}"
 
     async def _answer(self, request: LlmRequest, deadline: float) -> AsyncGenerator[LlmItem, None]:
-        """The answer of the child that serves, or of the next one if this one dies before the first word."""
+        """The child's answer, or the next child's if this one dies before the first item."""
         for last_try in (False, True):
-            heard = False
+            answered = False
             async with asyncio.timeout_at(deadline):
                 life = await self._usable()
             try:
@@ -132,7 +132,7 @@ class LocalModel:
                     self._watched(life) as sign,
                 ):
                     async for item in items:
-                        heard = True
+                        answered = True
                         sign()
                         yield item
             except ModelTimeout:
@@ -141,14 +141,14 @@ class LocalModel:
             except ModelUnavailable:
                 if not await life.is_over():
                     raise
-                if heard or last_try:
-                    raise ModelUnavailable(_DIED if heard else _DIED_UNHEARD) from None
+                if answered or last_try:
+                    raise ModelUnavailable(_DIED if answered else _DIED_UNANSWERED) from None
             else:
                 self._timeouts = 0
                 return
 
     def _late(self, life: _Life) -> None:
-        """Note that a request ran out of time; the second one in a row ends the child."""
+        """Note that a request has timed out; the second one in a row ends the child."""
         self._timeouts += 1
         if self._timeouts >= _TIMEOUTS:
             _log.warning("the embedded model is replaced: it did not finish two answers in a row")
@@ -156,7 +156,7 @@ class LocalModel:
 
     @contextlib.asynccontextmanager
     async def _watched(self, life: _Life) -> AsyncIterator[Callable[[], None]]:
-        """Kill the child if it hangs while this is entered; call what is given at each sign of life."""
+        """Kill the child if it hangs inside this context. Call the yielded function on each output."""
         signs = asyncio.Event()
         watch = asyncio.create_task(self._watch(life, signs), name="local-model-watch")  # noqa: TID251  # awaited below
         try:
@@ -178,7 +178,7 @@ class LocalModel:
                     return
 
     async def _usable(self) -> _Life:
-        """The child that serves; starts it first if need be. Raises what stands against it."""
+        """The child that serves, started first if necessary. Raises the reason if it cannot serve."""
         if self._life is None and not self._closed:
             missing = self._missing()
             if missing is not None:
@@ -214,7 +214,7 @@ class LocalModel:
             await self._clock.sleep(delay)
 
     async def _live_once(self) -> None:
-        """One life of the child, from its start to its end."""
+        """Run the child once, from its start to its end."""
         try:
             child = await ChildProcess.start(self._settings)
         except OSError as error:
@@ -246,7 +246,7 @@ class LocalModel:
                 await life.client.close()
 
     def _client_of(self, child: ChildProcess, port: int) -> ActionClient:
-        door = DirectClient(
+        client = DirectClient(
             model="local",
             label=self._target.model,
             api_base=f"http://127.0.0.1:{port}/v1",
@@ -255,13 +255,13 @@ class LocalModel:
             retries=0,
             keep_alive=False,  # llama.cpp's server promises it and closes after every stream
         )
-        # Reading what is asked for takes some 40 ms of patterns, of which other models have no use.
+        # The patterns of `requests` take 40 ms to compile, and other models do not need them.
         from pipeline.llm.action_client import ActionClient  # noqa: PLC0415 - loaded where it is used
 
-        return ActionClient(door)
+        return ActionClient(client)
 
     def _settle(self, refusal: ModelUnavailable) -> None:
-        """Answer waiting and coming requests with `refusal` until a child serves."""
+        """Refuse waiting and new requests with `refusal` until a child serves."""
         self._refusal = refusal
         self._settled.set()
 
@@ -276,7 +276,7 @@ class LocalModel:
 
 
 class _Life:
-    """A child that serves, until it is over."""
+    """A child that serves, and its end."""
 
     def __init__(self, child: ChildProcess, port: int, client: ActionClient) -> None:
         self.child = child
@@ -285,7 +285,7 @@ class _Life:
         self.over = asyncio.Event()
 
     async def is_over(self) -> bool:
-        """Whether the child has ended. A killed one refuses connections a moment before that shows."""
+        """Whether the child has ended. Waits a moment: a killed child first refuses connections."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_NOTICE_S):
                 await self.over.wait()

@@ -1,6 +1,6 @@
-"""One life of the local model's child process, seen from the parent: start, ready, end.
+"""The parent's side of one child process of the local model: start, ready, end.
 
-Restarting belongs to `local_model`; what happens inside the child belongs to `local_child`.
+`local_model` restarts it; `local_child` runs inside it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ import pipeline
 _STOP_S = 3.0
 _LINE_BYTES = 1 << 20
 _IMPORT_ROOT = Path(pipeline.__file__).parent.parent
-"""As the child's working directory this lets `-m` find us, installed or in a checkout."""
+"""The child's working directory, so that `-m` finds this package, installed or in a checkout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildSettings:
-    """What the child serves and with how much of the machine."""
+    """The child's model and its share of the machine."""
 
     model_path: Path
     context_tokens: int = 4096
@@ -37,7 +37,7 @@ class ChildSettings:
 
 
 class ChildFailed(Exception):
-    """The child ended, or said why it cannot serve; the text is the reason."""
+    """The child ended or reported that it cannot serve; the text is the reason."""
 
 
 class ChildProcess:
@@ -46,7 +46,7 @@ class ChildProcess:
     def __init__(self, process: Process, key: str) -> None:
         self._process = process
         self.key = key
-        """The random key that requests to this child must carry."""
+        """The random key that requests to this child must have."""
         self._last_words = ""
 
     @classmethod
@@ -64,7 +64,7 @@ class ChildProcess:
             stdout=PIPE,
             stderr=STDOUT,
             cwd=_IMPORT_ROOT,
-            # All of it: no secret of the gateway's reaches the native code.
+            # The whole environment: the native code gets no secret of the gateway.
             env={"PYTHONUTF8": "1", "PYTHONPATH": str(_IMPORT_ROOT)},
             limit=_LINE_BYTES,
             # Ctrl-C in a terminal goes to the whole group; the turn in flight still needs the model.
@@ -72,7 +72,7 @@ class ChildProcess:
         )
         child = cls(process, secrets.token_hex(16))
         if process.stdin is not None:
-            # Over the pipe, because command lines are readable by every user of the machine.
+            # Sent over the pipe, because every user of the machine can read command lines.
             process.stdin.write(f"{child.key}\n".encode())
         return child
 
@@ -81,7 +81,7 @@ class ChildProcess:
         return self._process.pid
 
     async def ready(self) -> int:
-        """Wait until the child serves; its port on 127.0.0.1. Raises ChildFailed."""
+        """Wait until the child serves. Returns its port on 127.0.0.1. Raises ChildFailed."""
         while line := await self._line():
             words = _announcement(line)
             if "port" in words:
@@ -91,7 +91,7 @@ class ChildProcess:
         raise ChildFailed(await self.ended())
 
     async def ended(self) -> str:
-        """Wait for the end of the process, reading what it prints; how it ended, in words."""
+        """Wait for the end of the process and read its output. Returns a readable reason for its end."""
         while await self._line():
             pass
         code = await self._process.wait()
@@ -99,8 +99,8 @@ class ChildProcess:
         return f"{how}: {self._last_words}" if self._last_words else how
 
     async def answers(self, port: int, within_s: float) -> bool:
-        """Whether its server says anything at all within `within_s` seconds: one that computes does, one
-        that hangs does not."""
+        """Whether its server answers at all within `within_s` seconds: a busy server does, a hanging one
+        does not."""
         try:
             async with asyncio.timeout(within_s):
                 reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -113,7 +113,7 @@ class ChildProcess:
             return False
 
     def kill(self) -> None:
-        """End the process at once; `ended` tells when it is over."""
+        """Kill the process at once; `ended` returns when it is over."""
         if self._process.returncode is None:
             self._process.kill()
 
@@ -128,7 +128,7 @@ class ChildProcess:
                 async with asyncio.timeout(_STOP_S):
                     await self.ended()
         finally:
-            # Reached with a living process after the timeout, and when the caller is cancelled.
+            # The process still runs here after the timeout and when the caller is cancelled.
             if self._process.returncode is None:
                 self._process.kill()
                 await self.ended()

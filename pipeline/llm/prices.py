@@ -1,6 +1,6 @@
-"""What OpenAI's models cost, from the price list that litellm brings: a data file, read without its code.
+"""The prices of OpenAI's models, from litellm's price list: a data file, read without litellm's code.
 
-Other endpoints either say what a call cost or nobody knows it.
+Other endpoints report the cost of a call, or it is unknown.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class Price:
 
     prompt: float
     cached: float
-    """Of a prompt's beginning that the provider still had."""
+    """For the beginning of a prompt that the provider has in its cache."""
     completion: float
 
     def of(self, *, prompt_tokens: int, cached_tokens: int, completion_tokens: int) -> float:
-        """US dollars for one answer; `cached_tokens` are among `prompt_tokens`."""
+        """US dollars for one answer; `prompt_tokens` include `cached_tokens`."""
         cached = min(cached_tokens, prompt_tokens)
         return (
             (prompt_tokens - cached) * self.prompt
@@ -34,7 +34,7 @@ class Price:
 
 
 def price_of(model: str) -> Price | None:
-    """The price of OpenAI's `model`; None if it or the list is not there. Reads a file of 3 MB."""
+    """The price of OpenAI's `model`; None without the model or the list. Reads a file of 3 MB."""
     entry = model_table().get(model)
     if not isinstance(entry, dict) or entry.get("litellm_provider") != "openai":
         return None
@@ -47,7 +47,7 @@ def price_of(model: str) -> Price | None:
 
 
 def model_table() -> dict[str, Any]:
-    """What litellm's list says of each model, by its name; empty where there is none."""
+    """The entries of litellm's list by model name; empty without the list."""
     found = importlib.util.find_spec("litellm")
     folders = found.submodule_search_locations if found is not None else None
     try:

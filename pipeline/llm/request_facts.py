@@ -1,4 +1,4 @@
-"""Requests for the time, a sum, a page or another time zone, in four languages."""
+"""Rules for requests for the time, a sum, a page or another time zone, in four languages."""
 
 from __future__ import annotations
 
@@ -86,8 +86,8 @@ _ZONE = pattern(
 )
 _ZONE_NAME = re.compile(r"^(?:now |jetzt |maintenant |ahora )?(?:die |the |celui de |la de )?")
 _URL = re.compile(
-    # A host's labels and their number are bounded as DNS bounds them, and it begins where a word does: a long
-    # row of letters and dots is looked at once.
+    # The labels and their number have DNS's limits, and a host begins at the start of a word, so that a long
+    # row of letters and dots is searched once.
     r"https?://[^\s<>\"'»“”]+|(?<![\w.-])(?:[a-z0-9-]{1,63}\.){1,12}[a-z]{2,63}(?:/[^\s<>\"'»“”]*)?",
     re.IGNORECASE,
 )
@@ -100,7 +100,7 @@ _READ_PAGE = pattern(
 
 
 def time_asked(message: Said) -> Request | None:
-    """The time, here or in a named place."""
+    """A request for the time, here or in a named place."""
     match = _TIME.match(message.text)
     if match is None:
         return None
@@ -109,7 +109,7 @@ def time_asked(message: Said) -> Request | None:
 
 
 def sum_asked(message: Said) -> Request | None:
-    """A sum in figures, with signs or with words between them."""
+    """A request for a sum of figures with signs or words between them."""
     text = message.text[:_MOST_SUM]
     start = _SUM_START.match(text)
     rest = text[start.end() :] if start is not None else text
@@ -129,12 +129,12 @@ def sum_asked(message: Said) -> Request | None:
 
 
 def _figures(text: str) -> str:
-    """Figures as the program writes them: three digits behind a comma are thousands, fewer are decimals."""
+    """Figures in the program's notation: three digits after a comma are thousands, fewer are decimals."""
     return re.sub(r"(?<=\d),(?=\d)", ".", re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text))
 
 
 def zone_named(message: Said) -> Request | None:
-    """The time zone that somebody lives in."""
+    """The author's statement of the time zone they live in."""
     match = _ZONE.match(message.text)
     if match is None or message.asked:
         return None
@@ -143,7 +143,7 @@ def zone_named(message: Said) -> Request | None:
 
 
 def page_asked(message: Said) -> Request | None:
-    """A page of the web whose address stands in the message."""
+    """A request for a web page whose address is in the message."""
     address = _URL.search(message.text)
     if address is None or not _READ_PAGE.match(message.text):
         return None

@@ -1,4 +1,4 @@
-"""Requests about files and about notes that there are, in four languages."""
+"""Rules for requests about files and existing notes, in four languages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FILE_WORD = (
     r"(?:(?:file|list|datei|liste|fichier|archivo|fichero|lista)\s+)?(?:(?:called|named|namens|nommé|llamad[oa])\s+)?"
 )
 _FOUND = re.compile(rf"(?<![\w./-]){_PATH}", re.IGNORECASE)
-"""Wherever it stands; from the beginning of a word, so that a long word is looked at once."""
+"""A path anywhere in a text; it begins at the start of a word, so that a long word is searched once."""
 _END = r"\s*[.!?]*$"
 _APPEND = (
     re.compile(
@@ -78,7 +78,7 @@ _A_WORK = re.compile(
     r"|esto|eso|el|los|las)(?!\w)",
     re.IGNORECASE,
 )
-"""How a description of a text begins, which is not the text itself: "write a poem to poem.txt"."""
+"""The beginning of a description of a text, as opposed to the text itself: "write a poem to poem.txt"."""
 _SEARCH_FILES = pattern(
     r"^(?:which|what) files? (?:mentions?|contains?|ha(?:s|ve)|says?) (?P<a>.+)$",
     r"^(?:search|look)(?: in| through)? my files for (?P<b>.+)$",
@@ -140,7 +140,7 @@ _DELETE_NOTE = pattern(
 
 
 def file_changed(message: Said) -> Request | None:
-    """A file that is to be written, added to or deleted."""
+    """A request to write, append to or delete a file."""
     text = message.text
     if message.asked:
         return None
@@ -161,7 +161,7 @@ def file_changed(message: Said) -> Request | None:
 
 
 def file_shown(message: Said) -> Request | None:
-    """A file that is to be read, looked for, or the list of all."""
+    """A request to read a file, to search files, or to list all."""
     text = message.text
     sought = _SEARCH_FILES.match(text)
     if sought is not None:
@@ -176,7 +176,7 @@ def file_shown(message: Said) -> Request | None:
 
 
 def notes_shown(message: Said) -> Request | None:
-    """Notes that are to be read, looked for or deleted."""
+    """A request to read, search or delete notes."""
     text = message.text
     deleted = _DELETE_NOTE.match(text)
     if deleted is not None and not message.asked:

@@ -1,4 +1,4 @@
-"""Requests for reminders, and for the notes that a person wants to keep, in four languages."""
+"""Rules for requests for reminders and for new notes, in four languages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REMIND = re.compile(
     re.IGNORECASE,
 )
 _REMIND_AT_END = re.compile(r"^(?:mich|uns) (?P<body>.+) (?:erinnern|wecken)[.!?]*$", re.IGNORECASE)
-_TOLD = re.compile(
+_STATEMENT = re.compile(
     r"(?<!\w)(?:ich|wir|er|sie|you|they|he|she|it|not|don['’]t|never|nicht|il|elle|ne)\s*$", re.IGNORECASE
 )
 _CONNECTING = re.compile(
@@ -56,7 +56,7 @@ _TITLE_CHARS = 60
 
 
 def reminder(message: Said) -> Request | None:
-    """A reminder that is asked for, its time in the person's own words."""
+    """A request for a reminder, with the time in the person's own words."""
     match = _REMIND.search(message.text)
     if match is not None:
         before, body, cue = message.text[: match.start()], message.text[match.end() :], match.group()
@@ -65,7 +65,7 @@ def reminder(message: Said) -> Request | None:
         if at_end is None:
             return None
         before, body, cue = "", at_end["body"], ""
-    if _TOLD.search(before) is not None:
+    if _STATEMENT.search(before) is not None:
         return None  # "Ich erinnere mich an den Sommer."
     if is_question(message.text) or (message.asked and before.strip()):
         return None
@@ -99,14 +99,14 @@ def _connected(body: str) -> str:
 
 
 def reminders_shown(message: Said) -> Request | None:
-    """The list of reminders."""
+    """A request for the list of reminders."""
     if _LIST.match(message.text) is None:
         return None
     return Request(tool="list_reminders", group="schedule")
 
 
 def reminder_cancelled(message: Said) -> Request | None:
-    """A reminder that is taken back, by its id or by words of it."""
+    """A request to cancel a reminder, by its id or by words of it."""
     match = _CANCEL.match(message.text)
     if match is None or message.asked:
         return None
@@ -114,7 +114,7 @@ def reminder_cancelled(message: Said) -> Request | None:
 
 
 def note(message: Said) -> Request | None:
-    """A note that a clear verb asks for; a question never does."""
+    """A request for a note, by a clear verb; a question is never one."""
     match = _NOTE.match(message.text)
     if match is None or message.asked:
         return None
@@ -125,7 +125,7 @@ def note(message: Said) -> Request | None:
 
 
 def _title(text: str) -> str:
-    """The text's beginning, whole words of it."""
+    """The beginning of the text, in whole words."""
     line = " ".join(text.split())
     return (
         line if len(line) <= _TITLE_CHARS else line[:_TITLE_CHARS].rpartition(" ")[0] or line[:_TITLE_CHARS]

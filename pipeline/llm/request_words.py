@@ -1,4 +1,4 @@
-"""What all requests have in common: politeness, questions, quotation marks, and how patterns are written."""
+"""Shared parts of the request rules: politeness, questions, quotation marks, and building patterns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TAIL = " \t.!?,;:"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What somebody's words ask for: a built-in tool and its arguments, every text of which is theirs."""
+    """A call of a built-in tool that a message asks for. All texts in the arguments come from the message."""
 
     tool: str
     group: str
@@ -35,16 +35,16 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """One message, made ready to be read."""
+    """One message, prepared for the rules."""
 
     text: str
-    """In one line, without politeness before it."""
+    """The message in one line, without politeness before it."""
     asked: bool
-    """It is a question, and no polite request."""
+    """Whether it is a question and not a polite request."""
 
 
 def said(words: str) -> Said:
-    """`words` as the rules look at them."""
+    """`words`, prepared for the rules."""
     line = " ".join(words.split())
     match = _POLITE.match(line)
     start = match.end() if match is not None else 0
@@ -56,12 +56,12 @@ def said(words: str) -> Said:
 
 
 def is_question(text: str) -> bool:
-    """Whether `text` begins as a question does."""
+    """Whether `text` begins like a question."""
     return _QUESTION_START.match(text) is not None
 
 
 def pattern(*alternatives: str) -> re.Pattern[str]:
-    """The alternatives, each from the beginning of the text."""
+    """A pattern of the alternatives, each at the beginning of the text."""
     return re.compile("|".join(f"(?:{one})" for one in alternatives), re.IGNORECASE)
 
 
@@ -74,6 +74,6 @@ def unquoted(text: str) -> str:
 
 
 def is_quoted(text: str) -> bool:
-    """Whether `text` stands in quotation marks."""
+    """Whether `text` is in quotation marks."""
     bare = text.strip().rstrip(".!?").strip()
     return len(bare) >= 3 and bare[0] in _QUOTES and bare[-1] in _QUOTES

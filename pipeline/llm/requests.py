@@ -1,7 +1,7 @@
-"""What a message asks for, read by rules: the built-in tools of a model that is too small to choose them.
+"""Find by rules the built-in tool that a message asks for, for a model that is too small to choose one.
 
-English, German, French and Spanish. What no rule reads is talk. Questions about notes, files and reminders
-in general are talk as well: each rule wants a clear verb, or the person's own things.
+English, German, French and Spanish. A message that no rule matches is conversation, and so are questions
+about notes, files and reminders in general: each rule requires a clear verb, or the person's own things.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from pipeline.llm.request_reminders import note, reminder, reminder_cancelled, r
 from pipeline.llm.request_words import Request, said
 
 GROUPS = frozenset({"files", "web", "notes", "schedule", "system", "agents"})
-"""The groups of built-in tools. A small model is not asked to choose among them."""
+"""The groups of built-in tools, among which a small model does not choose."""
 CHANGING = frozenset(
     {
         *("write_note", "delete_note", "remind_me", "cancel_reminder", "set_time_zone"),
         *("write_file", "append_file", "delete_file"),
     }
 )
-"""Built-in tools that change something: done only for what a rule has read, never by likeness."""
+"""Built-in tools that change something: called only when a rule matches, never by similarity."""
 _MOST_CHARS = 8_000
 _SHORT_CHARS = 2_000
-"""A longer message is a note or talk: what else is asked for is asked for in few words."""
+"""A longer message is a note or conversation: other requests are short."""
 _RULES = (
     reminder_cancelled,
     reminders_shown,
@@ -36,11 +36,11 @@ _RULES = (
     time_asked,
     sum_asked,
 )
-"""In the order in which they are tried."""
+"""The rules, in the order in which they are tried."""
 
 
 def read_request(words: str) -> Request | None:
-    """The tool and the arguments that `words` ask for; None for talk."""
+    """The tool and the arguments that `words` ask for; None for conversation."""
     if not words.strip() or len(words) > _MOST_CHARS:
         return None
     message = said(words)

@@ -1,6 +1,6 @@
-"""The shipped fake: a language model that says what a script tells it to.
+"""The shipped fake: a language model with scripted answers.
 
-It serves tests, demonstrations and runs without any model. It is an `LlmClient` like the others and
+It is for tests, demonstrations and runs without any model. It is an `LlmClient` like the others and
 passes the same contract; it does not imitate a provider's wire format.
 """
 
@@ -48,17 +48,17 @@ class ScriptedAnswer:
     error: ModelError | None = None
     """Raised in place of the chunk number `fail_at`, or of the end."""
     fail_at: int | None = None
-    """How many chunks come before `error`; None: all of them."""
+    """The number of chunks before `error`; None: all of them."""
     delay_s: float = 0.0
     """Seconds of the client's clock before each chunk."""
     gate: asyncio.Event | None = None
-    """Waited for before the first chunk; lets a test act while the model 'thinks'."""
+    """Waited for before chunk number `gate_at`; lets a test act before the model answers."""
     gate_at: int = 0
-    """How many chunks come before the gate."""
+    """The number of chunks before the gate."""
     calls: tuple[ToolCall, ...] = ()
     """The tools it asks for, after the chunks."""
     finish_reason: str = ""
-    """`tool_calls` with calls and `stop` without, unless something else is said."""
+    """Empty: `tool_calls` with calls and `stop` without."""
     prompt_tokens: int | None = None
     """None: as estimated."""
     cost: float = 0.0
@@ -80,9 +80,9 @@ class ScriptedAnswer:
 
 
 class ScriptedLlm:
-    """Plays `script`, one answer per request; then, and without a script, it echoes.
+    """Returns the answers of `script`, one per request; after them, it echoes.
 
-    With `failure` it raises that instead of echoing. `requests` holds every request it got, oldest
+    With `failure` it raises that instead of echoing. `requests` has every request it got, oldest
     first; `cancelled` counts the streams that their consumer ended early.
     """
 
@@ -127,7 +127,7 @@ class ScriptedLlm:
         self.script.extend(ScriptedAnswer.of(a) if isinstance(a, str) else a for a in answers)
 
     async def stream(self, request: LlmRequest) -> AsyncGenerator[LlmItem, None]:
-        """See `LlmClient.stream`. `timeout_s` is kept in the client's clock, for each chunk."""
+        """See `LlmClient.stream`. `timeout_s` applies to each chunk, by the client's clock."""
         self.requests.append(request)
         answer = self._next(request)
         deadline = self._clock.monotonic() + request.timeout_s
@@ -153,7 +153,7 @@ class ScriptedLlm:
         yield finished
 
     async def warm_up(self) -> None:
-        """Nothing to wait for."""
+        """Do nothing: no preparation is needed."""
 
     async def close(self) -> None:
         """Refuse further requests."""
@@ -173,7 +173,7 @@ class ScriptedLlm:
         return ScriptedAnswer.of(f"You said: {said}", delay_s=self._delay_s)
 
     async def _step(self, answer: ScriptedAnswer, index: int, deadline: float, timeout_s: float) -> None:
-        """What happens before chunk `index`, or before the end."""
+        """Wait or fail before chunk `index`, or before the end, as the script says."""
         fail_at = len(answer.chunks) if answer.fail_at is None else answer.fail_at
         if answer.gate is not None and answer.gate_at == index:
             await answer.gate.wait()

@@ -1,12 +1,12 @@
-"""Server-sent events, read as the bytes arrive: bytes in, the data of whole events out.
+"""Parse server-sent events as the bytes arrive: bytes in, the data of whole events out.
 
-Event names, ids and retry times are skipped: a model's answer is in the data. It opens no connection.
+Event names, ids and retry times are skipped: a model's answer is in the data.
 """
 
 from __future__ import annotations
 
 MAX_LINE_BYTES = 1_000_000
-"""Far above any event of a model's answer; an endless line must not fill the memory."""
+"""Far longer than any event of a model's answer; an endless line must not fill the memory."""
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -15,22 +15,22 @@ class EventTooLong(ValueError):
 
 
 class EventReader:
-    """Reads one stream. `feed` it what arrives, in any pieces, and call `end` when nothing follows."""
+    """Parses one stream. Pass all bytes to `feed`, in any chunks, and call `end` after the last."""
 
     def __init__(self) -> None:
         self._rest: list[bytes] = []
-        """The pieces of the line that has no end yet."""
+        """The chunks of the incomplete line."""
         self._rest_size = 0
         self._data: list[bytes] = []
-        """The data lines of the event that has no end yet."""
+        """The data lines of the incomplete event."""
         self._data_size = 0
         self._started = False
 
-    def feed(self, piece: bytes) -> list[bytes]:
-        """The data of the events that `piece` completes. Raises EventTooLong."""
-        self._rest.append(piece)
-        self._rest_size += len(piece)
-        if b"\n" not in piece and b"\r" not in piece and not self._rest[0].endswith(b"\r"):
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The data of the events that `chunk` completes. Raises EventTooLong."""
+        self._rest.append(chunk)
+        self._rest_size += len(chunk)
+        if b"\n" not in chunk and b"\r" not in chunk and not self._rest[0].endswith(b"\r"):
             if self._rest_size > MAX_LINE_BYTES:
                 raise EventTooLong
             return []
@@ -40,7 +40,7 @@ class EventReader:
             self._started = True
         held = b""
         if b"\r" in buffer:
-            # A line ends with CR LF, LF or CR; a CR at the end of a piece may be half of the first.
+            # A line ends with CR LF, LF or CR; a CR at the end of a chunk may be half of CR LF.
             held = b"\r" if buffer.endswith(b"\r") else b""
             buffer = buffer[: len(buffer) - len(held)].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         lines = buffer.split(b"\n")
@@ -52,7 +52,7 @@ class EventReader:
         return self._events(lines)
 
     def end(self) -> list[bytes]:
-        """The data of an event whose blank line never came."""
+        """The data of a last event without its blank line."""
         rest = b"".join(self._rest)
         self._rest.clear()
         if not self._started:
@@ -60,7 +60,7 @@ class EventReader:
         return self._events([rest.removesuffix(b"\r"), b""])
 
     def _events(self, lines: list[bytes]) -> list[bytes]:
-        """The data of the events that end among `lines`, which are whole."""
+        """The data of the events that end in `lines`, which are whole lines."""
         found: list[bytes] = []
         data = self._data
         for line in lines:

@@ -1,4 +1,4 @@
-"""How much a model reads and writes, from the table that litellm brings: read without its code."""
+"""The sizes of models' windows and answers, from litellm's table, read without litellm's code."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 from pipeline.llm.prices import model_table
 
 _ANSWER_SHARE = 4
-"""At most a quarter of the window is kept for the answer: some models could fill the whole of it."""
+"""At most a quarter of the window is reserved for the answer: some models could fill it whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """Tokens."""
+    """The limits of a model, in tokens."""
 
     context: int
-    """Of a prompt and its answer."""
+    """The most of a prompt and its answer together."""
     answer: int
-    """The longest answer."""
+    """The most of an answer."""
 
 
 def window_of(model: str) -> Window | None:
-    """What the table says of litellm's `provider/name`; None where it has none. Reads a file of 3 MB."""
+    """The table's limits for litellm's `provider/name`; None without an entry. Reads a file of 3 MB."""
     table = model_table()
     for name in (model, model.partition("/")[2]):
         entry = table.get(name) if name else None
@@ -35,7 +35,7 @@ def window_of(model: str) -> Window | None:
 
 
 def _count(entry: dict[str, Any], name: str) -> int:
-    """A count of tokens; 0 for none, and for what is no count."""
+    """A count of tokens; 0 for a missing or invalid value."""
     try:
         return max(0, int(entry.get(name) or 0))
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""A request in the words of OpenAI's chat completions, which most providers understand. It sends nothing."""
+"""Convert a request to the JSON of OpenAI's chat completions, which most providers accept."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _MAX_NAME_CHARS = 64
 
 
 def messages_to_wire(messages: Iterable[ChatMessage]) -> list[dict[str, Any]]:
-    """`messages` as JSON data, with their tool calls and results. What stands before anybody has spoken is
-    one system message: the templates of many open models refuse a second one."""
+    """`messages` as JSON data, with their tool calls and results. The leading system messages are joined
+    into one: the templates of many open models refuse a second one."""
     whole = tuple(messages)
     before = tuple(takewhile(lambda message: message.role == "system", whole))
     if len(before) > 1:
@@ -43,7 +43,7 @@ def tools_to_wire(tools: Iterable[ToolDefinition]) -> list[dict[str, Any]]:
 def _message(message: ChatMessage) -> dict[str, Any]:
     wire: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
-        # Some providers refuse an empty text beside calls; all take none.
+        # Some providers refuse an empty text with calls; all accept null.
         wire["content"] = message.content or None
         wire["tool_calls"] = [_call(call) for call in message.tool_calls]
     if message.tool_call_id:
@@ -52,8 +52,8 @@ def _message(message: ChatMessage) -> dict[str, Any]:
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    """A call that was made before. Providers refuse a whole conversation for one name or one JSON text
-    that a model got wrong, so both are put right here; the tool's result says what was wrong."""
+    """A call in an earlier message. Providers refuse a whole conversation for one invalid name or JSON text,
+    so both are corrected here; the tool's result says what was wrong."""
     name = _NOT_IN_NAMES.sub("_", call.name)[:_MAX_NAME_CHARS] or "unnamed"
     return {
         "id": call.id,

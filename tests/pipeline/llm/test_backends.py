@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipeline.domain.chat import ChatMessage, Role, ToolCall
 from pipeline.domain.errors import ConfigurationError, ModelError, ModelRejected, ModelUnavailable
 from pipeline.llm.assembly import CallAssembly
-from pipeline.llm.backends import Kind, ModelBackend, door_of
+from pipeline.llm.backends import Kind, ModelBackend, resolve_backend
 from pipeline.llm.client import LlmFinished
 from pipeline.llm.completion import Completion, ReportedError, Unreadable
 from pipeline.llm.failures import Target, empty_answer, retry_after_of, translate
@@ -41,21 +41,24 @@ OPENAI = "https://api.openai.com/v1"
 def test_the_name_tells_the_door(
     model: str, base: str | None, kind: Kind, name: str, where: str | None
 ) -> None:
-    door = door_of(model, base)
+    door = resolve_backend(model, base)
     assert door == ModelBackend(kind=kind, model=name, api_base=where)
 
 
 def test_people_are_told_what_serves_the_model() -> None:
-    assert door_of("openai/gpt-5-mini").words() == f"gpt-5-mini, straight from {OPENAI}"
-    assert door_of("ollama_chat/llama3", BASE).words() == f"ollama_chat/llama3, through litellm at {BASE}"
-    assert door_of("groq/llama3").words() == "groq/llama3, through litellm"
-    assert door_of("local").words() == "the embedded model, on this machine"
-    assert door_of("scripted:echo").words() == "the shipped fake (echo), no real model"
+    assert resolve_backend("openai/gpt-5-mini").words() == f"gpt-5-mini, straight from {OPENAI}"
+    assert (
+        resolve_backend("ollama_chat/llama3", BASE).words()
+        == f"ollama_chat/llama3, through litellm at {BASE}"
+    )
+    assert resolve_backend("groq/llama3").words() == "groq/llama3, through litellm"
+    assert resolve_backend("local").words() == "the embedded model, on this machine"
+    assert resolve_backend("scripted:echo").words() == "the shipped fake (echo), no real model"
 
 
 def test_an_endpoint_without_an_address_is_refused_with_the_setting() -> None:
     with pytest.raises(ConfigurationError, match=r"llm\.api_base"):
-        door_of("openai_compatible/llama3")
+        resolve_backend("openai_compatible/llama3")
 
 
 @given(st.lists(st.text(min_size=1, max_size=30), min_size=1, max_size=4), st.integers(1, 7), st.booleans())
