@@ -1,1 +1,1 @@
-"""What the agent may use, and the gate before it."""
+"""The agent's tools, and the gate that checks every call of one."""

@@ -1,4 +1,4 @@
-"""An action: one tool with one set of arguments, under a fingerprint that nothing can be swapped behind."""
+"""An action: one tool with one set of arguments, and a hash that detects any change of them."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from pipeline.tools.tool import Tool, described
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """What was proposed, judged and is about to be done."""
+    """A proposed call of a tool, to be judged and executed."""
 
     id: str
-    """The same for the same call of the same message, also in a later process."""
+    """Equal for the same call of the same message, also in a later process."""
     tool: Tool
     payload: Mapping[str, Any]
     hash: str
 
     @property
     def summary(self) -> str:
-        """One line for people, whatever the tool's own description does."""
+        """The action as one readable line, even if the tool's `describe` fails."""
         try:
             return self.tool.describe(self.payload)
-        except Exception:  # noqa: BLE001 - a line for people is no reason to fail
+        except Exception:  # noqa: BLE001 - a failed description must not fail the call
             return described(self.payload)
 
     @property
     def unchanged(self) -> bool:
-        """Whether the payload is still the one that was proposed."""
+        """Whether the payload is still the proposed one."""
         return action_hash(self.tool.name, self.payload) == self.hash
 
 
 def action_for(call_id: str, place: str, tool: Tool, payload: Mapping[str, Any]) -> Action:
-    """The action of a call; `place` tells the call ids of one answer from those of another.
+    """The action of a call; `place` separates the call ids of one answer from those of another.
 
     Raises ValueError for numbers that are not finite.
     """
@@ -48,7 +48,7 @@ def action_for(call_id: str, place: str, tool: Tool, payload: Mapping[str, Any])
 
 def action_hash(tool_name: str, payload: Mapping[str, Any]) -> str:
     """SHA-256 in hexadecimal of the canonical JSON: keys sorted, no spaces, whole numbers exact, characters
-    as they are. Raises ValueError for numbers that are not finite. (seed 4: the verifier)"""
+    not escaped. Raises ValueError for numbers that are not finite. (seed 4: the verifier)"""
     canonical = json.dumps(
         {"payload": payload, "type": tool_name},
         sort_keys=True,
@@ -61,8 +61,8 @@ def action_hash(tool_name: str, payload: Mapping[str, Any]) -> str:
 
 
 def asked_words(action: Action, foreign: Sequence[str] = ()) -> str:
-    """The question, the whole payload (see `shown`) and the action's hash. Nothing is left out: whoever shows
-    less of a long value shows a way to all of it. `foreign` names what the turn has read from elsewhere."""
+    """The question, the whole payload (see `shown`) and the action's hash. Nothing is left out: a client that
+    shortens a long value has to offer the whole of it. `foreign` names the turn's foreign sources."""
     read = f"This conversation holds text from elsewhere: {', '.join(foreign)}." if foreign else ""
     lines = [f"May I use {action.tool.name}?", read, shown(action.payload), f"SHA-256: {action.hash}"]
     return "\n".join(line for line in lines if line)

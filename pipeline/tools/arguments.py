@@ -1,8 +1,8 @@
-"""Do a call's arguments fit the tool's schema? The part of JSON Schema that our own tools use.
+"""Parse a call's arguments and check them against the subset of JSON Schema that the built-in tools use.
 
 `type`, `enum`, `required`, `properties`, `additionalProperties: false`, `items`, `minimum`, `maximum`,
-`minLength`, `maxLength`, `minItems` and `maxItems`. Other keywords, which schemas of MCP servers may hold,
-are left to those servers.
+`minLength`, `maxLength`, `minItems` and `maxItems`. Other keywords, which schemas of MCP servers may have,
+are checked by those servers.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ _TYPES: dict[str, tuple[str, tuple[type, ...]]] = {
 
 
 class BadArguments(ToolFailed):
-    """The arguments do not fit; the message names the field and what is expected."""
+    """The arguments do not fit the schema; the message names the field and the expected value."""
 
     code = "bad_arguments"
 
 
 def parsed_arguments(text: str) -> dict[str, Any]:
     """The object that a model wrote as JSON; empty text is an empty object. Raises BadArguments, also for
-    NaN, Infinity, keys that stand twice and halves of characters, which are shown as something else: what is
-    approved must be what is executed."""
+    NaN, Infinity, duplicate keys and halves of surrogate pairs: a person would be shown something else than
+    the executed arguments."""
     if not text.strip():
         return {}
     try:
-        value = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_twins)
+        value = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_unique_keys)
     except (ValueError, RecursionError) as error:
         raise BadArguments(f"the arguments are not valid JSON ({error})") from error
     if not isinstance(value, dict):
@@ -50,7 +50,7 @@ def parsed_arguments(text: str) -> dict[str, Any]:
 
 
 def check_arguments(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
-    """Raises BadArguments for the first thing that does not fit."""
+    """Raise BadArguments for the first argument that does not fit `schema`."""
     _check(schema, arguments, "")
 
 
@@ -122,7 +122,7 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number")
 
 
-def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a key stands twice")

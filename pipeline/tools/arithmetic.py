@@ -1,4 +1,4 @@
-"""Sums, worked out exactly and within bounds. Nothing is executed: the expression is read as a tree."""
+"""Compute arithmetic expressions exactly and within bounds. The syntax tree is evaluated, no code is run."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from fractions import Fraction
 from pipeline.tools.tool import ToolFailed
 
 _LONGEST = 200
-"""Characters of an expression; with them its depth is bounded."""
+"""Characters of an expression, which limits its depth too."""
 _MOST_BITS = 10_000
-"""Of a whole number on the way: larger ones are nobody's question and take for ever."""
+"""The most bits of an intermediate whole number: larger ones are useless and take too long."""
 _DIGITS = 12
 _MOST_PLACES = 1_000
-"""To which is rounded: a number's power of ten is worked out for that, and nothing could interrupt it."""
+"""The most places to round to: rounding computes a power of ten, which cannot be interrupted."""
 _SPELLED = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-"})  # noqa: RUF001 - as people type
 
 Number = Fraction | float
@@ -40,8 +40,8 @@ _CONSTANTS: dict[str, Number] = {"pi": math.pi, "e": math.e}
 
 
 def calculated(expression: str) -> str:
-    """The value of `2 * (3 + 4.5) ^ 2`, in digits. Raises ToolFailed for anything but a sum that can be
-    worked out: + - * / // % ** ^, parentheses, abs, min, max, round, sqrt, pi, e."""
+    """The value of an expression such as `2 * (3 + 4.5) ^ 2`, in digits. Allowed are + - * / // % ** ^,
+    parentheses, abs, min, max, round, sqrt, pi, e. Raises ToolFailed for any other expression."""
     if len(expression) > _LONGEST:
         raise ToolFailed(f"the expression is longer than {_LONGEST} characters")
     text = expression.translate(_SPELLED).replace("^", "**").rstrip("= ").strip()
@@ -62,7 +62,7 @@ def _value(node: ast.expr) -> Number:
         case ast.Constant(value=bool()):
             raise ToolFailed("it is no sum such as 2 * (3 + 4)")
         case ast.Constant(value=int() | float() as number):
-            # From its digits: 0.1 means a tenth.
+            # Converted from its digits: 0.1 means exactly a tenth.
             return _bounded(Fraction(str(number)))
         case ast.Name(id=name) if name in _CONSTANTS:
             return _CONSTANTS[name]

@@ -1,7 +1,7 @@
-"""Folders that a tool cannot leave: which path a model means, and how files are read and written there.
+"""Resolve a model's paths within folders that a tool cannot leave, and read and write files there.
 
-Everything here touches the disk: call it in a thread. Nothing is created but by `write_private`, and all of
-that is the owner's account's alone (0700, 0600).
+Everything here accesses the disk: call it in a thread. Only `write_private` creates files and folders, with
+access for the process's own account alone (0700, 0600).
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ _UNPRINTED = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def slug(name: str) -> str:
-    """A folder's or file's name for any text: readable, and never the same for two texts."""
+    """A folder or file name for any text: readable, and different for different texts."""
     readable = re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-")[:_SLUG_CHARS].strip("-")
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     return f"{readable}-{digest}" if readable else digest
 
 
 def person_folder(root: Path, owner: str) -> Path:
-    """Where a turn's owner has what is theirs (see `TurnScope.owner`); it may not exist yet."""
+    """The folder of a turn's owner (see `TurnScope.owner`); it may not exist yet."""
     return person_place(root, owner).path
 
 
 def person_place(root: Path, owner: str) -> Place:
-    """The same folder, for reading and writing there: no link below `root` is followed."""
+    """The same folder as a `Place`: no link below `root` is followed."""
     return Place(root, ("people", slug(owner)))
 
 
 def inside(folder: Place, given: str) -> Place:
-    """The place below `folder` that `given` names; it may not exist yet.
+    """The place below `folder` at the path `given`; it may not exist yet.
 
-    Raises Refused for what leads outside, and for what no path is.
+    Raises Refused for a path that leads outside, and for a text that is no path.
     """
     if _UNPRINTED.search(given):
         raise Refused("path: it must not contain control characters")
@@ -59,8 +59,8 @@ def inside(folder: Place, given: str) -> Place:
 
 
 def read_text(place: Place, *, most_bytes: int) -> str:
-    """A text file's words. Raises ToolFailed where there is none, it is too large or no text, and Refused
-    for what is no ordinary file."""
+    """The content of a text file. Raises ToolFailed if the file is missing, larger than `most_bytes` or not
+    text, and Refused if it is not an ordinary file."""
     try:
         opened = place.open_to_read()
     except FileNotFoundError:
@@ -81,8 +81,8 @@ def read_text(place: Place, *, most_bytes: int) -> str:
 
 
 def write_private(place: Place, text: str) -> None:
-    """Put `text` in place of the file, whole or not at all. Missing folders are made. Raises
-    ToolFailed where the disk does not let us, and Refused for what is no ordinary file."""
+    """Replace the file's content by `text`, atomically, and create missing folders. Raises ToolFailed for an
+    error of the disk, and Refused if it is not an ordinary file."""
     try:
         place.replace_with(text.encode("utf-8", "replace"))
     except OSError as error:
@@ -90,6 +90,6 @@ def write_private(place: Place, text: str) -> None:
 
 
 def text_files(folder: Place, *, most: int) -> Iterator[tuple[str, Place]]:
-    """Up to `most` ordinary files below `folder` with their paths relative to it, by name. Hidden ones and
+    """Up to `most` ordinary files below `folder` with their paths relative to it, by name. Hidden files and
     links are left out."""
     return islice(folder.files(), most)

@@ -1,6 +1,6 @@
-"""The group `files`: the turn owner's own files, which tools may change, and shared ones, which they read.
+"""The group `files`: the turn owner's own files, which tools may change, and read-only shared files.
 
-Shared files are the operator's: what one person could write there, everybody's conversations would read.
+Only the operator writes shared files: text of one person there would reach all other conversations.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MOST_WRITTEN = 200_000
 """Characters of one file."""
 _MOST_ADDED = 10_000
 _MOST_FILES = 500
-"""Of one owner; and looked at in one search."""
+"""The most files of one owner, and the most that one search reads."""
 _MOST_LISTED = 200
 _MOST_HITS = 50
 _HIT_CHARS = 160
@@ -35,7 +35,7 @@ _PATH = {"type": "string", "minLength": 1, "maxLength": 300, "description": "suc
 
 
 def files_group(root: Path, redactor: Redactor | None = None) -> FixedGroup:
-    """The group over a workspace: `root/files` is shared, `root/people/<owner>/files` the owner's own."""
+    """The group for a workspace: `root/files` is shared, `root/people/<owner>/files` the owner's own."""
     files = _Files(root, redactor or Redactor())
     text = {"type": "string", "maxLength": _MOST_WRITTEN, "description": "all that the file will hold"}
     line = {"type": "string", "minLength": 1, "maxLength": _MOST_ADDED, "description": "what is added"}
@@ -92,7 +92,7 @@ def _tool(
 
 
 class _Files:
-    """The work itself, in a thread; `owner` is the turn's."""
+    """The tools' work, run in a thread; `owner` is the turn's owner."""
 
     def __init__(self, root: Path, redactor: Redactor) -> None:
         self._root = root
@@ -157,14 +157,14 @@ class _Files:
         return f"{given} is deleted."
 
     def _folder(self, which: str, owner: str) -> Place:
-        # The operator may have linked the shared folder to another one; nobody else's is a link.
+        # The operator may have linked the shared folder to another one; other folders are not links.
         return Place(self._root / "files") if which == _SHARED else person_place(self._root, owner) / "files"
 
     def _path(self, given: str, owner: str, *, writes: bool = False) -> Place:
-        """Where a path leads; one without own/ or shared/ is an own one, or else a shared one."""
+        """The file of a path. A path without own/ or shared/ means an own file, or else a shared one."""
         parts = PurePosixPath(given.replace("\\", "/")).parts
         if writes and any(part.startswith(".") and part != ".." for part in parts):
-            # They are neither listed nor counted: there could be any number of them.
+            # Hidden files are neither listed nor counted, so their number would have no limit.
             raise Refused(f"{given}: names that begin with a dot cannot be used")
         which, _, rest = given.removeprefix("./").partition("/")
         if which not in (_OWN, _SHARED):
@@ -181,7 +181,7 @@ class _Files:
 
 
 def _about(given: str, work: Callable[[], Any]) -> Any:
-    """`work`, whose failures name the path."""
+    """The result of `work`; its failures name the path."""
     try:
         return work()
     except ToolFailed as failure:
@@ -189,7 +189,7 @@ def _about(given: str, work: Callable[[], Any]) -> Any:
 
 
 def _lines(path: Place) -> Iterator[tuple[int, str]]:
-    """A file's lines by number; none where it is no text or too large."""
+    """A file's lines with their numbers; none if it is not text or too large."""
     try:
         text = read_text(path, most_bytes=_MOST_READ)
     except ToolFailed:

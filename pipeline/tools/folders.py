@@ -1,8 +1,8 @@
-"""Files and folders that are reached part by part from an open folder, and never over a link.
+"""Open files and folders part by part from an open folder, without following links.
 
-A path that is checked and then opened can lead elsewhere by then, where another process puts a link in place
-of a folder. Here each part is opened in the one before it, so what was opened is what is read and written.
-Everything touches the disk: call it in a thread.
+Between the check of a path and its opening, another process may replace a folder by a link. Here each part
+is opened in the one before it, so that the checked file is the one that is read and written. Everything
+accesses the disk: call it in a thread.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _LONGEST_NAME = 255
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A file or a folder `parts` below `anchor`; it may not be there. Links are followed to `anchor` and no
-    further.
+    """A file or a folder `parts` below `anchor`; it may not exist. Links are followed up to `anchor` and not
+    below.
 
-    Its methods raise Refused where one of the parts is a link or no folder. `status` raises ToolFailed for
-    what the disk does not let it see; the others OSError.
+    Its methods raise Refused if one of the parts is a link or not a folder. For errors of the disk, `status`
+    raises ToolFailed and the others OSError.
     """
 
     anchor: Path
@@ -41,11 +41,11 @@ class Place:
 
     @property
     def path(self) -> Path:
-        """For messages, and for those who follow links."""
+        """The path, for messages and for callers that may follow links."""
         return self.anchor.joinpath(*self.parts)
 
     def status(self) -> os.stat_result | None:
-        """What there is, itself and not what it links to; None for nothing."""
+        """The status of the entry itself, not of a link's target; None if nothing is there."""
         try:
             with self.folder() as folder:
                 return os.stat(self.parts[-1], dir_fd=folder, follow_symlinks=False)
@@ -69,7 +69,7 @@ class Place:
     def open_to_read(self) -> int:
         """A descriptor of an ordinary file; the caller closes it."""
         with self.folder() as folder:
-            # A pipe or a device would block or do something when it is opened or read.
+            # Opening or reading a pipe or a device may block or have side effects.
             flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
             opened = _no_link(self.parts[-1], flags, folder)
         if not stat.S_ISREG(os.fstat(opened).st_mode):
@@ -78,7 +78,7 @@ class Place:
         return opened
 
     def replace_with(self, data: bytes) -> None:
-        """Puts a file with `data` there, whole or not at all. What is made is the account's alone."""
+        """Write a file with `data` there, atomically. Only the process's own account gets access."""
         with self.folder(make=True) as folder:
             name, beside = self.parts[-1], f".{secrets.token_hex(8)}.new"
             with suppress(FileNotFoundError):
@@ -96,8 +96,8 @@ class Place:
                     os.unlink(beside, dir_fd=folder)
 
     def files(self) -> Iterator[tuple[str, Place]]:
-        """The ordinary files below this folder with their paths relative to it, by name. Hidden ones and
-        links are left out, as is everything where this is no folder."""
+        """The ordinary files below this folder with their paths relative to it, by name, without hidden files
+        and links; none if this is not a folder."""
         try:
             with (self / "").folder() as top:
                 for inside, folders, names, folder in os.fwalk(dir_fd=top):
@@ -111,7 +111,7 @@ class Place:
 
     @contextmanager
     def folder(self, *, make: bool = False) -> Iterator[int]:
-        """A descriptor of the folder that this is in."""
+        """A descriptor of the folder that contains this place."""
         if make:
             _make_folders(self.anchor)
         opened = os.open(self.anchor, _FOLDER)
@@ -129,13 +129,13 @@ class Place:
 
 
 def followed(path: Path) -> Place:
-    """Where `path` leads, over links too: for the operator's own files."""
+    """The place of `path` with links followed: for the operator's own files."""
     real = path.resolve()
     return Place(real.parent, (real.name,))
 
 
 def check_name(name: str) -> None:
-    """Raises Refused for what no file system takes as a name."""
+    """Raise Refused for a text that no file system accepts as a name."""
     try:
         size = len(name.encode())
     except UnicodeEncodeError:
@@ -145,7 +145,7 @@ def check_name(name: str) -> None:
 
 
 def reason(error: OSError) -> str:
-    """What an operation failed for, in words without a path."""
+    """The reason of a failed operation as readable text, without a path."""
     return error.strerror or type(error).__name__
 
 

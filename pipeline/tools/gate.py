@@ -1,8 +1,8 @@
-"""The gate before the tools: every call is parsed, judged, perhaps asked for, done and reported here.
+"""The gate in front of the tools: parse, judge, approve, execute and report every call.
 
 In this order: parse, action and its hash, protected paths, `action_started`, verdict, approval, hash again,
-execution, `action_completed`. It knows no single tool. What it does survives a crash: an approval is asked
-for once, and an action that changes something is done once or reported as unknown.
+execution, `action_completed`. It has no code for single tools. Its work survives a crash: an approval is
+asked for once, and an action that changes something is done once or reported as unknown.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from pipeline.tools.tool import Refused, Tool, ToolFailed, ToolOutput
 _log = logging.getLogger(__name__)
 
 RESULT_CHARS = 5_000
-"""Of one tool's result; the model is told how much is missing. (seed 0)"""
+"""The most of one tool's result; a note gives the number of missing characters. (seed 0)"""
 _SUMMARY_CHARS = 80
 _LOADED_CHARS = 200
-"""Of the line about what was loaded: it names groups."""
+"""The most of the line about loaded groups, which names them."""
 _UNKNOWN = (
     "{name} was begun and cut off by a restart: nobody knows whether it was done. Do not repeat it by "
     "yourself; tell the user, and look whether it was done if you can."
@@ -63,8 +63,8 @@ _CHANGED = "integrity: the arguments of {name} were changed after they were judg
 class Gate:
     """The `ToolGate` in front of a registry. One instance serves every turn.
 
-    `protection` and `origins` are None where there is no workspace; `timeout_s` bounds one execution, without
-    the time that a person takes to allow it.
+    `protection` and `origins` are None without a workspace; `timeout_s` limits one execution, without the
+    time until a person has approved it.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Gate:
         await self._loading.list_again(groups, scope)
 
     def offered(self, groups: Sequence[str], scope: TurnScope) -> tuple[ToolDefinition, ...]:
-        """The loaders, but for sub-agents, and the tools of the loaded groups; off the record only those
+        """The tools of the loaded groups and, except for sub-agents, the loaders; off the record only tools
         that read."""
         tools = self._registry.loaded(groups, scope)
         if scope.mode == "otr":
@@ -184,7 +184,7 @@ class Gate:
             await scope.send(OtrBlocked(**_ids(scope), reason=words))
             return self._refusal(words, OTR_ANSWER)
         verdict = self._policy.judge(tool, scope)
-        await self._tell(verdict, tool, scope)
+        await self._send_verdict(verdict, tool, scope)
         if verdict.decision == "BLOCK":
             why = verdict.reasoning
             return self._refusal(f"{tool.name} was not done: {why}", _NOT_DONE.format(why=why.rstrip(".")))
@@ -196,7 +196,7 @@ class Gate:
             return self._refusal(_CHANGED.format(name=tool.name))
         return await self._done(action, call, scope)
 
-    async def _tell(self, verdict: Verdict, tool: Tool, scope: TurnScope) -> None:
+    async def _send_verdict(self, verdict: Verdict, tool: Tool, scope: TurnScope) -> None:
         await scope.send(
             ShieldVerdict(
                 **_ids(scope),
@@ -209,7 +209,7 @@ class Gate:
         )
 
     async def _reviewed(self, action: Action, call: ToolCall, scope: TurnScope) -> str:
-        """A person's answer: `allowed`, `refused` or `expired`. Asked for once, over crashes."""
+        """A person's answer: `allowed`, `refused` or `expired`. Asked for once, also over crashes."""
 
         async def ask() -> dict[str, str]:
             answer = await self._approvals.ask(
@@ -224,10 +224,10 @@ class Gate:
 
         kept = await _once(f"review:{call.id}", ask, scope, repeatable=True)
         if scope.depth == 0:
-            # Durable by itself: in one write with the record that the action begins, a death right behind it
-            # would be reported as an action that may have been done.
+            # Stored in a separate write: in one write with the record that the action begins, a crash right
+            # after it would be reported as an action that may have been done.
             await current_step().barrier()
-        # An answer is for what was asked, and a call that has become another one since is not it.
+        # An answer holds only for the payload that was asked about; a changed call is refused.
         if kept["hash"] != action.hash or kept["answer"] not in ("allowed", "expired"):
             return "refused"
         return str(kept["answer"])
@@ -239,7 +239,7 @@ class Gate:
         tool = action.tool
         try:
             if tool.reads_only:
-                # Nothing to protect from being done twice: no record, and no wait for the disk.
+                # May be repeated: no record is needed, and no wait for the disk.
                 kept: Mapping[str, Any] = await run()
             else:
                 kept = await _once(EXECUTION + call.id, run, scope, repeatable=False)
@@ -258,7 +258,7 @@ class Gate:
         )
 
     async def _executed(self, action: Action, scope: TurnScope) -> dict[str, Any]:
-        """What came of it, as plain data; `content` says whether the text is the tool's and not ours."""
+        """The result as plain data; `content` says whether the text is the tool's and not the gate's."""
         tool = action.tool
         timeout_s = self._timeout_s if tool.timeout_s is None else tool.timeout_s
         deadline = self._clock.timeout(timeout_s)
@@ -266,9 +266,9 @@ class Gate:
             async with deadline:
                 output = await self._run(action, scope)
         except ToolFailed as failure:
-            # A server's own words may be among them: they are marked as data, as its results are.
-            told = _ours(self._safe(str(failure))) | {"content": not tool.built_in}
-            return told | _foreign(tool, "")
+            # The message may quote a server: it is marked as data, like the server's results.
+            failed = _ours(self._safe(str(failure))) | {"content": not tool.built_in}
+            return failed | _foreign(tool, "")
         except TimeoutError:
             if not deadline.expired():
                 _log.exception("a tool failed", extra={"tool": tool.name})
@@ -277,17 +277,17 @@ class Gate:
             return _ours(words if tool.reads_only else words + _TIMED_OUT_UNKNOWN)
         except StorageError:
             raise
-        except Exception:  # noqa: BLE001 - a tool may raise anything, and the conversation goes on
+        except Exception:  # noqa: BLE001 - a tool may raise anything, and the conversation continues
             _log.exception("a tool failed", extra={"tool": tool.name})
             return _ours(_FAILED.format(name=tool.name))
         if not output.text.strip():
             output = replace(output, text=f"{tool.name} returned nothing.")
-        # Cut and without secrets before it goes on record: a server may return megabytes, and keys.
+        # Cut and redacted before it is recorded: a server may return megabytes, and keys.
         kept = {"text": self._fit(output), "success": output.success, "content": not tool.own_words}
         return kept | _foreign(tool, output.foreign)
 
     async def _run(self, action: Action, scope: TurnScope) -> ToolOutput:
-        """Run the tool, and keep the book of what was written under the influence of foreign text."""
+        """Run the tool, and record in `origins` which items a turn with foreign text has written."""
         tool, owner, foreign = action.tool, scope.owner, bool(scope.foreign)
         if self._origins is None or tool.group not in SOURCES:
             return await tool.run(thaw(action.payload), scope)
@@ -299,11 +299,11 @@ class Gate:
         return replace(output, foreign=await asyncio.to_thread(self._origins.source, tool, owner))
 
     def _safe(self, words: str) -> str:
-        """Words about a call, a server's own among them, as they may be shown."""
+        """A text about a call, which may quote a server, redacted and cut for display."""
         return self._fit(ToolOutput(text=words))
 
     def _fit(self, output: ToolOutput) -> str:
-        """The text without secrets and no longer than is shown, with a note of how much is missing."""
+        """The text without secrets, cut to `RESULT_CHARS`, with a note of how much is missing."""
         found = self._redactor.excerpt(output.text, RESULT_CHARS, is_cut=output.left_out > 0)
         # Lone surrogates can be neither stored nor sent.
         shown = found.text.encode("utf-8", "replace").decode()
@@ -325,8 +325,8 @@ class Gate:
 async def _once(
     key: str, call: Callable[[], Awaitable[dict[str, Any]]], scope: TurnScope, *, repeatable: bool
 ) -> Mapping[str, Any]:
-    """`call` as an effect of the running node. What a sub-agent does is a part of the effect that runs it:
-    it is never taken up again by itself."""
+    """`call` as an effect of the running node. A sub-agent's calls are part of the effect that runs it, and
+    are never resumed separately."""
     if scope.depth:
         return await call()
     kept: Mapping[str, Any] = await current_step().effect(key, call, repeatable=repeatable)
@@ -334,7 +334,7 @@ async def _once(
 
 
 def _place(scope: TurnScope) -> str:
-    """Where a call's id is unique. Sub-agents' calls are never found again, and their ids may repeat."""
+    """The scope in which a call's id is unique; random for a sub-agent, whose calls are never looked up."""
     step = current_step()
     own = secrets.token_hex(8) if scope.depth else ""
     return f"{scope.message_id}\n{step.run_id}\n{step.node}\n{step.visit}\n{own}"
@@ -345,7 +345,7 @@ def _ids(scope: TurnScope) -> dict[str, str]:
 
 
 def _foreign(tool: Tool, source: str) -> dict[str, str]:
-    """Whose words a result holds. Whatever a tool of others returns is foreign, its errors too."""
+    """The source of foreign text in a result. All results and errors of tools of others are foreign."""
     if not tool.built_in:
         kind, _, name = tool.group.partition(":")
         source = f"the MCP server {name}" if kind == "mcp" and name else f"the tool {tool.name}"
@@ -357,7 +357,7 @@ def _ours(words: str) -> dict[str, Any]:
 
 
 def _answer(tool: Tool, text: str, *, success: bool) -> str:
-    """What people are told of what the tool returned, or failed with."""
+    """The answer text for people about a tool's result or failure; empty without one."""
     if not tool.answers:
         return ""
     return text if success else _NOT_DONE.format(why=text.rstrip("."))

@@ -1,6 +1,6 @@
-"""The two tools that every turn begins with: they load the others, and skills.
+"""The two tools that every turn has from the start: `load_tools` and `load_skills`.
 
-They are the gate's own: they touch nothing outside, need no approval and are no actions.
+They belong to the gate: they have no effect outside, need no approval and are not actions.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Loading:
         self._timeout_s = timeout_s
 
     def definitions(self, scope: TurnScope) -> tuple[ToolDefinition, ...]:
-        """Those of the two that have something to load."""
+        """The loaders that have something to load."""
         found: list[ToolDefinition] = []
         groups = self._registry.groups(scope)
         if groups:
@@ -61,7 +61,7 @@ class Loading:
         return tuple(found)
 
     async def load(self, call: ToolCall, scope: TurnScope) -> ToolResult:
-        """Do a call of one of the two. Arguments that are no JSON name nothing."""
+        """Execute a call of a loader. Arguments that are not JSON count as empty."""
         try:
             arguments = parsed_arguments(call.arguments)
         except BadArguments:
@@ -71,15 +71,15 @@ class Loading:
         return self._load_skills(arguments)
 
     async def list_again(self, groups: Sequence[str], scope: TurnScope) -> None:
-        """List the groups among `groups` that an earlier process loaded. One that cannot be listed is left
-        out; a call of one of its tools says why."""
+        """List those of `groups` that an earlier process loaded. A group that cannot be listed is left out; a
+        call of one of its tools gives the reason."""
         for name in self._registry.unlisted(groups, scope):
             listed = await self._listed(name, scope)
             if isinstance(listed, str):
                 _log.warning("a loaded tool group is missing", extra={"group": name, "reason": listed})
 
     async def _listed(self, name: str, scope: TurnScope) -> tuple[Tool, ...] | str:
-        """The group's tools, or why they cannot be had, in words for the model."""
+        """The group's tools, or the reason why they are not available, as text for the model."""
         try:
             async with self._clock.timeout(self._timeout_s):
                 return await self._registry.load(name, scope)
@@ -92,7 +92,7 @@ class Loading:
             return "it failed"
 
     async def _load_tools(self, arguments: Mapping[str, Any], scope: TurnScope) -> ToolResult:
-        """Every named group that can be had; the others are explained."""
+        """Load every named group that is available; the result explains the others."""
         lines: list[str] = []
         loaded: list[str] = []
         for name in _names(arguments, "groups"):
@@ -107,7 +107,7 @@ class Loading:
         return _result(lines, "groups", groups=tuple(loaded))
 
     def _load_skills(self, arguments: Mapping[str, Any]) -> ToolResult:
-        """Every named skill that there is; the others are explained."""
+        """Load every named skill that exists; the result explains the others."""
         lines: list[str] = []
         loaded: list[str] = []
         for name in _names(arguments, "skills"):
@@ -121,7 +121,7 @@ class Loading:
 
 
 def _some(named: Sequence[str]) -> str:
-    """The first names of a list that a server may make as long as it likes."""
+    """The first names of a list whose length a server chooses."""
     more = f", and {len(named) - _MOST_AT_ONCE} more" if len(named) > _MOST_AT_ONCE else ""
     return ", ".join(named[:_MOST_AT_ONCE]) + more
 

@@ -1,6 +1,6 @@
-"""An MCP server's process, seen from here: lines in and out, its last words, and an end that is certain.
+"""An MCP server's process: send and receive lines, log its errors, and end it reliably.
 
-What the lines mean is `mcp_client`'s.
+`mcp_client` interprets the lines.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pipeline.redaction.redactor import Redactor
 _log = logging.getLogger(__name__)
 
 MAX_LINE_BYTES = 32 << 20
-"""One message of a server. A result of ten megabytes, which many servers send twice in one message, is still
-taken, to be cut."""
+"""The most of one message. It allows for a result of ten megabytes, which many servers send twice in one
+message; the gate cuts it later."""
 _STOP_S = 1.0
 _LAST_WORDS_S = 0.5
 _SHOWN_LINES = 100
@@ -28,7 +28,7 @@ _VERY_LONG = b"(a very long line)"
 
 
 class McpChild:
-    """A running server. Made by `start`, ended by `stop`, which must be called; `errors` runs meanwhile."""
+    """A running server. Made by `start`, ended by `stop`, which must be called; run `errors` meanwhile."""
 
     def __init__(self, name: str, process: Process) -> None:
         self._name = name
@@ -40,7 +40,7 @@ class McpChild:
     async def start(
         cls, name: str, command: Sequence[str], *, env: Mapping[str, str], cwd: str | None
     ) -> McpChild:
-        """Start the program with exactly this environment. Raises OSError or ValueError where it cannot."""
+        """Start the program with exactly this environment. Raises OSError or ValueError on failure."""
         process = await asyncio.create_subprocess_exec(
             *command,
             stdin=PIPE,
@@ -49,7 +49,7 @@ class McpChild:
             env=dict(env),
             cwd=cwd,
             limit=MAX_LINE_BYTES,
-            # A group of its own: what the server starts ends with it, and Ctrl-C is not for it.
+            # A separate process group: the server's children end with it, and Ctrl-C does not reach it.
             start_new_session=True,
         )
         return cls(name, process)
@@ -60,7 +60,7 @@ class McpChild:
 
     @property
     def last_words(self) -> str:
-        """The last line of its errors; empty when there was none."""
+        """The last line of its stderr; empty if there was none."""
         return self._last_words
 
     async def line(self) -> bytes:
@@ -74,13 +74,13 @@ class McpChild:
             return b""
 
     async def all_said(self) -> None:
-        """Return when its errors have been read to the end, or that takes too long."""
+        """Return when its stderr has been read to the end, or after a limit."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LAST_WORDS_S):
                 await self._silent.wait()
 
     async def send(self, data: bytes) -> None:
-        """Hand it a message. What a dead one does not take is known by the end of its lines."""
+        """Send a message. Errors are ignored: the end of its lines shows that the process has ended."""
         if self._process.stdin is None:
             return
         with contextlib.suppress(ConnectionError, RuntimeError):
@@ -88,15 +88,15 @@ class McpChild:
             await self._process.stdin.drain()
 
     async def errors(self, redactor: Redactor) -> None:
-        """Log what it says on stderr, without secrets and up to a bound, and read on so that it is never
-        stuck."""
+        """Log its stderr, without secrets and up to a limit, and keep reading so that the process never
+        blocks."""
         shown, torn = 0, False
-        while piece := await self._error_piece():
-            # What follows a piece of a line is the rest of it, and may begin in the middle of a secret.
-            torn, rest = piece is _VERY_LONG, torn
+        while part := await self._error_line():
+            # The text after a part of a line is the rest of the line and may begin inside a secret.
+            torn, rest = part is _VERY_LONG, torn
             if rest:
                 continue
-            words = redactor.line(piece.decode("utf-8", "replace"), _SHOWN_CHARS)
+            words = redactor.line(part.decode("utf-8", "replace"), _SHOWN_CHARS)
             if not words:
                 continue
             self._last_words = words
@@ -106,7 +106,7 @@ class McpChild:
         self._silent.set()
 
     async def stop(self) -> None:
-        """End it and everything it started: ask by closing its input, then by signals. May be repeated."""
+        """End it and its children: close its input, then send signals. Safe to call more than once."""
         try:
             if self._process.stdin is not None:
                 self._process.stdin.close()
@@ -115,7 +115,7 @@ class McpChild:
                     break
                 self._signal(number)
         finally:
-            # Also when the caller is cancelled, and for what outlives its parent in the group.
+            # Reached also when the caller is cancelled, and for children that outlive the server.
             self._signal(signal.SIGKILL)
         await self._ended()
 
@@ -131,11 +131,11 @@ class McpChild:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
 
-    async def _error_piece(self) -> bytes:
+    async def _error_line(self) -> bytes:
         if self._process.stderr is None:
             return b""
         try:
             return await self._process.stderr.readline()
         except ValueError:
-            # A line without an end: what is in the buffer was dropped, and it goes on.
+            # A line without an end: the buffer has been dropped, and the line continues.
             return _VERY_LONG

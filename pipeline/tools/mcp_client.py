@@ -1,6 +1,6 @@
-"""The one door to the MCP SDK: a connection to a server, as tools and calls in our own words.
+"""Connect to an MCP server, list its tools and call them. Only this module imports the MCP SDK.
 
-When a server is started, stopped and started anew is `mcp_server`'s. The SDK (55 MB, half a second) is
+`mcp_server` decides when a server is started, stopped and restarted. The SDK (55 MB, half a second) is
 imported with the first connection.
 """
 
@@ -28,55 +28,55 @@ _NAME_CHARS = 64
 _CLOSED = "Connection closed"
 MAX_TOOLS = 100
 _QUICK_BYTES = 1 << 18
-"""Longer messages are read in a thread: nobody else's turn waits for them."""
+"""Longer messages are parsed in a thread, so that other turns do not wait for them."""
 _PAGES = 20
 _TOO_MANY = f"only {MAX_TOOLS} tools of a server are taken"
 _DIRECTIONS = re.compile("[\u200e\u200f\u061c]")
 _SIFTED = "parlour/unusable"
-"""Where a list of tools says what was taken out of it: pairs of a name and a fault."""
+"""The key in `_meta` for tools that were removed from a list: pairs of a name and a fault."""
 _CONNECT_S = 30.0
-"""Of one HTTP connection; how long an answer may take is the caller's bound."""
+"""For one HTTP connection; the caller limits the time of an answer."""
 
 
 class McpGone(Exception):
-    """The connection is over; the text says how, as far as that is known."""
+    """The connection has ended; the text gives the reason, as far as it is known."""
 
 
 class McpRefused(Exception):
-    """The server answers that it does not do this; the text is the server's."""
+    """The server refuses the request; the text is the server's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedTool:
-    """A tool as its server describes it: nothing of it is to be believed."""
+    """A tool as its server describes it; all of this is untrusted."""
 
     name: str
     description: str
     schema: Mapping[str, Any]
     fault: str = ""
-    """Why it cannot be used, in words of ours; empty where it can."""
+    """Why it cannot be used, in this program's words; empty where it can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpAnswer:
-    """What came of a call."""
+    """The result of a call."""
 
     text: str
     failed: bool
-    """The tool says so itself."""
+    """Whether the tool itself reports a failure."""
 
 
 class McpConnection:
-    """A connection that stands, until `over` is set."""
+    """An open connection, until `over` is set."""
 
     def __init__(self, client: Any, over: asyncio.Event, last_words: Callable[[], str]) -> None:
         self._client = client
         self._last_words = last_words
         self.over = over
-        """The server has ended the connection."""
+        """Set when the server has ended the connection."""
 
     async def tools(self) -> tuple[ListedTool, ...]:
-        """The server's tools, `MAX_TOOLS` usable ones at most, and those that are not, with their fault.
+        """The server's tools: at most `MAX_TOOLS` usable ones, and the unusable ones with their fault.
         Raises McpGone or McpRefused."""
         found: list[ListedTool] = []
         unusable: list[ListedTool] = []
@@ -98,7 +98,7 @@ class McpConnection:
         return (*found[:MAX_TOOLS], *unusable)
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> McpAnswer:
-        """Have a tool called. Raises McpGone or McpRefused."""
+        """Call a tool. Raises McpGone or McpRefused."""
         result = await self._asked(self._client.call_tool(name, dict(arguments)))
         texts = [_words(block) for block in result.content]
         if not texts and result.structured_content is not None:
@@ -110,13 +110,13 @@ class McpConnection:
         try:
             return await request
         except sdk.MCPError as error:
-            # Servers use the number for errors of their own, too; the SDK's has these words.
+            # Servers use this code for their own errors too; the SDK's error has this text.
             closed = error.code == sdk.types.CONNECTION_CLOSED and str(error) == _CLOSED
             if not closed and not self.over.is_set():
                 raise McpRefused(str(error)) from None
             raise McpGone(self._how()) from None
         except Exception as error:
-            # Whatever the SDK could not make sense of.
+            # Any answer that the SDK could not parse.
             words = self._last_words() or f"its answer is not understood ({type(error).__name__})"
             raise McpGone(words) from error
 
@@ -129,12 +129,12 @@ class McpConnection:
 async def connected(
     config: McpServerConfig, environ: Mapping[str, str], resolve: Resolve, redactor: Redactor
 ) -> AsyncIterator[McpConnection]:
-    """Connect to a server, starting its program where it is one; on leaving, both are gone.
+    """Connect to a server, and start it if it is a program. On exit, both have ended.
 
-    Raises McpGone, ConfigurationError for a reference that resolves to nothing, OSError and ValueError for a
+    Raises McpGone, ConfigurationError for a reference that cannot be resolved, OSError and ValueError for a
     program that cannot be started; each may be wrapped in an ExceptionGroup.
-    To be entered and left by one task; the connection may be used by any. What the program says on
-    stderr goes through `redactor`.
+    One task has to enter and exit it; any task may use the connection. The program's stderr is logged
+    through `redactor`.
     """
     if config.command:
         env = config.environment(environ, resolve)
@@ -163,14 +163,14 @@ async def _program(config: McpServerConfig, env: Mapping[str, str]) -> AsyncIter
 async def _opened(
     transport: AbstractAsyncContextManager[Any], last_words: Callable[[], str]
 ) -> AsyncIterator[Any]:
-    # Half a second of imports, once: not on the loop, where everybody would wait for it.
+    # Half a second of imports, once: in a thread, so that the event loop is not blocked.
     sdk = await asyncio.to_thread(importlib.import_module, "mcp")
     try:
-        # Without callbacks: a server may ask neither for our model nor for our files.
+        # Without callbacks: a server may use neither our model nor our files.
         async with sdk.Client(transport, cache=None) as client:
             yield client
     except Exception as error:
-        # The SDK's own groups of tasks wrap what happened.
+        # The SDK's task groups wrap the original error.
         first: BaseException = error
         while isinstance(first, BaseExceptionGroup):
             first = first.exceptions[0]
@@ -192,7 +192,7 @@ async def _http(config: McpServerConfig, resolve: Resolve) -> AsyncIterator[Any]
 
 
 class _Pipes:
-    """A transport of the SDK over a child's pipes; also its stream of messages, in both directions."""
+    """An SDK transport over a child's pipes, and its stream of messages in both directions."""
 
     def __init__(self, child: McpChild, over: asyncio.Event) -> None:
         self._child = child
@@ -213,7 +213,7 @@ class _Pipes:
         await self._child.send(text.encode() + b"\n")
 
     async def aclose(self) -> None:
-        """The child is ended by whoever started it."""
+        """Do nothing: the code that started the child ends it."""
 
     async def receive(self) -> Any:
         """The next message, or what was wrong with it. Raises StopAsyncIteration at the end."""
@@ -227,11 +227,11 @@ class _Pipes:
             message = read() if len(line) < _QUICK_BYTES else await asyncio.to_thread(read)
             return self._wrapped(_sifted(message, self._shapes))
         except ValueError as error:
-            return error  # programs print; the SDK passes over what is no message
+            return error  # programs may print; the SDK ignores lines that are no message
 
 
 class _HttpMessages:
-    """What an HTTP server says, message by message."""
+    """The messages of an HTTP server."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -245,7 +245,7 @@ class _HttpMessages:
         return item
 
     async def aclose(self) -> None:
-        """Close the stream behind it."""
+        """Close the underlying stream."""
         await self._stream.aclose()
 
 
@@ -265,7 +265,7 @@ class _Incoming:
         return await self._pipes.receive()
 
     async def aclose(self) -> None:
-        """Close what it reads from."""
+        """Close the source of the messages."""
         await self._pipes.aclose()
 
     async def __aenter__(self) -> Self:
@@ -276,8 +276,8 @@ class _Incoming:
 
 
 def _sifted(message: Any, shapes: Any) -> Any:
-    """The message; of a list of tools without those for which the SDK would refuse the whole list, which its
-    `_meta` names. `shapes` is the SDK's module of types."""
+    """The message; a list of tools without the ones for which the SDK would refuse the whole list, which are
+    named in its `_meta`. `shapes` is the SDK's module of types."""
     result = getattr(message, "result", None)
     if not isinstance(result, dict) or not isinstance(listed := result.get("tools"), list):
         return message
@@ -292,7 +292,7 @@ def _sifted(message: Any, shapes: Any) -> Any:
 
 
 def _fault(plain: Any, shapes: Any) -> str:
-    """Why the SDK would refuse a tool; empty where it would not."""
+    """Why the SDK would refuse a tool; empty where it accepts it."""
     try:
         shapes.Tool.model_validate(plain, by_name=False)
     except ValueError as error:
@@ -309,19 +309,19 @@ def _name_of(plain: Any) -> str:
 
 
 def _first_place(error: Any) -> str:
-    """The field of the protocol that pydantic found wrong first."""
+    """The first field of the protocol in pydantic's error."""
     place = next((problem["loc"] for problem in error.errors() if problem["loc"]), ("description",))
     return str(place[0])
 
 
 def clean_words(text: str) -> str:
-    """A server's words without what cannot be seen. Direction marks go too: one between the characters of a
-    secret would hide it from whoever takes secrets out."""
+    """A server's text without invisible characters. Direction marks are removed too: one inside a secret
+    would hide it from the redactor."""
     return _DIRECTIONS.sub("", visible_text(text))
 
 
 def _words(block: Any) -> str:
-    """A piece of a result as text; what is none is named."""
+    """One part of a result as text; for a part that is not text, its kind."""
     if block.type == "text":
         return str(block.text)
     if block.type == "resource" and getattr(block.resource, "text", None) is not None:

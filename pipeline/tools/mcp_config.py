@@ -1,4 +1,4 @@
-"""MCP servers as the usual JSON file names them. It reads and checks the file, and starts nothing."""
+"""Read and check the usual JSON file of MCP servers. No server is started here."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from urllib.parse import urlsplit
 from pipeline.domain.errors import ConfigurationError
 
 Resolve = Callable[[str], str]
-"""What a reference, `env:NAME` or `file:PATH`, stands for. Raises ConfigurationError."""
+"""Returns the value of a reference, `env:NAME` or `file:PATH`. Raises ConfigurationError."""
 MAX_FILE_BYTES = 1_000_000
 _MAX_SERVERS = 50
 _INHERITED = ("PATH", "HOME", "LANG")
 _NAME = re.compile(r"(?!.*__)[A-Za-z0-9][A-Za-z0-9_-]{0,31}(?<!_)")
 REFERENCES = ("env:", "file:")
-"""How a value begins that only names a secret."""
+"""The prefixes of values that refer to a secret."""
 _SECRET_NAMES = ("key", "token", "secret", "passw", "auth", "cookie", "credential")
 _LEAST_CHARS = 8
 _KINDS = {"stdio": "command", "http": "url", "streamable-http": "url", "streamableHttp": "url"}
@@ -35,12 +35,12 @@ class McpServerConfig:
     cwd: str = ""
     url: str = ""
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """What the program gets beside the little that it inherits; values may be references."""
+    """Variables for the program in addition to the few that it inherits; values may be references."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """What is sent with every request to `url`; values may be references."""
+    """Headers of every request to `url`; values may be references."""
 
     def environment(self, ours: Mapping[str, str], resolve: Resolve) -> dict[str, str]:
-        """What the program is started with: of `ours` nothing that could be a secret."""
+        """The program's environment: from `ours` only variables that cannot be secrets."""
         inherited = {name: ours[name] for name in _INHERITED if name in ours}
         return inherited | _resolved(self.env, resolve)
 
@@ -49,8 +49,8 @@ class McpServerConfig:
         return _resolved(self.headers, resolve)
 
     def secret_values(self) -> tuple[str, ...]:
-        """The references, unresolved, and what stands in the file itself under a name of a secret: of a
-        header such as `Bearer …` the last word."""
+        """The references, unresolved, and the values in the file itself under a secret's name; of a header
+        such as `Bearer …` only the last word."""
         named = [*self.env.items(), *self.headers.items()]
         return tuple(
             value if value.startswith(REFERENCES) else value.split()[-1]
@@ -61,16 +61,16 @@ class McpServerConfig:
 
 
 def read_mcp_file(path: Path) -> tuple[McpServerConfig, ...]:
-    """The servers of the file, in its order, without those that are turned off. Reads a small file.
+    """The servers in the file, in its order, without those that are turned off. Reads a small file.
 
-    Raises ConfigurationError that names the file and the key.
+    Raises ConfigurationError, which names the file and the key.
     """
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_FILE_BYTES + 1)
         if len(raw) > MAX_FILE_BYTES:
             raise ConfigurationError(f"{path}: it is larger than {MAX_FILE_BYTES} bytes")
-        data = json.loads(raw.decode("utf-8-sig"), object_pairs_hook=_no_twins)
+        data = json.loads(raw.decode("utf-8-sig"), object_pairs_hook=_unique_keys)
     except OSError as error:
         raise ConfigurationError(f"{path}: it cannot be read ({error.strerror})") from error
     except (ValueError, RecursionError) as error:
@@ -168,7 +168,7 @@ class _Reader:
         raise ConfigurationError(f"{where}: {words}")
 
 
-def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]

@@ -1,6 +1,6 @@
-"""The tool groups `mcp:<server>`: servers' tools under names, and with descriptions, that are fit for models.
+"""The tool groups `mcp:<server>`: MCP servers' tools with names and descriptions that models accept.
 
-A server's words are untrusted, and its tools always ask: whatever it says of them, it runs elsewhere.
+A server's text is untrusted, and its tools always need approval, because they run elsewhere.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pipeline.tools.tool import Tool, ToolOutput, described
 
 MAX_DESCRIPTION_CHARS = 1_024
 MAX_RESULT_CHARS = 100_000
-"""Handed on to the gate, which shows far less of it: what is behind them is only counted."""
+"""The most of a result that the gate gets; the rest is only counted. The gate shows far less."""
 MAX_SCHEMA_CHARS = 20_000
 _MAX_NAME_CHARS = 64
 _DESCRIBED_CHARS = 80
@@ -31,7 +31,7 @@ _DEEPEST = 20
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _HASHED = re.compile(r".*_[0-9a-f]{8}")
 _NOT_AT_THE_TOP = frozenset({"oneOf", "anyOf", "allOf", "enum", "not"})
-"""For one tool with these OpenAI refuses the whole request. The server checks its arguments itself."""
+"""OpenAI refuses a whole request for one tool with these keywords. The server checks its arguments."""
 _ANY_OBJECT: Mapping[str, Any] = {"type": "object", "properties": {}}
 
 
@@ -48,7 +48,7 @@ class McpGroup:
         """See PartialGroup."""
 
     async def tools(self, _scope: TurnScope) -> tuple[Tool, ...]:
-        """The server's tools, listed anew; starts it. Raises ToolFailed."""
+        """The server's current tools; starts the server. Raises ToolFailed."""
         listed = await self._server.tools()
         self.unusable = tuple(
             f"{tool_name(self._server_name, tool.name, self._plain)} ({tool.fault})"
@@ -80,18 +80,18 @@ class McpGroup:
     async def _run(self, tool: str, arguments: Mapping[str, Any], _scope: TurnScope) -> ToolOutput:
         answer = await self._server.call(tool, arguments)
         text = answer.text.strip() or "(The tool says nothing.)"
-        # Without what cannot be seen, before secrets are looked for: it may stand in the middle of one.
+        # Invisible characters are removed before secrets: one may be inside a secret.
         shown = clean_words(text[:MAX_RESULT_CHARS])
         left_out = max(0, len(text) - MAX_RESULT_CHARS)
         return ToolOutput(text=shown, success=not answer.failed, left_out=left_out)
 
     def _describe(self, tool: str, arguments: Mapping[str, Any]) -> str:
-        """By its whole name: a person sees whose tool it is."""
+        """The call with the tool's full name, so that a person sees whose tool it is."""
         name = self._redactor.line(clean_words(tool[:MAX_RESULT_CHARS]), _DESCRIBED_CHARS)
         return f"{self.name}:{name} {described(arguments)}".strip()
 
     def _plain(self, text: str) -> str:
-        """A server's words without what cannot be seen and without secrets, at a bounded length."""
+        """A server's text without invisible characters and secrets, at a bounded length."""
         found = self._redactor.excerpt(clean_words(text).strip(), MAX_DESCRIPTION_CHARS)
         return found.text if found.whole else found.text[: MAX_DESCRIPTION_CHARS - 1] + "…"
 
@@ -107,7 +107,7 @@ def mcp_groups(
     timeout_s: float,
     redactor: Redactor | None = None,
 ) -> tuple[McpGroup, ...]:
-    """A group for each server; none of them is started yet."""
+    """A group for each server. No server is started yet."""
     redactor = redactor or Redactor()
     return tuple(
         McpGroup(
@@ -128,10 +128,10 @@ def mcp_groups(
 
 
 def tool_name(server: str, tool: str, safe: Callable[[str], str] = str) -> str:
-    """`mcp__server__tool`, in letters, digits, `_` and `-`, at most 64 of them, and another for each tool.
+    """`mcp__server__tool`, at most 64 letters, digits, `_` and `-`, different for each tool.
 
-    A name that had to be changed ends in a checksum of the original, and so does one that only looks so.
-    `safe` takes secrets out of it, and may cut it.
+    A name that had to be changed ends in a checksum of the original, and so does one that looks changed.
+    `safe` removes secrets from it, and may cut it.
     """
     prefix = f"mcp__{server}__"
     plain = _UNSAFE.sub("_", safe(tool))
@@ -142,8 +142,8 @@ def tool_name(server: str, tool: str, safe: Callable[[str], str] = str) -> str:
 
 
 def schema_for_models(schema: Mapping[str, Any], plain_words: Callable[[str], str]) -> Mapping[str, Any]:
-    """The tool's parameters, each of their words through `plain_words`, as providers take them; anything goes
-    where the server's schema is unusable."""
+    """The tool's parameters in a form that providers accept, each text passed through `plain_words`. Any
+    object is allowed where the server's schema is unusable."""
     plain = _plain_schema(schema, plain_words, 0)
     if not isinstance(plain, dict) or plain.get("type") != "object":
         return _ANY_OBJECT
@@ -160,7 +160,7 @@ def _plain_schema(value: Any, words: Callable[[str], str], depth: int) -> Any:
         return {}
     if isinstance(value, Mapping):
         plain = {words(str(key)): _plain_schema(inner, words, depth + 1) for key, inner in value.items()}
-        # OpenAI refuses a list that does not say of what.
+        # OpenAI refuses an array without `items`.
         return {**plain, "items": {}} if plain.get("type") == "array" and "items" not in plain else plain
     if isinstance(value, list | tuple):
         return [_plain_schema(inner, words, depth + 1) for inner in value]

@@ -1,6 +1,6 @@
-"""One MCP server's lives: started when it is needed, stopped when nobody uses it, started anew when it ended.
+"""Run one MCP server: start it on demand, stop it when it is unused, restart it when it has ended.
 
-Turns share it. What a connection is, is `mcp_client`'s; what the model is told, `mcp_group`'s.
+Turns share the server. `mcp_client` has the connection, `mcp_group` the form of the tools for models.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _log = logging.getLogger(__name__)
 
 START_S = 30.0
 LIST_S = 20.0
-"""With the start within the minute that loading a group is commonly given."""
+"""Together with the start this fits into the minute that is the usual limit for loading a group."""
 _WINDING_UP_S = 5.0
 _FAILURE_CHARS = 600
-"""More than a server's last words have."""
+"""More than the length of a server's last line."""
 _MOST_WORDS = 20_000
-"""Of an error are looked at; a server may send megabytes."""
+"""The most of an error that is read; a server may send megabytes."""
 MAX_STARTS = 5
 STARTS_WITHIN_S = 60.0
 """(seed 4: crash budget, 5 in 60 s)"""
@@ -44,12 +44,12 @@ class Spawn(Protocol):
 
 
 @dataclass(slots=True)
-class _Life:
-    """From one start to its end."""
+class _ServerRun:
+    """One run of the server, from its start to its end."""
 
     used_at: float
     settled: asyncio.Event = field(default_factory=asyncio.Event)
-    """It stands, or it failed to."""
+    """Set when the connection is open or has failed."""
     connection: McpConnection | None = None
     failure: str = ""
     calls: int = 0
@@ -57,7 +57,7 @@ class _Life:
 
 
 class McpServer:
-    """One configured server. Every failure is a ToolFailed in words, and the next call starts it anew."""
+    """One configured server. Every failure is a readable ToolFailed, and the next call restarts it."""
 
     def __init__(
         self,
@@ -77,26 +77,26 @@ class McpServer:
         self._idle_s = idle_s
         self._timeout_s = timeout_s
         self._redactor = redactor or Redactor()
-        self._life: _Life | None = None
+        self._run: _ServerRun | None = None
         self._starting = asyncio.Lock()
         self._starts: deque[float] = deque(maxlen=MAX_STARTS)
         self._tasks: set[asyncio.Task[None]] = set()
-        """Of lives, also of one that is being wound up."""
+        """The tasks of all runs, including one that is ending."""
         self._closed = False
 
     @property
     def running(self) -> bool:
-        """Whether there is a connection, or one is being made."""
-        return self._life is not None
+        """Whether a connection is open or being made."""
+        return self._run is not None
 
     @property
     def longest_s(self) -> float:
-        """What a call can take with a start before it and an end after it: whoever bounds it leaves so much,
-        or the server's own words are lost."""
+        """The longest time of a call with a start before it and an end after it. A caller's limit has to be
+        longer, or the server's own error text is lost."""
         return START_S + self._timeout_s + _WINDING_UP_S
 
     async def tools(self) -> tuple[ListedTool, ...]:
-        """The server's tools as they are now; starts it. Raises ToolFailed."""
+        """The server's current tools; starts the server. Raises ToolFailed."""
         return await self._use(lambda connection: connection.tools(), min(LIST_S, self._timeout_s))
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> McpAnswer:
@@ -104,29 +104,29 @@ class McpServer:
         return await self._use(lambda connection: connection.call(tool, arguments), self._timeout_s)
 
     async def close(self) -> None:
-        """End it for good. Doing it twice is harmless."""
+        """End it for good. Safe to call more than once."""
         self._closed = True
-        self._life = None
+        self._run = None
         await _ended(tuple(self._tasks))
 
     async def _use(
         self, ask: Callable[[McpConnection], Coroutine[Any, Any, ResultT]], within_s: float
     ) -> ResultT:
-        life = await self._ready()
-        if life.connection is None:
-            raise ToolFailed(f"the MCP server {self._name} cannot be used: {life.failure}")
-        life.calls += 1
+        run = await self._ready()
+        if run.connection is None:
+            raise ToolFailed(f"the MCP server {self._name} cannot be used: {run.failure}")
+        run.calls += 1
         try:
             async with self._clock.timeout(within_s):
-                return await ask(life.connection)
+                return await ask(run.connection)
         except TimeoutError:
-            await self._end(life)
+            await self._end(run)
             raise ToolFailed(
                 f"the MCP server {self._name} did not answer within {within_s:g} seconds and was "
                 "stopped; nobody knows whether it did it. It is started anew when it is used again"
             ) from None
         except McpGone as error:
-            await self._end(life)
+            await self._end(run)
             raise ToolFailed(
                 f"the connection to the MCP server {self._name} is over ({self._short(error)}); nobody knows "
                 "whether it did it. It is started anew when it is used again"
@@ -134,22 +134,22 @@ class McpServer:
         except McpRefused as error:
             raise ToolFailed(f"the MCP server {self._name} refuses: {self._short(error)}") from None
         finally:
-            life.calls -= 1
-            life.used_at = self._clock.monotonic()
+            run.calls -= 1
+            run.used_at = self._clock.monotonic()
 
-    async def _ready(self) -> _Life:
-        """The life that there is, or a new one, once it stands or has failed."""
+    async def _ready(self) -> _ServerRun:
+        """The current run, or a new one, once its connection is open or has failed."""
         async with self._starting:
-            life = self._life or self._start()
+            run = self._run or self._start()
             try:
                 async with self._clock.timeout(START_S):
-                    await life.settled.wait()
+                    await run.settled.wait()
             except TimeoutError:
-                await self._end(life)
-                life.failure = f"it did not start within {START_S:.0f} seconds"
-            return life
+                await self._end(run)
+                run.failure = f"it did not start within {START_S:.0f} seconds"
+            return run
 
-    def _start(self) -> _Life:
+    def _start(self) -> _ServerRun:
         now = self._clock.monotonic()
         if self._closed:
             raise ToolFailed(f"the MCP server {self._name} is shut down")
@@ -160,32 +160,32 @@ class McpServer:
                 f"alone for {wait:.0f} seconds"
             )
         self._starts.append(now)
-        life = self._life = _Life(used_at=now)
-        task = life.task = self._spawn(self._live(life), name=f"mcp {self._name}")
+        run = self._run = _ServerRun(used_at=now)
+        task = run.task = self._spawn(self._serve(run), name=f"mcp {self._name}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        return life
+        return run
 
-    async def _live(self, life: _Life) -> None:
-        """One life. The connection is entered and left here, and nowhere else."""
+    async def _serve(self, run: _ServerRun) -> None:
+        """Run the server once. The connection is opened and closed only here."""
         try:
             async with self._connect() as connection:
-                life.connection = connection
-                life.settled.set()
-                await self._until_unused(life, connection)
+                run.connection = connection
+                run.settled.set()
+                await self._until_unused(run, connection)
         except (ConfigurationError, McpGone, McpRefused, OSError, ValueError, ExceptionGroup) as error:
-            life.failure = self._short(error)
-            _log.warning("an MCP server failed", extra={"server": self._name, "reason": life.failure})
+            run.failure = self._short(error)
+            _log.warning("an MCP server failed", extra={"server": self._name, "reason": run.failure})
         finally:
-            life.failure = life.failure or "it was stopped"
-            self._forget(life)
-            life.settled.set()
+            run.failure = run.failure or "it was stopped"
+            self._forget(run)
+            run.settled.set()
 
-    async def _until_unused(self, life: _Life, connection: McpConnection) -> None:
-        """Return when the server has ended, or nobody has used it for long."""
+    async def _until_unused(self, run: _ServerRun, connection: McpConnection) -> None:
+        """Return when the server has ended, or has been unused for `idle_s` seconds."""
         while True:
-            idle = self._clock.monotonic() - life.used_at
-            if idle >= self._idle_s and not life.calls:
+            idle = self._clock.monotonic() - run.used_at
+            if idle >= self._idle_s and not run.calls:
                 _log.info("an MCP server is stopped: nobody uses it", extra={"server": self._name})
                 break
             try:
@@ -194,28 +194,28 @@ class McpServer:
                 break
             except TimeoutError:
                 continue
-        # At once, before it is wound up: whoever comes now gets a new one.
-        self._forget(life)
+        # Before the connection is closed, so that the next caller gets a new run.
+        self._forget(run)
 
-    def _forget(self, life: _Life) -> None:
-        if self._life is life:
-            self._life = None
+    def _forget(self, run: _ServerRun) -> None:
+        if self._run is run:
+            self._run = None
 
     def _short(self, error: BaseException) -> str:
-        """What went wrong, in one line, which may be the server's own."""
+        """The error in one line, which may be the server's own text."""
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         if isinstance(error, FileNotFoundError):
             return f"there is no {error.filename}"
-        # Without what cannot be seen, before secrets are looked for: it may stand in the middle of one.
+        # Invisible characters are removed before secrets: one may be inside a secret.
         words = clean_words(str(error)[:_MOST_WORDS]) or type(error).__name__
         return self._redactor.line(words, _FAILURE_CHARS)
 
-    async def _end(self, life: _Life) -> None:
-        """Stop a life and wait until nothing of it is left."""
-        self._forget(life)
-        if life.task is not None:
-            await _ended((life.task,))
+    async def _end(self, run: _ServerRun) -> None:
+        """Stop a run and wait until all of it has ended."""
+        self._forget(run)
+        if run.task is not None:
+            await _ended((run.task,))
 
 
 async def _ended(tasks: Sequence[asyncio.Task[None]]) -> None:

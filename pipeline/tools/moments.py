@@ -1,7 +1,7 @@
-"""What moment a person's words name: "tomorrow at 8 am", "am 3. Dezember um 9 Uhr", "dans une heure".
+"""Parse a moment in a person's words: "tomorrow at 8 am", "am 3. Dezember um 9 Uhr", "dans une heure".
 
-The words are split by `pipeline.domain.time_phrases`; names of days and dates are read by dateparser, whose
-door this is. It is imported by the first date, in the thread that asks.
+`pipeline.domain.time_phrases` splits the words; dateparser reads the names of days and dates. Only this
+module imports dateparser, at the first date, in the calling thread.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from pipeline.domain.time_phrases import TimePhrase, whole_time
 from pipeline.tools.tool import ToolFailed
 
 DAY_HOUR = 9
-"""The hour of a day that is named without a time."""
+"""The hour for a day without a time."""
 _LANGUAGES = ["en", "de", "fr", "es"]
 _LONGEST = 100
-"""Characters of the words for one moment."""
+"""The most characters of the words for one moment."""
 _NUMERIC = re.compile(r"(\d{1,2})([./])(\d{1,2})(?:[./](\d{2,4})?)?")
 _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th|er|\.)(?=\s|$)", re.IGNORECASE)
 _BETWEEN = re.compile(r"\b(?:of|de|del)\b", re.IGNORECASE)
@@ -31,8 +31,8 @@ _REPEATED = "reminders here happen once, and “{words}” would repeat; say one
 def moment_of(words: str, now: datetime) -> datetime:
     """The moment after `now` that `words` name, in the zone of `now`, which must have one.
 
-    A day without a time is 9:00; a time without a day is its next one. Raises ToolFailed in words for what
-    is not read whole, for a time that is over, and for a repetition.
+    A day without a time means 9:00; a time without a day means its next occurrence. Raises ToolFailed with
+    a readable text for words that are not fully understood, for a time in the past, and for a repetition.
     """
     said = " ".join(words.split())
     phrase = whole_time(said) if len(said) <= _LONGEST else None
@@ -76,19 +76,19 @@ def _time_of(phrase: TimePhrase) -> tuple[int, int]:
 
 
 def _date(words: str, said: str, today: date) -> date:
-    """The next day of that name or date. Raises ToolFailed where it is none."""
+    """The next day of that name or date. Raises ToolFailed if `words` name none."""
     numeric = _NUMERIC.fullmatch(words)
     if numeric is not None:
         return _numeric(numeric, said, today)
     text = _BETWEEN.sub(" ", _ORDINAL.sub("", words.rstrip(".")))
-    base = datetime(today.year, today.month, today.day)  # noqa: DTZ001  # the library reckons without zones
+    base = datetime(today.year, today.month, today.day)  # noqa: DTZ001  # the library computes without zones
     settings = {"RELATIVE_BASE": base, "PREFER_DATES_FROM": "future", "PARSERS": _PARSERS}
     found = _dateparser().parse(text, languages=_LANGUAGES, settings=settings)
     if found is None:
         raise ToolFailed(_UNCLEAR.format(words=said))
     day = date(found.year, found.month, found.day)
     if not re.search(r"\d", text):
-        # A weekday is its next one: never today, whatever the library takes for the future.
+        # A weekday means its next occurrence and never today; the library may return today.
         return day if day > today else day + timedelta(days=7)
     if day < today and not _YEAR.search(text):
         day = _replaced(day, day.year + 1, said)
@@ -99,7 +99,7 @@ _PARSERS = ["relative-time", "absolute-time"]
 
 
 def _numeric(match: re.Match[str], said: str, today: date) -> date:
-    """Day and month in figures. With a slash both orders are usual: what could be either is asked again."""
+    """A day and a month in figures. With a slash, both orders are usual: an ambiguous date is refused."""
     first, mark, second, year_words = match.groups()
     day, month = int(first), int(second)
     if mark == "/" and day <= 12 and day != month:

@@ -1,4 +1,4 @@
-"""The group `notes`: short texts that the turn's owner wants to keep. Nobody else's, ever."""
+"""The group `notes`: short texts that the turn's owner wants to keep. Tools reach only the owner's notes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TEXT = {"type": "string", "minLength": 1, "maxLength": 8_000}
 
 
 def notes_group(root: Path, redactor: Redactor | None = None) -> FixedGroup:
-    """The group over a workspace: notes are files in `root/people/<owner>/notes`."""
+    """The group for a workspace: notes are files in `root/people/<owner>/notes`."""
     notes = _Notes(root, redactor or Redactor())
     return FixedGroup(
         name="notes",
@@ -78,8 +78,8 @@ def _tool(
 
 
 class _Notes:
-    """The work itself, in a thread; `owner` is the turn's. A note is a file: its title in the first line,
-    then its text."""
+    """The tools' work, run in a thread; `owner` is the turn's owner. A note is a file: its title in the first
+    line, then its text."""
 
     def __init__(self, root: Path, redactor: Redactor) -> None:
         self._root = root

@@ -1,7 +1,7 @@
-"""Which of a person's files and notes were written by a turn that had read foreign text.
+"""Record which of a person's files and notes were written by a turn that had read foreign text.
 
-What a page says could be kept in a note and read in another conversation: the note is as foreign as the page.
-Touches the disk: call it in a thread.
+A turn could store a page's text in a note, and another conversation could read it: the note is as foreign as
+the page. Accesses the disk: call it in a thread.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ SOURCES: Mapping[str, str] = {
     "files": "a file with text from elsewhere",
     "notes": "a note with text from elsewhere",
 }
-"""By the group whose tools read it, in words for a person."""
+"""The readable name of the source, by the group whose tools read it."""
 _REPLACING = frozenset({"write_file", "write_note", "delete_file", "delete_note"})
-"""After these nothing is left of what an item held."""
+"""Tools that remove the whole old content of an item."""
 _NAMES = ("path", "title")
 _FILE = "foreign.json"
 _MOST_BYTES = 1_000_000
@@ -32,14 +32,14 @@ _ANY = "*"
 
 
 class Origins:
-    """The book over a workspace. One instance serves every turn."""
+    """The record for a workspace. One instance serves every turn."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self._lock = threading.Lock()
 
     def source(self, tool: Tool, owner: str) -> str:
-        """Of what `tool` has read for `owner`; empty where none of the group's items is foreign."""
+        """The source of what `tool` has read for `owner`; empty if none of the group's items is foreign."""
         if not tool.built_in or tool.group not in SOURCES:
             return ""
         with self._lock:
@@ -47,12 +47,12 @@ class Origins:
         return SOURCES[tool.group] if items.get(tool.group) else ""
 
     def before(self, tool: Tool, arguments: Mapping[str, Any], owner: str, *, foreign: bool) -> None:
-        """`tool` is about to change an item. Raises ToolFailed where that cannot be noted."""
+        """Note that `tool` is about to change an item. Raises ToolFailed where that cannot be stored."""
         if foreign and _keeps(tool) and not tool.name.startswith("delete_"):
             self._change(owner, tool.group, _item(arguments), foreign=True)
 
     def after(self, tool: Tool, arguments: Mapping[str, Any], owner: str, *, foreign: bool) -> None:
-        """`tool` has changed an item. Raises ToolFailed where that cannot be noted."""
+        """Note that `tool` has changed an item. Raises ToolFailed where that cannot be stored."""
         deletes = tool.name.startswith("delete_")
         if _keeps(tool) and tool.name in _REPLACING and (deletes or not foreign):
             self._change(owner, tool.group, _item(arguments), foreign=False)
@@ -70,7 +70,7 @@ class Origins:
             write_private(self._path(owner), json.dumps(plain, ensure_ascii=False))
 
     def _read(self, owner: str) -> dict[str, set[str]]:
-        """The foreign items by group. All are foreign where the book cannot be read."""
+        """The foreign items by group; all items if the record cannot be read."""
         path = self._path(owner)
         try:
             if not path.exists():
@@ -89,7 +89,7 @@ def _keeps(tool: Tool) -> bool:
 
 
 def _item(arguments: Mapping[str, Any]) -> str:
-    """One name for all spellings of a path or a title."""
+    """The key of an item: the same for all spellings of a path or a title."""
     name = next((str(arguments[key]) for key in _NAMES if key in arguments), _ANY)
     path = posixpath.normpath(name.replace("\\", "/")).removeprefix("own/")
     return " ".join(path.casefold().split())

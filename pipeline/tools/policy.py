@@ -1,8 +1,8 @@
-"""Who may do what without being asked: the built-in policy, until there is a shield.
+"""The built-in policy: decide which actions run without approval, until a shield exists.
 
-Only built-in tools that read, or that change nothing but the turn owner's own notes and reminders, run by
-themselves; those that change something only while the turn has read nothing foreign. Everything else is a
-person's decision. Off the record nothing that changes anything runs.
+Without approval run only built-in tools that read, and those that change only the turn owner's own notes and
+reminders, the latter only while the turn has read nothing foreign. A person decides on all other actions.
+Off the record, no tool runs that changes anything.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from pipeline.runtime.scope import TurnScope
 from pipeline.tools.tool import Tool
 
 PER_MINUTE = 30
-"""Actions of one owner. (seed 4: of everybody together, which lets one person lock out the others)"""
+"""Actions of one owner. (seed 4: of all owners together, so that one person can lock out the others)"""
 _MINUTE_S = 60.0
 _MOST_OWNERS = 1_000
-"""Above so many, whoever has done nothing for a minute is forgotten."""
+"""Above this number, owners without an action in the last minute are removed."""
 
 OTR_WORDS = "{name} is not available off the record: it is not a tool that only reads."
 _FOREIGN = "the conversation holds text from elsewhere, so a person has to allow what changes anything"
@@ -29,7 +29,7 @@ _TOO_MANY = "too many actions: more than {most} within a minute; try again in a 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What becomes of an action. ESCALATE: a person is asked."""
+    """The decision on an action. ESCALATE: a person is asked."""
 
     decision: Decision
     reasoning: str
@@ -38,19 +38,19 @@ class Verdict:
 
 
 def allowed_off_the_record(tool: Tool) -> bool:
-    """Whether it may run where nothing is kept."""
+    """Whether the tool may run off the record."""
     return tool.reads_only and tool.built_in
 
 
 class Policy:
-    """Judges actions. Holds each owner's last minute."""
+    """Judges actions. It keeps the times of each owner's actions in the last minute."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._recent: dict[str, deque[float]] = {}
 
     def judge(self, tool: Tool, scope: TurnScope) -> Verdict:
-        """The verdict on one more action of the scope's owner; it counts from now on."""
+        """The verdict on a new action of the scope's owner, which counts in the owner's limit."""
         if not self._has_room(scope.owner):
             return Verdict(decision="BLOCK", reasoning=_TOO_MANY.format(most=PER_MINUTE))
         if tool.built_in and tool.reads_only:

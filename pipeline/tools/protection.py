@@ -1,7 +1,7 @@
-"""The workspace's protected names: what tools may not touch, whoever asks. No file is read here.
+"""Protect names in the workspace, which no tool may use for any user. No file is read here.
 
-The operator's texts decide how the bot behaves, and the data folder is everybody's. Tools of others name
-paths as they like, so every short string among their arguments is looked at. (seed 4: protection)
+The operator's texts control the bot's behaviour, and the data folder has the data of all people. Tools of
+others use any names for path arguments, so every short string argument is checked. (seed 4: protection)
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 from pipeline.tools.tool import Tool
 
 READ_ONLY = frozenset({"soul.md", "identity.md", "agents.md", "heartbeat.md", "user.md", "memory.md"})
-"""The bot's own texts, compared without case: file systems differ in it."""
+"""The bot's own texts, compared without case, because some file systems ignore case."""
 HARD_BLOCKED = frozenset({"config.toml", "parlour.toml", "canary.token", "audit.jsonl", ".env", "mcp.json"})
-"""Files that are nobody's business: no reading either."""
+"""Files that tools may not read either."""
 _BLOCKED_SUFFIXES = (".sqlite3", ".sqlite3-wal", ".sqlite3-shm", ".pem", ".key")
 _BLOCKED_FOLDERS = frozenset({".ssh", ".aws", ".gnupg", ".kube", ".docker", ".parlour", "security"})
 _READ_ONLY_FOLDERS = frozenset({"skills"})
@@ -25,20 +25,20 @@ _LONGEST_PATH = 1_024
 
 
 class Protection:
-    """Looks at the paths among a call's arguments. `blocked` are further folders that no tool may enter, the
-    gateway's data folder among them; the workspace inside it is free."""
+    """Checks the paths in a call's arguments. `blocked` are further folders that no tool may enter, such as
+    the gateway's data folder; the workspace inside it is allowed."""
 
     def __init__(self, workspace: Path, *, blocked: tuple[Path, ...] = ()) -> None:
         self._root = Path(os.path.realpath(workspace))
         self._blocked = tuple(Path(os.path.realpath(folder)) for folder in blocked)
 
     def concerns(self, tool: Tool, arguments: Mapping[str, Any]) -> bool:
-        """Whether there is anything to look at; without touching the disk."""
+        """Whether the call has anything to check. Does not access the disk."""
         return any(not tool.built_in or key in _PATH_KEYS for key, _value in _strings("", arguments))
 
     def objection(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
-        """Why the call may not be, in words; empty where nothing speaks against it. Touches the disk: call
-        it in a thread."""
+        """The readable reason why the call is refused; empty where it is allowed. Accesses the disk: call it
+        in a thread."""
         for key, value in _strings("", arguments):
             if tool.built_in and key not in _PATH_KEYS:
                 continue
@@ -53,7 +53,7 @@ class Protection:
         if "\0" in value:
             return "a path must not contain a NUL character"
         path = self._resolved(value)
-        # Elsewhere than under a path's key, words are a path only if there is something at its end.
+        # Under a key that is not for paths, a text counts as a path only if a file exists there.
         if path is None or not (named or path.exists()):
             return ""
         if self._is_blocked(path):
@@ -63,7 +63,7 @@ class Protection:
         return ""
 
     def _resolved(self, value: str) -> Path | None:
-        """Where it leads, symlinks followed; the parent's place for what does not exist."""
+        """The path with symlinks followed; for a missing file, below its resolved parent."""
         text = value.removeprefix("file://")
         try:
             return Path(os.path.realpath(self._root / Path(text).expanduser()))
@@ -86,12 +86,12 @@ class Protection:
         parts = [part.casefold() for part in path.relative_to(self._root).parts]
         if parts[0] in _READ_ONLY_FOLDERS:
             return True
-        # The root's own, and each person's beside their files.
+        # The operator's texts in the root, and each person's in their folder.
         return parts[-1] in READ_ONLY and (len(parts) == 1 or (len(parts) == 3 and parts[0] == "people"))
 
 
 def _strings(key: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Every string of plain data with the nearest key above it."""
+    """Every string in plain data, with the nearest key above it."""
     if isinstance(value, str):
         yield key, value
     elif isinstance(value, Mapping):

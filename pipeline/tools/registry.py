@@ -1,4 +1,4 @@
-"""Which tools there are, by group, and which of them a turn may have. Not whether a call is allowed."""
+"""The tools by group, and which of them a turn may load. Not here: whether a call is allowed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _log = logging.getLogger(__name__)
 _NOT_FOR_SUB_AGENTS = ("agents", "notes", "schedule")
 """(seed 4: sub-agents get no load_tools and no agents, memory and schedule groups)"""
 _RESERVED = ("load_tools", "load_skills")
-"""The gate's own."""
+"""Names of the gate's own tools."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedGroup:
-    """A group whose tools are there from the beginning."""
+    """A group with a fixed set of tools."""
 
     name: str
     description: str
@@ -29,13 +29,13 @@ class FixedGroup:
         return self.fixed
 
     async def close(self) -> None:
-        """There is nothing to give back."""
+        """Do nothing: the group has no resources."""
 
 
 class ToolRegistry:
-    """The groups, in order: of two tools of one name, the earlier group's stays.
+    """The groups, in order: of two tools with one name, the earlier group's is used.
 
-    `enabled` names the groups that may be used, `mcp` meaning every `mcp:<server>`; None means all.
+    `enabled` names the groups that may be used, where `mcp` means every `mcp:<server>`; None means all.
     """
 
     def __init__(self, groups: Sequence[ToolGroup], *, enabled: Collection[str] | None = None) -> None:
@@ -43,18 +43,18 @@ class ToolRegistry:
         self._enabled = enabled
         self._tools: dict[str, tuple[Tool, ...]] = {}
         self._taken: dict[str, tuple[str, ...]] = {}
-        """Of each group, the tools that stand back behind another of their name."""
+        """By group, the tools that are not used because an earlier tool has their name."""
         for group in groups:
             if isinstance(group, FixedGroup):
                 self._tools[group.name] = self._own_names(group.name, group.fixed)
 
     def groups(self, scope: TurnScope) -> tuple[ToolGroup, ...]:
-        """Those that the turn may load, in order."""
+        """The groups that the turn may load, in order."""
         return tuple(group for name, group in self._groups.items() if self._may(name, scope))
 
     async def load(self, name: str, scope: TurnScope) -> tuple[Tool, ...]:
-        """A group's tools, listed anew. Raises ToolFailed where there is no such group, it is turned off,
-        the turn may not have it, or its server does not answer."""
+        """List a group's current tools. Raises ToolFailed if the group does not exist or is turned off, if
+        the turn may not load it, or if its server does not answer."""
         if name not in self._groups:
             raise ToolFailed(f"there is no tool group {name}; there are: {self._names(scope)}")
         if not self._may(name, scope):
@@ -64,7 +64,7 @@ class ToolRegistry:
         return self._tools[name]
 
     def loaded(self, names: Iterable[str], scope: TurnScope) -> tuple[Tool, ...]:
-        """The tools of the named groups, as last listed; of sub-agents, of all groups they were given."""
+        """The tools of the named groups, as last listed; for sub-agents, of all groups they were given."""
         wanted = names if scope.depth == 0 else scope.groups or ()
         tools: dict[str, Tool] = {}
         for name in wanted:
@@ -74,18 +74,18 @@ class ToolRegistry:
         return tuple(tools.values())
 
     def unusable(self, name: str) -> tuple[str, ...]:
-        """The tools of a group that was loaded which cannot be used: the name of each, with the reason."""
+        """The unusable tools of a loaded group: the name of each, with the reason."""
         group: object = self._groups.get(name)
         faulty = group.unusable if isinstance(group, PartialGroup) else ()
         return (*faulty, *self._taken.get(name, ()))
 
     def unlisted(self, names: Iterable[str], scope: TurnScope) -> tuple[str, ...]:
-        """Those of the named groups that the turn may have and that this process has not listed yet."""
+        """Those of the named groups that the turn may load and that this process has not listed yet."""
         wanted = names if scope.depth == 0 else scope.groups or ()
         return tuple(name for name in wanted if name not in self._tools and self._may(name, scope))
 
     async def find(self, tool_name: str, names: Iterable[str], scope: TurnScope) -> Tool | None:
-        """The tool of that name out of the named groups. A group that was loaded by an earlier process is
+        """The tool with that name in the named groups, or None. A group that an earlier process loaded is
         listed again. Raises ToolFailed where that fails."""
         wanted = tuple(names) if scope.depth == 0 else scope.groups or ()
         found = _named(tool_name, self.loaded(wanted, scope))
@@ -98,18 +98,18 @@ class ToolRegistry:
         return None
 
     def home_of(self, tool_name: str, scope: TurnScope) -> str:
-        """The group, as far as its tools are known, that the turn could load to have that tool; or empty."""
+        """The group that the turn could load for that tool, if the group's tools are known; else empty."""
         for name, tools in self._tools.items():
             if self._may(name, scope) and _named(tool_name, tools) is not None:
                 return name
         return ""
 
     async def close(self) -> None:
-        """Close every group, whatever one of them raises."""
+        """Close every group, even if closing one raises."""
         for group in self._groups.values():
             try:
                 await group.close()
-            except Exception:  # noqa: BLE001 - the others are closed all the same
+            except Exception:  # noqa: BLE001 - the other groups have to be closed too
                 _log.exception("a tool group did not close", extra={"group": group.name})
 
     def _may(self, name: str, scope: TurnScope) -> bool:
@@ -123,7 +123,7 @@ class ToolRegistry:
         return ", ".join(group.name for group in self.groups(scope)) or "none"
 
     def _own_names(self, group: str, listed: Sequence[Tool]) -> tuple[Tool, ...]:
-        """`listed` without the names that an earlier group has, or that stand twice."""
+        """`listed` without duplicate names and names of an earlier group."""
         taken = set(_RESERVED)
         for name in self._groups:
             if name == group:

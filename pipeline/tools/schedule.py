@@ -1,4 +1,4 @@
-"""The tool group `schedule`: reminders of the turn's owner. Keeping and saying them is the host's."""
+"""The tool group `schedule`: reminders of the turn's owner. The host stores and delivers them."""
 
 from __future__ import annotations
 
@@ -96,11 +96,11 @@ class ScheduleGroup:
         )
 
     async def tools(self, _scope: TurnScope) -> tuple[Tool, ...]:
-        """The same four for everybody."""
+        """The same four tools for every turn."""
         return self._tools
 
     async def close(self) -> None:
-        """It holds nothing."""
+        """Do nothing: the group has no resources."""
 
     async def _remind(self, arguments: Mapping[str, Any], scope: TurnScope) -> ToolOutput:
         if scope.mode == "otr":
@@ -115,12 +115,12 @@ class ScheduleGroup:
         return ToolOutput(text=f"Reminder {note.id} is set for {shown_time(due, offset)}: {text}")
 
     async def _when(self, arguments: Mapping[str, Any], scope: TurnScope) -> tuple[float, int]:
-        """The time asked for, as Unix time, and its zone's offset. Raises ToolFailed in words."""
+        """The requested time (Unix time) and its zone's offset in seconds. Raises ToolFailed."""
         given = [name for name in ("when", "in_minutes", "at") if arguments.get(name) is not None]
         now = await self._zones.now(scope)
         match given:
             case ["when"]:
-                # The first date loads a library, and every one takes a while.
+                # In a thread: the first date loads a library, and parsing is slow.
                 moment = await asyncio.to_thread(moment_of, str(arguments["when"]), now)
                 due, offset = moment.timestamp(), _offset(moment)
             case ["in_minutes"]:
@@ -161,13 +161,13 @@ class ScheduleGroup:
 
 
 def shown_time(at: float, offset_s: int) -> str:
-    """A Unix time for people and models: `Friday 2030-05-31 18:30 (UTC+02:00)`."""
+    """A Unix time as readable text: `Friday 2030-05-31 18:30 (UTC+02:00)`."""
     moment = datetime.fromtimestamp(at, timezone(timedelta(seconds=offset_s)))
     return moment.strftime("%A %Y-%m-%d %H:%M (%Z)")
 
 
 def _meant(words: str, notes: Sequence[ReminderNote]) -> str:
-    """The id of the one reminder whose text has `words`. Raises ToolFailed where it is none, or several."""
+    """The id of the only reminder whose text has `words`. Raises ToolFailed for none or several."""
     found = [note for note in notes if words and words.casefold() in note.text.casefold()]
     if len(found) > 1:
         raise ToolFailed(

@@ -1,7 +1,7 @@
-"""What a call of a tool is about, in one sentence for people who watch the work.
+"""Describe a tool call in one sentence, for people who follow the work.
 
-The built-in tools have sentences of their own, each with the one argument that says most. Of other tools the
-name is said. All arguments of a call are in the question that asks for it, and in the record of the run.
+Each built-in tool has a sentence with its most informative argument; for other tools it has their name. All
+arguments of a call are in the approval question and in the record of the run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pipeline.redaction.redactor import Redactor
 from pipeline.tools.tool import Tool
 
 _MOST_CHARS = 40
-"""Of the argument."""
+"""The most of the argument."""
 SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "list_files": ("Listing the files", ""),
     "read_file": ("Reading the file", "path"),
@@ -36,11 +36,11 @@ SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "fetch_page": ("Reading the page", "url"),
     "run_agents": ("Starting sub-agents", ""),
 }
-"""By tool: the sentence, and the argument that ends it; empty for none."""
+"""By tool: the sentence, and the argument at its end; empty for none."""
 
 
 def sentence(tool: Tool, arguments: Mapping[str, Any], redactor: Redactor) -> str:
-    """The sentence for one call, such as `Reading the file “notes.txt”`. Secrets are taken out of the
+    """The sentence for one call, such as `Reading the file “notes.txt”`. Secrets are removed from the
     argument before it is cut."""
     known = SENTENCES.get(tool.name) if tool.built_in else None
     if known is None:

@@ -1,7 +1,7 @@
-"""The folder of skills: instructions for a task that the model loads when it needs them. It runs nothing.
+"""Read the folder of skills: instructions for a task, which the model loads when it needs them.
 
-A skill is a folder with a SKILL.md: between two lines of `---` its `name: …` and `description: …`, behind
-them the instructions. One that does not fit is left out, with the reason in the log.
+A skill is a folder with a SKILL.md: between two lines of `---` its `name: …` and `description: …`, after
+them the instructions. An invalid skill is left out, with the reason in the log. No skill is executed.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class _Skill:
 
 
 class SkillFolder:
-    """The `SkillBook` of a folder. A change is seen within a second."""
+    """The `SkillBook` of a folder. Changes take effect within a second."""
 
     def __init__(self, folder: Path, clock: Clock) -> None:
         self._folder = folder
         self._clock = clock
         self._looked_at: float | None = None
         self._seen: dict[str, tuple[int, int]] = {}
-        """Of each folder's file its time and size, by which a change is known."""
+        """The time and size of each folder's file, which show a change."""
         self._skills: dict[str, _Skill] = {}
         self._problems: tuple[str, ...] = ()
 
@@ -60,7 +60,7 @@ class SkillFolder:
         return None if skill is None else skill.body
 
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with the skills that are left out: file and reason, a line each."""
+        """The file and the reason of each skill that is left out, one line each."""
         self._look()
         return self._problems
 
@@ -106,7 +106,7 @@ def _stamps(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 def _parsed(folder: str, text: str) -> _Skill:
-    """Raises ToolFailed for what breaks a rule."""
+    """The skill in `text`. Raises ToolFailed for an invalid one."""
     lines = text.splitlines()
     if not lines or lines[0].strip() != _FENCE or _FENCE not in (line.strip() for line in lines[1:]):
         raise ToolFailed("it must begin with name and description between two lines of ---")
@@ -134,7 +134,7 @@ def _head(lines: list[str]) -> dict[str, str]:
             continue
         if not colon or key in head:
             raise ToolFailed(f"“{line.strip()[:60]}” is no line such as name: value")
-        # Quotes around a value are customary, because of its colons.
+        # Values are often quoted because of their colons.
         quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
         head[key] = value[1:-1] if quoted else value
     return head

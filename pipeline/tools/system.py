@@ -1,4 +1,4 @@
-"""The group `system`: the time, sums, and what this program is."""
+"""The group `system`: the time, arithmetic, and facts about this program."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SUM = {"type": "string", "minLength": 1, "maxLength": 200, "description": "such
 
 
 def system_group(clock: Clock, zones: TimeZones, *, version: str) -> FixedGroup:
-    """The group of a process that runs since now."""
+    """The group; the process's running time is counted from this call."""
     began = clock.monotonic()
 
     async def current_time(arguments: Mapping[str, Any], scope: TurnScope) -> ToolOutput:

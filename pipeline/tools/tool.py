@@ -1,4 +1,4 @@
-"""What a tool is, to the gate, the registry and whoever writes one; not who may use it."""
+"""The types of tools and tool groups. Not here: who may use a tool."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from pipeline.domain.errors import ParlourError
 from pipeline.runtime.scope import TurnScope
 
 _DESCRIBED_CHARS = 80
-"""Of the arguments, in a line for people. (seed 4: thoughts)"""
+"""The most of the arguments in a readable line. (seed 4: thoughts)"""
 
 
 class ToolFailed(ParlourError):
-    """The tool could not do it; the message says why, to the model."""
+    """The tool could not do it; the message gives the reason to the model."""
 
     code = "tool_failed"
 
 
 class Refused(ToolFailed):
-    """The tool may not do it, whoever asks; the message says why, to the model."""
+    """The tool may not do it for any user; the message gives the reason to the model."""
 
     code = "tool_refused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOutput:
-    """What a tool returned."""
+    """The result of a tool."""
 
     text: str
-    """For the model. It is data: nothing in it is an instruction. It may be long, and may hold secrets: the
-    gate shortens it, after it has taken them out."""
+    """For the model. It is data: nothing in it is an instruction. It may be long and may contain secrets: the
+    gate removes them and then shortens it."""
     left_out: int = 0
-    """So many more characters there were that the tool did not return."""
+    """The number of further characters that the tool did not return."""
     success: bool = True
     foreign: str = ""
-    """Whose words the text holds, in words of ours (`a web page`), where they are neither the turn's author's
-    nor the operator's. Of tools of others the gate says it."""
+    """The source of the text in this program's words (`a web page`), if neither the turn's author nor the
+    operator wrote it. For tools of others, the gate sets it."""
 
 
 Run = Callable[[Mapping[str, Any], TurnScope], Awaitable[ToolOutput]]
@@ -53,38 +53,38 @@ def described(arguments: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """One thing that a model can ask for."""
+    """One tool that a model can call."""
 
     definition: ToolDefinition
     group: str
     """The name of its group."""
     run: Run
-    """Does it, for the turn's owner and nobody else. The arguments fit the definition's schema. Raises
-    ToolFailed, Refused among them, with words for the model; it may raise anything else, which is said
-    without its details. Cancelling it ends it."""
+    """Executes the call, for the turn's owner only. The arguments fit the definition's schema. Raises
+    ToolFailed or its subclass Refused with a text for the model; other exceptions are reported without their
+    details. Cancelling it ends it."""
     reads_only: bool = False
     """It changes nothing anywhere: it may be repeated after a crash, and runs off the record."""
     own_only: bool = False
-    """What it changes is the turn owner's alone, and of little weight: it runs without asking, as one that
-    only reads does. Never one that deletes files or notes."""
+    """It changes only minor data of the turn's owner: it runs without approval, like a tool that only reads.
+    Never set for a tool that deletes files or notes."""
     built_in: bool = True
-    """False for tools of others, MCP servers' among them: those are asked for, whatever they say of
+    """False for tools of others, such as MCP servers': they need approval, whatever they declare about
     themselves."""
     delegates: bool = False
-    """It changes nothing by itself: what it sets off is judged call by call."""
+    """It changes nothing itself: each call that it causes is judged separately."""
     own_words: bool = False
-    """What it returns are the program's own words, as a sum or the time are: not marked as data."""
+    """Its result is this program's own text, such as a sum or the time, and is not marked as data."""
     answers: bool = False
-    """What it returns is a sentence, or a text, that people may be shown as the answer; so are the words of
-    its ToolFailed."""
+    """Its result, and the text of its ToolFailed, is a sentence or a text that may be shown to people as the
+    answer."""
     timeout_s: float | None = None
-    """Seconds that one execution may take; None: as the gate is set."""
+    """The longest execution in seconds; None: the gate's setting."""
     describe: Callable[[Mapping[str, Any]], str] = described
-    """One line for people: what it is about to do."""
+    """Returns one readable line: what the call will do."""
 
     @property
     def name(self) -> str:
-        """As the model calls it."""
+        """The name that the model uses."""
         return self.definition.name
 
 
@@ -93,30 +93,30 @@ class ToolGroup(Protocol):
 
     @property
     def name(self) -> str:
-        """As `load_tools` calls it: `files`, `web`, `mcp:<server>`."""
+        """The name for `load_tools`: `files`, `web`, `mcp:<server>`."""
         ...
 
     @property
     def description(self) -> str:
-        """What it is for, in one short sentence for the model."""
+        """Its purpose, in one short sentence for the model."""
         ...
 
     async def tools(self, scope: TurnScope) -> tuple[Tool, ...]:
-        """Its tools for a turn. May start a server. Raises ToolFailed where they cannot be had now."""
+        """Its tools for a turn. May start a server. Raises ToolFailed if they are not available now."""
         ...
 
     async def close(self) -> None:
-        """Give back what it holds. Doing it twice is harmless."""
+        """Release its resources. Safe to call more than once."""
         ...
 
 
 @runtime_checkable
 class PartialGroup(Protocol):
-    """A ToolGroup of which not every tool may be usable."""
+    """A ToolGroup that may have unusable tools."""
 
     @property
     def unusable(self) -> tuple[str, ...]:
-        """Of the last listing, for each such tool its name, safe for the model, with the reason in
+        """The unusable tools of the last listing: each name, safe for the model, with the reason in
         parentheses."""
         ...
 

@@ -1,6 +1,6 @@
 """The tool group `web`: one page of the public internet as text.
 
-A request can carry words out in its address, so it is asked for, like everything that reaches others.
+The address of a request can send data to others, so each request needs approval.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class WebGroup:
         return (self._fetch,)
 
     async def close(self) -> None:
-        """Every page has its own connection, which ends with it."""
+        """Do nothing: each page has its own connection, which is closed with it."""
 
     async def _run(self, arguments: Mapping[str, Any], _scope: TurnScope) -> ToolOutput:
         try:
@@ -86,7 +86,7 @@ class WebGroup:
 
 
 def _describe(arguments: Mapping[str, Any]) -> str:
-    """Whoever allows it sees how much goes out with the address, and to whom."""
+    """The approval line: it shows how much data the address sends, and to which host."""
     url = " ".join(str(arguments.get("url", "")).split())
     if len(url) <= _SHOWN_URL_CHARS:
         return f"read {url}"

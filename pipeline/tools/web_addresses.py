@@ -1,5 +1,5 @@
-"""Which addresses of the internet may be fetched from: by URL before a name is looked up, by IP address
-when a connection is made. It connects to nothing."""
+"""Check which internet addresses may be fetched from: the URL before a name is looked up, the IP address when
+a connection is made. No connection is made here."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _CLOSED_V4 = tuple(
         "240.0.0.0/4",
     )
 )
-"""IANA's special-purpose registry, and one cloud's."""
+"""The blocks of IANA's special-purpose registry, and one cloud's address."""
 _OPEN_V6 = ip_network("2000::/3")
-"""The only block of IPv6 that is given to the public. Loopback, private, link-local, multicast, mapped
+"""The only public block of IPv6. Loopback, private, link-local, multicast, mapped
 (::ffff:0:0/96) and translated (64:ff9b::/96) addresses are outside of it."""
 _CLOSED_V6 = tuple(
     ip_network(block)
     for block in (
-        "2001::/23",  # protocols, Teredo among them: it carries an IPv4 address
+        "2001::/23",  # protocols such as Teredo, whose addresses contain an IPv4 address
         "2001:db8::/32",
-        "2002::/16",  # 6to4, which carries one too
+        "2002::/16",  # 6to4, whose addresses contain one too
         "3fff::/20",
     )
 )
@@ -54,7 +54,7 @@ _UNSAFE = re.compile(r"[\x00-\x20\x7f-\xa0\\\u2000-\u200f\u2028-\u202f\u2066-\u2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A URL that may be asked for, as far as it can be told from the URL alone."""
+    """A URL that may be requested, as far as the URL alone shows."""
 
     url: str
     """In ASCII, without a fragment."""
@@ -65,11 +65,11 @@ class Target:
 
 
 class BadUrl(ValueError):
-    """The URL is not one that is fetched; the text says why."""
+    """The URL may not be fetched; the text gives the reason."""
 
 
 def public_only(address: str) -> str:
-    """Why nothing is fetched from this IP address; empty where it is a public one."""
+    """Why nothing is fetched from this IP address; empty for a public one."""
     try:
         parsed = ip_address(address)
     except ValueError:
@@ -82,7 +82,7 @@ def public_only(address: str) -> str:
 
 
 def read_url(text: str, ports: Collection[int] = (80, 443)) -> Target:
-    """The target that `text` names. Raises BadUrl with the reason, without a look at any name server."""
+    """The target that `text` names. Raises BadUrl with the reason. No name server is asked."""
     if len(text) > MAX_URL_CHARS:
         raise BadUrl(f"the URL is longer than {MAX_URL_CHARS} characters")
     if _UNSAFE.search(text):
@@ -103,7 +103,7 @@ def read_url(text: str, ports: Collection[int] = (80, 443)) -> Target:
     port = _PORTS[parts.scheme] if port is None else port
     if port not in ports:
         raise BadUrl(f"port {port} is not fetched from")
-    # What is asked for is built from what was checked: no second parser reads the original.
+    # The URL is built from the checked parts, so that no second parser reads the original.
     shown = f"[{host}]" if ":" in host else host
     where = shown if port == _PORTS[parts.scheme] else f"{shown}:{port}"
     path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
@@ -115,7 +115,7 @@ def _host(name: str, *, bracketed: bool) -> str:
     if bracketed:
         return _v6(name)
     try:
-        # Other alphabets, and dots and digits that only look like ours, become what a resolver would ask for.
+        # Other alphabets, and look-alike dots and digits, become the name that a resolver would ask for.
         host = name.encode("idna").decode("ascii").lower() if not name.isascii() else name.lower()
     except UnicodeError:
         raise BadUrl("the host is no name of the internet") from None

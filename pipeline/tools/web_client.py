@@ -1,6 +1,6 @@
-"""Fetches a page of the public internet and nothing else: every address is checked when it is connected to.
+"""Fetch a page of the public internet: every IP address is checked when the connection is made.
 
-It keeps no cookies, uses no proxy, runs no script. What it returns is somebody else's text.
+It keeps no cookies, uses no proxy and runs no script. The returned page is foreign text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pipeline.tools.web_addresses import BadUrl, Target, public_only, read_url
 
 MAX_REDIRECTS = 5
 MAX_BODY_BYTES = 2_000_000
-"""Unpacked."""
+"""Bytes after decompression."""
 _CHUNK_BYTES = 1 << 16
 _DEADLINE_S = 20.0
 _NAMED_CHARS = 80
@@ -39,26 +39,26 @@ Resolve = Callable[[str], Awaitable[Sequence[str]]]
 
 
 class WebFailed(Exception):
-    """The page cannot be had; the text says why."""
+    """The page cannot be fetched; the text gives the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebPage:
-    """What a server sent."""
+    """A server's response."""
 
     url: str
-    """Where it was in the end, after redirects."""
+    """The final address, after redirects."""
     status: int
     media_type: str
     charset: str
-    """As the server says; empty where it does not."""
+    """The server's value; empty if it gives none."""
     body: bytes
     cut: bool = False
-    """There was more than `MAX_BODY_BYTES`."""
+    """Whether the body was longer than `MAX_BODY_BYTES`."""
 
 
 class GuardedWeb:
-    """One connection a page. `refused` says why an IP address may not be connected to, as `public_only`."""
+    """Fetches each page over a new connection. `refused` is a check of IP addresses like `public_only`."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class GuardedWeb:
         self._deadline_s = deadline_s
 
     async def get(self, url: str) -> WebPage:
-        """The page at `url`, redirects followed. Raises WebFailed with words."""
+        """The page at `url`, redirects followed. Raises WebFailed with a readable reason."""
         try:
             async with self._clock.timeout(self._deadline_s):
                 return await self._follow(read_url(url, self._ports))
@@ -120,7 +120,7 @@ class GuardedWeb:
             raise WebFailed(f"The page redirects to where nothing is fetched: {error}.") from None
 
     def _socket(self, info: tuple[Any, ...]) -> socket.socket:
-        """The last word: this very address is the one that the socket connects to."""
+        """A socket for a checked address: the final check, of the address that the socket connects to."""
         family, kind, protocol, _, address = info
         why = self._refused(str(address[0]))
         if not why and address[1] not in self._ports:
@@ -131,11 +131,11 @@ class GuardedWeb:
 
 
 class _Refused(OSError):
-    """An address may not be connected to; the text is for the model."""
+    """A connection to this address is refused; the text is for the model."""
 
 
 class _GuardedResolver(AbstractResolver):
-    """Looks a name up anew for every connection. One closed address among a name's refuses the name."""
+    """Looks up a name for every connection. One refused address of a name refuses the name."""
 
     def __init__(self, resolve: Resolve, refused: Callable[[str], str]) -> None:
         self._resolve = resolve
@@ -144,7 +144,7 @@ class _GuardedResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        del family  # every address is looked at, whatever it is asked for
+        del family  # every address is checked, whatever family is requested
         addresses = await self._resolve(host)
         for address in addresses:
             if why := self._refused(address):
@@ -162,7 +162,7 @@ class _GuardedResolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """It holds nothing."""
+        """Do nothing: it has no resources."""
 
 
 async def _system_resolve(host: str) -> Sequence[str]:
@@ -186,7 +186,7 @@ async def _page(target: Target, response: aiohttp.ClientResponse) -> WebPage:
 
 
 def _named(value: str) -> str:
-    """A header's value as it may be shown: whole or not at all. Half of it could be half a secret."""
+    """A header's value for display: whole or not at all, because half of it could be half a secret."""
     return value if len(value) <= _NAMED_CHARS else ""
 
 
@@ -199,7 +199,7 @@ def _charset(content_type: str) -> str:
 
 
 async def _body(response: aiohttp.ClientResponse) -> tuple[bytes, bool]:
-    """The body unpacked, and whether it was cut: what is not read cannot fill the memory."""
+    """The decompressed body, and whether it was cut, so that a long one cannot fill the memory."""
     packing = response.headers.get("Content-Encoding", "identity").strip().lower()
     if packing not in ("", "identity", *_WINDOW):
         raise WebFailed(
@@ -216,7 +216,7 @@ async def _body(response: aiohttp.ClientResponse) -> tuple[bytes, bool]:
 
 
 def _words(error: BaseException) -> str:
-    """Why a connection failed, with the guard's own words where it was the guard."""
+    """Why a connection failed; the guard's own reason where the guard refused it."""
     seen: list[BaseException] = []
     waiting: list[BaseException | None] = [error]
     while waiting:

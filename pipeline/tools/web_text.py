@@ -1,4 +1,4 @@
-"""A fetched page as words: a title, its text, where its links lead. It fetches nothing and trusts nothing."""
+"""Extract the title, the text and the links of a fetched page, which is untrusted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipeline.domain.visible import visible_text
 from pipeline.tools.web_client import WebPage
 
 MAX_LINKS = 20
-_PIECE_CHARS = 16_384
+_CHUNK_CHARS = 16_384
 _TANGLED_CHARS = 65_536
 _PARSING_S = 3.0
 _DEEPEST = 100
@@ -64,35 +64,35 @@ _HTML = ("text/html", "application/xhtml+xml")
 
 @dataclass(slots=True)
 class ReadPage:
-    """A page's words."""
+    """The text of a page."""
 
     title: str = ""
-    """As long as it is."""
+    """The title, not shortened."""
     text: str = ""
     links: list[tuple[str, str]] = field(default_factory=list)
-    """Words and address of the first links to other pages."""
+    """The text and the address of the first links to other pages."""
     cut: bool = False
-    """The end was not read."""
+    """Whether the end of the page was not read."""
 
 
 def read_page(page: WebPage, monotonic: Callable[[], float]) -> ReadPage:
-    """The page as words. Takes up to some seconds of a processor: for a thread of its own."""
+    """The page as text. Takes up to some seconds of processor time: call it in a separate thread."""
     text = _decoded(page)
     if page.media_type not in _HTML:
         return ReadPage(text=_visible(text).strip(), cut=page.cut)
     reader = _Reader(page.url)
-    # A parser that was made for pages, not for attacks: what tangles it up is left, not waited for.
+    # The parser is slow on hostile pages: parsing stops at a time limit.
     until = monotonic() + _PARSING_S
     cut = page.cut
-    for start in range(0, len(text), _PIECE_CHARS):
-        reader.feed(text[start : start + _PIECE_CHARS])
+    for start in range(0, len(text), _CHUNK_CHARS):
+        reader.feed(text[start : start + _CHUNK_CHARS])
         if len(reader.rawdata) > _TANGLED_CHARS or monotonic() > until:
             cut = True
             break
     else:
         reader.close()
     return ReadPage(
-        # Of one that was cut there is no whole word, and perhaps half a secret.
+        # A cut title may end in half a word or half a secret.
         title="" if cut and reader.in_title else " ".join(_visible("".join(reader.title)).split()),
         text=_tidy("".join(reader.words)),
         links=[(" ".join(words.split()), url) for words, url in reader.links],
@@ -101,7 +101,7 @@ def read_page(page: WebPage, monotonic: Callable[[], float]) -> ReadPage:
 
 
 def _decoded(page: WebPage) -> str:
-    """By the byte-order mark, the server's word, the page's own, and else as UTF-8."""
+    """Decode by the byte-order mark, the server's charset, the page's own charset, or else as UTF-8."""
     declared = _DECLARED.search(page.body[:4_096])
     named = "utf-8-sig" if page.body.startswith(codecs.BOM_UTF8) else page.charset
     for name in (named, declared.group(1).decode("ascii") if declared else "", "utf-8"):
@@ -114,9 +114,9 @@ def _decoded(page: WebPage) -> str:
 
 
 def _visible(text: str) -> str:
-    """See `visible_text`; in pieces, between which the threads of others run."""
-    pieces = range(0, len(text), _PIECE_CHARS)
-    return "".join(visible_text(text[start : start + _PIECE_CHARS]) for start in pieces)
+    """See `visible_text`. Works in chunks, so that other threads can run in between."""
+    starts = range(0, len(text), _CHUNK_CHARS)
+    return "".join(visible_text(text[start : start + _CHUNK_CHARS]) for start in starts)
 
 
 def _tidy(text: str) -> str:
@@ -126,7 +126,7 @@ def _tidy(text: str) -> str:
 
 
 class _Reader(HTMLParser):
-    """Gathers words; everything that is not shown to a reader stays out."""
+    """Collects the text that a reader of the page would see."""
 
     def __init__(self, base: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -141,7 +141,7 @@ class _Reader(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.in_title = tag == "title" and not self.title
         if tag == "body":
-            # Many a head is never closed.
+            # Many pages never close the head.
             self._silent = [name for name in self._silent if name != "head"]
         if tag in _SILENT:
             self._silent += [tag] if len(self._silent) < _DEEPEST else []
@@ -153,7 +153,7 @@ class _Reader(HTMLParser):
             self._link = (href, [])
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        # <svg/> has no end that would come later.
+        # <svg/> has no end tag.
         if tag not in _SILENT:
             self.handle_starttag(tag, attrs)
 

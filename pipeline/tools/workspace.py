@@ -1,13 +1,13 @@
-"""The folder of the bot's own texts, and of each person's: what the prompt is built from.
+"""Read the folder with the bot's and each person's texts, from which the prompt is built.
 
-    IDENTITY.md SOUL.md AGENTS.md USER.md MEMORY.md   the operator's, for everybody
+    IDENTITY.md SOUL.md AGENTS.md USER.md MEMORY.md   the operator's, for all people
     skills/                                           the operator's (see `skills`)
     files/                                            the operator's, which tools read (see `files`)
     people/<owner>/USER.md, MEMORY.md                 one person's, or one room's
     people/<owner>/TIME_ZONE                          the zone that they named
     people/<owner>/files/, notes/                     theirs, which tools change
 
-Nothing has to be there, and nothing is created before it is needed.
+All files are optional, and nothing is created before it is needed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pipeline.tools.tool import Refused, ToolFailed
 _log = logging.getLogger(__name__)
 
 _MOST_CHARS = 16_000
-"""Of one text; the rest is left out, and the model is told so."""
+"""The most of one text; the rest is left out, with a note to the model."""
 _MOST_BYTES = 1_000_000
 _LOOK_AGAIN_S = 1.0
 _MOST_CACHED = 512
@@ -42,7 +42,7 @@ _TIME_ZONE = "TIME_ZONE"
 _ZONE_CHARS = 64
 _OPERATORS = ("IDENTITY.md", "SOUL.md", "AGENTS.md")
 _BOTH = ("USER.md", _MEMORY)
-"""The operator's, and each person's own besides."""
+"""Texts of the operator that each person may have too."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,15 +54,15 @@ class _Cached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shown:
-    """What one person's turns are shown, until one of its files is looked at again."""
+    """The texts for one person's turns, until one of their files is checked again."""
 
     looked_at: float
-    """When the file was that was looked at longest ago."""
+    """The time of the oldest check of a file."""
     texts: WorkspaceTexts
 
 
 class WorkspaceFolder:
-    """The `Workspace` of a folder, and the `FactBook` of the people in it. Changes are seen within a
+    """The `Workspace` of a folder, and the `FactBook` of the people in it. Changes take effect within a
     second."""
 
     def __init__(self, root: Path, clock: Clock) -> None:
@@ -86,21 +86,21 @@ class WorkspaceFolder:
     async def remember(self, scope: TurnScope, facts: Sequence[str]) -> None:
         """See `FactBook.remember`."""
         path = person_place(self._root, scope.owner) / _MEMORY
-        # One after the other: two of a person's conversations may end at once.
+        # Serialised: two of a person's conversations may end at the same time.
         async with self._writing:
             await asyncio.to_thread(_add_facts, path, facts, self._clock.now())
         self._cache.pop(path, None)
         self._shown.pop(scope.owner, None)
 
     async def keep_time_zone(self, scope: TurnScope, name: str) -> None:
-        """Keep the IANA name of the zone in which the turn's owner lives. Raises ToolFailed."""
+        """Store the IANA name of the time zone of the turn's owner. Raises ToolFailed."""
         path = person_place(self._root, scope.owner) / _TIME_ZONE
         await asyncio.to_thread(write_private, path, f"{name}\n")
         self._cache.pop(path, None)
         self._shown.pop(scope.owner, None)
 
     def _looked_up(self, own: Place) -> _Shown:
-        # The operator's own links are followed.
+        # The operator may use links.
         identity, soul, agents = (self._looked_at(followed(self._root / name)) for name in _OPERATORS)
         user, memory = (
             (self._looked_at(followed(self._root / name)), self._looked_at(own / name)) for name in _BOTH
@@ -119,7 +119,7 @@ class WorkspaceFolder:
         )
 
     def _looked_at(self, path: Place) -> _Cached:
-        """The file's text, read again when it has changed; empty where there is none that can be read."""
+        """The file's text, read again when it has changed; empty if it cannot be read."""
         now = self._clock.monotonic()
         cached = self._cache.get(path)
         if cached is not None and now - cached.looked_at < _LOOK_AGAIN_S:

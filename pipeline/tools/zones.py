@@ -1,4 +1,4 @@
-"""In which time zone people live: what somebody named for themselves, or else what is configured."""
+"""The time zones of people: the one that a person has named, or else the configured one."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from pipeline.tools.tool import ToolFailed
 
 
 class ZoneBook(Workspace, Protocol):
-    """The workspace, which also keeps the zone that a person names."""
+    """The workspace, which also stores the zone that a person names."""
 
     async def keep_time_zone(self, scope: TurnScope, name: str) -> None:
-        """Keep the zone for the turn's owner. Raises ToolFailed where the disk does not let us."""
+        """Store the zone of the turn's owner. Raises ToolFailed for an error of the disk."""
         ...
 
 
 class TimeZones:
-    """The zones of turns' owners; `default` is an IANA name that there is."""
+    """The time zones of turns' owners; `default` is a valid IANA name."""
 
     def __init__(self, book: ZoneBook, clock: Clock, default: str = "UTC") -> None:
         self._book = book
@@ -30,10 +30,10 @@ class TimeZones:
         self._default = default
 
     async def now(self, scope: TurnScope, zone: str = "") -> datetime:
-        """The time in `zone`, an IANA name or a city, or else in the owner's. Raises ToolFailed."""
+        """The time in `zone`, an IANA name or a city, or else in the owner's zone. Raises ToolFailed."""
         named = zone or self._book.texts(scope).time_zone
         try:
-            # A zone, or the list of cities, that was not asked for before is read from the disk.
+            # In a thread: a zone, or the list of cities, is read from the disk at its first use.
             found = await asyncio.to_thread(zone_of, named or self._default)
         except ToolFailed:
             if zone:
@@ -42,7 +42,7 @@ class TimeZones:
         return datetime.fromtimestamp(self._clock.now(), found)
 
     async def keep(self, scope: TurnScope, zone: str) -> datetime:
-        """Let `zone` be the owner's from now on; the time there. Raises ToolFailed for no zone."""
+        """Store `zone` as the owner's. Returns the time there. Raises ToolFailed for an unknown zone."""
         found = await asyncio.to_thread(zone_of, zone)
         await self._book.keep_time_zone(scope, found.key)
         return datetime.fromtimestamp(self._clock.now(), found)
