@@ -24,7 +24,7 @@ _HEAD_CHARS = 400
 _TAIL_CHARS = 200
 _DESCRIBED_CHARS = 80
 _FEWEST_OTHERS = 6
-"""The least number of examples without a tool; there are at least as many as examples with one."""
+"""The least number of examples without a tool; otherwise as many as examples with one."""
 _ADDRESS = re.compile(r"https?://\S|\w[\w-]*\.[^\W\d_]{2}")
 """A full address, or a host name without a scheme. File names match too, harmlessly."""
 _MOST = 40

@@ -1,4 +1,4 @@
-"""Let a model use tools that is too small for a tool protocol.
+"""Let a model that is too small for a tool protocol use tools.
 
 Rules find the requests for built-in tools and their arguments (`requests`). Among other tools, the model
 chooses one (`action_choice`) and then writes the arguments (`action_arguments`). Text answers are requested

@@ -66,7 +66,7 @@ class LocalModel:
         self._slots = asyncio.Semaphore(settings.slots)
         self._supervisor: asyncio.Task[None] | None = None
         self._settled = asyncio.Event()
-        self._life: _Life | None = None
+        self._run: _ChildRun | None = None
         self._refusal: ModelUnavailable | None = None
         self._closed = False
 
@@ -78,7 +78,7 @@ class LocalModel:
     @property
     def child_pid(self) -> int | None:
         """The process id of the child that serves now, for diagnosis."""
-        return self._life.child.pid if self._life is not None else None
+        return self._run.child.pid if self._run is not None else None
 
     async def stream(self, request: LlmRequest) -> AsyncGenerator[LlmItem, None]:
         """See `LlmClient.stream`. Waits for a model that loads, and for a slot, within the deadline."""
@@ -113,7 +113,7 @@ class LocalModel:
         self._settle(ModelUnavailable("The local model is shut down"))
 
     def status(self) -> str:
-        if self._life is not None:
+        if self._run is not None:
             return "ready"
         missing = self._missing()
         if missing is not None:
@@ -125,21 +125,21 @@ class LocalModel:
         for last_try in (False, True):
             answered = False
             async with asyncio.timeout_at(deadline):
-                life = await self._usable()
+                run = await self._usable()
             try:
                 async with (
-                    contextlib.aclosing(life.client.stream(request, deadline)) as items,
-                    self._watched(life) as sign,
+                    contextlib.aclosing(run.client.stream(request, deadline)) as items,
+                    self._watched(run) as sign,
                 ):
                     async for item in items:
                         answered = True
                         sign()
                         yield item
             except ModelTimeout:
-                self._late(life)
+                self._late(run)
                 raise
             except ModelUnavailable:
-                if not await life.is_over():
+                if not await run.is_over():
                     raise
                 if answered or last_try:
                     raise ModelUnavailable(_DIED if answered else _DIED_UNANSWERED) from None
@@ -147,39 +147,39 @@ class LocalModel:
                 self._timeouts = 0
                 return
 
-    def _late(self, life: _Life) -> None:
+    def _late(self, run: _ChildRun) -> None:
         """Note that a request has timed out; the second one in a row ends the child."""
         self._timeouts += 1
         if self._timeouts >= _TIMEOUTS:
             _log.warning("the embedded model is replaced: it did not finish two answers in a row")
-            life.child.kill()
+            run.child.kill()
 
     @contextlib.asynccontextmanager
-    async def _watched(self, life: _Life) -> AsyncIterator[Callable[[], None]]:
+    async def _watched(self, run: _ChildRun) -> AsyncIterator[Callable[[], None]]:
         """Kill the child if it hangs inside this context. Call the yielded function on each output."""
         signs = asyncio.Event()
-        watch = asyncio.create_task(self._watch(life, signs), name="local-model-watch")  # noqa: TID251  # awaited below
+        watch = asyncio.create_task(self._watch(run, signs), name="local-model-watch")  # noqa: TID251  # awaited below
         try:
             yield signs.set
         finally:
             watch.cancel()
             await asyncio.wait([watch])
 
-    async def _watch(self, life: _Life, signs: asyncio.Event) -> None:
+    async def _watch(self, run: _ChildRun, signs: asyncio.Event) -> None:
         while True:
             signs.clear()
             try:
                 async with asyncio.timeout(self._quiet_s):
                     await signs.wait()
             except TimeoutError:
-                if not await life.child.answers(life.port, self._probe_s) and not signs.is_set():
+                if not await run.child.answers(run.port, self._probe_s) and not signs.is_set():
                     _log.warning("the embedded model is replaced: its process does not answer any more")
-                    life.child.kill()
+                    run.child.kill()
                     return
 
-    async def _usable(self) -> _Life:
+    async def _usable(self) -> _ChildRun:
         """The child that serves, started first if necessary. Raises the reason if it cannot serve."""
-        if self._life is None and not self._closed:
+        if self._run is None and not self._closed:
             missing = self._missing()
             if missing is not None:
                 raise missing
@@ -187,17 +187,17 @@ class LocalModel:
                 self._supervisor = asyncio.create_task(  # noqa: TID251  # lives until close(), which awaits it
                     self._supervise(), name="local-model"
                 )
-        while self._life is None:
+        while self._run is None:
             await self._settled.wait()
             if self._refusal is not None:
                 raise ModelUnavailable(str(self._refusal), retry_after_s=self._refusal.retry_after_s)
-        return self._life
+        return self._run
 
     async def _supervise(self) -> None:
         """Run the child, again and again, until cancelled."""
         ends: deque[float] = deque(maxlen=self._restarts_per_minute)
         while True:
-            await self._live_once()
+            await self._run_once()
             now = self._clock.monotonic()
             ends.append(now)
             recent = sum(1 for end in ends if now - end < _WINDOW_S)
@@ -213,7 +213,7 @@ class LocalModel:
                 )
             await self._clock.sleep(delay)
 
-    async def _live_once(self) -> None:
+    async def _run_once(self) -> None:
         """Run the child once, from its start to its end."""
         try:
             child = await ChildProcess.start(self._settings)
@@ -224,7 +224,7 @@ class LocalModel:
             async with asyncio.timeout(_LOAD_TIMEOUT_S):
                 port = await child.ready()
             self._timeouts = 0
-            self._life = _Life(child, port, self._client_of(child, port))
+            self._run = _ChildRun(child, port, self._client_of(child, port))
             self._refusal = None
             self._settled.set()
             await child.ended()
@@ -238,12 +238,12 @@ class LocalModel:
                 )
             )
         finally:
-            life, self._life = self._life, None
-            if life is not None:
-                life.over.set()
+            run, self._run = self._run, None
+            if run is not None:
+                run.over.set()
             await child.stop()
-            if life is not None:
-                await life.client.close()
+            if run is not None:
+                await run.client.close()
 
     def _client_of(self, child: ChildProcess, port: int) -> ActionClient:
         client = DirectClient(
@@ -275,7 +275,7 @@ class LocalModel:
         )
 
 
-class _Life:
+class _ChildRun:
     """A child that serves, and its end."""
 
     def __init__(self, child: ChildProcess, port: int, client: ActionClient) -> None:
