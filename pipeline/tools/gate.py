@@ -337,7 +337,7 @@ def _place(scope: TurnScope) -> str:
     """The scope in which a call's id is unique; random for a sub-agent, whose calls are never looked up."""
     step = current_step()
     own = secrets.token_hex(8) if scope.depth else ""
-    return f"{scope.message_id}\n{step.run_id}\n{step.node}\n{step.visit}\n{own}"
+    return f"{scope.message_id}\n{step.run_id}\n{step.node}\n{step.execution}\n{own}"
 
 
 def _ids(scope: TurnScope) -> dict[str, str]:

@@ -167,14 +167,14 @@ class PlannedNode:
         plan, step = self.plan, current_step()
         await world.pass_by()
         async with world.turns.turn(step.node):
-            world.executed.append((step.node, step.visit))
-            view = digest({"view": dict(state), "node": step.node, "visit": step.visit})
+            world.executed.append((step.node, step.execution))
+            view = digest({"view": dict(state), "node": step.node, "visit": step.execution})
             if plan.effect:
-                await step.effect("call", _effect(world, step.node, step.visit, view), repeatable=True)
-            if plan.fails_at == step.visit and step.attempt <= plan.failing:
+                await step.effect("call", _effect(world, step.node, step.execution, view), repeatable=True)
+            if plan.fails_at == step.execution and step.attempt <= plan.failing:
                 raise Broken(f"{step.node} was told to fail", permanent=plan.permanent)
             return NodeResult(
-                update=_update(plan, step.visit, view), decision=_decision(plan, step.visit, view)
+                update=_update(plan, step.execution, view), decision=_decision(plan, step.execution, view)
             )
 
 

@@ -197,7 +197,7 @@ def _graph(plans: Plans, terminals: tuple[str, ...], limits: Limits) -> GraphSpe
 
 async def _node(_state: State, plans: Plans) -> NodeResult:
     step = current_step()
-    visit = plans[step.node].visit(step.visit)
+    visit = plans[step.node].visit(step.execution)
     if step.attempt <= visit.failing:
         return NodeResult(error="told to fail")
     decisions: dict[str, NodeDecision] = {"": Next(), "continue": Continue(), "end": End()}

@@ -165,10 +165,10 @@ async def _check_resumed(player: Player, log: MemoryRunLog, expected: RunOutcome
     if before is None:
         return
     for label, visit in world.executed:
-        assert visit > before.visits(label), f"{label} ran again"
+        assert visit > before.executions(label), f"{label} ran again"
     for frame in before.frames.values():
         if frame.effects.get("call", ("", None))[0] == "done":
-            assert (frame.label, before.visits(frame.label) + 1) not in world.effects
+            assert (frame.label, before.executions(frame.label) + 1) not in world.effects
     # A resumed run can be replayed as well as any other.
     assert thaw(player.run(log.records).root.values) == thaw(expected.state)
 

@@ -59,7 +59,7 @@ class Workplace:
         """Take a moment, and write down that it is done."""
         step = current_step()
         await self.clock.sleep(_WORK_S)
-        self.nodes.note(step.run_id, step.frame.id or "-", step.frame.node, step.visit)
+        self.nodes.note(step.run_id, step.frame.id or "-", step.frame.node, step.execution)
 
 
 def killed_graph() -> GraphSpec[Workplace]:
@@ -119,7 +119,7 @@ async def _loop(state: State, place: Workplace) -> NodeResult:
 
 async def _flaky(state: State, place: Workplace) -> NodeResult:
     step = current_step()
-    if step.attempt <= step.visit % 3:
+    if step.attempt <= step.execution % 3:
         return NodeResult(error="not this time")
     await place.work()
     return NodeResult(update={"flaked": state.get("flaked", 0) + 1})
@@ -131,7 +131,7 @@ async def _pay(state: State, place: Workplace) -> NodeResult:
 
     async def pay() -> dict[str, Any]:
         await place.clock.sleep(_WORK_S)
-        place.effects.note(step.run_id, step.frame.id or "-", step.frame.node, step.visit)
+        place.effects.note(step.run_id, step.frame.id or "-", step.frame.node, step.execution)
         return {"receipt": rounds}
 
     receipt = await step.effect("payment", pay, repeatable=True)

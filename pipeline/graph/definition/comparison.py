@@ -1,7 +1,7 @@
-"""Comparing plain data without ever touching a foreign object: equality, order, membership, truth.
+"""Compare plain data without running code of other types: equality, order, membership, truth.
 
-Lists and tuples with equal items are equal. Only values whose exact type is plain are looked at; anything
-else is a Mismatch, before any of its own methods could run.
+Lists and tuples with equal items are equal. Only values of an exact plain type are compared; any other raises
+Mismatch before one of its methods could run.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 MAX_NESTING: Final = 64
-"""Values nested deeper are not compared; plain data ends far earlier (`plain.MAX_DEPTH`)."""
+"""Values nested deeper are not compared; plain data is far shallower (`frozen_json.MAX_DEPTH`)."""
 
 NUMBERS: Final = frozenset({int, float, bool})
 SEQUENCES: Final = frozenset({tuple, list})
@@ -31,11 +31,11 @@ _KINDS: Final[Mapping[type, str]] = {
 
 
 class Mismatch(Exception):
-    """Two values cannot be put together in this way; the text says which."""
+    """Two values cannot be compared in this way; the text names their kinds."""
 
 
 def kind_of(value: Any) -> str:
-    """The kind of `value` in words."""
+    """The kind of `value` as text for a message."""
     return _KINDS.get(type(value), "something that is not plain data")
 
 
@@ -48,7 +48,7 @@ def truth(value: Any) -> bool:
 
 def equal(left: Any, right: Any, depth: int = 0, known: set[tuple[int, int]] | None = None) -> bool:
     """Whether both are the same data; 1, 1.0 and True are, as in Python. `known` holds the ids of the pairs
-    that were found to be: a part that stands in many places is compared once."""
+    found equal, so that a part shared by many places is compared once."""
     left_type, right_type = type(left), type(right)
     if left_type is str and right_type is str:
         return bool(left == right)

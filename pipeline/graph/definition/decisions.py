@@ -1,4 +1,4 @@
-"""What a node is, and what it returns: an update of the state and a decision about where to go."""
+"""The type of a node, and of its result: an update of the state and a decision about the next node."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from typing_extensions import TypeAliasType, TypeVar
 
 State: TypeAlias = Mapping[str, Any]
-"""Plain JSON data, read-only all the way down (its lists are tuples); nodes return updates instead."""
+"""Plain JSON data, deeply read-only (its lists are tuples); nodes return updates instead of changing it."""
 
 ContextT = TypeVar("ContextT")
 StateT = TypeVar("StateT", bound=Mapping[str, Any], default=State)
@@ -25,14 +25,14 @@ class Next:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """End the run here, whatever the edges say; inside a fan-out, end this branch."""
+    """End the run here, ignoring the edges; inside a fan-out, end this branch."""
 
     reason: EndReason = "completed"
 
 
 @dataclass(frozen=True, slots=True)
 class Goto:
-    """Jump to `node`; overrides the edges. Together with an update this is seed 1's Command."""
+    """Jump to `node`, ignoring the edges. Together with an update this is seed 1's Command."""
 
     node: str
 
@@ -49,31 +49,31 @@ class Revise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pause:
-    """Open a gate and halt before anything downstream; the edges are followed once it is answered.
+    """Open a gate and halt before any later node; the edges are followed once it is answered.
 
-    The answer is in the state under `answers`, by node: its `choice`, `note` and `by`.
+    The state holds the answer under `answers`, by node: its `choice`, `note` and `by`.
     """
 
     prompt: str = ""
     options: tuple[str, ...] = ()
-    """The choices that are accepted; empty takes any text."""
+    """The accepted choices; empty accepts any text."""
     expires_s: float | None = None
-    """Seconds until an answer comes too late; the node has failed then. None waits for ever."""
+    """Seconds until the gate expires and the node fails. None waits for ever."""
 
 
 NodeDecision = Next | End | Goto | Continue | Revise | Pause
 
 
-# A named tuple: every step makes one, and it costs a third of a frozen dataclass.
+# A named tuple: every step builds one, and it costs a third of a frozen dataclass.
 class NodeResult(NamedTuple):
-    """A node's answer. `update` goes through the state's channels; a key without one is replaced."""
+    """A node's result. `update` is folded through the state's channels; a key without one is replaced."""
 
     update: Mapping[str, Any] = MappingProxyType({})
     decision: NodeDecision = Next()
     error: str = ""
-    """Not empty: the node failed for this reason, its update is dropped, and it may be tried again."""
+    """Not empty: the node failed for this reason, its update is dropped, and it may be retried."""
     permanent: bool = False
-    """With `error`: trying again will not help."""
+    """With `error`: do not retry."""
 
 
 Node = TypeAliasType(
@@ -83,7 +83,7 @@ Node = TypeAliasType(
 
 
 def decision_name(decision: NodeDecision) -> str:
-    """The decision in words, for records, events and traces: `next`, `end`, `goto agent`, `pause` …"""
+    """The decision as text, for records, events and traces: `next`, `end`, `goto agent`, `pause` …"""
     match decision:
         case Goto(node=node):
             return f"goto {node}"

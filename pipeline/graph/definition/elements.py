@@ -1,4 +1,4 @@
-"""The small parts of a graph: ways out of a node, policies, bounds. Plain values that know no graph."""
+"""The small parts of a graph: edges, conditions, policies, limits. Plain values that refer to no graph."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pipeline.graph.definition.decisions import State
 from pipeline.graph.definition.expressions import Expression
 
 END = "end"
-"""The name that edges and routes use for the end of a run; no node may have it."""
+"""The target that means the end of a run; no node may have this name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Always:
-    """The edge is taken, whether the node succeeded or failed, when no other edge is."""
+    """The edge is taken when no other edge is, whether the node succeeded or failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class OnSuccess:
 
 @dataclass(frozen=True, slots=True)
 class OnFailure:
-    """The edge is taken when the node failed for good. Several of them fan out."""
+    """The edge is taken when the node failed for good, after its retries. Several of them fan out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class When:
     """The edge is taken when the node succeeded and `holds` is true; the first match in declaration order.
 
     A string is a safe expression over the node's output and the state; a function gets the state. An
-    error in either is false, and an event.
+    error in either counts as false and sends an event.
     """
 
     holds: str | Callable[[State], bool]
@@ -50,12 +50,12 @@ class LlmDecide:
     """One question to the decider names the target among all edges of this kind at the node."""
 
     description: str
-    """When to take this edge, in words for the decider."""
+    """When to take this edge, as text for the decider."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One function names the target, or several to fan out to, among `targets`. Its node's only edge."""
+    """A function chooses one of `targets`, or several to fan out to. It is its node's only edge."""
 
     choose: Callable[[State], str | tuple[str, ...]]
     targets: tuple[str, ...]
@@ -66,25 +66,25 @@ Condition = Always | OnSuccess | OnFailure | When | LlmDecide | Route
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeSpec:
-    """A way out of `source`. `target` is a node id or END, and empty for a `Route`."""
+    """An edge out of `source`. `target` is a node id or END, and empty for a `Route`."""
 
     source: str
     target: str = ""
     when: Condition = field(default_factory=Always)
     mapping: Mapping[str, str] = field(default_factory=dict)
-    """What the target sees under another name for this visit: its key -> key of the source's output,
-    else of the state. A source key that is missing is skipped."""
+    """What the target sees under another name this time: its key -> key of the source's output, else of
+    the state. A missing source key is skipped."""
     fallback: bool = False
-    """Among the `LlmDecide` edges of a node: the one taken when the decider gives no usable answer."""
+    """Taken, among the `LlmDecide` edges of a node, when the decider gives no usable answer."""
 
     def targets(self) -> tuple[str, ...]:
-        """Every place this edge can lead to."""
+        """Every target of this edge."""
         return self.when.targets if isinstance(self.when, Route) else (self.target,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """What a graph is for, in words for the decider and for people."""
+    """The purpose of a graph, as text for the decider and for people."""
 
     description: str
     success_criteria: tuple[str, ...] = ()
@@ -93,20 +93,20 @@ class Goal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Bounds on one run. The counts include the run that reaches them.
+    """Limits of one run. The counts include the execution that reaches them.
 
-    Those of the outermost graph hold for its subgraphs as well: theirs hold when they run by themselves.
+    Those of the outermost graph also apply to its subgraphs, whose limits apply only when they run alone.
     """
 
     max_steps: int = 200
-    """Node visits in one run, skipped ones included (cross-seed rule: a total cap beside the consecutive
-    one)."""
+    """Node executions in one run, skipped ones included (cross-seed rule: a total cap in addition to the
+    consecutive one)."""
     max_consecutive: int = 40
     """Executions of the same node in a row (seed 0: MAX_CONSECUTIVE_LOOP)."""
     max_seconds: float | None = None
     """Wall-clock deadline of one `run` or `resume` call."""
     decide_seconds: float = 30.0
-    """Deadline of one question to the decider; its edge's fallback is taken afterwards."""
+    """Deadline of one question to the decider; the fallback edge is taken afterwards."""
 
 
 FailurePolicy = Literal["fail_all", "continue_others", "wait_all"]
@@ -115,11 +115,11 @@ ConflictPolicy = Literal["last_wins", "first_wins", "error"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FanOut:
-    """How parallel branches fail, meet and time out (seed 2: ParallelExecutionConfig)."""
+    """How parallel branches fail, join and time out (seed 2: ParallelExecutionConfig)."""
 
     on_failure: FailurePolicy = "fail_all"
     on_conflict: ConflictPolicy = "last_wins"
-    """For keys without a channel that several branches wrote, by the order in which they finished."""
+    """For keys without a channel that several branches wrote, in the order in which they finished."""
     branch_timeout_s: float | None = 300.0
 
 

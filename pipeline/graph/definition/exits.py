@@ -26,7 +26,7 @@ class Exits:
     on_failure: tuple[EdgeSpec, ...] = ()
     always: tuple[EdgeSpec, ...] = ()
     plain: tuple[str, ...] | None = None
-    """The targets, when there is nothing but `Always` edges without a mapping."""
+    """The targets, if all edges are `Always` edges without a mapping; otherwise None."""
 
     @classmethod
     def of(cls, edges: tuple[EdgeSpec, ...]) -> Exits:

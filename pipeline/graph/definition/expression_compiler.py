@@ -1,6 +1,6 @@
-"""The safe language's meaning: from a syntax tree to nested closures, built once and called per edge.
+"""Compile a syntax tree of the safe expression language to nested closures, once per edge.
 
-Everything that is not listed in `_COMPILERS` is refused. The tree's size is bounded by the caller.
+Refuses every node type that is not listed in `_COMPILERS`. The caller bounds the tree's size.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _CONSTANT_NAMES: Final[Mapping[str, bool | None]] = {"true": True, "false": Fals
 class Refused(Exception):
     """The text is not an expression of the language; the message says why.
 
-    `offset` is where, in bytes of the text as UTF-8 (Python's syntax trees count so), where one is known.
+    `offset` is the position in bytes of the UTF-8 text, as in Python's syntax trees; None if unknown.
     """
 
     def __init__(self, why: str, offset: int | None = None) -> None:
@@ -44,7 +44,7 @@ class Refused(Exception):
 
 
 class Absent(Exception):
-    """A name, key or index that was asked for is not there."""
+    """A name, key or index is absent."""
 
 
 def compile_tree(node: ast.expr) -> Evaluator:
@@ -56,8 +56,8 @@ def compile_tree(node: ast.expr) -> Evaluator:
 
 
 def compile_condition(node: ast.expr) -> Evaluator:
-    """As `compile_tree`, for what has to be true or false. A list is refused there: it would always be true,
-    and one comma too many makes a list of any condition."""
+    """As `compile_tree`, for a condition. Refuses a list: it would always be true, and one comma too many
+    turns any condition into a list."""
     if isinstance(node, ast.List | ast.Tuple):
         raise _refused(node, "a list as a condition, which a comma makes,")
     return compile_tree(node)

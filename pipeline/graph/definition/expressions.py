@@ -1,9 +1,9 @@
 """Safe expressions on edges: a small language of comparisons over a node's output and the state.
 
-It only looks at values: nothing can be called, computed, built or assigned, and no attribute of a Python
-object is ever read (`output.confidence` reads a key of a mapping). Python's parser makes the tree, within
-the limits below; nothing is ever handed to `eval`, `exec` or `compile`. What the parts of the language
-mean is in `expression_compiler`.
+It only reads values: nothing can be called, computed, built or assigned, and no attribute of a Python
+object is ever read (`output.confidence` reads a key of a mapping). Python's parser builds the tree, within
+the limits below; nothing is ever passed to `eval`, `exec` or `compile`. `expression_compiler` defines what
+the parts of the language mean.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_LENGTH: Final = 500
 MAX_NODES: Final = 100
 """Names, literals, reads and operations of one expression."""
 MAX_DEPTH: Final = 20
-"""How deep they, and brackets, may nest."""
+"""Nesting levels of these, and of brackets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class Expression:
 
     @classmethod
     def parse(cls, text: str) -> Expression:
-        """The expression written in `text`. Raises GraphError that says what is wrong and where."""
+        """The expression in `text`. Raises GraphError that says what is wrong and where."""
         if not text.strip():
             raise GraphError("the expression is empty; write a condition such as confidence >= 0.8")
         try:
@@ -54,10 +54,10 @@ class Expression:
             return None
 
     def evaluate(self, output: Mapping[str, Any], state: Mapping[str, Any]) -> tuple[bool, str]:
-        """Whether it holds, and a problem in words, empty when there is none. Raises nothing.
+        """Whether it holds, and a problem as readable text, empty when there is none. Raises nothing.
 
-        Output keys shadow state keys. A name, key or index that is not there makes the whole expression
-        false; so do operands that do not fit each other, which is a problem.
+        Output keys shadow state keys. An absent name, key or index makes the whole expression false;
+        operands that cannot be compared do too, and are reported as a problem.
         """
         try:
             return truth(self.evaluator(_root(output), _root(state))), ""
@@ -88,14 +88,14 @@ def _refusal(text: str, refused: Refused) -> GraphError:
 
 
 def _root(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The two roots may be any mapping; inside them only the exact plain types are looked at."""
+    """A root of any mapping type, made one of the exact plain types, as only those are read."""
     return mapping if type(mapping) in MAPPINGS else MappingProxyType(mapping)
 
 
 def _tree(text: str) -> ast.expr:
     _check_text(text)
     try:
-        # The parser warns of unknown escapes and of `1in x`; as errors they do not hang on global filters.
+        # The parser warns of unknown escapes and of `1in x`; as errors they do not depend on global filters.
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             tree = ast.parse(text.strip(), mode="eval").body
@@ -111,12 +111,12 @@ _STRING: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 
 
 def _check_text(text: str) -> None:
-    """Refuses what costs the parser much time or memory, before the parser sees it."""
+    """Refuse text that would cost the parser much time or memory, before parsing it."""
     if len(text) > MAX_LENGTH:
         raise Refused(f"it has {len(text)} characters, and {MAX_LENGTH} are allowed")
     if any(character in text for character in "\0\r\n\f\v"):
         raise Refused("it must be one line without control characters")
-    # They would end elsewhere than `_STRING` thinks.
+    # `_STRING` does not match triple-quoted strings correctly.
     if "'''" in text or '"""' in text:
         raise Refused("triple quotes are not allowed")
     depth = 0
@@ -130,7 +130,7 @@ def _check_text(text: str) -> None:
 
 
 def _check_size(tree: ast.expr) -> None:
-    """Counts level by level without recursion, so that the recursive compilation is bounded."""
+    """Refuse trees that are too large or too deep; without recursion, as it bounds the recursive compiler."""
     nodes = 0
     level: list[ast.expr] = [tree]
     for _ in range(MAX_DEPTH):

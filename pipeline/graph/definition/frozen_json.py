@@ -1,8 +1,8 @@
-"""Plain data: what may stand in the state and in records, made immutable on the way in.
+"""Plain JSON data for the state and for records, made immutable.
 
-Mappings become read-only, lists become tuples, both all the way down, so that a node can neither change
-the state behind the engine's back nor an update it has already returned. Only the exact types of JSON are
-plain: a subclass (an enum, a named tuple, a defaultdict) would come back from a record as something else.
+Mappings become read-only and lists become tuples, deeply, so that a node can change neither the state nor an
+update that it has already returned. Only the exact types of JSON are plain: a subclass (an enum, a named
+tuple, a defaultdict) would be read back from a record as another type.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _ATOMS: Final = frozenset({str, bool, type(None)})
 
 
 def freeze(value: Any, where: str = "the value") -> Any:
-    """`value` as immutable plain data; frozen values pass through unchanged in content.
+    """`value` as immutable plain data; the content of frozen values is unchanged.
 
-    Raises GraphError that names the place (`where` and the keys below it) of anything that is not JSON:
+    Raises GraphError, which names the place (`where` and the keys below it), for anything that is not JSON:
     other types, keys that are not strings, numbers that are not finite, and nesting over MAX_DEPTH.
     """
     try:
@@ -35,7 +35,7 @@ def freeze(value: Any, where: str = "the value") -> Any:
 
 
 def freeze_update(update: Mapping[str, Any], where: str = "the update") -> dict[str, Any]:
-    """As `freeze`, for a mapping of any type whose top level the caller keeps to itself."""
+    """As `freeze`, for a mapping of any type; the top level of the result is a new, mutable dict."""
     try:
         return _freeze_items(update, 1)
     except _NotPlainError as problem:
@@ -43,7 +43,7 @@ def freeze_update(update: Mapping[str, Any], where: str = "the update") -> dict[
 
 
 def thaw(value: Any) -> Any:
-    """A mutable copy, as a JSON reader would give it: dicts and lists."""
+    """A mutable copy of dicts and lists, as a JSON reader would return."""
     kind = type(value)
     if kind is MappingProxyType or kind is dict:
         return {key: thaw(item) for key, item in value.items()}
@@ -53,7 +53,7 @@ def thaw(value: Any) -> Any:
 
 
 class _NotPlainError(Exception):
-    """What is wrong; `keys` collects the way to it, innermost first, so that the good case builds no text."""
+    """What is wrong; `keys` collects the path to it, innermost first, so that success builds no text."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)

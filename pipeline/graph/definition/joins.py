@@ -1,6 +1,6 @@
-"""Where parallel branches meet, and which nodes lie between: arithmetic on successors alone.
+"""Where parallel branches join, and which nodes they may run before: computed from successors alone.
 
-It knows no nodes, edges or conditions, and does not judge whether a fan-out is a good one.
+It knows no nodes, edges or conditions, and does not check whether a fan-out is allowed.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from functools import cached_property
 
 
 class Joins:
-    """The joins of one graph, given as node -> where a run can go, with `end` as the virtual end.
+    """The joins of one graph, given as node -> its targets, with `end` as the virtual end.
 
     Post-dominators come from the iterative algorithm of Cooper, Harvey and Kennedy, "A Simple, Fast
-    Dominance Algorithm" (2001), on the reversed graph: linear in practice. Nothing is computed before
-    the first question; answers are kept. A target that is no node itself leads nowhere.
+    Dominance Algorithm" (2001), on the reversed graph: linear in practice. Computed on first use and
+    cached. A target that is not a node leads nowhere.
     """
 
     def __init__(self, successors: Mapping[str, tuple[str, ...]], end: str) -> None:
@@ -24,9 +24,9 @@ class Joins:
         self._branches: dict[tuple[str, str], frozenset[str]] = {}
 
     def of(self, targets: tuple[str, ...]) -> str:
-        """The nearest node that every way from every target to the end passes; the end if there is none.
+        """The nearest node on every path from every target to the end; the end if there is none.
 
-        It may be one of the targets. A target that cannot reach the end joins nobody before it.
+        It may be one of the targets. With a target that cannot reach the end, it is the end.
         """
         wanted = frozenset(targets)
         join = self._joins.get(wanted)
@@ -35,7 +35,7 @@ class Joins:
         return join
 
     def branch(self, target: str, join: str) -> frozenset[str]:
-        """The nodes that a branch beginning at `target` can visit before `join`; the end is none."""
+        """The nodes that a branch beginning at `target` can run before `join`, without the end."""
         key = (target, join)
         found = self._branches.get(key)
         if found is None:
@@ -84,7 +84,7 @@ class Joins:
         return parents, order
 
     def _backward_postorder(self) -> list[str]:
-        """The end and all nodes that reach it, in postorder of a walk from the end against the edges."""
+        """The end and all nodes that reach it, in postorder of a traversal from the end against the edges."""
         sources: dict[str, list[str]] = {}
         for node, targets in self._successors.items():
             for target in targets:

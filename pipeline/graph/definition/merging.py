@@ -1,4 +1,4 @@
-"""Putting updates into a state, one after the other or those of several branches at once."""
+"""Fold updates into a state: one after another, or those of several branches at once."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ ANSWERS: Final = "answers"
 FAILURE: Final = "failure"
 FANOUT: Final = "fanout"
 RESERVED: Final = frozenset({ANSWERS, FAILURE, FANOUT})
-"""Keys of the state that the engine writes: answers to gates by node, and for one visit the failure that
-led to it, and the results and errors of the branches that met in it."""
+"""Keys of the state that only the engine writes: answers to gates by node; and, as inputs of one execution of
+a node, the failure that led to it and the results and errors of the branches that joined in it."""
 
 _ENGINE_CHANNELS: Final[Mapping[str, Channel]] = {ANSWERS: merge}
 
 
 CLEARED: Final = object()
-"""In a branch's own updates: the key is gone. Never on record."""
+"""In a branch's updates: the key was removed. Never recorded."""
 
 
 class MemoryConflict(GraphError):
@@ -37,14 +37,14 @@ class BranchWrites(NamedTuple):
 
 
 def channels_of(declared: Mapping[str, Channel]) -> Mapping[str, Channel]:
-    """The declared channels and the engine's own."""
+    """The declared channels and those of the engine."""
     return {**declared, **_ENGINE_CHANNELS}
 
 
 def folded(
     values: Mapping[str, Any], channels: Mapping[str, Channel], update: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """`values` with one update in it. Raises GraphError when a channel cannot take its part."""
+    """`values` with one update folded in. Raises GraphError when a channel refuses its value."""
     merged = {**values, **update}
     for key in update:
         channel = channels.get(key)
@@ -56,25 +56,25 @@ def folded(
 def folded_batch(
     values: Mapping[str, Any], channels: Mapping[str, Channel], updates: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """As `folded` for each of `updates` in order, with one fold a key (the batching law)."""
+    """As `folded` for each of `updates` in order, with one fold per key (the batching law)."""
     batches: dict[str, list[Any]] = {}
     for update in updates:
         for key, value in update.items():
             batches.setdefault(key, []).append(value)
     merged = dict(values)
     for key, batch in batches.items():
-        standing = _behind_clearing(batch)
-        if len(standing) < len(batch):
+        remaining = _since_cleared(batch)
+        if len(remaining) < len(batch):
             merged.pop(key, None)
-        if standing:
+        if remaining:
             channel = channels.get(key)
             current = merged.get(key, MISSING)
-            merged[key] = standing[-1] if channel is None else channel.fold(current, standing)
+            merged[key] = remaining[-1] if channel is None else channel.fold(current, remaining)
     return merged
 
 
-def _behind_clearing(batch: list[Any]) -> list[Any]:
-    """The updates of a key since it was cleared last."""
+def _since_cleared(batch: list[Any]) -> list[Any]:
+    """The updates of a key since it was last cleared."""
     for at in range(len(batch) - 1, -1, -1):
         if batch[at] is CLEARED:
             return batch[at + 1 :]
@@ -84,10 +84,10 @@ def _behind_clearing(batch: list[Any]) -> list[Any]:
 def winning_updates(
     branches: Sequence[BranchWrites], channels: Mapping[str, Channel], policy: ConflictPolicy
 ) -> list[Mapping[str, Any]]:
-    """The updates of all branches, in the order in which these finished, without those that lost a conflict.
+    """The updates of all branches, in the order in which they finished, without those that lost a conflict.
 
     Only keys without a channel can conflict: a channel says how several writes combine.
-    Raises MemoryConflict that names the key and the branches, under the policy `error`.
+    Under the policy `error`, raises MemoryConflict, which names the key and the branches.
     """
     winners: list[Mapping[str, Any]] = []
     owners: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""What the engine asks of whoever runs it: a log, a decider for `LlmDecide` edges, a hook between phases."""
+"""Ports that the caller of the engine implements: a log, a decider for `LlmDecide` edges, a phase hook."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from pipeline.graph.definition.elements import ConversationMode, Goal
 
 
 class RunLog(Protocol):
-    """A run's append-only records: plain mappings, which are never changed once they are handed over.
+    """Appends a run's records: plain mappings that the engine never changes after it passed them.
 
-    The records of one run, in order, are what `Executor.resume` takes.
+    `Executor.resume` takes the records of one run, in order.
     """
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Queue a record behind all earlier ones. It may be lost by a crash until `barrier` returned.
+        """Queue a record after all earlier ones. A crash may lose it until `barrier` has returned.
 
-        A log may gather the records until the event loop's next turn, and write them together.
+        A log may gather the records until the event loop's next turn and write them together.
         """
         ...
 
     async def barrier(self) -> None:
-        """Return when every queued record is durable; raise if any could not be written."""
+        """Return when every queued record is durable. Raises if any could not be written."""
         ...
 
     async def finish(self, records: Sequence[Mapping[str, Any]]) -> None:
-        """The run's last records. Make everything durable, or leave these to the commit that follows."""
+        """Take the run's last records: make everything durable, or leave these to the commit that follows."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """One of the ways an `LlmDecide` question offers."""
+    """One of the targets that an `LlmDecide` question offers."""
 
     target: str
     description: str
@@ -42,7 +42,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Where to go after `node`. `output` is untrusted: it may quote users and tools."""
+    """Which target follows `node`? `output` is untrusted: it may quote users and tools."""
 
     goal: Goal | None
     node: str
@@ -52,17 +52,17 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The decider's answer. A target that is no candidate is as good as no answer."""
+    """The decider's answer. A target that is no candidate counts as no answer."""
 
     target: str
     reasoning: str = ""
 
 
 class Decider(Protocol):
-    """Answers one question with one call to a model. Whatever it raises means: take the fallback."""
+    """Answers one question with one call to a model. After any exception the fallback is taken."""
 
     async def decide(self, question: Question, context: Any) -> Choice:
-        """`context` is what the run's nodes are given."""
+        """Choose a candidate. `context` is the context of the run's nodes."""
         ...
 
 
@@ -77,9 +77,9 @@ class PhaseTransition:
     completed: tuple[str, ...]
     """Labels of the nodes executed so far, the source last."""
     outputs: Mapping[str, Any]
-    """What the source has just written."""
+    """The update of the source."""
 
 
 PhaseHook: TypeAlias = Callable[[PhaseTransition, State, ContextT], Mapping[str, Any]]
-"""Prepares the conversation for the next node: gives an update of the state, which is recorded with the
-step and so never computed twice; empty for none. Quick, and without effects."""
+"""Prepares the conversation for the next node: returns an update of the state, empty for none. The update is
+recorded with the step and so never computed twice. The hook must be quick and without effects."""

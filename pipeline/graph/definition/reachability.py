@@ -1,6 +1,6 @@
-"""What a check of a graph says about its ways: unreachable nodes, no end, fan-outs that do not join well.
+"""Check the paths of a graph: unreachable nodes, no end, fan-outs that do not join well.
 
-It reads only the declared ways (`GraphStructure.successors`); single declarations are judged elsewhere.
+It reads only the declared targets (`GraphStructure.successors`); `validation` checks single declarations.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from pipeline.graph.definition.structure import GraphStructure
 
 
 def flow_problems(graph: GraphStructure[Any, Any]) -> Iterator[str]:
-    """One line for each mistake. An unknown node is no way on; naming it is left to others."""
+    """One line for each mistake. Ignores unknown nodes, which `validation` reports."""
     return chain(_unreachable(graph), _endless(graph), _fan_outs(graph))
 
 
 def fan_out_problem(graph: GraphStructure[Any, Any], source: str, targets: tuple[str, ...]) -> str:
-    """Why the branches beginning at `targets` cannot run side by side behind `source`; "" when they can.
+    """Why the branches beginning at `targets` cannot run in parallel after `source`; "" when they can.
 
-    For edges the answer is part of the check; a route's choice is known only when it has been made.
+    For edges the validation calls it; for a route, the executor does once the targets are chosen.
     """
     wanted = tuple(dict.fromkeys(targets))
     if len(wanted) < 2:
@@ -65,10 +65,10 @@ def _unreachable(graph: GraphStructure[Any, Any]) -> Iterator[str]:
 
 
 def _endless(graph: GraphStructure[Any, Any]) -> Iterator[str]:
-    """The first rule: declared terminals are the only good ends. The second: END, or no edge that fires."""
-    ways_in = [(f"entry {graph.entry}", graph.entry)]
-    ways_in += [(f"entry point {name} -> {node}", node) for name, node in graph.entry_points.items()]
-    for label, entry in ways_in:
+    """With terminals, a path must lead to one; without, to END or to a node where no edge may fire."""
+    entries = [(f"entry {graph.entry}", graph.entry)]
+    entries += [(f"entry point {name} -> {node}", node) for name, node in graph.entry_points.items()]
+    for label, entry in entries:
         if entry not in graph.nodes:
             continue
         reached = _reachable(graph, (entry,))
@@ -80,7 +80,7 @@ def _endless(graph: GraphStructure[Any, Any]) -> Iterator[str]:
 
 
 def _may_stop(edges: tuple[EdgeSpec, ...]) -> bool:
-    """Whether a node can succeed, or fail, without any of its edges being taken."""
+    """Whether a node can succeed or fail without taking any of its edges."""
     kinds = {type(edge.when) for edge in edges}
     if kinds & {Always, Route}:
         return False
@@ -109,7 +109,7 @@ def _fan_outs(graph: GraphStructure[Any, Any]) -> Iterator[str]:
 
 
 def _together(edges: tuple[EdgeSpec, ...]) -> Iterator[tuple[str, ...]]:
-    """The sets of targets that the edges of one node may send a run to at once, by outcome of the node."""
+    """The sets of targets that a run may take together after one node, by outcome of the node."""
     always = _targets(edges, Always)
     success = _targets(edges, OnSuccess)
     decided = _targets(edges, LlmDecide)

@@ -1,7 +1,7 @@
 """How updates of one key of the state combine: channels and their reducers.
 
-The batching law holds for every reducer: folding two batches one after the other gives what folding
-them as one batch gives. Branches and resumed runs rely on it.
+The batching law holds for every reducer: folding two batches one after the other gives the same as folding
+them as one batch. Branches and resumed runs rely on it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class _Missing:
 
 
 MISSING: Final = _Missing()
-"""The value of a key that nobody has written yet."""
+"""The value of a key that was never written."""
 
 Fold = Callable[[Any, Sequence[Any]], Any]
 """(current value or MISSING, one or more updates in order) -> new value; frozen plain data throughout."""
@@ -30,7 +30,7 @@ Fold = Callable[[Any, Sequence[Any]], Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Channel:
-    """A key's way of combining updates. Raises GraphError from `fold` for an update it cannot take."""
+    """How the updates of a key combine. `fold` raises GraphError for an update that it refuses."""
 
     name: str
     """For signatures and graph documents."""
@@ -38,10 +38,10 @@ class Channel:
 
 
 def custom(name: str, combine: Callable[[Any, Any], Any], initial: Any = MISSING) -> Channel:
-    """A channel that combines two values at a time; the first update stands alone without `initial`.
+    """A channel that combines two values at a time; without `initial`, the first update is the value.
 
-    `combine(value, update)` must depend on nothing else. What it returns is made immutable; GraphError if
-    that, or `initial`, is not plain data, and from `fold` for whatever `combine` raises.
+    `combine(value, update)` must depend on nothing else. Its result is made immutable. Raises GraphError if
+    the result or `initial` is not plain data; `fold` raises it for any exception of `combine`.
     """
     where = f"the value of channel {name}"
     start = MISSING if initial is MISSING else freeze(initial, where)
@@ -69,7 +69,7 @@ def _append(current: Any, updates: Sequence[Any]) -> tuple[Any, ...]:
     for update in updates:
         if type(update) is not tuple:
             raise GraphError(f"an append channel takes a list of new items, not {_kind(update)}")
-    # One copy of the long part, whatever the number of updates.
+    # Copies the long part once, whatever the number of updates.
     return items + (updates[0] if len(updates) == 1 else tuple(chain.from_iterable(updates)))
 
 
@@ -95,7 +95,7 @@ last: Final = Channel(name="last", fold=lambda _current, updates: updates[-1])
 first: Final = Channel(
     name="first", fold=lambda current, updates: updates[0] if current is MISSING else current
 )
-"""The first value ever written stays."""
+"""Keeps the first value ever written."""
 
 
 def _kind(value: Any) -> str:

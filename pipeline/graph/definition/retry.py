@@ -1,4 +1,4 @@
-"""How often a node is tried again, and after how long. Pure arithmetic: chance is an argument."""
+"""How often a node is retried, and after what delay. Pure arithmetic: randomness is an argument."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ class RetryPolicy:
     """The executor's retries of one node (seed 2). Permanent errors and cancellation are never retried."""
 
     max_attempts: int = 3
-    """Executions in all, the first included."""
+    """Total attempts, the first included."""
     delay_s: float = 1.0
     """Wait before the second attempt, in seconds."""
     factor: float = 2.0
-    """Each further wait is so many times the one before."""
+    """Each further wait is the previous one times this."""
     max_delay_s: float = 60.0
-    """No wait is longer, before jitter."""
+    """Longest wait in seconds, before jitter."""
     jitter: float = 0.1
-    """Up to this share of the wait is added by chance, so that many runs do not come back at once."""
+    """Up to this share of the wait is added at random, so that many runs do not retry at once."""
     retry_on: tuple[type[Exception], ...] = (Exception,)
-    """Only these are worth another attempt; a failed result without an exception always is."""
+    """Only these exceptions are retried; a failed result without an exception always is."""
 
     def delay(self, attempt: int, chance: float) -> float:
         """Seconds to wait after the failed `attempt` (1 is the first); `chance` is in [0, 1)."""
@@ -31,5 +31,5 @@ class RetryPolicy:
         return wait * (1.0 + self.jitter * chance)
 
     def covers(self, error: Exception) -> bool:
-        """Whether `error` is worth another attempt."""
+        """Whether `error` is retried."""
         return isinstance(error, self.retry_on) and getattr(error, "permanent", False) is not True

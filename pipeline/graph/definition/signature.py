@@ -1,9 +1,8 @@
 """A short hash of the parts of a graph that a recorded run depends on.
 
 A run is resumed only on a graph with the same signature. Timeouts, retries, limits, descriptions and
-the goal are not part of it, so that an operator may change them between restarts; neither are the node
-functions themselves, which no hash can judge: a graph whose nodes mean something else takes a new
-`version`.
+the goal are not part of it, so that an operator may change them between restarts. The node functions are
+not part of it either, as no hash can compare them: change `version` when their meaning changes.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from pipeline.graph.definition.structure import GraphStructure, NodeSpec
 
 
 def graph_signature(graph: GraphStructure[Any, Any]) -> str:
-    """12 hex digits of SHA-256. The order of nodes does not count; that of edges does, as it decides."""
+    """12 hex digits of SHA-256. Independent of the order of nodes; the order of edges matters."""
     canonical = json.dumps(_graph(graph), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:12]
 
@@ -74,7 +73,7 @@ def _test(condition: Condition) -> dict[str, str]:
 
 
 def _qualified_name(function: object) -> str:
-    """A callable object is named for its class."""
+    """The function's qualified name; for a callable object, that of its class."""
     return str(getattr(function, "__qualname__", type(function).__qualname__))
 
 
@@ -83,5 +82,5 @@ def _fan_out(policy: FanOut) -> list[str]:
 
 
 def _names(names: Iterable[str] | None) -> list[str] | None:
-    """Declarations are sets; None (anything) is not the same as nothing."""
+    """The names sorted, as declarations are sets; None (anything) differs from an empty list."""
     return None if names is None else sorted(names)

@@ -1,4 +1,4 @@
-"""A graph that can run: a structure without mistakes, and everything one needs to write it down."""
+"""A validated graph, and re-exports of every type needed to declare one."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class GraphSpec(GraphStructure[ContextT, StateT]):
-    """A graph that can run. Building one raises GraphError with all its mistakes."""
+    """A validated graph. Building one raises GraphError with all its mistakes."""
 
     def __post_init__(self) -> None:
         problems = graph_problems(self)

@@ -1,4 +1,4 @@
-"""A whole graph as it was written: its nodes with their declarations, and its edges. Unchecked."""
+"""A whole graph as declared: its nodes with their declarations, and its edges. Not validated."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pipeline.graph.definition.retry import RetryPolicy
 
 
 class NodePlan(NamedTuple):
-    """A node as the executor meets it."""
+    """A node with everything the executor looks up before it runs it."""
 
     spec: NodeSpec[Any, Any]
     exits: Exits
@@ -37,51 +37,51 @@ class NodePlan(NamedTuple):
     pauses: bool
     """It is one of the graph's pause nodes."""
     sees_all: bool
-    """Its view is the whole state, on every visit."""
+    """Its view is the whole state, on every execution."""
     ordinary: bool
-    """Nothing is declared that makes its steps differ: see `ordinary`."""
+    """It has no declaration that its steps depend on: see `execution.fast_path`."""
 
 
 # No slots: on Python 3.11 a frozen generic with slots cannot be built as `NodeSpec[Context](…)`.
 @dataclass(frozen=True, kw_only=True)
 class NodeSpec(Generic[ContextT, StateT]):
-    """A node with its declarations. A plain function among a graph's nodes is one with the defaults."""
+    """A node with its declarations. A plain function among a graph's nodes gets the defaults."""
 
     run: Node[ContextT, StateT] | None = None
     """The function; exactly one of `run` and `subgraph` is given."""
     subgraph: GraphStructure[ContextT, StateT] | None = None
-    """A whole graph as one node: it gets the keys of `reads`, and gives back those of `writes`."""
+    """A whole graph as one node: it receives the keys of `reads` and returns those of `writes`."""
     description: str = ""
     reads: tuple[str, ...] | None = None
     """The keys this node may read; None for all, an empty tuple for none."""
     writes: tuple[str, ...] | None = None
     """The keys it may write, and must unless they are `nullable`; None for any."""
     nullable: tuple[str, ...] = ()
-    """Keys of `writes` that may stay unset; a further visit begins without them."""
+    """Keys of `writes` that may stay unset; a repeated execution begins without them."""
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     event_loop: bool = False
-    """The node retries inside itself, so the executor runs it once whatever `retry` says (seed 2)."""
+    """The node retries internally, so the executor ignores `retry` and runs it once (seed 2)."""
     max_visits: int = 0
-    """After so many visits the node is skipped, which counts as success; 0 is no limit."""
+    """After this many executions the node is skipped, which counts as success; 0 is no limit."""
     timeout_s: float | None = None
-    """Deadline of one attempt."""
+    """Deadline of one attempt, in seconds."""
     reviser: str | None = None
     """Where `Revise` goes."""
     goes_to: tuple[str, ...] | None = None
-    """The only places `Goto` may name (END: the node may return `End`). They count as ways out; without
-    the declaration a jump may go anywhere and counts as none."""
+    """The only targets `Goto` may name (END: the node may return `End`). They count as routes; without
+    the declaration a jump may go anywhere and does not count as a route."""
     fan_out: FanOut | None = None
-    """For branches that begin behind this node, instead of the graph's policy."""
+    """For branches that begin after this node, instead of the graph's policy."""
 
     @property
     def attempts(self) -> int:
-        """How often the executor runs the node at most, the first time included."""
+        """The maximum number of attempts, the first included."""
         return 1 if self.event_loop or self.subgraph is not None else self.retry.max_attempts
 
 
 @dataclass(frozen=True, kw_only=True)
 class GraphStructure(Generic[ContextT, StateT]):
-    """A graph as written. It may be wrong: `GraphSpec` is one that has been checked."""
+    """A graph as declared, possibly with mistakes: a `GraphSpec` has been checked."""
 
     name: str
     entry: str
@@ -91,7 +91,7 @@ class GraphStructure(Generic[ContextT, StateT]):
     version: str = "1"
     goal: Goal | None = None
     entry_points: Mapping[str, str] = field(default_factory=dict)
-    """Further ways in: name -> node."""
+    """Additional entries: name -> node."""
     terminals: tuple[str, ...] = ()
     """Nodes that end the run. When declared, a run that ends anywhere else has failed."""
     pause_nodes: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ class GraphStructure(Generic[ContextT, StateT]):
     """How updates of a key combine. A key without a channel is replaced."""
     fan_out: FanOut = field(default_factory=FanOut)
     conversation: ConversationMode = "continuous"
-    """Told to the phase hook whenever the run moves on to another node."""
+    """Passed to the phase hook whenever the run moves to another node."""
 
     @cached_property
     def specs(self) -> Mapping[str, NodeSpec[ContextT, StateT]]:
@@ -125,7 +125,7 @@ class GraphStructure(Generic[ContextT, StateT]):
 
     @cached_property
     def plans(self) -> Mapping[str, NodePlan]:
-        """What every visit of a node asks for, looked up once."""
+        """The NodePlan of every node, computed once."""
         return {
             node: NodePlan(
                 spec=spec,
@@ -140,26 +140,26 @@ class GraphStructure(Generic[ContextT, StateT]):
 
     @cached_property
     def successors(self) -> Mapping[str, tuple[str, ...]]:
-        """Where a run can go from each node, as far as it is declared: by edges, jumps and revisions.
+        """The declared targets of each node: by edges, jumps and revisions.
 
-        A terminal, and a node without a way out, leads to END.
+        A terminal, and a node without any target, leads to END.
         """
         return {node: self._exits(node, spec) for node, spec in self.specs.items()}
 
     @cached_property
     def joins(self) -> Joins:
-        """Where parallel branches meet.
+        """Where parallel branches join.
 
-        A node that may return `End` ends its branch only, so that it is no way past the join. And where
-        nothing declared leads to the end, a run ends at a node whose conditions may all fail to hold.
+        A node that may return `End` ends its branch only, so it offers no path around the join. Where no
+        declared path leads to the end, a run ends at a node whose conditions may all be false.
         """
         declared = dict(self.successors)
         for node, spec in self.specs.items():
             by_edge = any(END in edge.targets() for edge in self.edges_from(node))
             if END in (spec.goes_to or ()) and not by_edge and len(declared[node]) > 1:
                 declared[node] = tuple(target for target in declared[node] if target != END)
-        for node in _without_a_way_to_the_end(declared):
-            if not any(isinstance(edge.when, _ALWAYS_LEADS_ON) for edge in self.edges_from(node)):
+        for node in _cannot_reach_end(declared):
+            if not any(isinstance(edge.when, _ALWAYS_TAKEN) for edge in self.edges_from(node)):
                 declared[node] = (*declared[node], END)
         return Joins(declared, END)
 
@@ -188,10 +188,10 @@ class GraphStructure(Generic[ContextT, StateT]):
         return tuple(dict.fromkeys(exits)) or (END,)
 
 
-_ALWAYS_LEADS_ON = (Always, OnSuccess, LlmDecide, Route)
+_ALWAYS_TAKEN = (Always, OnSuccess, LlmDecide, Route)
 
 
-def _without_a_way_to_the_end(successors: Mapping[str, tuple[str, ...]]) -> set[str]:
+def _cannot_reach_end(successors: Mapping[str, tuple[str, ...]]) -> set[str]:
     sources: dict[str, list[str]] = {}
     for node, targets in successors.items():
         for target in targets:

@@ -1,7 +1,7 @@
-"""The check of a whole graph: every mistake at once, each naming its element and what to do.
+"""Validate a whole graph: report every mistake at once, each with its element and the remedy.
 
-Seed 2 lets several things pass that are mistakes here: duplicates, conditions that do not parse,
-terminals with edges, jumps to unknown nodes. It judges declarations only, never what a node does.
+Seed 2 accepts several things that are mistakes here: duplicates, conditions that do not parse, terminals
+with edges, jumps to unknown nodes. It checks declarations only, never what a node does.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from pipeline.graph.definition.structure import GraphStructure, NodeSpec
 __all__ = ["fan_out_problem", "graph_problems"]
 
 _FORBIDDEN: Final = frozenset("/.#:")
-"""Characters that separate the parts of frame ids and labels; a node id has none of them."""
+"""Characters that separate the parts of frame ids and labels; not allowed in a node id."""
 
 
 def graph_problems(graph: GraphStructure[Any, Any]) -> list[str]:
-    """One line for each mistake, in no promised order; empty when the graph can run."""
+    """One line for each mistake, in no particular order; empty when the graph can run."""
     return list(_graph(graph, ()))
 
 
-def _graph(graph: GraphStructure[Any, Any], around: tuple[int, ...]) -> Iterator[str]:
-    within = (*around, id(graph))
+def _graph(graph: GraphStructure[Any, Any], outer: tuple[int, ...]) -> Iterator[str]:
+    within = (*outer, id(graph))
     return chain(
-        _ways_in(graph),
+        _entry_problems(graph),
         chain.from_iterable(_node(graph, node, spec, within) for node, spec in graph.specs.items()),
         _edges(graph),
         chain.from_iterable(_edges_together(node, edges) for node, edges in graph.outgoing.items()),
@@ -54,7 +54,7 @@ def _graph(graph: GraphStructure[Any, Any], around: tuple[int, ...]) -> Iterator
     )
 
 
-def _ways_in(graph: GraphStructure[Any, Any]) -> Iterator[str]:
+def _entry_problems(graph: GraphStructure[Any, Any]) -> Iterator[str]:
     if graph.entry not in graph.nodes:
         yield f"entry {graph.entry}: no such node; name one of the graph's nodes"
     for name, node in graph.entry_points.items():
@@ -108,7 +108,7 @@ def _declared_keys(label: str, spec: NodeSpec[Any, Any]) -> Iterator[str]:
 
 def _bounds(label: str, spec: NodeSpec[Any, Any]) -> Iterator[str]:
     retry = spec.retry
-    # Each is written as what must hold, so that a NaN is refused too.
+    # Each states what must hold, so that a NaN is refused too.
     rules = (
         (spec.timeout_s is None or spec.timeout_s > 0, "timeout_s must be above 0, or None for no deadline"),
         (spec.max_visits >= 0, "max_visits must be 0 (no limit) or more"),
@@ -186,7 +186,7 @@ def _condition(edge: EdgeSpec) -> Iterator[str]:
 
 
 def _edges_together(node: str, edges: tuple[EdgeSpec, ...]) -> Iterator[str]:
-    """What the edges out of one node are to each other."""
+    """Mistakes in the combination of the edges out of one node."""
     if len(edges) > 1 and any(isinstance(edge.when, Route) for edge in edges):
         yield f"node {node}: a route must be its only edge; let the function choose among all targets"
     asked = [edge for edge in edges if isinstance(edge.when, LlmDecide)]
@@ -196,7 +196,7 @@ def _edges_together(node: str, edges: tuple[EdgeSpec, ...]) -> Iterator[str]:
     conditions: dict[str, list[Condition]] = {}
     for edge in edges:
         same_target = conditions.setdefault(edge.target, [])
-        # Compared, not hashed: a route that came from JSON may hold a list.
+        # Compared, not hashed: a route read from JSON may hold a list.
         if same_target.count(edge.when) == 1:
             yield f"edge {node} -> {', '.join(edge.targets())}: declared more than once; remove the others"
         same_target.append(edge.when)

@@ -1,6 +1,6 @@
-"""Reading the fields of JSON objects by name and type, noting every mistake instead of stopping at one.
+"""Read the fields of JSON objects by name and type, collecting every mistake instead of stopping at one.
 
-It knows JSON and paths (`nodes[2].retry.max_attempts`), and nothing of graphs.
+It knows JSON and paths (`nodes[2].retry.max_attempts`), but no graphs.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class Fields:
-    """One object of a document. A field that is absent, or wrong and noted as such, gives its default.
+    """One object of a document. A field that is absent, or wrong and noted, gives its default.
 
-    Every getter takes the field's name and, behind it, other spellings of the same field. `close` comes
-    last: it notes the fields that nobody has asked for.
+    Every getter takes the field's name, then other spellings of it. Call `close` last: it notes the fields
+    that no getter has read.
     """
 
     def __init__(self, value: Mapping[str, Any], where: str, problems: list[str]) -> None:
@@ -30,21 +30,21 @@ class Fields:
         self._asked: dict[str, None] = {}
 
     def path(self, name: str) -> str:
-        """Where the field stands in the document."""
+        """The field's path in the document."""
         return f"{self._where}.{name}" if self._where else name
 
     def note(self, name: str, words: str) -> None:
-        """Add a mistake of the field; without a name, of the whole object."""
+        """Add a mistake in the field; without a name, in the whole object."""
         where = self.path(name) if name else self._where
         self._problems.append(f"{where}: {words}" if where else words)
 
     def has(self, *names: str) -> bool:
-        """Whether the field is there under one of its names."""
+        """Whether the field is present under one of its names."""
         self._asked.update(dict.fromkeys(names))
         return any(name in self._value for name in names)
 
     def raw(self, *names: str) -> Any:
-        """The field as it is, unread; None when it is absent."""
+        """The field's unchecked value; None when it is absent."""
         _, value = self._take(names)
         return None if value is _ABSENT else value
 
@@ -61,7 +61,7 @@ class Fields:
         return text
 
     def optional_text(self, *names: str) -> str | None:
-        """A text, or None for null and nothing."""
+        """A text, or None when null or absent."""
         name, value = self._take(names)
         return None if value is _ABSENT or value is None else self._typed(name, value, "a text", "")
 
@@ -104,7 +104,7 @@ class Fields:
         return self.optional_texts(*names) or ()
 
     def optional_texts(self, *names: str) -> tuple[str, ...] | None:
-        """A list of texts, or None for null and nothing. Wrong ones are left out."""
+        """A list of texts, or None when null or absent. Wrong items are left out."""
         name, value = self._take(names)
         if value is _ABSENT or value is None:
             return None
@@ -113,7 +113,7 @@ class Fields:
         return tuple(text for text in texts if text is not None)
 
     def text_map(self, *names: str) -> Mapping[str, str]:
-        """An object whose values are texts; empty when absent. Wrong ones are left out."""
+        """An object whose values are texts; empty when absent. Wrong values are left out."""
         name, value = self._take(names)
         if value is _ABSENT:
             return {}
@@ -145,7 +145,7 @@ class Fields:
         )
 
     def close(self) -> None:
-        """Note every field that was not asked for, with the known name next to it."""
+        """Note every field that was not read, with the closest known name."""
         for name in self._value:
             if name not in self._asked:
                 self.note(name, f"there is no such field{closest(name, self._asked)}")
@@ -166,7 +166,7 @@ class Fields:
             return default
 
     def _typed(self, name: str, value: Any, expected: str, default: Any) -> Any:
-        """`value` when it is what the words say; else the default, and a note."""
+        """`value` if it is of the `expected` kind; else the default, and a note."""
         given = kind(value)
         if given != expected and not (expected == "a number" and given == "a whole number"):
             self.note(name, f"expected {expected}, but {given} was given")
@@ -174,14 +174,14 @@ class Fields:
         return self._clean(name, value) if isinstance(value, str) else value
 
     def _clean(self, name: str, text: str) -> str:
-        """Half a character (a lone surrogate) can be written in JSON, and nowhere else."""
+        """`text`, with a note about a lone surrogate (half a character), which only JSON can hold."""
         if any("\ud800" <= character <= "\udfff" for character in text):
             self.note(name, "holds half of a character, which no text can")
         return text
 
 
 def kind(value: Any) -> str:
-    """A frozen JSON value's type in words."""
+    """The name of a frozen JSON value's type, for messages."""
     match value:
         case None:
             return "null"
@@ -200,6 +200,6 @@ def kind(value: Any) -> str:
 
 
 def closest(given: object, known: Iterable[str]) -> str:
-    """`; did you mean …?` when one of the known names is near, else nothing."""
+    """`; did you mean …?` with the closest known name; empty when none is close."""
     near = get_close_matches(given, list(known), n=1) if isinstance(given, str) else []
     return f"; did you mean {near[0]}?" if near else ""

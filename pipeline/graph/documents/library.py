@@ -1,4 +1,4 @@
-"""What the names in a graph document stand for: functions, channels, subgraphs, kinds of errors."""
+"""Map the names in a graph document to functions, channels, subgraphs and error types."""
 
 from __future__ import annotations
 
@@ -39,31 +39,32 @@ BUILT_IN_ERRORS: Final[Mapping[str, type[Exception]]] = MappingProxyType(
 # No slots: on Python 3.11 a frozen generic with slots cannot be built as `NodeLibrary[Context](…)`.
 @dataclass(frozen=True, kw_only=True)
 class NodeLibrary(Generic[ContextT, StateT]):
-    """Names for everything that JSON cannot hold. Built-in names are always known, and stay as they are."""
+    """Names for everything that JSON cannot hold. Built-in names are always known and cannot be replaced."""
 
     nodes: Mapping[str, Node[ContextT, StateT]] = field(default_factory=dict)
     routes: Mapping[str, Callable[[State], str | tuple[str, ...]]] = field(default_factory=dict)
     conditions: Mapping[str, Callable[[State], bool]] = field(default_factory=dict)
     subgraphs: Mapping[str, GraphStructure[ContextT, StateT]] = field(default_factory=dict)
     channels: Mapping[str, Channel] = field(default_factory=dict)
-    """Beside `append`, `merge`, `last` and `first`."""
+    """In addition to `append`, `merge`, `last` and `first`."""
     errors: Mapping[str, type[Exception]] = field(default_factory=dict)
-    """For `retry_on`, beside the common errors of Python and of the project."""
+    """For `retry_on`, in addition to the common errors of Python and of the project."""
 
 
 def name_in(table: Mapping[str, T], value: T, otherwise: str) -> str:
-    """The first name that `table` has for exactly this value."""
+    """The first name in `table` for exactly this value, else `otherwise`."""
     return next((name for name, known in table.items() if known is value), otherwise)
 
 
 def function_name(function: object) -> str:
-    """A function's own name; for a callable object, its type's."""
+    """A function's name; for a callable object, that of its type."""
     name = getattr(function, "__name__", None)
     return name if isinstance(name, str) else type(function).__name__
 
 
 def library_for_pictures() -> NodeLibrary[Any, Any]:
-    """A library that knows every name, so that any document can be checked and drawn; nothing in it runs."""
+    """A library that has every name, so that any document can be checked and drawn; its functions only raise
+    GraphError."""
     return NodeLibrary(
         nodes=_EveryName(_node),
         routes=_EveryName(_function),
@@ -75,7 +76,7 @@ def library_for_pictures() -> NodeLibrary[Any, Any]:
 
 
 class _EveryName(dict[str, T]):
-    """Makes the value of a name when it is first asked for, and keeps it."""
+    """Creates the value of a name on first use, and keeps it."""
 
     def __init__(self, make: Callable[[str], T]) -> None:
         super().__init__()

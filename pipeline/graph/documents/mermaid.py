@@ -1,4 +1,4 @@
-"""Pictures of graphs as mermaid flowcharts, with the path of a run drawn on them where one is given."""
+"""Draw graphs as mermaid flowcharts, optionally with the path of a run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _STYLES = {
     "failed": "fill:#fee2e2,stroke:#b91c1c,color:#111827",
 }
 _MAX_NUMBERS = 6
-"""Of one arrow; a loop may have gone along it many times."""
+"""Shown on one arrow, which a loop may have taken many times."""
 _TAKEN = "stroke:#1d4ed8,stroke-width:3px"
 
 
@@ -39,7 +39,7 @@ def mermaid(
     open_gates: Collection[str] = (),
     failed: Collection[str] = (),
 ) -> str:
-    """A flowchart of a graph that has been checked, ending in a line break.
+    """A flowchart of a validated graph, ending in a line break.
 
     `path`, `open_gates` and `failed` are labels of nodes as in `RunOutcome`; a path may end with END. The
     nodes and arrows of the path are coloured, and the arrows numbered in the order in which they were
@@ -49,22 +49,22 @@ def mermaid(
     for place in (*path, *open_gates, *failed):
         if place not in picture.places:
             raise GraphError(f"graph {graph.name}: the path names {place}, and the graph has no such node")
-    walk = PathTracer(picture.arrows, failed=failed, skippable=picture.skippable)
-    walk.along(path)
+    tracer = PathTracer(picture.arrows, failed=failed, skippable=picture.skippable)
+    tracer.along(path)
     colours = {
         "join": picture.joins,
-        "visited": [place for place in walk.visited if place not in failed and place not in open_gates],
+        "visited": [place for place in tracer.reached if place not in failed and place not in open_gates],
         "waiting": [place for place in dict.fromkeys(open_gates) if place not in failed],
         "failed": list(dict.fromkeys(failed)),
     }
     lines = ["flowchart TD", *picture.lines]
-    lines += [_arrow(arrow, walk.numbers.get(at, ())) for at, arrow in enumerate(walk.arrows)]
+    lines += [_arrow(arrow, tracer.numbers.get(at, ())) for at, arrow in enumerate(tracer.arrows)]
     for name, places in colours.items():
         if places:
             lines.append(f"    classDef {name} {_STYLES[name]}")
             lines.append(f"    class {','.join(map(_id, places))} {name}")
-    if walk.numbers:
-        lines.append(f"    linkStyle {','.join(map(str, sorted(walk.numbers)))} {_TAKEN}")
+    if tracer.numbers:
+        lines.append(f"    linkStyle {','.join(map(str, sorted(tracer.numbers)))} {_TAKEN}")
     return "\n".join(lines) + "\n"
 
 
@@ -82,20 +82,20 @@ class _Picture:
 
     def _draw(self, graph: GraphStructure[Any, Any], prefix: str, indent: str) -> None:
         joins = _joins(graph)
-        for place, target in _ways_in(graph, prefix):
+        for place, target in _entries(graph, prefix):
             shape = f"(({label('start')}))" if place == prefix + START else f">{label(_entry_name(place))}]"
             self.lines.append(f"{indent}{_id(place)}{shape}")
             self.arrows.append(Arrow(source=place, target=prefix + target))
         for node, spec in graph.specs.items():
             self._node(graph, node, spec, prefix, indent, joins.get(node, ()))
         self.places.add(prefix + END)
-        # A run may end where no edge fires, so that only its path knows of the end.
+        # A run may end where no edge fires; then only its path shows the end.
         if prefix + END in self._path or any(END in targets for targets in graph.successors.values()):
             notes = _join_note(joins.get(END, ()))
             self.lines.append(f"{indent}{_id(prefix + END)}((({label('end', *notes)})))")
         self.joins += [prefix + node for node in joins]
         for node, spec in graph.specs.items():
-            self.arrows += _ways_out(graph, node, spec, prefix)
+            self.arrows += _arrows_from(graph, node, spec, prefix)
 
     def _node(
         self,
@@ -130,7 +130,7 @@ class _Picture:
         self.lines.append(f"{indent}{_id(place)}{left}{label(node, *notes)}{right}")
 
 
-def _ways_in(graph: GraphStructure[Any, Any], prefix: str) -> Iterator[tuple[str, str]]:
+def _entries(graph: GraphStructure[Any, Any], prefix: str) -> Iterator[tuple[str, str]]:
     """Each entry as a place before its node."""
     yield prefix + START, graph.entry
     for name, node in graph.entry_points.items():
@@ -141,10 +141,10 @@ def _entry_name(place: str) -> str:
     return place.partition(f"{START}:")[2]
 
 
-def _ways_out(
+def _arrows_from(
     graph: GraphStructure[Any, Any], node: str, spec: NodeSpec[Any, Any], prefix: str
 ) -> Iterator[Arrow]:
-    """As `GraphStructure.successors`, with words."""
+    """As `GraphStructure.successors`, as arrows with labels."""
     source = prefix + node
     edges = () if node in graph.terminals else graph.edges_from(node)
     for edge in edges:
@@ -180,7 +180,7 @@ def _words(edge: EdgeSpec) -> str:
 
 
 def _joins(graph: GraphStructure[Any, Any]) -> dict[str, list[str]]:
-    """Every join of edges that fan out, with the nodes behind which they do. Routes decide as they run."""
+    """Each join of edges that fan out, with the fan-out's nodes. Without routes, which choose at run time."""
     found: dict[str, list[str]] = {}
     for node, exits in graph.exits.items():
         groups = [exits.on_success, exits.on_failure, exits.always]
@@ -209,9 +209,9 @@ def _arrow(arrow: Arrow, numbers: Sequence[int]) -> str:
 
 
 def _id(place: str) -> str:
-    """Nodes, ends and entries have prefixes of their own, so that no name can be taken for another's."""
+    """The id of a place. Nodes, starts and entries have different prefixes, so that names never collide."""
     inside, start, name = place.partition(START)
     if not start:
         return identifier("n", *place.split("."))
-    around = inside.split(".")[:-1]
-    return identifier("at", *around, name[1:]) if name else identifier("start", *around)
+    outer = inside.split(".")[:-1]
+    return identifier("at", *outer, name[1:]) if name else identifier("start", *outer)

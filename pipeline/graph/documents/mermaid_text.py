@@ -1,4 +1,4 @@
-"""Ids and labels that mermaid takes as they are meant, whatever the names hold."""
+"""Escape any names as mermaid ids and labels."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 MAX_LABEL: Final = 80
-"""Characters of one label; the rest is cut off."""
+"""Characters of one label; longer text is cut off."""
 
 _PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_")
 # What ends a quoted text, begins an entity, a tag or a directive, or is read as Markdown.
@@ -17,21 +17,21 @@ _ENTITY: Final = {
     "<": "#lt;",
 }
 _LIST_MARK: Final = re.compile(r"^(\d+)\.(?=\s)|^([-+])(?=\s)")
-# Before it reads a diagram, mermaid takes `style…:…#…;` for a line of CSS, wherever it stands.
+# Before it reads a diagram, mermaid takes `style…:…#…;` for a line of CSS, at any place.
 _TIGHT_COLON: Final = re.compile(r":(?!\s)")
 
 
 def identifier(prefix: str, *parts: str) -> str:
     """An id for a name of several parts; different names get different ids.
 
-    Lower-case letters, digits and underscores stand for themselves, everything else for `X…X` with its
-    code point, and `Z` between two parts. The prefix keeps keywords such as `end` apart.
+    Lower-case letters, digits and underscores are unchanged, every other character becomes `X…X` with its
+    code point, and `Z` separates two parts. The prefix avoids keywords such as `end`.
     """
     return prefix + "_" + "Z".join("".join(map(_letter, part)) for part in parts)
 
 
 def label(text: str, *notes: str) -> str:
-    """A quoted label: the text, cut to MAX_LABEL characters, and each note on a line of its own."""
+    """A quoted label: the text, cut to MAX_LABEL characters, and each note on a separate line."""
     short = text if len(text) <= MAX_LABEL else f"{text[: MAX_LABEL - 1]}…"
     lines = [*short.splitlines(), *notes]
     return '"' + "<br/>".join(map(_line, lines or [""])) + '"'
@@ -49,5 +49,5 @@ def _line(text: str) -> str:
 
 
 def _marked(found: re.Match[str]) -> str:
-    """`1. x` and `- x` would be taken for Markdown lists."""
+    """The list mark escaped, as mermaid reads `1. x` and `- x` as Markdown lists."""
     return f"{found[1]}#46;" if found[1] else f"#{ord(found[2])};"

@@ -1,8 +1,8 @@
-"""Graphs from JSON: `read_graph`, and `graph_document` for the way back.
+"""Read graphs from JSON with `read_graph`; `graph_document` writes them.
 
-Functions stand in a document by name and are found in a `NodeLibrary`. The names of seed 2's schema are
-read as well (`entry_node`, `input_keys`, `condition_expr` …); ours are written. The fields are explained
-in docs/guides/graphs.md.
+A document names functions, which a `NodeLibrary` resolves. The field names of seed 2's schema are also read
+(`entry_node`, `input_keys`, `condition_expr` …); only this project's names are written.
+docs/guides/graphs.md explains the fields.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from pipeline.graph.documents.writer import graph_document
 __all__ = ["MAX_BYTES", "graph_document", "read_graph"]
 
 MAX_BYTES: Final = 1_000_000
-"""Of one document, as UTF-8. Its depth is bounded by `plain.MAX_DEPTH`."""
+"""Of one document, as UTF-8. `frozen_json.MAX_DEPTH` limits its depth."""
 
 _PLAIN_CONDITIONS: Final[Mapping[str, type[Always | OnSuccess | OnFailure]]] = {
     "always": Always,
@@ -57,10 +57,10 @@ T = TypeVar("T")
 def read_graph(
     source: str | Mapping[str, Any], library: NodeLibrary[ContextT, StateT]
 ) -> GraphSpec[ContextT, StateT]:
-    """The graph that a JSON text, or the mapping a JSON reader made of one, describes.
+    """The graph that a JSON text, or a mapping parsed from one, describes.
 
-    Raises GraphError with all mistakes, one a line and each with its place in the document: first those of
-    form (unknown fields, wrong types, unknown names), then, when there is none, those of the graph.
+    Raises GraphError with all mistakes, one per line and each with its place in the document: those of form
+    (unknown fields, wrong types, unknown names), or, if there is none, those of the graph.
     """
     document = _document(source)
     problems: list[str] = []
@@ -164,8 +164,8 @@ def _limits(graph: Fields) -> Limits:
     return limits
 
 
-def _fan_out(around: Fields) -> FanOut | None:
-    given = around.inner("fan_out")
+def _fan_out(parent: Fields) -> FanOut | None:
+    given = parent.inner("fan_out")
     if given is None:
         return None
     usual = FanOut()
@@ -286,7 +286,7 @@ def _condition(edge: Fields, library: NodeLibrary[ContextT, StateT]) -> Conditio
 
 
 def _seed_condition(edge: Fields) -> Condition:
-    """`condition`, with `condition_expr` or `description` where it takes one."""
+    """`condition`, with its `condition_expr` or `description`."""
     match edge.choice("condition", options=_SEED_CONDITIONS, default="always"):
         case "conditional":
             return When(edge.text("condition_expr"))
@@ -297,7 +297,7 @@ def _seed_condition(edge: Fields) -> Condition:
 
 
 def _named(given: Fields, field: str, what: str, name: str, *tables: Mapping[str, T]) -> T | None:
-    """What the library has under `name`; None, and a note, when nothing. An empty name is noted already."""
+    """The library's entry for `name`; None, and a note, without one. An empty name is already noted."""
     for table in tables:
         try:
             return table[name]

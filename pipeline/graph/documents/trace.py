@@ -1,4 +1,4 @@
-"""What a run's records say it did, for people: read without running or rebuilding anything."""
+"""Read a run's records as a trace for people, without running or rebuilding the run."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pipeline.graph.run.records import Head, RawRecord, head_of, valid_records
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracedStep:
-    """One visit of a node."""
+    """One execution of a node."""
 
     node: str
-    """Its label, with the path of subgraphs."""
+    """The node's label, with the path of subgraphs."""
     decision: str
     to: tuple[str, ...]
     seconds: float
@@ -23,21 +23,21 @@ class TracedStep:
     error: str = ""
     skipped: bool = False
     branch: str = ""
-    """The path of branches it ran in; empty outside of any."""
+    """The path of branches it ran in; empty outside any branch."""
     update: Mapping[str, Any] = field(default_factory=dict)
-    """What it changed in the state; empty where the record leaves that out."""
+    """Its changes to the state; empty if the record omits them."""
     used: tuple[int, ...] = ()
-    """Tokens of prompt and answer, where the record keeps them without the update."""
+    """Tokens of prompt and answer, if the record keeps them without the update."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """A run as it is on record."""
+    """A run as recorded."""
 
     head: Head
     steps: tuple[TracedStep, ...]
     status: str
-    """How it ended: `completed`, `failed: max_steps` …; `paused`, or `not finished`."""
+    """`completed`, `failed: max_steps` …, `paused`, `cancelled`, or `not finished`."""
     open_gates: tuple[str, ...]
     """Nodes that wait for a person."""
     unreadable: int = 0
@@ -45,7 +45,7 @@ class Trace:
 
     @property
     def path(self) -> tuple[str, ...]:
-        """The nodes executed, in order, and END when the run came to its end; for the picture."""
+        """The nodes executed, in order, and END if the run completed; for the picture."""
         nodes = tuple(step.node for step in self.steps if not step.skipped)
         return (*nodes, END) if nodes and self.status == "completed" else nodes
 
@@ -56,7 +56,7 @@ class Trace:
 
 
 def trace(records: Sequence[RawRecord]) -> Trace:
-    """What `records` tell, the oldest first. Raises RunUnreadable without a readable head."""
+    """The trace of `records`, given oldest first. Raises RunUnreadable without a readable head."""
     valid = valid_records(records)
     head = head_of(valid)
     reader = _Reader()
@@ -73,7 +73,7 @@ def trace(records: Sequence[RawRecord]) -> Trace:
 
 
 class _Reader:
-    """Goes through the records once."""
+    """Collects the trace in one pass over the records."""
 
     def __init__(self) -> None:
         self.steps: list[TracedStep] = []
@@ -82,7 +82,7 @@ class _Reader:
         self._subgraphs: set[str] = set()
 
     def read(self, record: Mapping[str, Any]) -> None:
-        """Take one record in."""
+        """Add one record to the trace."""
         frame, node = record.get("frame", ""), record.get("node", "")
         match record.get("do"):
             case "enter":

@@ -1,4 +1,4 @@
-"""A graph as a JSON document: what `read_graph` reads. Fields at their defaults are left out."""
+"""Write a graph as a JSON document for `read_graph`. Fields at their defaults are left out."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from pipeline.graph.documents.library import (
 def graph_document(
     graph: GraphStructure[ContextT, StateT], library: NodeLibrary[ContextT, StateT] | None = None
 ) -> dict[str, Any]:
-    """The graph as plain JSON data, with everything that is not at its default.
+    """The graph as plain JSON data, without fields at their defaults.
 
-    Functions stand in it under the name that `library` has for them, else under their own; so do channels
-    and kinds of errors. A subgraph that the library does not have is written out in full.
+    Functions, channels and error types are written as their name in `library`, else as their own name. A
+    subgraph that is not in the library is written in full.
     """
     names = library or NodeLibrary[ContextT, StateT]()
     document: dict[str, Any] = {"name": graph.name}

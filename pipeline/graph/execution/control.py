@@ -1,4 +1,4 @@
-"""Reaching a run from outside: ask it to halt at the next node boundary, or abort it at once."""
+"""Control a run from outside: pause it at the next node boundary, or abort it at once."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pipeline.domain.errors import GraphError
 
 
 def asked_to_stop() -> bool:
-    """Whether somebody wants the current task to end: a CancelledError without it comes from something
-    else that was cancelled, and that the task happened to wait for."""
+    """Whether a cancellation of the current task was requested. If not, a CancelledError comes from
+    something else that was cancelled while the task waited for it."""
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0
 
 
 class Interruption:
-    """A stop button for a part of a task. `request` may come before, during or after that part.
+    """Interrupts a guarded part of a task. `request` may be called before, during or after that part.
 
-    It arrives as a cancellation of the task and leaves the part as the error that `make_error` gives, so that
-    it can be told from a cancellation of the task itself, which passes through.
+    It cancels the task, and the guarded part raises the error from `make_error` instead, which
+    distinguishes it from any other cancellation of the task; those pass through.
     """
 
     def __init__(self, make_error: Callable[[], Exception]) -> None:
@@ -31,16 +31,16 @@ class Interruption:
 
     @property
     def requested(self) -> bool:
-        """Whether somebody pressed it."""
+        """Whether `request` was called."""
         return self._requested
 
     def request(self) -> None:
-        """Interrupt the guarded part now, or as soon as it begins."""
+        """Interrupt the guarded part now, or when it begins."""
         if self._requested:
             return
         self._requested = True
         if self._task is not None and self._task is asyncio.current_task():
-            # A task that cancels itself is cut off at its next await, which may lie behind the guarded part.
+            # A task that cancels itself is cut off at its next await, which may come after the guarded part.
             asyncio.get_running_loop().call_soon(self._cancel)
         else:
             self._cancel()
@@ -56,7 +56,7 @@ class Interruption:
         try:
             yield
         except BaseException:
-            # Also when something inside turned the cancellation into an error of its own.
+            # Also when code inside turned the cancellation into another error.
             if self._take_back(others):
                 raise self._make_error() from None
             raise
@@ -70,7 +70,7 @@ class Interruption:
             self._cancelled = self._task.cancel()
 
     def _take_back(self, others: int) -> bool:
-        """Undo our cancellation of the task. False when there was none, or when a foreign one came too."""
+        """Undo this object's cancellation of the task. False when there was none, or also another one."""
         task, self._task = self._task, None
         return self._cancelled and task is not None and task.uncancel() <= others
 
@@ -92,16 +92,16 @@ class RunControl:
         """Whether the run is to end at once."""
 
     def request_pause(self) -> None:
-        """Finish the nodes in progress, then halt; `resume` goes on with the next ones."""
+        """Finish the nodes in progress, then halt; `resume` continues with the next ones."""
         self.pause_requested = True
 
     def abort(self) -> None:
-        """Cut the nodes in progress off, keep what they had kept, and end as `cancelled`; resumable."""
+        """Cut off the nodes in progress, store what they kept, and end as `cancelled`; resumable."""
         self.abort_requested = True
         self._abort.request()
 
     @contextmanager
     def guard(self) -> Iterator[None]:
-        """The part that `abort` interrupts with RunAborted."""
+        """Run a part that `abort` interrupts with RunAborted."""
         with self._abort.guard():
             yield

@@ -1,8 +1,8 @@
-"""The ways out of a node: which edges are taken after it, in which order they are asked.
+"""Choose the edges that a run takes after a node.
 
 After success: the first conditional edge that holds, else the answer to one `LlmDecide` question; with it
 every `OnSuccess` edge; if none of these was taken, every `Always` edge. After failure: every `OnFailure`
-edge, else every `Always` edge. A `Route` stands alone. (docs/adr/0018 says why.)
+edge, else every `Always` edge. A `Route` is a node's only edge. (docs/adr/0018 says why.)
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pipeline.graph.execution.control import asked_to_stop
 
 @dataclass(slots=True)
 class Routes:
-    """Where the run goes, and what was noticed on the way."""
+    """The next nodes of a run, and the problems found while choosing them."""
 
     targets: tuple[str, ...] = ()
     inputs: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -38,56 +38,56 @@ class Routes:
     """Conditions that could not be evaluated: (target, problem)."""
     reasoning: str = ""
     undecided: bool = False
-    """The decider has to be asked: `decided_routes` finishes this."""
+    """The decider has to be asked: `decided_routes` does."""
 
 
 def routes_after_failure(exits: Exits, state: State) -> Routes:
-    """The ways of recovery; no targets when there is none."""
+    """The routes after a failure; no targets when there is none."""
     return _taken(list(exits.on_failure or exits.always), {}, state, Routes())
 
 
 def routes_after_success(exits: Exits, node: str, output: State, state: State) -> Routes:
-    """The ways on, or `undecided`. Raises GraphError for a route that chose what it had not declared."""
+    """The routes after success, or `undecided`. Raises GraphError for an undeclared target of a route."""
     if exits.plain is not None:
         return Routes(targets=exits.plain)
     if exits.route is not None:
         return Routes(targets=routed(exits.route, node, state))
-    ways = Routes()
+    routes = Routes()
     taken: list[EdgeSpec] = []
     for edge in exits.conditional:
-        if _holds(edge, output, state, ways):
+        if _holds(edge, output, state, routes):
             taken.append(edge)
             break
     if not taken and exits.decided:
-        ways.undecided = True
-        return ways
+        routes.undecided = True
+        return routes
     taken += exits.on_success
-    return _taken(taken or list(exits.always), output, state, ways)
+    return _taken(taken or list(exits.always), output, state, routes)
 
 
 async def decided_routes(
-    ways: Routes, exits: Exits, node: str, output: State, state: State, goal: Goal | None, asking: Asking
+    routes: Routes, exits: Exits, node: str, output: State, state: State, goal: Goal | None, asking: Asking
 ) -> Routes:
-    """Finish undecided ways with one question to the decider."""
-    ways.undecided = False
-    chosen = await _decided(exits.decided, node, output, goal, asking, ways)
-    return _taken([chosen, *exits.on_success], output, state, ways)
+    """Complete undecided routes with one question to the decider."""
+    routes.undecided = False
+    chosen = await _decided(exits.decided, node, output, goal, asking, routes)
+    return _taken([chosen, *exits.on_success], output, state, routes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """How questions to the decider are asked."""
+    """What a question to the decider needs: the decider, its context, a deadline in `seconds`."""
 
     decider: Decider | None
     context: Any
-    """What the nodes are given."""
+    """The context of the run's nodes."""
     clock: Clock
     seconds: float
 
 
 def routed(route: Route, node: str, state: State) -> tuple[str, ...]:
-    """What a route chooses. Raises GraphError for anything it has not declared, and for nothing."""
-    # Read-only: what a route wrote would be in the state, and in no record.
+    """The targets that a route chooses. Raises GraphError for an undeclared target, and for none."""
+    # Read-only: what a route wrote would be in the state but in no record.
     chosen = route.choose(MappingProxyType(state))
     targets = (chosen,) if isinstance(chosen, str) else tuple(dict.fromkeys(chosen))
     for target in targets:
@@ -98,7 +98,7 @@ def routed(route: Route, node: str, state: State) -> tuple[str, ...]:
     return targets
 
 
-def _holds(edge: EdgeSpec, output: State, state: State, ways: Routes) -> bool:
+def _holds(edge: EdgeSpec, output: State, state: State, routes: Routes) -> bool:
     condition = edge.when
     assert isinstance(condition, When)  # noqa: S101 - sorted by kind; for the type checker
     if condition.expression is not None:
@@ -106,7 +106,7 @@ def _holds(edge: EdgeSpec, output: State, state: State, ways: Routes) -> bool:
     else:
         held, problem = _called(condition, state)
     if problem:
-        ways.problems.append((edge.target, problem))
+        routes.problems.append((edge.target, problem))
     return held
 
 
@@ -115,16 +115,16 @@ def _called(condition: When, state: State) -> tuple[bool, str]:
         return False, "the expression does not parse"
     try:
         return bool(condition.holds(MappingProxyType(state))), ""
-    except Exception as error:  # noqa: BLE001 - a condition is a user's code; an undecided edge is not taken
+    except Exception as error:  # noqa: BLE001 - a condition is user code; an edge that fails is not taken
         return False, f"{type(error).__name__}: {error}"
 
 
 async def _decided(
-    edges: tuple[EdgeSpec, ...], node: str, output: State, goal: Goal | None, asking: Asking, ways: Routes
+    edges: tuple[EdgeSpec, ...], node: str, output: State, goal: Goal | None, asking: Asking, routes: Routes
 ) -> EdgeSpec:
     fallback = next(edge for edge in edges if edge.fallback)
     if asking.decider is None:
-        ways.problems.append((fallback.target, "there is no decider"))
+        routes.problems.append((fallback.target, "there is no decider"))
         return fallback
     candidates = tuple(
         Candidate(target=edge.target, description=edge.when.description)
@@ -139,22 +139,22 @@ async def _decided(
     except (Exception, asyncio.CancelledError) as error:
         if isinstance(error, asyncio.CancelledError) and asked_to_stop():
             raise
-        ways.problems.append((fallback.target, f"the decider failed: {type(error).__name__}: {error}"))
+        routes.problems.append((fallback.target, f"the decider failed: {type(error).__name__}: {error}"))
         return fallback
     chosen = next((edge for edge in edges if edge.target == target), None)
     if chosen is None:
-        ways.problems.append((fallback.target, "the decider named none of the candidates"))
+        routes.problems.append((fallback.target, "the decider named none of the candidates"))
         return fallback
-    ways.reasoning = choice.reasoning
+    routes.reasoning = choice.reasoning
     return chosen
 
 
-def _taken(edges: list[EdgeSpec], output: State, state: State, ways: Routes) -> Routes:
-    ways.targets = tuple(dict.fromkeys(edge.target for edge in edges))
+def _taken(edges: list[EdgeSpec], output: State, state: State, routes: Routes) -> Routes:
+    routes.targets = tuple(dict.fromkeys(edge.target for edge in edges))
     for edge in edges:
         if edge.mapping:
-            ways.inputs.setdefault(edge.target, {}).update(_mapped(edge.mapping, output, state))
-    return ways
+            routes.inputs.setdefault(edge.target, {}).update(_mapped(edge.mapping, output, state))
+    return routes
 
 
 def _mapped(mapping: Mapping[str, str], output: State, state: State) -> dict[str, Any]:

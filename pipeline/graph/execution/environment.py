@@ -30,7 +30,7 @@ class RunEnvironment:
 
     run: Run
     context: Any
-    """What the nodes are given besides the state."""
+    """What the nodes get in addition to the state."""
     limits: Limits
     clock: Clock
     asking: Asking
@@ -43,7 +43,10 @@ class RunEnvironment:
     """The run's deadline, by the clock's `monotonic`."""
 
     def raise_if_cut_off(self) -> None:
-        """Nothing follows a node that has swallowed the run's abort or deadline."""
+        """Raise RunAborted or RunStopped if the run was aborted or its deadline has passed.
+
+        A node may have swallowed the cancellation; nothing may run after it.
+        """
         if self.control.abort_requested:
             raise RunAborted("the run was aborted")
         if self.over_at is not None and self.clock.monotonic() >= self.over_at:

@@ -1,7 +1,7 @@
-"""The engine's door: run a graph, or resume a run from its records.
+"""Run a graph, or resume a run from its records.
 
-The executor owns traversal and state, nothing else (seed 2): it calls no model, runs no tool, judges
-nothing, and knows no session. It swallows no cancellation from outside.
+The executor owns traversal and state only: it calls no model, runs no tool, judges no result and knows no
+session. It never swallows an outside cancellation.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from pipeline.graph.run.replay import replay, seeded
 from pipeline.graph.run.state import Run
 
 _NEVER: Final = nullcontext()
-"""In the place of a deadline."""
+"""Used where there is no deadline."""
 NOTHING: Final[State] = MappingProxyType({})
 
 
 class Executor(Generic[ContextT, StateT]):
-    """Runs one graph. Keeps nothing between runs, so one executor serves many threads at once."""
+    """Runs one graph. Keeps no state between runs, so one executor serves many threads at once."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Executor(Generic[ContextT, StateT]):
         chance: Callable[[], float] = random.random,
         first_snapshot: int = FIRST_SNAPSHOT,
     ) -> None:
-        """`first_snapshot` is the number of records before the first one; see `recorder`."""
+        """`first_snapshot` is the number of records before the first snapshot; see `run.recorder`."""
         self._graph = graph
         self._clock = clock or SystemClock()
         self._decider = decider
@@ -71,13 +71,13 @@ class Executor(Generic[ContextT, StateT]):
         log: RunLog | None = None,
         control: RunControl | None = None,
     ) -> RunOutcome:
-        """Walk the graph until it ends, pauses or fails.
+        """Run the graph until it ends, pauses or fails.
 
-        `inputs` go into the state and on record. `base` is state from before this run that is not recorded
-        again, as an earlier outcome's `state`; resuming needs the same one. A read-only view is taken for
-        one of these and not copied; anything else is. `entry` names an entry point.
+        `inputs` enter the state and are recorded. `base` is state from before this run, such as an earlier
+        outcome's `state`; it is not recorded, so `resume` needs the same one. A `MappingProxyType` is taken
+        as one and used as it is; any other mapping is copied. `entry` names an entry point.
         A node's failure is in the outcome. Raises GraphError for inputs that are not plain data or an
-        unknown entry, and whatever the log or the listener raises.
+        unknown entry, and any exception of the log or the listener.
         """
         graph = self._graph
         if entry and entry not in graph.entry_points:
@@ -97,7 +97,7 @@ class Executor(Generic[ContextT, StateT]):
             "inputs": frozen,
         }
         recorder = RunRecorder(run, head, log, listener, self._first_snapshot)
-        return await self._conduct(run, recorder, context, control or RunControl(), ())
+        return await self._execute(run, recorder, context, control or RunControl(), ())
 
     async def resume(
         self,
@@ -111,10 +111,10 @@ class Executor(Generic[ContextT, StateT]):
         log: RunLog | None = None,
         control: RunControl | None = None,
     ) -> RunOutcome:
-        """Go on with a run where its records end: finished nodes are not run again.
+        """Resume a run where its records end: finished nodes are not run again.
 
         `answers` answer its open gates. Raises RunUnreadable, GraphChanged (unless `force`), RunEnded, and
-        GateRefused for an answer that is not taken, in which case nothing has happened; and as `run`.
+        GateRefused for an answer that is not accepted, before anything has changed; otherwise as `run`.
         """
         replayed = replay(self._graph, records, _trusted(base), force=force)
         run = replayed.run
@@ -123,10 +123,10 @@ class Executor(Generic[ContextT, StateT]):
         _check_answers(run, answers, self._clock.now())
         recorder = RunRecorder(run, replayed.head, log, listener, self._first_snapshot)
         kept = replayed.kept if replayed.void else None
-        return await self._conduct(run, recorder, context, control or RunControl(), answers, kept)
+        return await self._execute(run, recorder, context, control or RunControl(), answers, kept)
 
     def interrupted(self, records: Sequence[RawRecord]) -> RunOutcome:
-        """How the run behind `records` stands, as if it had been cut off there: nothing is run or written.
+        """The outcome of the run in `records` as if it had been cut off there: runs and writes nothing.
 
         Raises RunUnreadable and GraphChanged, as `resume`.
         """
@@ -145,7 +145,7 @@ class Executor(Generic[ContextT, StateT]):
             effects=run.open_effects(),
         )
 
-    async def _conduct(
+    async def _execute(
         self,
         run: Run,
         recorder: RunRecorder,
@@ -154,12 +154,12 @@ class Executor(Generic[ContextT, StateT]):
         answers: Sequence[Answer],
         kept: int | None = None,
     ) -> RunOutcome:
-        """One call, from the first node to exactly one completion event.
+        """Make one call, from the first node to exactly one completion event.
 
-        `kept` is how many records of a resumed run count, when those behind them do not.
+        `kept` is the number of valid records of a resumed run when later ones are void, else None.
         """
         limits = self._graph.limits
-        around = RunEnvironment(
+        env = RunEnvironment(
             run=run,
             context=context,
             limits=limits,
@@ -173,41 +173,41 @@ class Executor(Generic[ContextT, StateT]):
             control=control,
             over_at=None if limits.max_seconds is None else self._clock.monotonic() + limits.max_seconds,
         )
-        walk = RunLoop(around)
+        loop = RunLoop(env)
         try:
             if kept is not None:
                 recorder.write({"do": "resume", "kept": kept}, "resume", "")
-            status, reason, error = await self._drive(walk, control, answers)
-            await _close(walk, status, reason)
-        except BaseException as caught:  # noqa: BLE001 - one completion event, then it goes on its way
-            recorder.cut_off({} if isinstance(caught, Exception) else walk.attempts.kept())
+            status, reason, error = await self._drive(loop, control, answers)
+            await _close(loop, status, reason)
+        except BaseException as caught:  # noqa: BLE001 - raised again after the completion event
+            recorder.cut_off({} if isinstance(caught, Exception) else loop.attempts.kept())
             cause = _leaf(caught)
-            # Whatever the listener makes of it, what ended the call is what goes on.
+            # An error of the listener must not replace the cause.
             with contextlib.suppress(Exception):
-                await recorder.emit(RunCompleted(_cut_off(walk, cause)))
+                await recorder.emit(RunCompleted(_cut_off(loop, cause)))
             raise cause from None
-        outcome = _outcome(walk, status, reason, error)
+        outcome = _outcome(loop, status, reason, error)
         await recorder.emit(RunCompleted(outcome))
         return outcome
 
     async def _drive(
-        self, walk: RunLoop, control: RunControl, answers: Sequence[Answer]
+        self, loop: RunLoop, control: RunControl, answers: Sequence[Answer]
     ) -> tuple[RunStatus, StopReason, Failure | None]:
-        run, seconds = walk.run, walk.around.limits.max_seconds
+        run, seconds = loop.run, loop.env.limits.max_seconds
         deadline = _NEVER if seconds is None else self._clock.timeout(seconds)
         try:
             with control.guard():
                 async with deadline:
-                    await _take_answers(walk, answers)
-                    await walk.drive(run.root)
+                    await _record_answers(loop, answers)
+                    await loop.drive(run.root)
                     while not (run.root.at_rest or control.pause_requested or run.open_gates()):
-                        await walk.drive(run.root)  # The gate that they halted for is gone.
-        except BaseException as caught:  # noqa: BLE001 - sorted out here, and raised again unless it is ours
+                        await loop.drive(run.root)  # The gate that halted the frames is no longer open.
+        except BaseException as caught:  # noqa: BLE001 - raised again unless it is the engine's own
             cause = _leaf(caught)
             timed_out = isinstance(deadline, asyncio.Timeout) and deadline.expired()
             timed_out = timed_out and isinstance(cause, TimeoutError)
             if run.root.at_rest and (timed_out or isinstance(cause, RunAborted)):
-                return _verdict(walk)  # It came too late.
+                return _verdict(loop)  # The run had ended before.
             if isinstance(cause, RunAborted):
                 return "cancelled", "aborted", None
             if timed_out:
@@ -216,21 +216,21 @@ class Executor(Generic[ContextT, StateT]):
             if isinstance(cause, RunStopped):
                 return "failed", cause.reason, Failure(node="", code=cause.reason, message=str(cause))
             raise cause from None
-        return _verdict(walk)
+        return _verdict(loop)
 
 
-def _cut_off(walk: RunLoop, cause: BaseException) -> RunOutcome:
-    """How a call ends that something outside of the graph has ended."""
+def _cut_off(loop: RunLoop, cause: BaseException) -> RunOutcome:
+    """The outcome of a call that ended for a cause outside the graph."""
     if isinstance(cause, Exception):
-        return _outcome(walk, "failed", "error", _failure_outside(cause))
-    if walk.around.recorder.finished:
-        return _outcome(walk, *_verdict(walk))  # It came too late: the run is on record as over.
-    return _outcome(walk, "cancelled", "aborted", None)
+        return _outcome(loop, "failed", "error", _failure_outside(cause))
+    if loop.env.recorder.finished:
+        return _outcome(loop, *_verdict(loop))  # The run is already recorded as ended.
+    return _outcome(loop, "cancelled", "aborted", None)
 
 
-def _verdict(walk: RunLoop) -> tuple[RunStatus, StopReason, Failure | None]:
-    """How a run stands that has come to rest by itself."""
-    root = walk.run.root
+def _verdict(loop: RunLoop) -> tuple[RunStatus, StopReason, Failure | None]:
+    """The status of a run that came to rest by itself."""
+    root = loop.run.root
     if root.status == "ended":
         return "completed", root.end_reason, None
     if root.status == "failed":
@@ -238,31 +238,31 @@ def _verdict(walk: RunLoop) -> tuple[RunStatus, StopReason, Failure | None]:
         reason: StopReason = (
             "no_terminal" if failure is not None and failure.code == "no_terminal" else "error"
         )
-        return "failed", reason, failure if failure is None else walk.raised.get(failure, failure)
-    if walk.run.open_gates() and not walk.around.control.pause_requested:
+        return "failed", reason, failure if failure is None else loop.raised.get(failure, failure)
+    if loop.run.open_gates() and not loop.env.control.pause_requested:
         return "paused", "waiting_for_user", None
     return "paused", "pause_requested", None
 
 
-async def _close(walk: RunLoop, status: RunStatus, reason: StopReason) -> None:
-    """The records that end the call, made durable."""
-    recorder = walk.around.recorder
+async def _close(loop: RunLoop, status: RunStatus, reason: StopReason) -> None:
+    """Write the records that end the call, and make them durable."""
+    recorder = loop.env.recorder
     if status in ("completed", "failed"):
-        kept = walk.attempts.kept()
+        kept = loop.attempts.kept()
         if kept:
             await recorder.record({"do": "cancel", "kept": kept}, kind="cancel", label="")
         await recorder.finish({"do": "end", "status": status, "reason": reason})
         return
     if status == "cancelled":
-        await recorder.record({"do": "cancel", "kept": walk.attempts.kept()}, kind="cancel", label="")
+        await recorder.record({"do": "cancel", "kept": loop.attempts.kept()}, kind="cancel", label="")
     else:
         await recorder.record({"do": "pause", "reason": reason}, kind="pause", label="")
     await recorder.barrier()
 
 
-def _outcome(walk: RunLoop, status: RunStatus, reason: StopReason, error: Failure | None) -> RunOutcome:
-    run = walk.run
-    failures = tuple(walk.raised.get(failure, failure) for failure in run.failures)
+def _outcome(loop: RunLoop, status: RunStatus, reason: StopReason, error: Failure | None) -> RunOutcome:
+    run = loop.run
+    failures = tuple(loop.raised.get(failure, failure) for failure in run.failures)
     troubled = bool(failures or run.retries)
     return RunOutcome(
         run_id=run.id,
@@ -280,28 +280,28 @@ def _outcome(walk: RunLoop, status: RunStatus, reason: StopReason, error: Failur
     )
 
 
-async def _take_answers(walk: RunLoop, answers: Sequence[Answer]) -> None:
-    """Put the answers on record, and fail the nodes whose gates have expired."""
+async def _record_answers(loop: RunLoop, answers: Sequence[Answer]) -> None:
+    """Record the answers, and fail the nodes whose gates have expired."""
     for answer in answers:
         record: Record = {"do": "answer", "gate": {"id": answer.gate}, "choice": answer.choice}
         if answer.note:
             record["note"] = answer.note
         if answer.by:
             record["by"] = answer.by
-        await walk.around.recorder.record(record, kind="answer", label="")
-    now = walk.around.clock.now()
-    for frame in tuple(walk.run.paused_frames()):
-        # A branch that has failed may have taken the others with it.
-        gate = frame.gate if walk.run.frames.get(frame.id) is frame else None
+        await loop.env.recorder.record(record, kind="answer", label="")
+    now = loop.env.clock.now()
+    for frame in tuple(loop.run.paused_frames()):
+        # A failed branch may have ended the others.
+        gate = frame.gate if loop.run.frames.get(frame.id) is frame else None
         if gate is not None and gate.expires_at is not None and gate.expires_at <= now:
             words = f"nobody answered {gate.node} in time"
             failure = Failure(node=gate.node, code=GATE_EXPIRED, message=words, permanent=True)
-            ways: Routes = routes_after_failure(frame.plan.exits, frame.values)
-            await walk.record_route(frame, ways, failure)
+            routes: Routes = routes_after_failure(frame.plan.exits, frame.values)
+            await loop.record_route(frame, routes, failure)
 
 
 def _check_answers(run: Run, answers: Sequence[Answer], now: float) -> None:
-    """Raise GateRefused for the first answer that cannot be taken."""
+    """Raise GateRefused for the first answer that is not accepted."""
     gates = {gate.id: gate for gate in run.open_gates()}
     answered = set(run.answered)
     for answer in answers:
@@ -318,18 +318,18 @@ def _check_answers(run: Run, answers: Sequence[Answer], now: float) -> None:
 
 
 def _trusted(base: State) -> State:
-    """An outcome's own state as it is; anything else is checked and copied."""
+    """An outcome's state as it is; any other mapping checked and copied."""
     return base if isinstance(base, MappingProxyType) else freeze_update(base, "the base state")
 
 
 def _failure_outside(error: Exception) -> Failure:
-    """What went wrong around the graph: the log, the listener, the engine itself."""
+    """An error outside the graph: of the log, the listener or the engine."""
     code = getattr(error, "code", "internal")
     return Failure(node="", code=str(code), message=str(error), exception=error)
 
 
 def _leaf(error: BaseException) -> BaseException:
-    """The first single error inside the groups that parallel branches make of it."""
+    """The first single error inside the exception groups of parallel branches."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

@@ -1,8 +1,8 @@
-"""The ordinary step, in one piece: most of a run consists of it, and so its speed is the engine's.
+"""The ordinary step in one function: most steps are ordinary, so its speed is the engine's speed.
 
-A node without declarations that succeeds at once, says `Next` and leads to one place.
-This does what `Walk` and `Attempts` do for any step, with the same parts, without a call for each. Whatever
-turns out not to be ordinary is handed back to them. A property shows that both give the same run.
+Ordinary is a node without declarations that succeeds at once, returns `Next` and leads to one target.
+This does what `RunLoop` and `Attempts` do for any step, with the same parts, without a call for each. A step
+that turns out not to be ordinary is returned to them. A property test shows that both give the same run.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ from pipeline.graph.run.frames import Frame
 _NO_RESULT: Final = NodeResult()
 
 
-def is_ordinary(around: RunEnvironment, frame: Frame) -> bool:
+def is_ordinary(env: RunEnvironment, frame: Frame) -> bool:
     """Whether the frame's next step can be tried here."""
-    return frame.plan.ordinary and not frame.inputs and not frame.attempts and around.phase is None
+    return frame.plan.ordinary and not frame.inputs and not frame.attempts and env.phase is None
 
 
-async def ordinary_step(  # noqa: C901 - in one piece on purpose: a call for each part is what it saves
-    around: RunEnvironment, attempts: Attempts, frame: Frame, visit: int
+async def ordinary_step(  # noqa: C901 - one function on purpose: it saves a call for each part
+    env: RunEnvironment, attempts: Attempts, frame: Frame, execution: int
 ) -> NodeExecution | None:
-    """Make the step. None when it is done, or when the frame has gone meanwhile; else the visit, which is
-    over, and whose step is not ordinary."""
-    run, recorder, plan, label = around.run, around.recorder, frame.plan, frame.label
-    listener, clock = recorder.listener, around.clock
+    """Make the step. None when it is recorded, or when the frame ended meanwhile; otherwise the finished
+    execution of the node, whose step is not ordinary and still has to be recorded."""
+    run, recorder, plan, label = env.run, env.recorder, frame.plan, frame.label
+    listener, clock = recorder.listener, env.clock
     if listener is not None:
         await listener(NodeStarted(label))
         if run.frames.get(frame.id) is not frame:
             return None
     view = MappingProxyType(frame.values)
-    token = enter_step(partial(attempts.step, frame, visit, 1))
+    token = enter_step(partial(attempts.step, frame, execution, 1))
     began, failure, result = clock.monotonic(), None, _NO_RESULT
     update: Mapping[str, Any] = result.update
     try:
-        result = await plan.spec.run(view, around.context)  # type: ignore[misc]  # an ordinary node has one
+        result = await plan.spec.run(view, env.context)  # type: ignore[misc]  # an ordinary node has one
         update = take(frame, plan.spec, result)
         if result.error:
             failure = reported(frame, result, 1)
-    except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001 - the node's failure, unless ours
+    except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001 - node_error sorts them
         error = node_error(label, raised)
         recorder.raise_failure()
         failure = failure_of(label, error, 1)
@@ -59,7 +59,7 @@ async def ordinary_step(  # noqa: C901 - in one piece on purpose: a call for eac
         leave_step(token)
     seconds = clock.monotonic() - began
     if failure is not None:
-        return await attempts.visit(frame, plan.spec, view, visit, failure=failure, seconds=seconds)
+        return await attempts.run_node(frame, plan.spec, view, execution, failure=failure, seconds=seconds)
     if attempts.steps:
         attempts.end(frame)
     if run.frames.get(frame.id) is not frame:
@@ -68,7 +68,7 @@ async def ordinary_step(  # noqa: C901 - in one piece on purpose: a call for eac
     try:
         values = folded(values, frame.channels, update)
         targets = exits.plain if exits.route is None else routed(exits.route, label, values)
-    except Exception:  # noqa: BLE001 - found again, and told, on the way of all other steps
+    except Exception:  # noqa: BLE001 - the general path finds and records it again
         targets = None
     if targets is None or len(targets) != 1 or type(result.decision) is not Next:
         return NodeExecution(update, result.decision, None, 1, seconds)
@@ -76,9 +76,9 @@ async def ordinary_step(  # noqa: C901 - in one piece on purpose: a call for eac
     recorder.write_ordinary(frame, update, targets[0], values, seconds)
     if listener is not None:
         if recorder.marks:
-            await recorder.tell_marks()
+            await recorder.notify_marks()
         await listener(NodeCompleted(label, "next", MappingProxyType(update), seconds))
         await listener(EdgeTraversed(label, target))
         if run.joined:
-            await recorder.tell_joins(run)
+            await recorder.notify_joins(run)
     return None

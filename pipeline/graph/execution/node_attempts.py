@@ -1,4 +1,4 @@
-"""The attempts at one node: deadlines, retries with their waits, and what is kept when one is cut off."""
+"""The attempts at one node: deadlines, retries with waits, and results kept when one is cut off."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ _NEXT: Final = Next()
 
 
 class Attempts:
-    """Runs nodes. Knows nothing of where a run goes."""
+    """Runs nodes. Does not choose routes."""
 
-    def __init__(self, around: RunEnvironment) -> None:
-        self._around = around
+    def __init__(self, env: RunEnvironment) -> None:
+        self._env = env
         self.steps: dict[str, Step] = {}
-        """Of the attempts in progress that have asked for one, by frame."""
+        """The steps that attempts in progress have requested, by frame id."""
 
     def kept(self) -> dict[str, Any]:
-        """What the attempts in progress have kept, by frame."""
+        """The partial results of the attempts in progress, by frame id."""
         return {
             frame_id: step.kept
             for frame_id, step in self.steps.items()
-            if step.kept and self._around.run.frames.get(frame_id) is step.frame
+            if step.kept and self._env.run.frames.get(frame_id) is step.frame
         }
 
-    async def visit(
+    async def run_node(
         self,
         frame: Frame,
         spec: NodeSpec[Any, Any],
         view: State,
-        visit: int,
+        execution: int,
         *,
         failure: Failure | None = None,
         seconds: float = 0.0,
     ) -> NodeExecution:
-        """Run the frame's node until it succeeds or no further attempt is worth it.
+        """Run the frame's node until it succeeds or may not be tried again.
 
-        `failure` and `seconds` are those of a first attempt that was made already.
+        `failure` and `seconds` are those of a first attempt that the caller has made.
         """
-        # Attempts before a crash count: a retry on record is not made again.
-        around, attempt = self._around, frame.attempts + (failure is not None)
+        # Attempts before a crash count: a recorded retry is not repeated.
+        env, attempt = self._env, frame.attempts + (failure is not None)
         missing = () if spec.reads is None else missing_reads(spec.reads, view)
         run = spec.run
         assert run is not None  # noqa: S101 - validated; for the type checker
@@ -62,55 +62,59 @@ class Attempts:
                     return NodeExecution(NO_INPUTS, _NEXT, failure, attempt, seconds, missing)
                 await self._wait(frame, spec, failure, attempt)
             attempt += 1
-            token = enter_step(partial(self.step, frame, visit, attempt))
-            began = around.clock.monotonic()
+            token = enter_step(partial(self.step, frame, execution, attempt))
+            began = env.clock.monotonic()
             update: Mapping[str, Any] = NO_INPUTS
             decision: NodeDecision = _NEXT
             try:
-                call = run(view, around.context)
+                call = run(view, env.context)
                 result = await (call if spec.timeout_s is None else self._within(spec.timeout_s, call))
                 update, decision = take(frame, spec, result), result.decision
                 failure = reported(frame, result, attempt) if result.error else None
-            except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001 - the node's, unless ours
+            except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001 - node_error sorts them
                 error = node_error(frame.label, raised)
-                around.recorder.raise_failure()
+                env.recorder.raise_failure()
                 failure = _raised(frame, spec, error, attempt)
             finally:
                 leave_step(token)
-            seconds += around.clock.monotonic() - began
+            seconds += env.clock.monotonic() - began
             if failure is None:
                 self.end(frame)
                 return NodeExecution(update, decision, None, attempt, seconds, missing)
 
     def _worth_another(self, frame: Frame, spec: NodeSpec[Any, Any], failure: Failure, attempt: int) -> bool:
-        self._around.raise_if_cut_off()
+        self._env.raise_if_cut_off()
         self.end(frame)
-        gone = self._around.run.frames.get(frame.id) is not frame
+        gone = self._env.run.frames.get(frame.id) is not frame
         return not gone and attempt < spec.attempts and _worth_another(spec, failure)
 
-    def step(self, frame: Frame, visit: int, attempt: int) -> Step:
-        """The step of the attempt in progress, made when it is first asked for.
+    def step(self, frame: Frame, execution: int, attempt: int) -> Step:
+        """The step of the attempt in progress, created on the first request.
 
-        Raises GraphError for an attempt that is over: what a node leaves running has no step any more.
+        Raises GraphError for an attempt that is over, such as a task that a node left running.
         """
         step = self.steps.get(frame.id)
-        if step is not None and step.frame is frame and (step.visit, step.attempt) == (visit, attempt):
+        if (
+            step is not None
+            and step.frame is frame
+            and (step.execution, step.attempt) == (execution, attempt)
+        ):
             return step
         newer = step is not None and step.frame is frame
-        if newer or self._around.run.visits(frame.label) >= visit:
-            raise GraphError(f"node {frame.label}: attempt {attempt} of visit {visit} is over")
-        step = Step(self._around.run.id, frame, visit, attempt, self._around.recorder)
+        if newer or self._env.run.executions(frame.label) >= execution:
+            raise GraphError(f"node {frame.label}: attempt {attempt} of visit {execution} is over")
+        step = Step(self._env.run.id, frame, execution, attempt, self._env.recorder)
         self.steps[frame.id] = step
         return step
 
     def end(self, frame: Frame) -> None:
-        """The attempt in progress is over."""
+        """End the attempt in progress."""
         step = self.steps.pop(frame.id, None)
         if step is not None:
             step.over = True
 
     async def _within(self, seconds: float, call: Awaitable[NodeResult]) -> NodeResult:
-        deadline = self._around.clock.timeout(seconds)
+        deadline = self._env.clock.timeout(seconds)
         try:
             async with deadline:
                 return await call
@@ -120,12 +124,12 @@ class Attempts:
             raise
 
     async def _wait(self, frame: Frame, spec: NodeSpec[Any, Any], failure: Failure, attempt: int) -> None:
-        recorder = self._around.recorder
-        delay = spec.retry.delay(attempt, self._around.chance())
+        recorder = self._env.recorder
+        delay = spec.retry.delay(attempt, self._env.chance())
         record: Record = {"do": "retry", "attempts": attempt, "error": failure.plain()}
         await recorder.record(about(frame.id, frame.node, record), kind="retry", label=frame.label)
         await recorder.emit(NodeRetried(frame.label, attempt, delay, failure))
-        await self._around.clock.sleep(delay)
+        await self._env.clock.sleep(delay)
 
 
 class _DeadlinePassed(Exception):

@@ -1,4 +1,4 @@
-"""One visit to one node: what it sees, its attempts and their deadlines, and whether its answer is taken."""
+"""One execution of one node: the state it sees, and the checks of its result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pipeline.graph.run.outcome import Failure
 
 @dataclass(slots=True)
 class NodeExecution:
-    """The end of a visit."""
+    """The result of one execution of a node, all attempts included."""
 
     update: Mapping[str, Any]
     """Frozen; empty after a failure."""
@@ -35,19 +35,19 @@ _UPDATE: Final = "the update"
 
 
 class BadResult(GraphError):
-    """A node's answer that cannot be taken, and would not be better the next time."""
+    """A node's result that is refused; another attempt would not help."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code = code  # type: ignore[misc]  # one class, several codes
 
 
-def view_of(frame: Frame, *, revisited: bool) -> State:
-    """The state as the frame's next node sees it: what it may read, its inputs, no stale nullable keys."""
+def view_of(frame: Frame, *, repeated: bool) -> State:
+    """The state as the frame's next node sees it: its reads and inputs, without stale nullable keys."""
     if frame.plan.sees_all and not frame.inputs:
         return MappingProxyType(frame.values)
     spec = frame.plan.spec
-    hidden = spec.nullable if revisited else ()
+    hidden = spec.nullable if repeated else ()
     values = {key: value for key, value in frame.values.items() if key not in hidden}
     values.update(frame.inputs)
     if spec.reads is None:
@@ -59,7 +59,7 @@ def view_of(frame: Frame, *, revisited: bool) -> State:
 
 
 def missing_reads(reads: tuple[str, ...], view: State) -> tuple[str, ...]:
-    """Declared reads that are not there; a warning, as in seed 2."""
+    """Declared reads that are absent; a warning, as in seed 2."""
     return tuple(key for key in reads if key not in view)
 
 
@@ -97,17 +97,17 @@ def refuse_unwritable(label: str, spec: NodeSpec[Any, Any], update: Mapping[str,
 def check_complete(label: str, spec: NodeSpec[Any, Any], update: Mapping[str, Any]) -> None:
     """Refuse an update without one of the declared keys that are not nullable. Raises BadResult."""
     if spec.writes is None or spec.event_loop:
-        return  # an event loop's own judge has looked at them (seed 2)
+        return  # an event loop's own judge has checked them (seed 2)
     missing = [key for key in spec.writes if key not in spec.nullable and update.get(key) is None]
     if missing:
         raise BadResult("missing_output", f"node {label} did not write {', '.join(missing)}")
 
 
 def node_error(label: str, error: Exception | asyncio.CancelledError) -> Exception:
-    """What a node raised, as an error of its own.
+    """What a node raised, as the node's error.
 
-    A cancellation that the task was asked for is raised again. One that nobody asked it for is the end of
-    something that the node waited for.
+    A requested cancellation of the task is raised again. Any other cancellation ended something that the
+    node waited for.
     """
     if isinstance(error, Exception):
         return error
@@ -117,7 +117,7 @@ def node_error(label: str, error: Exception | asyncio.CancelledError) -> Excepti
 
 
 def failure_of(label: str, error: Exception, attempts: int) -> Failure:
-    """What was raised, as a failure of the node."""
+    """The exception as a failure of the node."""
     return Failure(
         node=label,
         code=error.code if isinstance(error, ParlourError) else "node_error",
@@ -129,7 +129,7 @@ def failure_of(label: str, error: Exception, attempts: int) -> Failure:
 
 
 class DeclaredReads(Mapping[str, Any]):
-    """A view of the state that refuses, in words, whatever the node has not declared."""
+    """A view of the state that raises a readable error for a key that the node has not declared."""
 
     def __init__(self, label: str, values: Mapping[str, Any], allowed: set[str]) -> None:
         self._label = label

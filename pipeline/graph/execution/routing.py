@@ -1,4 +1,4 @@
-"""Leaving a node: what its decision means, which gate it opens, and the record that says so."""
+"""Turn a node's decision into routes, a gate, and the record of the step."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from pipeline.graph.run.records import SHOWN_SECONDS, Record
 def routes_for(
     frame: Frame, decision: NodeDecision, output: State, values: State, *, skipped: bool = False
 ) -> Routes:
-    """Where the frame's node wants to go. Raises GraphError for a decision that cannot be followed."""
+    """The routes that the node's decision asks for. Raises GraphError for one that cannot be followed."""
     if frame.plan.ends:
         return Routes()
     match decision:
@@ -54,27 +54,27 @@ def routes_for(
 
 
 def routes_along_edges(frame: Frame, output: State, values: State) -> Routes:
-    """Where the edges lead, or `undecided`. Raises GraphError for a route that cannot be followed."""
+    """The routes along the edges, or `undecided`. Raises GraphError for a route that cannot be followed."""
     exits = frame.plan.exits
     scope = _scope(frame, output, values) if frame.inputs else values
-    ways = routes_after_success(exits, frame.label, output, scope)
-    if len(ways.targets) > 1 and exits.route is not None:
-        problem = fan_out_problem(frame.graph, frame.node, ways.targets)
+    routes = routes_after_success(exits, frame.label, output, scope)
+    if len(routes.targets) > 1 and exits.route is not None:
+        problem = fan_out_problem(frame.graph, frame.node, routes.targets)
         if problem:
             raise GraphError(problem)
-    return ways
+    return routes
 
 
 async def routes_by_question(
-    around: RunEnvironment, frame: Frame, ways: Routes, output: State, values: State
+    env: RunEnvironment, frame: Frame, routes: Routes, output: State, values: State
 ) -> Routes:
-    """Finish undecided ways."""
+    """Ask the decider, and return the routes it chose."""
     graph, scope = frame.graph, _scope(frame, output, values)
-    return await decided_routes(ways, frame.plan.exits, frame.label, output, scope, graph.goal, around.asking)
+    return await decided_routes(routes, frame.plan.exits, frame.label, output, scope, graph.goal, env.asking)
 
 
 def _scope(frame: Frame, output: State, values: State) -> State:
-    """The state as the node saw it, with what it has written since."""
+    """The state as the node saw it, with its update."""
     return {**values, **{key: value for key, value in frame.inputs.items() if key not in output}}
 
 
@@ -89,77 +89,77 @@ def _check_jump(frame: Frame, target: str) -> None:
         raise GraphError(f"node {frame.label} jumps to {target}, out of its branch {frame.name}")
 
 
-def phase_update(around: RunEnvironment, frame: Frame, ways: Routes, output: State, values: State) -> State:
-    """What the phase hook adds to the state when the run moves on to another node.
+def phase_update(env: RunEnvironment, frame: Frame, routes: Routes, output: State, values: State) -> State:
+    """What the phase hook adds to the state when the run moves to another node.
 
-    Raises GraphError for what cannot enter the state.
+    Raises GraphError for a key or value that cannot enter the state.
     """
-    if around.phase is None:
+    if env.phase is None:
         return NO_INPUTS
-    targets = tuple(target for target in ways.targets if target not in (END, frame.node))
+    targets = tuple(target for target in routes.targets if target not in (END, frame.node))
     if not targets:
         return NO_INPUTS
     transition = PhaseTransition(
         mode=frame.graph.conversation,
         source=frame.label,
         targets=targets,
-        # A node that was asked about at a gate is in the path already.
-        completed=tuple(around.run.path) if frame.status == "answered" else (*around.run.path, frame.label),
+        # A node that opened a gate is in the path already.
+        completed=tuple(env.run.path) if frame.status == "answered" else (*env.run.path, frame.label),
         outputs=MappingProxyType(output),
     )
     where = "what the phase hook writes"
-    given = around.phase(transition, MappingProxyType(values), around.context)
+    given = env.phase(transition, MappingProxyType(values), env.context)
     update = freeze_update(given, where)
     if not update.keys().isdisjoint(RESERVED):
         raise GraphError(f"{where}: {min(update.keys() & RESERVED)} is written by the engine only")
-    folded(values, frame.channels, update)  # Its channels take it, or the node before has failed.
+    folded(values, frame.channels, update)  # An update that a channel refuses fails the node before.
     return update
 
 
-def gate_of(around: RunEnvironment, frame: Frame, decision: NodeDecision, visit: int) -> Gate | None:
-    """The gate that a decision, or the graph's declaration, opens."""
+def gate_of(env: RunEnvironment, frame: Frame, decision: NodeDecision, execution: int) -> Gate | None:
+    """The gate that a decision, or the graph's declaration, opens; None without one."""
     if frame.plan.pauses and isinstance(decision, Next):
         decision = Pause()
     if not isinstance(decision, Pause):
         return None
     return Gate(
-        id=f"{around.run.id}:{frame.id}/{frame.label}:{visit}",
+        id=f"{env.run.id}:{frame.id}/{frame.label}:{execution}",
         node=frame.label,
         prompt=decision.prompt,
         options=decision.options,
-        expires_at=None if decision.expires_s is None else around.clock.now() + decision.expires_s,
+        expires_at=None if decision.expires_s is None else env.clock.now() + decision.expires_s,
     )
 
 
-def step_record(frame: Frame, visited: NodeExecution, ways: Routes) -> Record:
+def step_record(frame: Frame, executed: NodeExecution, routes: Routes) -> Record:
     """The record that the frame's node has ended."""
     record: Record = {"do": "step", "node": frame.node}
     if frame.id:
         record["frame"] = frame.id
-    if visited.update and frame.status != "inside":
-        record["update"] = visited.update
-    if type(visited.decision) is not Next:
-        record["decision"] = decision_name(visited.decision)
-    if ways.targets:
-        record["to"] = ways.targets
-    if ways.inputs or ways.problems:
-        write_routes(record, ways)
-    if visited.seconds >= SHOWN_SECONDS:
-        record["seconds"] = round(visited.seconds, 4)
-    if visited.attempts > 1:
-        record["attempts"] = visited.attempts
-    if visited.missing:
-        record["missing"] = visited.missing
-    if visited.failure is not None:
-        record["error"] = visited.failure.plain()
+    if executed.update and frame.status != "inside":
+        record["update"] = executed.update
+    if type(executed.decision) is not Next:
+        record["decision"] = decision_name(executed.decision)
+    if routes.targets:
+        record["to"] = routes.targets
+    if routes.inputs or routes.problems:
+        write_routes(record, routes)
+    if executed.seconds >= SHOWN_SECONDS:
+        record["seconds"] = round(executed.seconds, 4)
+    if executed.attempts > 1:
+        record["attempts"] = executed.attempts
+    if executed.missing:
+        record["missing"] = executed.missing
+    if executed.failure is not None:
+        record["error"] = executed.failure.plain()
     return record
 
 
-def write_routes(record: Record, ways: Routes) -> None:
-    """Add to a record where the run goes."""
-    if ways.targets:
-        record["to"] = ways.targets
-    if ways.inputs:
-        record["inputs"] = ways.inputs
-    if ways.problems:
-        record["edge_errors"] = tuple(f"{target}: {problem}" for target, problem in ways.problems)
+def write_routes(record: Record, routes: Routes) -> None:
+    """Add the routes to a record."""
+    if routes.targets:
+        record["to"] = routes.targets
+    if routes.inputs:
+        record["inputs"] = routes.inputs
+    if routes.problems:
+        record["edge_errors"] = tuple(f"{target}: {problem}" for target, problem in routes.problems)

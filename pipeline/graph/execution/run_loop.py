@@ -1,7 +1,7 @@
-"""One `run` or `resume` call on its way: the ten-step loop of seed 2, for each line of execution.
+"""The main loop of one `run` or `resume` call, for each line of execution (frame).
 
-At each boundary: halt if asked to, check the limits, skip or visit the node, take its update, find the ways
-out, record the step, move on. Everything that happens is a record first; `applying` makes it so.
+At each node boundary: halt if requested, check the limits, skip or run the node, take its update, choose its
+routes, record the step, move on. Every change is first a record; `run.apply` then changes the run.
 """
 
 from __future__ import annotations
@@ -50,26 +50,26 @@ from pipeline.graph.run.records import Record, about, plain_gate
 
 
 class RunLoop:
-    """The moving parts of one call. `drive` returns when its frame is at rest, paused or halted."""
+    """The loop of one call. `drive` returns when its frame is at rest, paused or halted."""
 
-    def __init__(self, around: RunEnvironment) -> None:
-        self.around = around
-        self.run = around.run
-        self.attempts = Attempts(around)
+    def __init__(self, env: RunEnvironment) -> None:
+        self.env = env
+        self.run = env.run
+        self.attempts = Attempts(env)
         self.raised: dict[Failure, Failure] = {}
-        """Failures as they are on record -> the same with what was raised."""
-        self._recorder = around.recorder
-        inside = sum(frame.status == "inside" for frame in around.run.frames.values())
-        self._begun = around.run.steps + inside
+        """Recorded failure -> the same failure with its exception."""
+        self._recorder = env.recorder
+        inside = sum(frame.status == "inside" for frame in env.run.frames.values())
+        self._begun = env.run.steps + inside
         self._entered: dict[str, float] = {}
 
     async def drive(self, frame: Frame) -> None:
-        """Move `frame` on as far as it goes."""
+        """Run the nodes of `frame` until it rests, waits or halts."""
         while self.run.frames.get(frame.id) is frame:
             match frame.status:
                 case "ready":
-                    # The first node of every branch begins, and before any second one, so that the order of
-                    # declaration does not decide what a gate halts.
+                    # The first node of every branch starts before any second node, so that the declaration
+                    # order does not decide what a gate halts.
                     if frame.parent is not None and frame.last:
                         await asyncio.sleep(0)
                     if self._halts(frame):
@@ -88,67 +88,67 @@ class RunLoop:
                     return
 
     def _halts(self, frame: Frame) -> bool:
-        if self.around.control.pause_requested or (self.run.halting and frame.last):
+        if self.env.control.pause_requested or (self.run.halting and frame.last):
             return True
         return frame.parent is not None and self.run.frames.get(frame.id) is not frame
 
     def _begin(self, frame: Frame) -> None:
-        """Count a visit. Raises RunStopped or RunAborted when there is to be none."""
-        around = self.around
-        if around.control.abort_requested or around.over_at is not None:
-            around.raise_if_cut_off()
-        if frame.consecutive >= around.limits.max_consecutive:
+        """Count an execution. Raises RunStopped or RunAborted when none may start."""
+        env = self.env
+        if env.control.abort_requested or env.over_at is not None:
+            env.raise_if_cut_off()
+        if frame.consecutive >= env.limits.max_consecutive:
             raise RunStopped("max_loops", f"node {frame.label} ran {frame.consecutive} times in a row")
-        if self._begun >= around.limits.max_steps:
+        if self._begun >= env.limits.max_steps:
             raise RunStopped("max_steps", f"the run has made {self._begun} steps")
         self._begun += 1
 
     async def _boundary(self, frame: Frame) -> None:
         self._begin(frame)
-        around = self.around
-        spec, visits = frame.plan.spec, self.run.visits(frame.label)
-        if spec.max_visits and visits >= spec.max_visits:
+        env = self.env
+        spec, executions = frame.plan.spec, self.run.executions(frame.label)
+        if spec.max_visits and executions >= spec.max_visits:
             await self._complete(frame, NodeExecution(NO_INPUTS), skipped=True)
             return
-        if is_ordinary(around, frame):
-            visited = await ordinary_step(around, self.attempts, frame, visits + 1)
-            if visited is not None and self.run.frames.get(frame.id) is frame:
-                await self._complete(frame, visited, visit=visits + 1)
+        if is_ordinary(env, frame):
+            executed = await ordinary_step(env, self.attempts, frame, executions + 1)
+            if executed is not None and self.run.frames.get(frame.id) is frame:
+                await self._complete(frame, executed, execution=executions + 1)
             return
         if self._recorder.listener is not None:
             await self._recorder.listener(NodeStarted(frame.label))
             if self.run.frames.get(frame.id) is not frame:
-                return  # A sibling failed meanwhile, and took this branch with it.
+                return  # A sibling failed meanwhile and ended this branch.
         if spec.subgraph is not None:
             await self._recorder.record(
                 about(frame.id, frame.node, {"do": "enter"}), kind="node_start", label=frame.label
             )
-            self._entered[frame.children[frame.node].id] = self.around.clock.monotonic()
+            self._entered[frame.children[frame.node].id] = self.env.clock.monotonic()
             return
-        view = view_of(frame, revisited=visits > 0)
-        visited = await self.attempts.visit(frame, spec, view, visits + 1)
+        view = view_of(frame, repeated=executions > 0)
+        executed = await self.attempts.run_node(frame, spec, view, executions + 1)
         if self.run.frames.get(frame.id) is frame:
-            await self._complete(frame, visited, visit=visits + 1)
+            await self._complete(frame, executed, execution=executions + 1)
 
-    # -- the end of a visit -------------------------------------------------------------------
+    # -- the end of a node execution ----------------------------------------------------------
 
     async def _complete(
-        self, frame: Frame, visited: NodeExecution, *, visit: int = 0, skipped: bool = False
+        self, frame: Frame, executed: NodeExecution, *, execution: int = 0, skipped: bool = False
     ) -> None:
-        """Record the step: where it leads is found on the state with the update in it."""
+        """Record the step. Its routes are chosen on the state that includes the update."""
         try:
-            values, ways = await self._led(frame, visited, skipped=skipped)
+            values, routes = await self._state_and_routes(frame, executed, skipped=skipped)
             if self.run.frames.get(frame.id) is not frame:
-                return  # The decider was asked meanwhile.
+                return  # The frame ended while the decider was asked.
             phase, gate = NO_INPUTS, None
-            if visited.failure is None:
-                phase = phase_update(self.around, frame, ways, visited.update, values)
-                gate = None if skipped else gate_of(self.around, frame, visited.decision, visit)
-        except Exception as error:  # noqa: BLE001 - routes and hooks are a user's code: this node failed
-            failure = failure_of(frame.label, error, visited.attempts)
-            values, ways = self._after_failure(frame, visited, failure)
+            if executed.failure is None:
+                phase = phase_update(self.env, frame, routes, executed.update, values)
+                gate = None if skipped else gate_of(self.env, frame, executed.decision, execution)
+        except Exception as error:  # noqa: BLE001 - routes and hooks are user code: this node failed
+            failure = failure_of(frame.label, error, executed.attempts)
+            values, routes = self._after_failure(frame, executed, failure)
             phase, gate = NO_INPUTS, None
-        record = step_record(frame, visited, ways)
+        record = step_record(frame, executed, routes)
         if phase:
             record["phase"] = phase
         if skipped:
@@ -160,85 +160,90 @@ class RunLoop:
         if self._recorder.listener is not None:
             decision = record.get("decision", "next")
             completed = NodeCompleted(
-                source, decision, MappingProxyType(visited.update), visited.seconds, visited.failure, skipped
+                source,
+                decision,
+                MappingProxyType(executed.update),
+                executed.seconds,
+                executed.failure,
+                skipped,
             )
-            await self._tell(self._recorder.listener, source, prefix, ways, completed, gate)
+            await self._notify(self._recorder.listener, source, prefix, routes, completed, gate)
 
-    async def _led(
-        self, frame: Frame, visited: NodeExecution, *, skipped: bool
+    async def _state_and_routes(
+        self, frame: Frame, executed: NodeExecution, *, skipped: bool
     ) -> tuple[Mapping[str, Any], Routes]:
-        """The state behind the visit, and where it leads."""
-        if visited.failure is not None:
-            return self._after_failure(frame, visited, visited.failure)
-        values = self._values(frame, visited, skipped=skipped)
-        ways = routes_for(frame, visited.decision, visited.update, values, skipped=skipped)
-        if ways.undecided:
-            ways = await routes_by_question(self.around, frame, ways, visited.update, values)
-        return values, ways
+        """The state after the node, and its routes."""
+        if executed.failure is not None:
+            return self._after_failure(frame, executed, executed.failure)
+        values = self._values(frame, executed, skipped=skipped)
+        routes = routes_for(frame, executed.decision, executed.update, values, skipped=skipped)
+        if routes.undecided:
+            routes = await routes_by_question(self.env, frame, routes, executed.update, values)
+        return values, routes
 
     def _after_failure(
-        self, frame: Frame, visited: NodeExecution, failure: Failure
+        self, frame: Frame, executed: NodeExecution, failure: Failure
     ) -> tuple[Mapping[str, Any], Routes]:
-        visited.update, visited.decision, visited.failure = NO_INPUTS, Next(), failure
+        executed.update, executed.decision, executed.failure = NO_INPUTS, Next(), failure
         self.raised[failure] = failure
         values = values_after_failure(self.run, frame)
         return values, routes_after_failure(frame.plan.exits, values)
 
-    async def _tell(
+    async def _notify(
         self,
         listener: Listener,
         source: str,
         prefix: str,
-        ways: Routes,
+        routes: Routes,
         completed: NodeCompleted | None = None,
         gate: Gate | None = None,
     ) -> None:
         if self._recorder.marks:
-            await self._recorder.tell_marks()
+            await self._recorder.notify_marks()
         if completed is not None:
             await listener(completed)
         if gate is not None:
             await listener(GateOpened(gate))
-        for target, problem in ways.problems:
+        for target, problem in routes.problems:
             await listener(EdgeConditionError(source, prefix + target, problem))
-        for target in ways.targets:
-            await listener(EdgeTraversed(source, prefix + target, ways.reasoning))
+        for target in routes.targets:
+            await listener(EdgeTraversed(source, prefix + target, routes.reasoning))
         if self.run.joined:
-            await self._recorder.tell_joins(self.run)
+            await self._recorder.notify_joins(self.run)
 
-    def _values(self, frame: Frame, visited: NodeExecution, *, skipped: bool) -> Mapping[str, Any]:
+    def _values(self, frame: Frame, executed: NodeExecution, *, skipped: bool) -> Mapping[str, Any]:
         if skipped:
             return frame.values
-        # A subgraph's update is what it has written already, channel by channel.
-        update = NO_INPUTS if frame.status == "inside" else visited.update
+        # A subgraph has already written its update, channel by channel.
+        update = NO_INPUTS if frame.status == "inside" else executed.update
         return values_after(self.run, frame, update)
 
     # -- gates, subgraphs, branches -----------------------------------------------------------
 
     async def _reroute(self, frame: Frame) -> None:
-        """The gate of this frame was answered: find the way out, with the answer in the state."""
+        """Choose the routes of a frame whose gate was answered; the answer is in the state."""
         answer = frame.values.get(ANSWERS, NO_INPUTS).get(frame.label, NO_INPUTS)
         failure = None
         phase = NO_INPUTS
         try:
-            ways = routes_along_edges(frame, answer, frame.values)
-            if ways.undecided:
-                ways = await routes_by_question(self.around, frame, ways, answer, frame.values)
+            routes = routes_along_edges(frame, answer, frame.values)
+            if routes.undecided:
+                routes = await routes_by_question(self.env, frame, routes, answer, frame.values)
                 if self.run.frames.get(frame.id) is not frame:
                     return
-            phase = phase_update(self.around, frame, ways, answer, frame.values)
+            phase = phase_update(self.env, frame, routes, answer, frame.values)
         except Exception as error:  # noqa: BLE001 - as for a step
             failure = failure_of(frame.label, error, 1)
-            ways = routes_after_failure(frame.plan.exits, frame.values)
-        await self.record_route(frame, ways, failure, phase)
+            routes = routes_after_failure(frame.plan.exits, frame.values)
+        await self.record_route(frame, routes, failure, phase)
 
     async def record_route(
-        self, frame: Frame, ways: Routes, failure: Failure | None, phase: State = NO_INPUTS
+        self, frame: Frame, routes: Routes, failure: Failure | None, phase: State = NO_INPUTS
     ) -> None:
-        """Record where a frame goes that no longer waits for its gate."""
+        """Record the routes of a frame that no longer waits for its gate."""
         prefix, source = frame.prefix, frame.label
         record = about(frame.id, frame.node, {"do": "route"})
-        write_routes(record, ways)
+        write_routes(record, routes)
         if phase:
             record["phase"] = phase
         if failure is not None:
@@ -246,7 +251,7 @@ class RunLoop:
             self.raised[failure] = failure
         self._recorder.write(record, "answer", source)
         if self._recorder.listener is not None:
-            await self._tell(self._recorder.listener, source, prefix, ways)
+            await self._notify(self._recorder.listener, source, prefix, routes)
 
     async def _inside(self, frame: Frame) -> bool:
         """Drive the subgraph of this frame's node; False when it is not at rest yet."""
@@ -256,20 +261,20 @@ class RunLoop:
             return False
         if child.failure is not None:
             failure = self.raised.get(child.failure, child.failure)
-        visited = NodeExecution(NO_INPUTS, failure=failure)
-        visited.seconds = self.around.clock.monotonic() - self._entered.pop(
-            child.id, self.around.clock.monotonic()
+        executed = NodeExecution(NO_INPUTS, failure=failure)
+        executed.seconds = self.env.clock.monotonic() - self._entered.pop(
+            child.id, self.env.clock.monotonic()
         )
         reads = frame.plan.spec.reads
-        visited.missing = () if reads is None else missing_reads(reads, {**frame.values, **frame.inputs})
-        if visited.failure is None:
-            visited.update = self._surfaced(frame, visited)
-        await self._complete(frame, visited, visit=self.run.visits(frame.label) + 1)
+        executed.missing = () if reads is None else missing_reads(reads, {**frame.values, **frame.inputs})
+        if executed.failure is None:
+            executed.update = self._surfaced(frame, executed)
+        await self._complete(frame, executed, execution=self.run.executions(frame.label) + 1)
         return True
 
     async def _drive_in_time(self, child: Frame, seconds: float | None) -> Failure | None:
         """Drive the inside of a node. The node's failure, when its deadline passes before the end."""
-        deadline = self.around.clock.timeout(seconds)
+        deadline = self.env.clock.timeout(seconds)
         try:
             async with deadline:
                 await self.drive(child)
@@ -282,8 +287,8 @@ class RunLoop:
                 return Failure(node=label, code="timeout", message=words)
         return None
 
-    def _surfaced(self, frame: Frame, visited: NodeExecution) -> State:
-        """What the subgraph has written into the state around it, as the output of its node."""
+    def _surfaced(self, frame: Frame, executed: NodeExecution) -> State:
+        """What the subgraph wrote into the outer state, as the output of its node."""
         child = frame.children[frame.node]
         keys = dict.fromkeys(key for update in given_back(frame, child) for key in update)
         try:
@@ -291,12 +296,12 @@ class RunLoop:
             output = {key: after[key] for key in keys if key in after}
             check_complete(frame.label, frame.plan.spec, output)
         except GraphError as error:
-            visited.failure = failure_of(frame.label, error, 1)
+            executed.failure = failure_of(frame.label, error, 1)
             return NO_INPUTS
         return output
 
     async def _branches(self, frame: Frame) -> None:
-        """Drive the branches of a split frame at once, until each is at rest or waits."""
+        """Drive the branches of a split frame concurrently, until each is at rest or waits."""
         policy, siblings = frame.policy, _Siblings()
         async with asyncio.TaskGroup() as group:
             for child in tuple(frame.children.values()):
@@ -308,14 +313,14 @@ class RunLoop:
     async def _branch(self, child: Frame, policy: FanOut, siblings: _Siblings) -> None:
         try:
             await self._branch_in_time(child, policy.branch_timeout_s)
-        except Exception as error:  # noqa: BLE001 - raised again once all branches are gone
+        except Exception as error:  # noqa: BLE001 - raised again once all branches have ended
             siblings.problem = siblings.problem or error
             siblings.cancel()
         if child.status == "failed" and policy.on_failure == "fail_all":
             siblings.cancel()
 
     async def _branch_in_time(self, child: Frame, seconds: float | None) -> None:
-        deadline = self.around.clock.timeout(seconds)
+        deadline = self.env.clock.timeout(seconds)
         try:
             async with deadline:
                 await self.drive(child)
@@ -328,15 +333,15 @@ class RunLoop:
             failure = Failure(node=child.prefix + child.name, code="timeout", message=words)
             record: Record = {"do": "fail", "frame": child.id, "error": failure.plain()}
             await self._recorder.record(record, kind="node_complete", label=failure.node)
-            await self._recorder.tell_joins(self.run)
+            await self._recorder.notify_joins(self.run)
 
 
 class _Siblings:
     """The branches of one fan-out in progress.
 
-    What goes wrong in one is kept from the TaskGroup: on Python 3.11 a group that sees an error leaves its
+    An error in one is kept from the TaskGroup: on Python 3.11 a group that sees an error leaves its
     parent's task marked as being cancelled, which the run's deadline and an abort would take for another
-    cancellation; and a cancellation from outside that comes meanwhile would be lost.
+    cancellation; and an outside cancellation at the same time would be lost.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What the engine offers a node while it runs: partial results that survive, and effects done once."""
+"""What the engine offers a running node: partial results that survive, and effects done once."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from pipeline.graph.run.records import Record
 
 
 class EffectUnknown(GraphError):
-    """An earlier attempt began this effect, and nobody knows whether it was done."""
+    """An earlier attempt began this effect, and it is unknown whether it was done."""
 
     code = "effect_unknown"
 
 
 class Recorder(Protocol):
-    """Where a step's own records go."""
+    """Takes the records of a step."""
 
     async def record(self, record: Record, *, kind: CheckpointKind, label: str) -> None: ...
 
@@ -32,19 +32,19 @@ class Recorder(Protocol):
 class Step:
     """One attempt at one node. Valid until the attempt is over."""
 
-    __slots__ = ("_kept", "_recorder", "attempt", "frame", "node", "over", "run_id", "visit")
+    __slots__ = ("_kept", "_recorder", "attempt", "execution", "frame", "node", "over", "run_id")
 
-    def __init__(self, run_id: str, frame: Frame, visit: int, attempt: int, recorder: Recorder) -> None:
+    def __init__(self, run_id: str, frame: Frame, execution: int, attempt: int, recorder: Recorder) -> None:
         self.run_id = run_id
         self.node = frame.label
-        self.visit = visit
+        self.execution = execution
         """1 for the first."""
         self.attempt = attempt
-        """1 for the first of this visit."""
+        """1 for the first of this execution."""
         self.frame = frame
-        """The engine's own."""
+        """For the engine; nodes leave it alone."""
         self.over = False
-        """The attempt has ended: nothing is taken from it any more."""
+        """The attempt has ended: it accepts no further calls."""
         self._recorder = recorder
         self._kept: Mapping[str, Any] = NO_INPUTS
 
@@ -54,15 +54,15 @@ class Step:
         return self._kept
 
     def keep(self, update: Mapping[str, Any]) -> None:
-        """Note a partial result: it enters the state if this attempt is cut off by a cancellation, an
-        abort or the run's deadline, and a resumed run runs the node again on it. A result or a failure of
-        the node replaces it.
+        """Keep a partial result: it enters the state if a cancellation, an abort or the run's deadline
+        cuts this attempt off, and a resumed run runs the node again on it. A result or a failure of the
+        node replaces it.
 
-        Later calls replace the keys of earlier ones. On a channel that combines, what was kept stays, and
-        the node that runs again adds to it: look before writing it once more.
+        Later calls replace the keys of earlier ones. On a channel that combines, the kept value stays, and
+        the repeated node adds to it: read it before writing it again.
 
-        Raises GraphError for anything but plain data, for keys that the node may not write, and for what a
-        channel cannot take: nothing may go wrong with it once the node is cut off.
+        Raises GraphError for anything but plain data, for keys that the node may not write, and for a value
+        that its channel refuses, as no error may occur once the node is cut off.
         """
         self._refuse_when_over()
         kept = {**self._kept, **freeze_update(update, f"what node {self.node} keeps")}
@@ -71,14 +71,15 @@ class Step:
         self._kept = kept
 
     async def barrier(self) -> None:
-        """Return when all that the run has recorded is durable: before anything outside is touched."""
+        """Return when everything recorded so far is durable. Call it before changing anything outside."""
         await self._recorder.barrier()
 
     async def effect(self, key: str, call: Callable[[], Awaitable[Any]], *, repeatable: bool = False) -> Any:
-        """Do something outside once in this visit, over crashes and attempts; its result is plain data.
+        """Call an outside effect once in this execution of the node, across crashes and attempts; its
+        result is plain data.
 
-        A finished one is not called again: its recorded result is returned. One that had begun when the
-        process died, or the attempt was cut off, is called again only if `repeatable`, else this raises
+        A finished effect is not called again: its recorded result is returned. One that had begun when the
+        process died or the attempt was cut off is called again only if `repeatable`; otherwise this raises
         EffectUnknown. One that raised may be tried again.
         """
         self._refuse_when_over()
@@ -94,14 +95,14 @@ class Step:
         except Exception:
             await self._note(key, "failed")
             raise
-        # Outside of the try: it was done, and a result that cannot be recorded does not undo it.
+        # Outside the try: the effect was done, and a result that cannot be recorded does not undo it.
         result = freeze(given, f"the result of {key}")
         await self._note(key, "done", result)
         return result
 
     def _refuse_when_over(self) -> None:
         if self.over:
-            raise GraphError(f"node {self.node}: attempt {self.attempt} of visit {self.visit} is over")
+            raise GraphError(f"node {self.node}: attempt {self.attempt} of visit {self.execution} is over")
 
     async def _note(self, key: str, state: str, result: Any = None) -> None:
         record: Record = {"do": "effect", "node": self.frame.node, "key": key, "state": state}
@@ -114,7 +115,7 @@ class Step:
 
 _CURRENT: ContextVar[Callable[[], Step]] = ContextVar("step")
 
-# A step is made when a node asks for it: most never do.
+# A step is created on request: most nodes never request one.
 enter_step = _CURRENT.set
 leave_step = _CURRENT.reset
 

@@ -1,7 +1,7 @@
-"""The one function that moves a run on: `apply`, one record at a time.
+"""Apply one record to a run: the only code that changes a run.
 
-The executor changes a run only by applying the record of what has happened, and resuming applies the
-recorded ones again: both give the same run because it is the same code. Nothing here waits or decides.
+The executor changes a run only by applying the record of what happened, and `resume` applies the stored
+records again: both give the same run because both use this code. Nothing here waits or decides.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _END_REASONS: Final[Mapping[str, EndReason]] = {
 
 
 def apply(run: Run, record: Record, values: Mapping[str, Any] | None = None) -> None:
-    """Move the run on by one record.
+    """Change the run by one record.
 
-    `values`, for a step, is what `values_after` gave for its update, to spare the second folding.
+    `values`, for a step, is the result of `values_after` for its update, which saves folding it again.
     Raises KeyError, TypeError, ValueError or GraphError for a record that does not fit the run.
     """
     run.records += 1
@@ -44,13 +44,13 @@ def advance(
     values: Mapping[str, Any],
     seconds: float,
 ) -> None:
-    """Apply an ordinary step without writing its record: as `apply` does for one with these contents."""
+    """Apply an ordinary step without building its record; otherwise as `apply`."""
     run.records += 1
     run.steps += 1
     label = frame.label
     run.path.append(label)
     totals = run.totals.get(label) or run.totals_of(label)
-    totals.visits += 1
+    totals.executions += 1
     totals.attempts += 1
     totals.seconds += seconds
     totals.decision, totals.missing = "next", ()
@@ -63,27 +63,27 @@ def advance(
 
 
 def values_after(run: Run, frame: Frame, update: Mapping[str, Any]) -> dict[str, Any]:
-    """The frame's state once its node has ended with `update`; the subgraph's writes, if it has one.
+    """The frame's state after its node has ended with `update`; includes the writes of its subgraph.
 
     Raises GraphError for an update that a channel cannot take.
     """
     if frame.status == "ready" and not frame.plan.spec.nullable:
         return folded(frame.values, frame.channels, update)
-    updates = _updates_of(frame, update, revisited=run.visits(frame.label) > 0)
+    updates = _updates_of(frame, update, repeated=run.executions(frame.label) > 0)
     return folded_batch(frame.values, frame.channels, updates)
 
 
 def values_after_failure(run: Run, frame: Frame) -> dict[str, Any]:
-    """The frame's state once its node has failed for good."""
-    updates = _updates_of(frame, NO_INPUTS, revisited=run.visits(frame.label) > 0, failed=True)
+    """The frame's state after its node has failed for good."""
+    updates = _updates_of(frame, NO_INPUTS, repeated=run.executions(frame.label) > 0, failed=True)
     return folded_batch(frame.values, frame.channels, updates)
 
 
 def given_back(frame: Frame, child: Frame) -> list[Mapping[str, Any]]:
-    """What a finished subgraph writes into the state around it: its node's `writes`, or everything.
+    """What a finished subgraph writes into the outer state: its node's `writes`, or everything.
 
-    Update by update, so that the channels around it combine them; a key that only the subgraph has a
-    channel for comes as the one value it has become.
+    Update by update, so that the outer channels combine them. A key that only the subgraph has a channel
+    for is given as its final value.
     """
     writes = frame.plan.spec.writes
     written = {key for update in child.updates for key in update if writes is None or key in writes}
@@ -134,7 +134,7 @@ def _count(run: Run, frame: Frame, record: Record) -> None:
     totals = run.totals.get(label) or run.totals_of(label)
     if "skipped" not in record:
         run.path.append(label)
-        totals.visits += 1
+        totals.executions += 1
         totals.attempts += 1
     totals.seconds += record.get("seconds", 0.0)
     totals.decision = record.get("decision", "next")
@@ -158,7 +158,7 @@ def _take_whole(run: Run, frame: Frame, record: Record, values: Mapping[str, Any
     update = record.get("update", NO_INPUTS)
     if values is None:
         update = freeze_update(update)
-    updates = _updates_of(frame, update, revisited=run.visits(frame.label) > 1, failed="error" in record)
+    updates = _updates_of(frame, update, repeated=run.executions(frame.label) > 1, failed="error" in record)
     frame.values = folded_batch(frame.values, frame.channels, updates) if values is None else values
     if frame.parent is not None:
         frame.updates += updates
@@ -167,12 +167,12 @@ def _take_whole(run: Run, frame: Frame, record: Record, values: Mapping[str, Any
 
 
 def _updates_of(
-    frame: Frame, update: Mapping[str, Any], *, revisited: bool, failed: bool = False
+    frame: Frame, update: Mapping[str, Any], *, repeated: bool, failed: bool = False
 ) -> list[Mapping[str, Any]]:
-    """What a finished visit changes, in order: stale nullable keys, a subgraph's writes, the update."""
+    """What a finished node changes, in order: stale nullable keys, a subgraph's writes, the update."""
     nullable = frame.plan.spec.nullable
     updates: list[Mapping[str, Any]] = []
-    if revisited and nullable:
+    if repeated and nullable:
         updates.append(dict.fromkeys(nullable, CLEARED))
     if frame.status == "inside" and not failed:
         updates += given_back(frame, frame.children[frame.node])
@@ -192,7 +192,7 @@ def _enter(run: Run, record: Record) -> None:
     frame = run.frames[record.get("frame", "")]
     if frame.status != "ready" or frame.node != record["node"]:
         raise ValueError(f"{record['node']} is entered where {frame.node} was to come")
-    child = subgraph_frame(frame, revisited=run.visits(frame.label) > 0)
+    child = subgraph_frame(frame, repeated=run.executions(frame.label) > 0)
     frame.status = "inside"
     frame.children = {frame.node: child}
     run.frames[child.id] = child
@@ -208,7 +208,7 @@ def _effect(run: Run, record: Record) -> None:
 
 
 def _at_work(run: Run, record: Record) -> Frame:
-    """The frame whose node is in the middle of its visit. Raises ValueError if it is not."""
+    """The frame whose node is being executed. Raises ValueError if it is not."""
     frame = run.frames[record.get("frame", "")]
     if frame.status != "ready" or frame.node != record["node"]:
         raise ValueError(f"{record['node']} is at work where {frame.node} was to come")
@@ -266,7 +266,7 @@ def _end(run: Run, _record: Record) -> None:
 
 
 def _mark(run: Run, _record: Record) -> None:
-    """A record that only says where the run stood."""
+    """A record that changes nothing."""
 
 
 _APPLY: Final[Mapping[str, Callable[[Run, Record], None]]] = {

@@ -1,4 +1,4 @@
-"""What a run tells whoever listens, while it goes on."""
+"""The events that a running graph sends to its listener."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ CheckpointKind = Literal[
 
 
 class NodeStarted(NamedTuple):
-    """A node begins its visit (not each attempt)."""
+    """A node begins (once per execution, not per attempt)."""
 
     node: str
 
 
 class NodeCompleted(NamedTuple):
-    """A visit is over and its update is in the state."""
+    """A node has ended and its update is in the state."""
 
     node: str
     decision: str
     update: Mapping[str, Any]
     seconds: float
     failure: Failure | None = None
-    """Set when the visit failed for good."""
+    """Set when the node failed for good."""
     skipped: bool = False
 
 
@@ -52,7 +52,7 @@ class NodeRetried(NamedTuple):
 
 
 class EdgeTraversed(NamedTuple):
-    """The run moves on; `target` may be END. Several in a row at a fan-out."""
+    """The run takes an edge; `target` may be END. A fan-out sends several in a row."""
 
     source: str
     target: str
@@ -69,7 +69,7 @@ class EdgeConditionError(NamedTuple):
 
 
 class BranchesJoined(NamedTuple):
-    """A fan-out is over; `finished` names the branches in the order that settled conflicts."""
+    """A fan-out has ended; `finished` names the branches in the order used to resolve conflicts."""
 
     source: str
     join: str
@@ -109,4 +109,4 @@ GraphEvent: TypeAlias = (
 )
 
 Listener = Callable[[GraphEvent], Awaitable[None]]
-"""Hears of everything, in order. An exception raised here fails the run."""
+"""Receives every event, in order. An exception raised here fails the run."""

@@ -17,8 +17,8 @@ from pipeline.graph.run.outcome import Failure, Gate
 
 FrameStatus = Literal["ready", "split", "inside", "paused", "answered", "arrived", "ended", "failed"]
 """ready: `node` is next. split: waits for its branches. inside: waits for the subgraph of `node`. paused:
-its gate is open. answered: the gate is not, and the way out is to be found. arrived: a branch at its join.
-ended, failed: at rest for good."""
+its gate is open. answered: its gate was answered, and its routes are not chosen yet. arrived: a branch at
+its join. ended, failed: at rest for good."""
 FrameKind = Literal["run", "branch", "subgraph"]
 
 AT_REST = frozenset({"arrived", "ended", "failed"})
@@ -28,7 +28,7 @@ NO_INPUTS: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(slots=True, kw_only=True)
 class Frame:
-    """One line of execution. Only `applying` changes it."""
+    """One line of execution. Only `apply` changes it."""
 
     id: str
     """Empty for the run's own; else the parent's id, a slash, and the branch or the subgraph's node."""
@@ -36,7 +36,7 @@ class Frame:
     graph: GraphStructure[Any, Any]
     channels: Mapping[str, Channel]
     prefix: str
-    """Stands before node names in labels: the path of subgraphs, each with a dot."""
+    """Prefix of node names in labels: the path of subgraphs, each with a dot."""
     values: Mapping[str, Any]
     """The state as this frame sees it. Replaced at each update, never changed."""
     parent: Frame | None = None
@@ -48,28 +48,28 @@ class Frame:
     plan: NodePlan = field(init=False, repr=False, compare=False)
     """The plan of `node`."""
     inputs: Mapping[str, Any] = field(default_factory=lambda: NO_INPUTS)
-    """What the next node sees besides the state."""
+    """What the next node sees in addition to the state."""
     consecutive: int = 0
-    """How often `node` has just been executed in a row."""
+    """How often `node` was executed in a row just now."""
     last: str = ""
     """The node executed last."""
     settled: bool = False
-    """A terminal was reached, or the end was asked for."""
+    """A terminal was reached, or a node decided to end."""
     end_reason: EndReason = "completed"
-    """What the node that asked for the end said."""
+    """The reason that the ending node gave."""
     updates: list[Mapping[str, Any]] = field(default_factory=list)
-    """What a branch or a subgraph has written since it began."""
+    """The updates of a branch or a subgraph since it began."""
     gate: Gate | None = None
     failure: Failure | None = None
     join: str = END
-    """Where a branch is to arrive."""
+    """Where a branch ends."""
     children: dict[str, Frame] = field(default_factory=dict)
     finished: list[str] = field(default_factory=list)
-    """The branches at rest, in the order in which they came to it."""
+    """The branches at rest, in the order in which they came to rest."""
     attempts: int = 0
-    """Failed ones of the visit in progress."""
+    """Failed attempts of the node in progress."""
     effects: dict[str, tuple[str, Any]] = field(default_factory=dict)
-    """Of the visit in progress: key -> (began or done, result)."""
+    """Effects of the node in progress: key -> (began or done, result)."""
 
     @property
     def name(self) -> str:
@@ -78,12 +78,12 @@ class Frame:
 
     @property
     def at_rest(self) -> bool:
-        """Whether nothing more will happen in this frame."""
+        """Whether this frame has finished."""
         return self.status in AT_REST
 
     @property
     def policy(self) -> FanOut:
-        """How the branches behind `node` fail and meet."""
+        """How the branches after `node` fail and join."""
         return self.plan.spec.fan_out or self.graph.fan_out
 
     def at(self, node: str) -> Frame:
@@ -93,13 +93,13 @@ class Frame:
         return self
 
     def write(self, update: Mapping[str, Any]) -> None:
-        """Put one frozen update into the state."""
+        """Fold one frozen update into the state."""
         self.values = folded(self.values, self.channels, update)
         if self.parent is not None and update:
             self.updates.append(update)
 
     def write_batch(self, updates: list[Mapping[str, Any]]) -> None:
-        """Put several into it, in order."""
+        """Fold several frozen updates into the state, in order."""
         self.values = folded_batch(self.values, self.channels, updates)
         if self.parent is not None:
             self.updates += updates
@@ -118,7 +118,7 @@ def root_frame(graph: GraphStructure[Any, Any], values: Mapping[str, Any], entry
 
 
 def branch_frame(parent: Frame, target: str, join: str, inputs: Mapping[str, Any]) -> Frame:
-    """A branch that begins at `target` with the parent's state. One to END stays where it parted."""
+    """A branch that begins at `target` with the parent's state. A branch to END stays at the fan-out."""
     return Frame(
         id=f"{parent.id}/{target}",
         kind="branch",
@@ -132,11 +132,11 @@ def branch_frame(parent: Frame, target: str, join: str, inputs: Mapping[str, Any
     ).at(parent.node if target == END else target)
 
 
-def subgraph_frame(parent: Frame, *, revisited: bool) -> Frame:
-    """The inside of the parent's node: it sees the node's `reads`, and its `inputs` as if they were state.
+def subgraph_frame(parent: Frame, *, repeated: bool) -> Frame:
+    """The frame of the parent node's subgraph: it sees the node's `reads`, and its `inputs` as state.
 
-    On a further visit it begins without the node's `nullable` keys, as any node does.
-    Raises GraphError where the records of another graph had a subgraph.
+    A repeated execution begins without the node's `nullable` keys, as for any node.
+    Raises GraphError for a node that is not a subgraph, as when the records belong to another graph.
     """
     spec = parent.plan.spec
     graph = spec.subgraph
@@ -145,7 +145,7 @@ def subgraph_frame(parent: Frame, *, revisited: bool) -> Frame:
     visible = parent.values
     if spec.reads is not None:
         visible = {key: parent.values[key] for key in spec.reads if key in parent.values}
-    if revisited and spec.nullable:
+    if repeated and spec.nullable:
         visible = {key: value for key, value in visible.items() if key not in spec.nullable}
     return Frame(
         id=f"{parent.id}/{parent.node}",

@@ -1,4 +1,4 @@
-"""How a run ended: status, reason, quality, and what happened to each node on the way."""
+"""How a run ended: status, reason, quality, and what happened to each node."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ StopReason = Literal[
     "error",
 ]
 GATE_EXPIRED: Final = "gate_expired"
-"""The code of a node's failure because nobody answered its gate in time."""
+"""The code of a node's failure because its gate was not answered in time."""
 Quality = Literal["clean", "degraded", "failed"]
-"""clean: no failure and no retry. degraded: the run came through in spite of some. failed: it did not."""
+"""clean: no failure and no retry. degraded: the run succeeded in spite of some. failed: it did not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +42,10 @@ class Failure:
     attempts: int = 1
     permanent: bool = False
     exception: BaseException | None = field(default=None, compare=False, repr=False)
-    """What was raised, in the process where it was; not on record."""
+    """The exception, in the process that raised it; not recorded."""
 
     def plain(self) -> dict[str, Any]:
-        """For records and for the nodes behind an `OnFailure` edge."""
+        """The failure as plain data, for records and for the nodes after an `OnFailure` edge."""
         plain = {"node": self.node, "code": self.code, "message": self.message, "attempts": self.attempts}
         return {**plain, "permanent": True} if self.permanent else plain
 
@@ -55,7 +55,7 @@ class Gate:
     """A question to a person that a paused run waits for."""
 
     id: str
-    """Unique for ever: the run, the frame, the node and its visit."""
+    """Never used again: the run, the frame, the node and the number of its execution."""
     node: str
     prompt: str = ""
     options: tuple[str, ...] = ()
@@ -77,27 +77,27 @@ class Answer:
 class NodeDiagnostics:
     """One node over the whole run, resumed parts included."""
 
-    visits: int = 0
+    executions: int = 0
     attempts: int = 0
     seconds: float = 0.0
-    """Total time in the node, waits between attempts left out."""
+    """Total time in the node, without the waits between attempts."""
     decision: str = ""
     """The newest one."""
     edge_errors: tuple[str, ...] = ()
-    """Conditions behind this node that could not be evaluated, and counted as false."""
+    """Conditions after this node that could not be evaluated, and counted as false."""
     missing_inputs: tuple[str, ...] = ()
-    """Declared reads that were not in the state at the newest visit."""
+    """Declared reads that were not in the state at the newest execution."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """An effect of a node visit that is not over (see `Step.effect`)."""
+    """An effect of an unfinished node execution (see `Step.effect`)."""
 
     key: str
     done: bool
-    """False where it began and its end is not on record."""
+    """False when it began and no end is recorded."""
     result: Any = None
-    """Plain data; None unless it is done."""
+    """Plain data; None unless `done`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,13 +117,13 @@ class RunOutcome:
     retries: int = 0
     """Attempts beyond the first, over all nodes."""
     failures: tuple[Failure, ...] = ()
-    """Nodes that failed for good, rescued ones included."""
+    """Nodes that failed for good, including those with a route after failure."""
     nodes: Mapping[str, NodeDiagnostics] = field(default_factory=lambda: MappingProxyType({}))
     effects: tuple[Effect, ...] = ()
-    """Those of the visits that were cut off, in the order in which they began."""
+    """Effects of the node executions that were cut off, in the order in which they began."""
 
     def raise_for_failure(self) -> None:
-        """Raise what made the run fail: the node's own exception, else GraphError. Nothing otherwise."""
+        """Raise the cause of a failed run: the node's exception, else GraphError."""
         if self.status != "failed":
             return
         if self.error is None:

@@ -1,4 +1,4 @@
-"""Where a run's records and events go: into the run itself, then to the log, then to whoever listens."""
+"""Apply each record to the run, hand it to the log, then notify the listener."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pipeline.graph.run.snapshots import dump
 from pipeline.graph.run.state import Run
 
 FIRST_SNAPSHOT = 64
-"""Records before the first snapshot. Each further one comes after twice as many, so that all of them
-together weigh about as much as the records that they save reading."""
+"""Records before the first snapshot. Each further one comes after twice as many, so that together they
+take about as much space as the records that need not be read."""
 
 
 class RunRecorder:
-    """One call's way to the outside."""
+    """Records and reports one `run` or `resume` call."""
 
     def __init__(
         self,
@@ -35,20 +35,20 @@ class RunRecorder:
         self._log = log
         self.listener = listener
         self.marks: list[Checkpointed] = []
-        """Checkpoints that the listener has not been told of."""
+        """Checkpoints that the listener has not received yet."""
         self._last: list[Record] = []
         self._failure: Exception | None = None
-        """What the log raised."""
+        """The exception of the log."""
         self._refusal: Exception | None = None
-        """What the listener raised."""
+        """The exception of the listener."""
         self.finished = False
-        """The log has taken the end of the run."""
+        """The log has accepted the end of the run."""
         self._snapshot_at = first_snapshot
         while self._snapshot_at <= run.records:
             self._snapshot_at *= 2
 
     async def emit(self, event: GraphEvent) -> None:
-        """Tell the listener."""
+        """Send an event to the listener."""
         if self.listener is not None:
             try:
                 await self.listener(event)
@@ -57,17 +57,17 @@ class RunRecorder:
                 raise
 
     async def record(self, record: Record, *, kind: CheckpointKind, label: str) -> None:
-        """As `write`, and tell of it."""
+        """As `write`, then notify the listener."""
         self.write(record, kind, label)
-        await self.tell_marks()
+        await self.notify_marks()
 
     def write(
         self, record: Record, kind: CheckpointKind, label: str, values: Mapping[str, Any] | None = None
     ) -> None:
         """Apply the record and hand it to the log.
 
-        The records that bring the run to its end are kept for `finish`, so that a log can make them part
-        of the commit that the outcome leads to.
+        The records that end the run are held back for `finish`, so that a log can include them in the
+        commit of the outcome.
         """
         self.raise_failure()
         apply(self._run, record, values)
@@ -88,7 +88,7 @@ class RunRecorder:
     def write_ordinary(
         self, frame: Frame, update: Mapping[str, Any], target: str, values: Mapping[str, Any], seconds: float
     ) -> None:
-        """As `write`, for an ordinary step; without a log there is no record to make."""
+        """As `write`, for an ordinary step; without a log it builds no record."""
         seconds = round(seconds, 4) if seconds >= SHOWN_SECONDS else 0.0
         if self._log is None and self._failure is None and self._refusal is None:
             advance(self._run, frame, update, target, values, seconds)
@@ -103,8 +103,8 @@ class RunRecorder:
             record["seconds"] = seconds
         self.write(record, "node_complete", frame.label, values)
 
-    async def tell_marks(self) -> None:
-        """Tell of the checkpoints written since."""
+    async def notify_marks(self) -> None:
+        """Send the checkpoints written since the last call."""
         while self.marks:
             await self.emit(self.marks.pop(0))
 
@@ -119,7 +119,7 @@ class RunRecorder:
                 raise
 
     async def finish(self, record: Record) -> None:
-        """The run is over: its last records."""
+        """Write the `end` record and the records held back by `write`."""
         self.raise_failure()
         apply(self._run, record)
         if self._log is None:
@@ -136,10 +136,10 @@ class RunRecorder:
         await self.emit(Checkpointed("end", ""))
 
     def cut_off(self, kept: Mapping[str, Any]) -> None:
-        """The call ends by an error or a cancellation, which nothing may replace: queue what is not on
-        record yet, and await nothing.
+        """End a call that an error or a cancellation cuts off: queue the remaining records.
 
-        Without `kept` the run ends where its records end, and needs none of its own for that.
+        Awaits and raises nothing, so that the cause is not replaced. Without `kept` no record is added: the
+        run simply ends where its records end.
         """
         with contextlib.suppress(Exception):
             if self._log is not None and self._failure is None:
@@ -149,15 +149,15 @@ class RunRecorder:
             if kept:
                 self.write({"do": "cancel", "kept": kept}, "cancel", "")
 
-    async def tell_joins(self, run: Run) -> None:
-        """Tell of the fan-outs that the last record brought to their end."""
+    async def notify_joins(self, run: Run) -> None:
+        """Send the fan-outs that the last record joined."""
         if run.joined:
             joined, run.joined = run.joined, []
             for join in joined:
                 await self.emit(BranchesJoined(join.source, join.join, join.finished, join.failed))
 
     def raise_failure(self) -> None:
-        """Raise what the log or the listener raised, so that nobody takes it for a node's own failure."""
+        """Raise the exception of the log or the listener, so that it is not taken for a node's failure."""
         failure = self._failure or self._refusal
         if failure is not None:
             raise failure

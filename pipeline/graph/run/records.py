@@ -1,19 +1,19 @@
 """The records of a run: what each one says, and how a list of them is read back.
 
 A record is a plain mapping. `do` says what happened; every other field is left out when it has its
-usual value. The first record of a run also has its `head`.
+default. The first record of a run also has its `head`.
 
-    step      a visit is over: its update, its decision, and where the run goes (`to`; empty ends the frame)
-    route     a gate was answered or has expired, and this is where the run goes
+    step      a node has ended: its update, its decision, and its routes (`to`; empty ends the frame)
+    route     a gate was answered or has expired, and these are the routes
     enter     a subgraph begins
     retry     an attempt failed and another follows
     effect    something outside began, was done (with its result), or failed
     answer    a person answered a gate
-    cancel    the run was cut off; what its nodes had kept
+    cancel    the run was cut off; the partial results of its nodes
     fail      a branch failed as a whole
-    pause     the run was asked to halt, or waits
+    pause     the run was requested to halt, or waits
     snapshot  the whole run as data, so that earlier records need not be read
-    resume    the records behind the first `kept` could not be read and are void
+    resume    the records after the first `kept` could not be read and are void
     end       the run is over
 """
 
@@ -30,7 +30,7 @@ SHOWN_SECONDS: Final = 0.0001
 
 
 class Head(TypedDict):
-    """What the first record of a run says about it."""
+    """The facts about a run in its first record."""
 
     run: str
     graph: str
@@ -67,7 +67,7 @@ class Record(TypedDict, total=False):
     """Left out for `next`."""
     to: Sequence[str]
     inputs: Mapping[str, Mapping[str, Any]]
-    """Target -> what it sees under other names."""
+    """Target -> what it sees under mapped names."""
     seconds: float
     attempts: int
     """Left out for one."""
@@ -90,17 +90,17 @@ class Record(TypedDict, total=False):
 
 
 RawRecord: TypeAlias = Mapping[str, Any] | None
-"""A record as a store gives it back; None for one that could not be read."""
+"""A stored record; None for one that could not be read."""
 
 
 class RunUnreadable(GraphError):
-    """The records of a run do not begin with a head that can be read: there is nothing to go on from."""
+    """The records of a run do not begin with a readable head, so the run cannot be resumed."""
 
     code = "run_unreadable"
 
 
 class GraphChanged(GraphError):
-    """The run was recorded with another version of the graph than the one that should resume it."""
+    """The run was recorded with another version of the graph."""
 
     code = "graph_changed"
 
@@ -112,7 +112,7 @@ class RunEnded(GraphError):
 
 
 class GateRefused(GraphError):
-    """An answer that is not taken: the gate is unknown, answered, or expired, or offers other choices."""
+    """A refused answer: the gate is unknown, answered or expired, or offers other choices."""
 
     code = "gate_refused"
 
@@ -122,8 +122,8 @@ class GateRefused(GraphError):
 
 
 def valid_records(records: Sequence[RawRecord]) -> list[RawRecord]:
-    """The records that count: without those that a later `resume` record declared void; None for what is
-    none at all."""
+    """The records without those that a later `resume` record declared void; None for an item that is not a
+    record."""
     valid: list[RawRecord] = []
     for record in records:
         if not isinstance(record, Mapping):
@@ -141,7 +141,7 @@ def valid_records(records: Sequence[RawRecord]) -> list[RawRecord]:
 
 
 def has_ended(records: Sequence[RawRecord]) -> bool:
-    """Whether the run behind `records` came to its end, well or not."""
+    """Whether the run in `records` has ended, successfully or not."""
     return any(record is not None and record.get("do") == "end" for record in records)
 
 
@@ -165,7 +165,7 @@ def head_of(records: Sequence[RawRecord]) -> Head:
 
 
 def about(frame: str, node: str, record: Record) -> Record:
-    """The record, with the frame and the node that it is about."""
+    """`record` with its frame and node added."""
     record["node"] = node
     if frame:
         record["frame"] = frame
@@ -173,7 +173,7 @@ def about(frame: str, node: str, record: Record) -> Record:
 
 
 def plain_gate(gate: Gate) -> dict[str, Any]:
-    """A gate for a record, without what is empty; its node stands beside it."""
+    """A gate for a record, without empty fields and without its node, which the record has."""
     plain: dict[str, Any] = {"id": gate.id}
     if gate.prompt:
         plain["prompt"] = gate.prompt

@@ -1,4 +1,4 @@
-"""From a run's records back to the run: the newest state that can be read."""
+"""Rebuild a run from its records, up to the newest readable state."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pipeline.graph.run.snapshots import load
 from pipeline.graph.run.state import Run
 
 _UNFIT = (KeyError, TypeError, ValueError, AttributeError, GraphError)
-"""What applying a record raises that was damaged, or belongs to another run."""
+"""What `apply` raises for a record that is damaged or belongs to another run."""
 
 
 class Replayed(NamedTuple):
@@ -32,20 +32,20 @@ class Replayed(NamedTuple):
     run: Run
     head: Head
     kept: int
-    """How many of the records count."""
+    """The number of valid records."""
     void: int
-    """How many behind them could not be read, or stand behind one that could not."""
+    """The number of later records that could not be read, or follow one that could not."""
 
 
 def seeded(graph: GraphSpec[Any, Any], base: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """A run's first state: `base`, with `inputs` put through the channels."""
+    """A run's first state: `base` with `inputs` folded in through the channels."""
     return folded(base, channels_of(graph.channels), freeze_update(inputs, "the inputs"))
 
 
 def replay(
     graph: GraphSpec[Any, Any], records: Sequence[RawRecord], base: Mapping[str, Any], *, force: bool = False
 ) -> Replayed:
-    """The run behind `records`, up to the first one behind the newest snapshot that cannot be read.
+    """The run in `records`, up to the first unreadable one after the newest snapshot.
 
     Raises RunUnreadable without a readable first record that fits the graph, and GraphChanged when the run
     belongs to another version of the graph, unless `force`.
@@ -64,7 +64,7 @@ def replay(
     while True:
         run, reached = _rebuilt(graph, head, valid[:kept], base)
         if reached == kept:
-            run.joined.clear()  # Told of when they happened.
+            run.joined.clear()  # The listener was notified when they happened.
             return Replayed(run, head, kept, len(valid) - kept)
         kept = reached
 
@@ -72,7 +72,7 @@ def replay(
 def _rebuilt(
     graph: GraphSpec[Any, Any], head: Head, records: Sequence[RawRecord], base: Mapping[str, Any]
 ) -> tuple[Run, int]:
-    """The run after as many of `records` as fit, from the newest snapshot on; and how many that are."""
+    """The run after as many of `records` as fit, from the newest snapshot on, and their number."""
     for at in range(len(records) - 1, 0, -1):
         record = records[at]
         if record is not None and record.get("do") == "snapshot":

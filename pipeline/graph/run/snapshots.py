@@ -1,4 +1,4 @@
-"""A whole run as plain data and back, so that a long one need not be read from its first record."""
+"""Convert a whole run to plain data and back, so that a long run need not be replayed from its start."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CLEARED_MARK = "cleared"
 
 
 def dump(run: Run) -> dict[str, Any]:
-    """The run as plain data. Values that are still those of its `base` state are in it as well."""
+    """The run as plain data, including unchanged values of its `base` state."""
     return {
         "path": tuple(run.path),
         "steps": run.steps,
@@ -28,7 +28,7 @@ def dump(run: Run) -> dict[str, Any]:
         "failures": tuple(failure.plain() for failure in run.failures),
         "totals": {
             label: (
-                totals.visits,
+                totals.executions,
                 totals.attempts,
                 totals.seconds,
                 totals.decision,
@@ -43,7 +43,7 @@ def dump(run: Run) -> dict[str, Any]:
 
 
 def load(plain: Mapping[str, Any], run_id: str, graph: GraphStructure[Any, Any]) -> Run:
-    """The run behind `dump`'s data. Raises KeyError, TypeError, ValueError or GraphError when it is not."""
+    """The run from `dump`'s data. Raises KeyError, TypeError, ValueError or GraphError for any other."""
     root = root_frame(graph, {}, graph.entry)
     run = Run(id=run_id, root=root, frames={})
     run.path = list(plain["path"])
@@ -53,8 +53,10 @@ def load(plain: Mapping[str, Any], run_id: str, graph: GraphStructure[Any, Any])
     run.answered = set(plain["answered"])
     run.halting = plain["halting"]
     run.failures = [read_failure(failure) for failure in plain["failures"]]
-    for label, (visits, attempts, seconds, decision, edge_errors, missing) in plain["totals"].items():
-        run.totals[label] = Totals(visits, attempts, seconds, decision, tuple(edge_errors), tuple(missing))
+    for label, (executions, attempts, seconds, decision, edge_errors, missing) in plain["totals"].items():
+        run.totals[label] = Totals(
+            executions, attempts, seconds, decision, tuple(edge_errors), tuple(missing)
+        )
     _load_frame(run, root, plain["root"])
     run.frames = {frame_id: run.frames[frame_id] for frame_id in plain["frames"]}
     return run
@@ -75,7 +77,7 @@ def _dump_frame(frame: Frame) -> dict[str, Any]:
         "join": frame.join,
         "finished": tuple(frame.finished),
         "attempts": frame.attempts,
-        "effects": dict(frame.effects),  # which goes on changing while the record waits to be written
+        "effects": dict(frame.effects),  # copied: it may change before the record is written
         "updates": tuple(_dump_update(update) for update in frame.updates),
         "children": tuple(_dump_frame(child) for child in frame.children.values()),
     }
@@ -105,7 +107,7 @@ def _load_frame(run: Run, frame: Frame, plain: Mapping[str, Any]) -> None:
     for child_plain in plain["children"]:
         kind: FrameKind = child_plain["kind"]
         if kind == "subgraph":
-            child = subgraph_frame(frame, revisited=False)
+            child = subgraph_frame(frame, repeated=False)
         else:
             child = branch_frame(frame, child_plain["name"], child_plain["join"], {})
         frame.children[child.name] = child

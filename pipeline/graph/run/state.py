@@ -1,4 +1,4 @@
-"""A run as data: its frames, its counts, what it has come through. Only `applying` changes it."""
+"""A run as data: its frames, its counts, its path. Only `apply` changes it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipeline.graph.run.outcome import Effect, Failure, Gate, NodeDiagnostics
 class Totals:
     """Counts of one node, over the whole run."""
 
-    visits: int = 0
+    executions: int = 0
     attempts: int = 0
     seconds: float = 0.0
     decision: str = ""
@@ -25,7 +25,7 @@ class Totals:
 
 @dataclass(slots=True)
 class Join:
-    """A fan-out that has just been joined, for whoever listens."""
+    """A fan-out that was just joined, for the listener."""
 
     source: str
     join: str
@@ -41,18 +41,18 @@ class Run:
     root: Frame
     frames: dict[str, Frame]
     path: list[str] = field(default_factory=list)
-    """Labels of the nodes executed, skipped ones left out."""
+    """Labels of the nodes executed, without skipped ones."""
     steps: int = 0
-    """Node visits that are over, skipped ones included."""
+    """Finished node executions, skipped ones included."""
     totals: dict[str, Totals] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
     retries: int = 0
     records: int = 0
-    """Records applied, for the spacing of snapshots."""
+    """Number of records applied, for the spacing of snapshots."""
     answered: set[str] = field(default_factory=set)
     """Gates that are no longer open."""
     halting: bool = False
-    """A gate was opened, and nobody has answered since: other frames halt at their next boundary."""
+    """A gate is open and unanswered: other frames halt at their next boundary."""
     ended: bool = False
     """An `end` record has been applied."""
     joined: list[Join] = field(default_factory=list)
@@ -62,14 +62,14 @@ class Run:
     def begin(
         cls, run_id: str, graph: GraphStructure[Any, Any], values: Mapping[str, Any], entry: str
     ) -> Run:
-        """A run that has not made a step."""
+        """A run before its first step."""
         root = root_frame(graph, values, entry)
         return cls(id=run_id, root=root, frames={"": root})
 
-    def visits(self, label: str) -> int:
-        """Visits of a node that are over, skipped ones left out."""
+    def executions(self, label: str) -> int:
+        """Finished executions of a node, without skipped ones."""
         totals = self.totals.get(label)
-        return 0 if totals is None else totals.visits
+        return 0 if totals is None else totals.executions
 
     def open_gates(self) -> tuple[Gate, ...]:
         """Gates that wait for an answer, oldest first."""
@@ -80,7 +80,7 @@ class Run:
         return (frame for frame in self.frames.values() if frame.status == "paused")
 
     def open_effects(self) -> tuple[Effect, ...]:
-        """Effects of the visits that are not over, by frame, in the order in which they began."""
+        """Effects of unfinished node executions, by frame, in the order in which they began."""
         return tuple(
             Effect(key=key, done=state == "done", result=result)
             for frame in self.frames.values()
@@ -91,7 +91,7 @@ class Run:
         """What happened to each node so far, by label."""
         return {
             label: NodeDiagnostics(
-                visits=totals.visits,
+                executions=totals.executions,
                 attempts=totals.attempts,
                 seconds=totals.seconds,
                 decision=totals.decision,
@@ -102,7 +102,7 @@ class Run:
         }
 
     def totals_of(self, label: str) -> Totals:
-        """A node's counts, to be raised."""
+        """A node's counts, created on first use."""
         totals = self.totals.get(label)
         if totals is None:
             totals = self.totals[label] = Totals()

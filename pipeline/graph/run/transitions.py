@@ -1,4 +1,4 @@
-"""Where a frame goes: on to a node, apart into branches, to rest; and how branches meet again."""
+"""Move frames: to a node, into parallel branches, to rest; and join the branches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pipeline.graph.run.state import Join, Run
 
 
 def leave(run: Run, frame: Frame, record: Record, failure: Failure | None) -> None:
-    """Send a frame where a `step` or `route` record says; nowhere is its end."""
+    """Move a frame to the targets of a `step` or `route` record; without targets, end it."""
     targets = tuple(record.get("to", ()))
     for target in targets:
         if target != END and target not in frame.graph.specs:
@@ -40,7 +40,7 @@ def leave(run: Run, frame: Frame, record: Record, failure: Failure | None) -> No
 
 
 def move(run: Run, frame: Frame, target: str, inputs: Mapping[str, Any]) -> None:
-    """Send a frame to one node, or to its join, or to the end."""
+    """Move a frame to one node, to its join, or to the end."""
     if target == END:
         frame.settled = True
         rest(run, frame, "ended")
@@ -63,7 +63,7 @@ def split(run: Run, frame: Frame, targets: tuple[str, ...], inputs: Mapping[str,
     }
     for child in frame.children.values():
         if run.halting:
-            child.last = frame.last  # What follows a node is deferred, its branches too.
+            child.last = frame.last  # Makes the loop defer the branch, as any node after the gate.
         run.frames[child.id] = child
     for target, child in tuple(frame.children.items()):
         if target in (join, END):
@@ -71,7 +71,7 @@ def split(run: Run, frame: Frame, targets: tuple[str, ...], inputs: Mapping[str,
 
 
 def rest(run: Run, frame: Frame, status: FrameStatus, failure: Failure | None = None) -> None:
-    """Bring a frame to rest, and with it the fan-out that it was the last branch of."""
+    """Bring a frame to rest; if it is the last branch of a fan-out, join that too."""
     if status == "ended" and not frame.settled and frame.kind != "branch" and frame.graph.terminals:
         status, failure = "failed", _no_terminal(frame)
         run.failures.append(failure)
@@ -93,7 +93,7 @@ def _join(run: Run, frame: Frame) -> None:
     bad = [child for child in children if child.status == "failed"]
     policy = frame.policy
     join = children[0].join
-    goes_on = any(child.status == "arrived" for child in good) or (bad and policy.on_failure == "wait_all")
+    continues = any(child.status == "arrived" for child in good) or (bad and policy.on_failure == "wait_all")
     if not good and (policy.on_failure != "wait_all" or join == END):
         _fail_split(run, frame, bad[0].failure)
         return
@@ -121,9 +121,9 @@ def _join(run: Run, frame: Frame) -> None:
             "errors": {child.name: child.failure.plain() for child in bad if child.failure is not None},
         }
     close(run, frame)
-    if goes_on and join != END:
+    if continues and join != END:
         move(run, frame, join, inputs)
-        frame.consecutive = 0  # Branches came in between, also where the join is the source.
+        frame.consecutive = 0  # Branches ran in between, also where the join is the source.
     else:
         frame.settled = any(child.settled for child in good)
         reasons = [child.end_reason for child in good if child.end_reason != "completed"]
@@ -144,7 +144,7 @@ def close(run: Run, frame: Frame) -> None:
         _forget(run, child)
     frame.children = {}
     if run.halting and not any(run.paused_frames()):
-        run.halting = False  # The gate is gone, and nobody can answer it.
+        run.halting = False  # The closed frames held the last open gate.
 
 
 def _forget(run: Run, frame: Frame) -> None:
@@ -154,7 +154,7 @@ def _forget(run: Run, frame: Frame) -> None:
 
 
 def _results(child: Frame) -> Mapping[str, Any]:
-    """What a branch has written, through the channels."""
+    """What a branch wrote, folded through the channels."""
     return folded_batch({}, child.channels, child.updates)
 
 

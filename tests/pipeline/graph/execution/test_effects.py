@@ -256,7 +256,7 @@ async def test_a_step_says_where_it_is_and_ends_with_its_node() -> None:
 
     async def node(_state: State, _context: None) -> NodeResult:
         step = current_step()
-        seen.append((step.run_id, step.node, step.visit, step.attempt))
+        seen.append((step.run_id, step.node, step.execution, step.attempt))
         return NodeResult()
 
     inner = graph({"p": node})

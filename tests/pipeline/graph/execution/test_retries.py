@@ -37,7 +37,7 @@ async def test_by_default_a_node_is_executed_three_times_with_waits_of_one_and_t
     assert outcome.error is not None
     assert outcome.error.attempts == 3
     assert outcome.nodes["a"].attempts == 3
-    assert outcome.nodes["a"].visits == 1
+    assert outcome.nodes["a"].executions == 1
 
 
 async def test_a_node_that_succeeds_the_second_time_is_not_tried_again() -> None:
@@ -174,7 +174,7 @@ async def test_each_visit_has_all_its_attempts() -> None:
 
     async def node(_state: State, _context: None) -> NodeResult:
         step = current_step()
-        seen.append((step.visit, step.attempt))
+        seen.append((step.execution, step.attempt))
         if step.attempt < 3:
             raise ValueError
         return NodeResult()

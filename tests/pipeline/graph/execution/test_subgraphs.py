@@ -168,12 +168,12 @@ async def test_a_visit_too_many_is_skipped_and_changes_nothing() -> None:
     )
     outcome = await _executor(built).run({"more": True}, None)
     assert inside.calls == 2
-    assert outcome.nodes["s"].visits == 2
+    assert outcome.nodes["s"].executions == 2
 
 
 async def test_a_second_visit_begins_anew() -> None:
     async def counts(state: State, _context: None) -> NodeResult:
-        return NodeResult(update={"inner": state.get("inner", 0) + 1, "said": [current_step().visit]})
+        return NodeResult(update={"inner": state.get("inner", 0) + 1, "said": [current_step().execution]})
 
     async def again(state: State, _context: None) -> NodeResult:
         return NodeResult(update={"outer": state.get("outer", 0) + 1})
@@ -199,7 +199,7 @@ async def test_labels_and_events_carry_the_way_to_the_node_two_levels_deep() -> 
     assert [event.node for event in events.of(NodeCompleted)] == list(outcome.path)
     assert events.of(EdgeTraversed) == [EdgeTraversed("s.p.x", "s.p.y")]
     assert outcome.state == {"x": 1}
-    assert outcome.nodes["s.p.x"].visits == 1
+    assert outcome.nodes["s.p.x"].executions == 1
 
 
 async def test_a_run_two_levels_deep_is_resumed_behind_every_record() -> None:

@@ -199,7 +199,7 @@ async def test_the_outcome_counts_visits_attempts_seconds_and_decisions_of_each_
     spec = NodeSpec[None](run=slow, reads=("count", "extra"))
     outcome = await in_time(clock, 10, Executor(graph({"a": spec}), clock=clock).run({}, None))
     node = outcome.nodes["a"]
-    assert (node.visits, node.attempts, node.seconds, node.decision) == (3, 3, 4.5, "end blocked")
+    assert (node.executions, node.attempts, node.seconds, node.decision) == (3, 3, 4.5, "end blocked")
     assert node.missing_inputs == ("extra",)
 
 

@@ -180,7 +180,7 @@ async def test_a_run_goes_the_same_with_a_log_and_without() -> None:
     listened = await _executor(built).run({"said": []}, None, run_id="r", listener=Events())
     bare = await _executor(built).run({"said": []}, None, run_id="r")
     assert _comparable(bare) == _comparable(recorded) == _comparable(listened)
-    assert bare.nodes["a"].visits == 2
+    assert bare.nodes["a"].executions == 2
 
 
 async def test_visits_and_steps_before_a_crash_count_after_it() -> None:
@@ -326,7 +326,7 @@ async def test_a_nodes_first_visit_is_still_its_first_after_a_crash() -> None:
     visits: list[tuple[int, object]] = []
 
     async def node(state: State, _context: None) -> NodeResult:
-        visits.append((current_step().visit, state.get("draft")))
+        visits.append((current_step().execution, state.get("draft")))
         return NodeResult(update={"draft": "new"})
 
     spec = NodeSpec[None](run=node, writes=("draft",), nullable=("draft",))

@@ -259,7 +259,7 @@ async def test_a_node_is_skipped_after_so_many_visits_and_the_run_goes_on_along_
     assert run.outcome.stop_reason == "max_steps"
     assert [(event.node, event.skipped) for event in run.heard.completed][4] == ("a", True)
     assert run.heard.started == ["a", "b", "a", "b", "b", "b"]
-    assert run.outcome.nodes["a"].visits == 2
+    assert run.outcome.nodes["a"].executions == 2
 
 
 async def test_no_limit_of_visits_is_none() -> None:
@@ -302,8 +302,8 @@ async def test_each_node_leaves_its_diagnostics() -> None:
         await clock.advance(10)
     nodes = run.result().nodes
     assert list(nodes) == ["a", "b", "c", "d"]
-    assert (nodes["a"].visits, nodes["a"].attempts, nodes["a"].seconds) == (1, 2, 0)
-    assert (nodes["b"].visits, nodes["b"].seconds, nodes["b"].decision) == (1, 2, "goto c")
+    assert (nodes["a"].executions, nodes["a"].attempts, nodes["a"].seconds) == (1, 2, 0)
+    assert (nodes["b"].executions, nodes["b"].seconds, nodes["b"].decision) == (1, 2, "goto c")
     assert nodes["c"].decision == "next"
 
 
@@ -311,7 +311,7 @@ async def test_the_diagnostics_of_branches_and_subgraphs_are_merged_into_the_run
     specs = {"b": NodeSpec(subgraph=built("a>b", nodes={"a": fails(times=1)})), "c": fails(times=2)}
     run = await ran(built("a>b", "a>c", "b>d", "c>d", nodes=specs))
     nodes = run.outcome.nodes
-    assert {label: (node.visits, node.attempts) for label, node in nodes.items()} == {
+    assert {label: (node.executions, node.attempts) for label, node in nodes.items()} == {
         "a": (1, 1),
         "b.a": (1, 2),
         "b.b": (1, 1),
