@@ -1,7 +1,7 @@
-"""What a message carries besides words, said in words: one note for the model, one line for the person.
+"""Describe a message's attachments as text: a note for the model, a line for the person.
 
-Files and pictures are not interpreted: the note says that they are there and that their content is not. Names
-of files are their sender's choice, so they are shortened and can neither end the note nor format the line.
+Files and pictures are not interpreted: the note names them and says that their content is not available. The
+sender chooses file names, so they are shortened and can neither end the note nor format the line.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _UNNAMEABLE = str.maketrans({"[": "(", "]": ")", '"': "'", "`": "'"})
 
 
 def attached_note(refs: Sequence[MediaRef], unusable: Sequence[str] = ()) -> str:
-    """For the model: one line that names kind, name, type and size of each; empty where there is nothing."""
+    """For the model: one line with the kind, name, type and size of each; empty without attachments."""
     what = [*(_for_model(ref) for ref in refs), *(_plain(one) for one in unusable)]
     return _NOTE.format(what=_joined(what, "; ")) if what else ""
 
 
 def left_out_line(message: InboundMessage) -> str:
-    """For the person: one line of Markdown that names what of `message` could not be used; empty where all
-    of it was."""
+    """For the person: one line of Markdown that names the unused parts of `message`; empty if all of it was
+    used."""
     what = [*(_for_person(ref) for ref in message.attachments), *(_plain(one) for one in message.unusable)]
     if not what:
         return ""
@@ -42,7 +42,7 @@ def left_out_line(message: InboundMessage) -> str:
 
 
 def file_size(size: int) -> str:
-    """A size in bytes as people read it, such as `1.2 MB`."""
+    """A size in bytes as readable text, such as `1.2 MB`."""
     if size < 1_000:
         return f"{size} bytes"
     for unit, of in (("KB", 1_000), ("MB", 1_000_000)):
@@ -76,7 +76,7 @@ def _shortened(what: list[str]) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """On one line, without what is invisible, reorders text or ends the frame around it."""
+    """`text` on one line, without characters that are invisible, reorder text or end the note."""
     seen = "".join(" " if one.isspace() else one for one in text if is_seen(one))
     words = " ".join(seen.translate(_UNNAMEABLE).split())
     return words if len(words) <= _NAME_CHARS else words[: _NAME_CHARS - 1] + "…"

@@ -1,4 +1,4 @@
-"""What a language model reads and writes: roles, chat messages, tools and the calls of them."""
+"""What a language model reads and writes: roles, chat messages, tools and tool calls."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _TOKENS_PER_CALL = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolDefinition:
-    """A tool as a model is told of it."""
+    """The description of a tool for a model."""
 
     name: str
-    """Letters, digits, `_` and `-`, at most 64: what every provider takes."""
+    """Letters, digits, `_` and `-`, at most 64: every provider accepts these."""
     description: str
     parameters: Mapping[str, Any]
     """A JSON schema of an object."""
@@ -27,13 +27,13 @@ class ToolDefinition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """A model asks for a tool."""
+    """A model's call of a tool."""
 
     id: str
-    """The model's own, or made for it; unique among the calls of one answer."""
+    """From the model, or generated; unique among the calls of one answer."""
     name: str
     arguments: str
-    """JSON text as the model wrote it: it may be anything."""
+    """JSON text as the model wrote it: not validated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,14 +43,14 @@ class ChatMessage:
     role: Role
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
-    """Of an assistant's message: each is answered by a `tool` message before anybody else speaks."""
+    """For an assistant's message: a `tool` message answers each before any other message follows."""
     tool_call_id: str = ""
-    """Of a `tool` message: the call that it answers."""
+    """For a `tool` message: the call that it answers."""
     foreign: str = ""
-    """Whose words a `tool` message holds, if neither the author's nor the operator's: `a web page`."""
+    """The source of the words in a `tool` message, if not the author or the operator: `a web page`."""
     tokens: int = field(init=False, compare=False, repr=False)
-    """Estimated tokens with the role, on the high side. Counted once, because a conversation is
-    measured at every turn."""
+    """Estimated tokens including the role, rather too many. Counted once, because every turn measures its
+    conversation."""
 
     def __post_init__(self) -> None:
         tokens = estimate_tokens(self.content) + _TOKENS_PER_MESSAGE
@@ -60,8 +60,8 @@ class ChatMessage:
 
 
 def estimate_tokens(text: str) -> int:
-    """Three ASCII characters a token, and one token for any other character: small models'
-    vocabularies are poor outside English, and a prompt that overflows the window is refused whole."""
+    """Estimated tokens: one per three ASCII characters, and one for any other character, as the vocabularies
+    of small models are poor outside English, and a prompt that overflows the window is refused."""
     chars = len(text)
     ascii_chars = chars if text.isascii() else len(text.encode("ascii", "ignore"))
     return -(-ascii_chars // 3) + chars - ascii_chars

@@ -1,6 +1,6 @@
-"""Time as a dependency: the real clock and the manual one that tests turn by hand.
+"""Time as a dependency: the system clock, and a manual clock for tests.
 
-The rest of the project calls no clock of the standard library; a lint rule keeps it so.
+No other module calls a clock of the standard library; a lint rule enforces it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NANO = 1_000_000_000
 
 
 class Clock(Protocol):
-    """What anything that waits or stamps asks for."""
+    """The clock of every component that waits or needs the time."""
 
     def now(self) -> float:
         """Unix time in seconds, for display and records; may jump."""
@@ -32,11 +32,11 @@ class Clock(Protocol):
         ...
 
     def timeout(self, seconds: float | None) -> asyncio.Timeout:
-        """As `asyncio.timeout`: `async with` it, and TimeoutError comes after `seconds`; None never."""
+        """As `asyncio.timeout`: the `async with` block raises TimeoutError after `seconds`; None never."""
         ...
 
     def call_after(self, seconds: float, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call `callback` after `seconds`, from the event loop; what is returned calls it off."""
+        """Call `callback` after `seconds`, from the event loop; returns a function that cancels it."""
         ...
 
 
@@ -46,7 +46,7 @@ class SystemClock:
     def now(self) -> float:
         return time.time()  # noqa: TID251 - this is the Clock
 
-    # The engine asks twice a step: without a function of ours between.
+    # The engine calls it twice per step, so no function of this module lies in between.
     monotonic = staticmethod(time.monotonic)  # noqa: TID251 - this is the Clock
 
     async def sleep(self, seconds: float) -> None:
@@ -60,17 +60,17 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that stands still until `advance` moves it. Ships for tests and simulations.
+    """A clock that only `advance` moves. Shipped for tests and simulations.
 
-    It counts whole nanoseconds, so that steps add up exactly: what waits 10 seconds is woken by the hundredth
-    `advance(0.1)`.
+    It counts whole nanoseconds, so that steps add up exactly: the hundredth `advance(0.1)` ends a wait of
+    10 seconds.
     """
 
     def __init__(self, start: float = 1_700_000_000.0) -> None:
         self._began = _nanoseconds(start)
-        """When the monotonic time was 0, as Unix time."""
+        """The Unix time at monotonic time 0, in nanoseconds."""
         self._elapsed = 0
-        self._alarms: list[tuple[int, int, Callable[[], None]]] = []
+        self._timers: list[tuple[int, int, Callable[[], None]]] = []
         self._order = 0
 
     def now(self) -> float:
@@ -84,43 +84,43 @@ class ManualClock:
             await asyncio.sleep(0)
             return
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._ring_after(seconds, lambda: None if future.done() else future.set_result(None))
+        self._schedule(seconds, lambda: None if future.done() else future.set_result(None))
         await future
 
     def timeout(self, seconds: float | None) -> asyncio.Timeout:
         if seconds is None or seconds <= 0:
             return asyncio.timeout(seconds)
         timeout = _ManualTimeout(None)
-        self._ring_after(seconds, timeout.expire)
+        self._schedule(seconds, timeout.expire)
         return timeout
 
     def call_after(self, seconds: float, callback: Callable[[], None]) -> Callable[[], None]:
         wanted = [callback]
-        self._ring_after(max(0.0, seconds), lambda: wanted.pop()() if wanted else None)
+        self._schedule(max(0.0, seconds), lambda: wanted.pop()() if wanted else None)
         return wanted.clear
 
     def step_wall(self, seconds: float) -> None:
-        """Jump the wall clock alone, as a time server or an operator would."""
+        """Move only the wall clock, as a time server or an operator would."""
         self._began += _nanoseconds(seconds)
 
     async def advance(self, seconds: float) -> None:
-        """Move both clocks forward, waking sleepers and firing timeouts in order, letting each run."""
+        """Move both clocks forward; wake sleepers and fire timeouts in order, and let each run."""
         target = self._elapsed + _nanoseconds(seconds)
-        await _let_others_run()
-        while self._alarms and self._alarms[0][0] <= target:
-            due, _, ring = heapq.heappop(self._alarms)
+        await _run_other_tasks()
+        while self._timers and self._timers[0][0] <= target:
+            due, _, fire = heapq.heappop(self._timers)
             self._elapsed = due
-            ring()
-            await _let_others_run()
+            fire()
+            await _run_other_tasks()
         self._elapsed = target
 
-    def _ring_after(self, seconds: float, ring: Callable[[], None]) -> None:
+    def _schedule(self, seconds: float, fire: Callable[[], None]) -> None:
         if math.isinf(seconds):
             return
-        # At least one: whoever waits again and again for the rest of a float must come to its end.
+        # At least one: a loop that waits for the rest of a float again and again must end.
         wait = max(1, _nanoseconds(seconds)) if seconds > 0 else 0
         self._order += 1
-        heapq.heappush(self._alarms, (self._elapsed + wait, self._order, ring))
+        heapq.heappush(self._timers, (self._elapsed + wait, self._order, fire))
 
 
 def _nanoseconds(seconds: float) -> int:
@@ -128,15 +128,15 @@ def _nanoseconds(seconds: float) -> int:
 
 
 class _ManualTimeout(asyncio.Timeout):  # type: ignore[misc] # final for type checkers only
-    """A timeout that a clock expires. As with asyncio's own, its time runs from the moment it is made: one
-    that expires before its block is entered ends the block at its first wait."""
+    """A timeout that a clock expires. As in asyncio, its time runs from its creation: one that expires
+    before its block is entered ends the block at its first wait."""
 
     _is_due = False
 
     def expire(self) -> None:
-        """The time is over. Does nothing once the block is left."""
+        """Expire the timeout. Does nothing after the block has ended."""
         self._is_due = True
-        # asyncio refuses to move the deadline of a timeout whose block is not entered yet or has been left.
+        # asyncio refuses to move the deadline of a timeout whose block has not begun or has ended.
         with contextlib.suppress(RuntimeError):
             self.reschedule(asyncio.get_running_loop().time())
 
@@ -147,6 +147,6 @@ class _ManualTimeout(asyncio.Timeout):  # type: ignore[misc] # final for type ch
         return entered
 
 
-async def _let_others_run() -> None:
+async def _run_other_tasks() -> None:
     for _ in range(10):
         await asyncio.sleep(0)

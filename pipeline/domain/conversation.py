@@ -1,4 +1,4 @@
-"""A session's conversation as the model may be shown it: whole turns behind a summary of the rest."""
+"""A session's conversation for the model: a summary of its beginning, then whole turns."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from dataclasses import dataclass, field
 from pipeline.domain.chat import ChatMessage
 
 FORWARDED_MARK = "[Forwarded, in somebody else's words:]"
-"""The line above words that a user's message passes on."""
+"""The line above forwarded words in a user's message."""
 FORWARDED = "a forwarded message"
-"""Whose words those are, as `ChatMessage.foreign`."""
+"""The source of such words, as `ChatMessage.foreign`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastTurn:
-    """A message whose turn is over: what the user said, the calls and results in between, and the answer, or
-    how the turn ended without one. Never cut."""
+    """A finished turn: the user's message, the tool calls and results, and the answer, or how the turn ended
+    without one. Never cut."""
 
     id: int
     """Grows with time over the whole store."""
     messages: tuple[ChatMessage, ...]
-    """The first is the user's, the last the assistant's; a call and its results stand together."""
+    """The first is the user's, the last the assistant's; results directly follow their call."""
     at: float = 0.0
     """When its turn ended, as Unix time."""
     brief: PastTurn | None = field(default=None, compare=False, repr=False)
-    """The turn with its tool results in one line each, if somebody has worked that out already."""
+    """The turn with each tool result shortened to one line, if already computed."""
     tokens: int = field(init=False, compare=False, repr=False)
     foreign: str = field(init=False, compare=False, repr=False)
-    """Whose words its messages hold, as `ChatMessage.foreign`: those that a tool has read, or else that the
-    author has passed on; empty for none."""
+    """The source of foreign words in its messages, as `ChatMessage.foreign`: read by a tool, or else
+    forwarded by the author; empty for none."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tokens", sum(message.tokens for message in self.messages))
@@ -40,24 +40,24 @@ class PastTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What stands for a conversation's beginning."""
+    """Replaces the beginning of a conversation."""
 
     text: str
     upto: int
     """The id of the last turn that it covers."""
     foreign: str = ""
-    """As `PastTurn.foreign`, of the turns that it covers."""
+    """As `PastTurn.foreign`, for the turns that it covers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """What was said before, oldest first."""
+    """The earlier turns of a session, oldest first."""
 
     summary: Summary | None = None
     turns: tuple[PastTurn, ...] = ()
-    """Those that the summary does not cover."""
+    """The turns that the summary does not cover."""
     size: int = field(init=False, compare=False, repr=False)
-    """How many messages the turns have."""
+    """The number of messages in the turns."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", sum(len(turn.messages) for turn in self.turns))
@@ -69,5 +69,5 @@ class Conversation:
 
 
 def is_forwarded(text: str) -> bool:
-    """Whether a user's words hold a message that their author passed on."""
+    """Whether a user's words contain a forwarded message."""
     return text.startswith(FORWARDED_MARK) or f"\n{FORWARDED_MARK}" in text

@@ -1,12 +1,12 @@
-"""The error tree. One root, shallow; every error has a `code` for machines and words for people.
+"""The error tree. One root, shallow; every error has a `code` for machines and a text for people.
 
     ParlourError
     ├── InvalidInput        bytes or values from outside that cannot be accepted
     ├── ConfigurationError  the operator has to change a setting
-    ├── StorageError        the store could not do it
-    │   ├── FenceLost       another owner took the thread over; nothing was written
-    │   └── AlreadyDone     the entry or row is finished already; nothing was written
-    ├── GraphError          a graph is built wrongly or cannot go on
+    ├── StorageError        the store failed
+    │   ├── FenceLost       another owner has taken over the thread; nothing was written
+    │   └── AlreadyDone     the entry or row is already finished; nothing was written
+    ├── GraphError          a graph is built wrongly or cannot continue
     ├── ModelError          the language model gave no usable answer
     │   ├── ModelUnavailable   may work later (not loaded, connection, 5xx, rate limit)
     │   ├── ModelRejected      will not work unchanged (bad key, unknown model, bad request)
@@ -23,14 +23,14 @@ from typing import ClassVar
 
 
 class ParlourError(Exception):
-    """Root. `permanent` says that the same call will fail again; `str(error)` is fit to show."""
+    """Root. `permanent`: the same call will fail again. `str(error)` may be shown to people."""
 
     code: ClassVar[str] = "internal"
     permanent: ClassVar[bool] = True
 
 
 class InvalidInput(ParlourError):
-    """Something from outside does not have the promised shape."""
+    """Input from outside does not have the required shape."""
 
     code = "invalid_input"
 
@@ -49,21 +49,21 @@ class StorageError(ParlourError):
 
 
 class FenceLost(StorageError):
-    """The lease is no longer ours: a commit was refused and nothing was written."""
+    """This process has lost the lease: a commit was refused and nothing was written."""
 
     code = "fence_lost"
     permanent = True
 
 
 class AlreadyDone(StorageError):
-    """The entry or row that was to change is finished, or was never there; nothing was written."""
+    """The entry or row to change is finished or does not exist; nothing was written."""
 
     code = "already_done"
     permanent = True
 
 
 class GraphError(ParlourError):
-    """A graph cannot be built or cannot go on; the text names the node or edge."""
+    """A graph cannot be built or cannot continue; the text names the node or edge."""
 
     code = "graph"
 
@@ -73,12 +73,12 @@ class ModelError(ParlourError):
 
     code = "model"
     detail: str = ""
-    """What the provider or its library said, on one line of at most 4,000 characters: for the log and the
-    doctor, behind the redactor, and not for people in a chat."""
+    """The message of the provider or its library, on one line of at most 4,000 characters: redacted, for the
+    log and the doctor, never for people in a chat."""
 
 
 class ModelUnavailable(ModelError):
-    """The model cannot be reached now; trying again may help."""
+    """The model cannot be reached now; a retry may succeed."""
 
     code = "model_unavailable"
     permanent = False
@@ -109,7 +109,7 @@ class MediaUnavailable(ParlourError):
     def __init__(self, message: str, *, detail: str = "") -> None:
         super().__init__(message)
         self.detail = detail
-        """What the platform or a library said, for the log and not for people in a chat."""
+        """The message of the platform or a library, for the log and never for people in a chat."""
 
 
 class TurnFailed(ParlourError):

@@ -1,4 +1,4 @@
-"""Everything the pipeline tells the outside while it works, as one tagged union.
+"""Every event that the pipeline sends while it works, as one tagged union.
 
 `type` is the wire name of the seed documents. Consumers `match` over `PipelineEvent` and end in
 `assert_never`, so a new event cannot be forgotten. Exactly one of the terminal events
@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, Literal, get_args
 
 Decision = Literal["ALLOW", "BLOCK", "ESCALATE"]
 EXPIRED: Final = "expired"
-"""What a question that nobody answered in time is resolved with; nobody can choose it."""
+"""The choice of a question that was not answered in time; a person cannot choose it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,18 +34,18 @@ class TurnStarted(_Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptPending(_Event):
-    """A voice note waits to be heard."""
+    """A voice note waits for transcription."""
 
     type: ClassVar[str] = "transcript_pending"
     ahead: int
-    """Recordings before it."""
+    """Recordings before it in the queue."""
     eta_s: float
-    """Seconds until it is heard, estimated."""
+    """Estimated seconds until it is transcribed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptPartial(_Event):
-    """The words of a long voice note's beginning; the rest is still being heard."""
+    """The transcript of a long voice note's beginning; the rest is in progress."""
 
     type: ClassVar[str] = "transcript_partial"
     text: str
@@ -54,7 +54,7 @@ class TranscriptPartial(_Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptReady(_Event):
-    """A voice note was understood; the user sees what was heard before the answer."""
+    """A voice note was transcribed; the user sees the transcript before the answer."""
 
     type: ClassVar[str] = "transcript_ready"
     text: str
@@ -82,12 +82,12 @@ class NodeCompleted(_Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmToken(_Event):
-    """A piece of the answer as the model writes it. May be dropped for a slow reader."""
+    """A part of the answer as the model writes it. May be dropped for a slow reader."""
 
     type: ClassVar[str] = "llm_token"
     text: str
     offset: int
-    """Characters of the answer before this piece, so a reader sees a gap."""
+    """Characters of the answer before this part, so that a reader can detect a gap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,10 +132,10 @@ class ApprovalRequired(_Event):
     reasoning: str
     options: tuple[str, ...]
     timeout_s: float
-    """Seconds until nobody can answer any more; 0 for ever."""
+    """Seconds until it expires; 0 for never."""
     paused: bool = False
-    """The run has let go of its thread: the turn's reply asks, and says so in its words. False while the turn
-    itself waits for the answer."""
+    """The run is paused and the turn's reply contains the question. False while the turn itself waits for
+    the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,13 +202,13 @@ class SubAgentCancelled(_Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thought:
-    """A step of reasoning stored with the answer."""
+    """A step of reasoning that is stored with the answer."""
 
     stage: str
-    """`reasoning` for words before a tool call, `tool_call` for a call, and what came of it."""
+    """`reasoning` for words before a tool call, `tool_call` for a call and its result."""
     summary: str
     detail: Mapping[str, Any] = field(default_factory=dict)
-    """Plain JSON data; of a tool call its `tool_name` and whether it was a `success`."""
+    """Plain JSON data; for a tool call its `tool_name` and whether it was a `success`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,12 +219,12 @@ class ResponseComplete(_Event):
     content: str
     thoughts: tuple[Thought, ...] = ()
     entry_id: int = 0
-    """The answer's place in the thread's log; 0 where there is none."""
+    """The answer's id in the thread's log; 0 if it is not logged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorEvent(_Event):
-    """Terminal: the message ended without an answer; `message` says why in words."""
+    """Terminal: the message ended without an answer; `message` gives the reason as readable text."""
 
     type: ClassVar[str] = "error"
     code: str
@@ -261,7 +261,7 @@ PipelineEvent = (
 _KINDS: Final[Mapping[str, type[PipelineEvent]]] = {kind.type: kind for kind in get_args(PipelineEvent)}
 _TERMINAL = (ResponseComplete, ErrorEvent)
 _names: dict[type[PipelineEvent], tuple[str, ...]] = {}
-"""The fields of each kind of event, as far as they have been asked for."""
+"""Cache of the field names of each kind of event."""
 
 
 def is_terminal(event: PipelineEvent) -> bool:
@@ -270,7 +270,7 @@ def is_terminal(event: PipelineEvent) -> bool:
 
 
 def event_to_wire(event: PipelineEvent) -> dict[str, Any]:
-    """Plain JSON data: the event's fields beside its `type`."""
+    """Plain JSON data: the event's `type` and fields."""
     wire: dict[str, Any] = {"type": event.type}
     for name in _names_of(event):
         value = getattr(event, name)
@@ -281,8 +281,8 @@ def event_to_wire(event: PipelineEvent) -> dict[str, Any]:
 
 
 def event_from_wire(wire: Mapping[str, Any]) -> PipelineEvent | None:
-    """The event that `event_to_wire` wrote; None for a type that this version does not know. Fields that it
-    does not know are left out. Raises KeyError or TypeError where one is missing."""
+    """The event that `event_to_wire` wrote; None for a type that this version does not know. Ignores unknown
+    fields. Raises KeyError or TypeError for a missing one."""
     kind = _KINDS.get(wire["type"])
     if kind is None:
         return None
@@ -307,7 +307,7 @@ def thought_from_plain(plain: Mapping[str, Any]) -> Thought:
 
 
 def thought_to_plain(thought: Thought) -> dict[str, Any]:
-    """Plain JSON data, an empty detail left out."""
+    """Plain JSON data, without an empty detail."""
     plain: dict[str, Any] = {"stage": thought.stage, "summary": thought.summary}
     if thought.detail:
         plain["detail"] = dict(thought.detail)

@@ -1,7 +1,7 @@
-"""Where a text names a host: addresses with a scheme, and bare names such as `example.org/path`.
+"""Find the hosts that a text names: addresses with a scheme, and bare names such as `example.org/path`.
 
-On the generous side: programs that make links of bare names know every top-level domain, so `README.md` is a
-host here as well. Linear in the text's length.
+It finds rather too many: programs that turn bare names into links know every top-level domain, so `README.md`
+is a host here as well. Linear in the text's length.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _DOTS = str.maketrans("\u3002\uff0e\uff61\u2024", "....")
-"""Other characters that browsers take for a dot."""
+"""Other characters that browsers read as a dot."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,20}:[\\/]{2}")
 _PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9+-]{0,20}:[\\/]*")
-"""A scheme before a host, as browsers read it; `mailto:` among them."""
+"""A scheme before a host, as browsers read it; includes `mailto:`."""
 _RUN = re.compile(r"[\w.-]+")
 _REST = re.compile(r"[^\s<>\"`]*")
 _LAST_LABEL = re.compile(r"[^\W\d_]{2,}|xn--[a-z0-9-]+", re.IGNORECASE)
 _NOT_IN_MAIL = ' \t\n<>"`()[]'
-_GOES_ON = "/?#:\\"
+_CONTINUES = "/?#:\\"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class NamedHost:
 
 
 def named_hosts(text: str) -> Iterator[NamedHost]:
-    """The hosts that `text` names, in order, none overlapping."""
+    """The hosts that `text` names, in order, without overlaps."""
     plain = text.translate(_DOTS)
     at = 0
     for scheme in _SCHEME.finditer(plain):
@@ -47,7 +47,7 @@ def named_hosts(text: str) -> Iterator[NamedHost]:
 
 
 def host_of(address: str) -> str:
-    """The host of an address, with a scheme or without; of `mailto:` the domain; empty where it has none."""
+    """The host of an address with or without a scheme; for `mailto:` the domain; empty without a host."""
     rest = address.translate(_DOTS)
     prefix = _PREFIX.match(rest)
     rest = (rest if prefix is None else rest[prefix.end() :]).lstrip("/\\")
@@ -64,11 +64,11 @@ def _bare(text: str, at: int, until: int) -> Iterator[NamedHost]:
         if run.start() < done or not _is_host(run.group()):
             continue
         end = run.end()
-        if text[end : end + 1] in _GOES_ON and end < until:
+        if text[end : end + 1] in _CONTINUES and end < until:
             end = min(until, _match_end(_REST, text, end))
         start = run.start()
         if text[start - 1 : start] == "@":
-            # The name before it is a part of a mail's address.
+            # The name before it belongs to a mail address.
             while start > done and text[start - 1] not in _NOT_IN_MAIL:
                 start -= 1
         done = end

@@ -1,6 +1,6 @@
-"""Identifiers: the thread key with its text codec, and fresh random ids.
+"""Identifiers: the thread key with its text codec, and new random ids.
 
-Not here: platform-native ids. Those stay strings inside the message that carries them.
+Platform-native ids are not here: they are strings in the messages.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _MAX_PART_CHARS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadKey:
-    """A place in a channel where one conversation lives for ever.
+    """The permanent place of one conversation in a channel.
 
-    Two people's direct chats never share a key: `chat` is the platform's chat id, and `topic` a
+    The direct chats of two people never share a key: `chat` is the platform's chat id, and `topic` a
     sub-thread of it (Telegram topic, Slack thread) or None.
     """
 
@@ -47,7 +47,7 @@ class ThreadKey:
 
     @staticmethod
     def decode(text: str) -> ThreadKey:
-        """Parse `encode`'s text. Raises InvalidInput on anything `encode` could not have written."""
+        """Parse the text of `encode`. Raises InvalidInput for any text that `encode` does not write."""
         return _decoded(text)
 
     def __str__(self) -> str:
@@ -55,13 +55,13 @@ class ThreadKey:
 
 
 def new_id(prefix: str) -> str:
-    """A fresh id such as `ses_3f9c…`: 80 random bits, safe in URLs, logs and file names."""
+    """A new id such as `ses_3f9c…`: 80 random bits, safe in URLs, logs and file names."""
     return f"{prefix}_{secrets.token_hex(10)}"
 
 
 @lru_cache(maxsize=1024)
 def _decoded(text: str) -> ThreadKey:
-    """See `ThreadKey.decode`. Kept, because a turn asks several times."""
+    """See `ThreadKey.decode`. Cached, as a turn decodes the same key several times."""
     parts = [_unescape(part) for part in text.split(_SEPARATOR)]
     if len(parts) not in (3, 4):
         raise InvalidInput("thread key: expected channel:account:chat or channel:account:chat:topic")

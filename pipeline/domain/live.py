@@ -1,7 +1,7 @@
-"""Live speech as a channel sees it: what is heard while somebody speaks, before it is a message.
+"""Events of live speech for a channel: the transcript while a person speaks, before it is a message.
 
-These never enter a thread's log: the message that comes of them does. One listening session is one person at
-one microphone; its utterances follow one another.
+They never enter a thread's log; only the resulting message does. One listening session is one person at one
+microphone; its utterances follow one another.
 """
 
 from __future__ import annotations
@@ -15,38 +15,38 @@ DropReason = Literal["nothing_heard", "too_short", "busy", "unavailable", "refus
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Live:
     utterance: int
-    """Counts the utterances of the session, from 1."""
+    """The number of the utterance in the session, from 1."""
 
     type: ClassVar[str] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeechStarted(_Live):
-    """Somebody began to speak. Whoever reads aloud falls silent."""
+    """The person began to speak. A client that reads aloud stops."""
 
     type: ClassVar[str] = "speech_started"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeechPartial(_Live):
-    """What is heard so far: all of it, each time."""
+    """The whole transcript so far."""
 
     type: ClassVar[str] = "speech_partial"
     text: str
     stable_chars: int
-    """So many of its first characters will not change any more."""
+    """The number of leading characters that will not change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeechEnded(_Live):
-    """The voice fell silent. More may follow before the utterance is over."""
+    """The person paused. More may follow before the utterance ends."""
 
     type: ClassVar[str] = "speech_ended"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeechFinal(_Live):
-    """The utterance is a message, durably."""
+    """The utterance is now a durable message."""
 
     type: ClassVar[str] = "speech_final"
     text: str
@@ -58,17 +58,17 @@ class SpeechFinal(_Live):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeechDropped(_Live):
-    """The utterance came to nothing."""
+    """The utterance became no message."""
 
     type: ClassVar[str] = "speech_dropped"
     reason: DropReason
     message: str
-    """Words for the person who spoke; empty where there is nothing to say."""
+    """Text for the person who spoke; may be empty."""
 
 
 LiveEvent = SpeechStarted | SpeechPartial | SpeechEnded | SpeechFinal | SpeechDropped
 
 
 def live_event_to_wire(event: LiveEvent) -> dict[str, Any]:
-    """Plain JSON data: the event's fields beside its `type`."""
+    """Plain JSON data: the event's `type` and fields."""
     return {"type": event.type, **asdict(event)}

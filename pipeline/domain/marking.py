@@ -1,7 +1,7 @@
-"""Marks around what a tool returned, so that a model can tell content from the conversation.
+"""Marks around the result of a tool, so that a model can tell content from the conversation.
 
-A mark inside the content cannot end it: it is bent out of shape first. This is a help for the model, no
-protection: that is what the gate before the tools is for.
+A mark inside the content cannot end it, as its bracket is replaced. This helps the model but is no
+protection: the tool gate is.
 """
 
 from __future__ import annotations
@@ -20,6 +20,6 @@ def marked(name: str, text: str) -> str:
 
 
 def unmarked(text: str) -> str:
-    """What stands between the marks; all of it where there are none."""
+    """The text between the marks; all of `text` without marks."""
     found = _MARKED.fullmatch(text)
     return text if found is None else found.group(1)

@@ -1,6 +1,6 @@
-"""What comes in from a channel: messages, session commands and answers to approvals.
+"""Inbound items from a channel: messages, session commands, answers to approvals, withdrawals.
 
-Adapters build these; `gateway.ingress.inbox` makes them durable; nothing platform-specific is left in them.
+Adapters build these; `gateway.ingress.inbox` makes them durable. They contain nothing platform-specific.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ Mode = Literal["normal", "otr"]
 MediaKind = Literal["voice", "audio", "image", "video", "file"]
 CommandName = Literal["stop", "new", "help", "voice", "otr", "remind"]
 COMMAND_NAMES: tuple[CommandName, ...] = ("stop", "new", "help", "voice", "otr")
-"""Those that people type; a `remind` is due by itself."""
+"""The commands that people type; the gateway creates a `remind` when it is due."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Author:
-    """Who wrote: the platform's user id, unique within (channel, account)."""
+    """The author of an item: the platform's user id, unique within (channel, account)."""
 
     id: str
     name: str = ""
@@ -33,25 +33,25 @@ class MediaRef:
 
     channel: str
     handle: str
-    """What the adapter needs to find the bytes again; never a path or URL a user chose."""
+    """What the adapter needs to find the bytes again; never a path or URL that a user chose."""
     mime: str = ""
-    """As declared by the sender. A hint for display: decoding sniffs the content."""
+    """As declared by the sender. A hint for display: decoding detects the type from the content."""
     size: int | None = None
     """Bytes, if the platform says."""
     duration_s: float | None = None
     """Seconds, if the platform says."""
     kind: MediaKind = "file"
-    """What the platform calls it."""
+    """The kind of file according to the platform."""
     name: str = ""
-    """The file's name as its sender gave it: for display, never for a path."""
+    """The file's name from its sender: for display, never for a path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speech:
-    """That words were spoken, and how well they were heard."""
+    """Marks words as spoken, with the quality of their transcription."""
 
     language: str = ""
-    """A code such as `de`; empty where it is not known."""
+    """A code such as `de`; empty if unknown."""
     confidence: float = 1.0
     """0 to 1, from the recogniser; a hint, not a probability of being right."""
 
@@ -61,7 +61,7 @@ class InboundMessage:
     """One message from a person, by text, by voice note, or both."""
 
     message_id: str
-    """Ours; the same for every redelivery, because it is derived from the platform's identity."""
+    """This project's id; the same for every redelivery, as it is derived from the platform's identity."""
     native_id: str
     """The platform's identity of the event, unique within (channel, account). The dedupe key."""
     thread: ThreadKey
@@ -70,32 +70,32 @@ class InboundMessage:
     """Unix seconds."""
     text: str = ""
     speech: Speech | None = None
-    """The text was spoken live, and heard before it became a message."""
+    """Set if the text was spoken live and transcribed before it became a message."""
     voice: MediaRef | None = None
     attachments: tuple[MediaRef, ...] = ()
     unusable: tuple[str, ...] = ()
-    """What else it carries that has neither words nor bytes for the bot, each with its article: "a story"."""
+    """Other content without text or bytes that the bot could use, each with its article: "a story"."""
     reply_to: str | None = None
     addressed: bool = True
-    """False for group chatter that does not speak to the bot."""
+    """False for group chatter that is not addressed to the bot."""
     if_named: bool = False
-    """It counts only if its voice note, once heard, names the bot. Set at the door, never by an adapter."""
+    """It is answered only if its transcribed voice note names the bot. Set by the inbox, never an adapter."""
     mode: Mode = "normal"
     private: bool = True
-    """The chat is one person's with the bot; False in a room."""
+    """The chat is between one person and the bot; False in a room."""
     quoted: str = ""
-    """What the message replies to, in words, where the platform shows the sender that it does."""
+    """The text that the message replies to, if the platform shows the sender that it is a reply."""
     forwarded: bool = False
-    """The words are somebody else's, passed on."""
+    """All words are forwarded from another person."""
     passed_on: str = ""
-    """Somebody else's words that the author's own come with; empty where `forwarded` says it of all words."""
+    """Forwarded words next to the author's own; empty if `forwarded` covers all words."""
     edited: bool = False
-    """Its words take the place of those that the message had before, and are asked anew."""
+    """Its words replace those that the message had before, and are answered again."""
     place: str = ""
-    """The platform's identity of the message in its chat, the same before and after an edit; empty where the
-    platform tells of no edits."""
+    """The platform's identity of the message in its chat, the same before and after an edit; empty if the
+    platform does not report edits."""
     reply_handle: str = ""
-    """What the adapter needs to answer this very message; opaque to everyone else."""
+    """What the adapter needs to reply to this message; opaque to all other code."""
 
     def __post_init__(self) -> None:
         if not self.message_id or not self.native_id:
@@ -107,7 +107,7 @@ class InboundMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionCommand:
-    """/stop, /new, /help, /voice or /otr, typed or pressed; or a reminder that is due."""
+    """/stop, /new, /help, /voice or /otr, typed or from a button; or a reminder that is due."""
 
     message_id: str
     native_id: str
@@ -118,14 +118,14 @@ class SessionCommand:
     private: bool = True
     reply_handle: str = ""
     quiet: bool = False
-    """It is not announced: a stop because its author began to speak."""
+    """Do not announce it: a stop because its author began to speak."""
     text: str = ""
-    """Of a reminder: what to remind of."""
+    """For a reminder: its text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalReply:
-    """A person's answer to a pending interaction; or, with `expired`, that nobody gave one in time."""
+    """A person's answer to a pending interaction; or, with `expired`, the notice that none came in time."""
 
     message_id: str
     native_id: str
@@ -133,16 +133,16 @@ class ApprovalReply:
     author: Author
     received_at: float
     interaction_id: str
-    """The question's id; from a button with `option`, its `button_handle`."""
+    """The question's id; with `option`, from a button, its `button_handle`."""
     choice: str
     """One of the question's options; empty from a button."""
     option: int | None = None
-    """From a button: the place of the option, from 0."""
+    """From a button: the index of the option, from 0."""
     private: bool = True
     expired: bool = False
-    """The time to answer is over. No channel sets it: the gateway does, with EXPIRED as the choice."""
+    """The time to answer is over. Only the gateway sets it, with EXPIRED as the choice."""
     asked: str = ""
-    """Of an expired one, what was asked."""
+    """For an expired one: the text of the question."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,14 +150,14 @@ class Withdrawal:
     """A message was deleted on the platform."""
 
     message_id: str
-    """Of the deletion, as its native id."""
+    """The id of the deletion, as is `native_id`."""
     native_id: str
     thread: ThreadKey
     author: Author
-    """Who wrote the message; without an id where the platform does not say."""
+    """Who wrote the message; without an id if the platform does not say."""
     received_at: float
     place: str
-    """That of the deleted message."""
+    """The `place` of the deleted message."""
     private: bool = True
 
 
@@ -166,7 +166,7 @@ Inbound = InboundMessage | SessionCommand | ApprovalReply | Withdrawal
 
 def button_handle(interaction_id: str) -> str:
     """A short name for a question, the same in every process, that fits into any platform's button
-    (16 hexadecimal digits). It opens nothing by itself: the inbox looks among the chat's own questions."""
+    (16 hexadecimal digits). It grants no access: the inbox searches only the questions of the chat."""
     return hashlib.sha256(interaction_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 

@@ -1,4 +1,4 @@
-"""Ports of the vocabulary itself: where events go."""
+"""The port that receives a thread's events."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pipeline.domain.events import PipelineEvent
 
 
 class EventSender(Protocol):
-    """Takes the events of one thread to whoever watches it.
+    """Sends the events of one thread to its clients.
 
-    Must return quickly: a sender that writes to a slow socket queues, and may drop `llm_token`
-    but never a terminal event. It raises nothing; a reader that went away is not the turn's problem.
+    Must return quickly: a sender that writes to a slow socket queues, and may drop `llm_token` but never a
+    terminal event. It raises nothing: a disconnected client must not affect the turn.
     """
 
     async def send_event(self, event: PipelineEvent) -> None:
-        """Hand one event over, in order."""
+        """Send one event, in order."""
         ...

@@ -1,5 +1,5 @@
-"""Where a text says when: durations, days, parts of the day, clock times and repetitions, in English, German,
-French and Spanish. It finds and splits them; what moment they name is `pipeline.tools.moments`' business.
+"""Find the time phrases in a text: durations, days, parts of the day, clock times and repetitions, in English,
+German, French and Spanish. `pipeline.tools.moments` turns them into a moment.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 _MOST_CHARS = 1_000
-"""Of a text that is looked through."""
+"""Length of the text that is searched."""
 
 _NUMBERS = {
     "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
@@ -52,7 +52,7 @@ _PARTS = {
     19: r"(?:in )?the evening|this evening|evening|(?:am )?abends?|(?:ce |le |du )?soir",
     20: r"tonight|night|(?:por|de|en) la noche|esta noche",
 }
-"""The hour that is meant where no clock time is given."""
+"""The hour that a part of the day means without a clock time."""
 _WEEKDAY = (
     r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
     r"|(?:mon|diens|donners|frei|sams|sonn)tags?|mittwochs?|sonnabends?"
@@ -78,8 +78,8 @@ _AT = r"(?:at|by|around|um|gegen|ab|à|vers|a las?|sobre las?)"
 
 @functools.cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """`pattern` where it stands as words. Compiled when it is first used: all of them take 30 ms, which a
-    start that reads no times does not spend."""
+    """`pattern` as whole words. Compiled on first use: all of them take 30 ms, which a start that reads no
+    times saves."""
     return re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE)
 
 
@@ -134,7 +134,7 @@ _BETWEEN = re.compile(r"[\s,]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimePhrase:
-    """What one stretch of a text says about when."""
+    """The time that one part of a text names."""
 
     text: str
     minutes: float | None = None
@@ -142,20 +142,20 @@ class TimePhrase:
     days: int | None = None
     """From today."""
     date: str = ""
-    """A date or a weekday as written, without what stands before it."""
+    """A date or a weekday as written, without a preceding word."""
     hour: int | None = None
     minute: int = 0
     half_day: bool = False
-    """The hour is one of twelve and stands with a.m. or p.m."""
+    """The hour is on the 12-hour clock, with a.m. or p.m."""
     part: int | None = None
     """The hour of the part of the day: 8, 12, 15, 19 or 20."""
     repeated: bool = False
     spans: tuple[tuple[int, int], ...] = field(default=())
-    """Where it stands in the text that was looked through."""
+    """Its positions in the searched text, as (start, end)."""
 
     @property
     def names_a_time(self) -> bool:
-        """Whether it says more than a day."""
+        """Whether it names more than a day."""
         return self.minutes is not None or self.hour is not None or self.part is not None
 
     def without(self, text: str) -> str:
@@ -166,85 +166,85 @@ class TimePhrase:
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _Segment:
     start: int
     end: int
     values: dict[str, object]
 
 
 def find_time(text: str) -> TimePhrase | None:
-    """The time that `text` names; None for none. Of several the first that names more than a day, and with
-    it a day that stands at the text's end."""
+    """The time that `text` names; None for none. Of several, the first that names more than a day, combined
+    with a day at the text's end."""
     shown = text[:_MOST_CHARS]
     runs = list(_runs(shown))
     if not runs:
         return None
-    chosen = next((run for run in runs if any(_tells_time(piece) for piece in run)), runs[0])
-    pieces = list(chosen)
+    chosen = next((run for run in runs if any(_names_time(segment) for segment in run)), runs[0])
+    segments = list(chosen)
     last = runs[-1]
     ends = not shown[last[-1].end :].strip(" .!?")
     if last is not chosen and ends and not _keys(chosen) & _keys(last):
-        pieces += last
-    return _phrase(shown, pieces)
+        segments += last
+    return _phrase(shown, segments)
 
 
 def whole_time(text: str) -> TimePhrase | None:
-    """The time that `text` is, and nothing else; None where it says more, or something that is not read."""
+    """The time, if `text` consists of nothing else; None for other words or an unknown phrase."""
     found = find_time(text.strip())
     if found is None or found.without(text.strip()).strip(" .,!?"):
         return None
     return found
 
 
-def _phrase(text: str, pieces: list[_Piece]) -> TimePhrase:
+def _phrase(text: str, segments: list[_Segment]) -> TimePhrase:
     values: dict[str, object] = {}
-    for piece in pieces:
-        values = {**piece.values, **values}
-    words = " ".join(text[piece.start : piece.end] for piece in pieces)
-    spans = tuple((piece.start, piece.end) for piece in pieces)
+    for segment in segments:
+        values = {**segment.values, **values}
+    words = " ".join(text[segment.start : segment.end] for segment in segments)
+    spans = tuple((segment.start, segment.end) for segment in segments)
     return TimePhrase(text=words, spans=spans, **values)  # type: ignore[arg-type]  # the keys are its fields
 
 
-def _tells_time(piece: _Piece) -> bool:
-    return bool(piece.values.keys() & {"minutes", "hour", "part", "repeated"})
+def _names_time(segment: _Segment) -> bool:
+    return bool(segment.values.keys() & {"minutes", "hour", "part", "repeated"})
 
 
-def _keys(run: list[_Piece]) -> set[str]:
-    found = {key for piece in run for key in piece.values}
+def _keys(run: list[_Segment]) -> set[str]:
+    found = {key for segment in run for key in segment.values}
     return found | ({"days", "date"} if found & {"days", "date", "minutes"} else set())
 
 
-def _runs(text: str) -> Iterator[list[_Piece]]:
-    """Stretches of pieces with nothing but blanks and commas between them."""
-    run: list[_Piece] = []
+def _runs(text: str) -> Iterator[list[_Segment]]:
+    """Runs of segments with nothing but blanks and commas between them."""
+    run: list[_Segment] = []
     at = 0
     for word in re.finditer(r"\S+", text):
-        # A piece may begin behind a bracket or a quotation mark, never inside of a word.
+        # A segment may begin after a bracket or a quotation mark, never inside a word.
         start = word.start() + len(word.group()) - len(word.group().lstrip("(\"'“„«¡¿"))
         if start < at:
             continue
-        piece = _piece(text, start)
-        if piece is None:
+        segment = _segment(text, start)
+        if segment is None:
             continue
         between = _BETWEEN.fullmatch(text, at, start)
-        if run and (between is None or not _fits(run, piece)):
+        if run and (between is None or not _fits(run, segment)):
             yield run
             run = []
-        run.append(piece)
-        at = piece.end
+        run.append(segment)
+        at = segment.end
     if run:
         yield run
 
 
-def _fits(run: list[_Piece], piece: _Piece) -> bool:
-    """Whether the piece adds to the run: a second clock time is another time."""
+def _fits(run: list[_Segment], segment: _Segment) -> bool:
+    """Whether the segment belongs to the run: a second clock time is another time."""
     known = {key for one in run for key in one.values}
-    if "part" in piece.values and "part" not in known:
+    if "part" in segment.values and "part" not in known:
         return True
-    return not known & piece.values.keys()
+    return not known & segment.values.keys()
 
 
-def _piece(text: str, start: int) -> _Piece | None:
+def _segment(text: str, start: int) -> _Segment | None:
     for read in (_duration, _day, _time):
         found = read(text, start)
         if found is not None:
@@ -252,36 +252,36 @@ def _piece(text: str, start: int) -> _Piece | None:
     return None
 
 
-def _duration(text: str, start: int) -> _Piece | None:
+def _duration(text: str, start: int) -> _Segment | None:
     if (match := _compiled(_REPEATED).match(text, start)) is not None:
-        return _Piece(start, match.end(), {"repeated": True})
+        return _Segment(start, match.end(), {"repeated": True})
     for pattern, minutes in _NAMED:
         if (match := _compiled(pattern).match(text, start)) is not None:
-            return _Piece(start, match.end(), {"minutes": minutes})
+            return _Segment(start, match.end(), {"minutes": minutes})
     match = _compiled(_DURATION).match(text, start)
-    return None if match is None else _Piece(start, match.end(), {"minutes": _minutes(match)})
+    return None if match is None else _Segment(start, match.end(), {"minutes": _minutes(match)})
 
 
-def _day(text: str, start: int) -> _Piece | None:
+def _day(text: str, start: int) -> _Segment | None:
     if (match := _compiled(_DATE).match(text, start)) is not None:
-        return _Piece(start, match.end(), {"date": next(found for found in match.groups() if found)})
+        return _Segment(start, match.end(), {"date": next(found for found in match.groups() if found)})
     # "por la mañana" is a part of the day, "mañana" alone is tomorrow.
     for pattern, hour in _PART:
         if (match := _compiled(pattern).match(text, start)) is not None:
             today = {"days": 0} if _of_today(match.group()) else {}
-            return _Piece(start, match.end(), {"part": hour, **today})
+            return _Segment(start, match.end(), {"part": hour, **today})
     match = _compiled(_DAY).match(text, start)
     if match is None:
         return None
-    return _Piece(start, match.end(), {"days": _DAYS[" ".join(match.group().lower().split())]})
+    return _Segment(start, match.end(), {"days": _DAYS[" ".join(match.group().lower().split())]})
 
 
-def _time(text: str, start: int) -> _Piece | None:
+def _time(text: str, start: int) -> _Segment | None:
     if (match := _compiled(_MIDNIGHT).match(text, start)) is not None:
-        return _Piece(start, match.end(), {"hour": 0, "minute": 0})
+        return _Segment(start, match.end(), {"hour": 0, "minute": 0})
     match = _compiled(_CLOCK).match(text, start)
     clock = None if match is None else _clock(match)
-    return None if match is None or clock is None else _Piece(start, match.end(), clock)
+    return None if match is None or clock is None else _Segment(start, match.end(), clock)
 
 
 def _of_today(words: str) -> bool:
@@ -305,7 +305,7 @@ def _unit(words: str) -> float:
 
 
 def _clock(match: re.Match[str]) -> dict[str, object] | None:
-    """Hour and minute of a match; None for what no clock shows."""
+    """Hour and minute of a match; None if a clock cannot show them."""
     found = {name: value for name, value in match.groupdict().items() if value is not None}
     hour = _number(next(value for name, value in found.items() if name.startswith("h")))
     minute = int(found.get("m") or found.get("m3") or 0)

@@ -1,4 +1,4 @@
-"""What a person sees when opening a thread: its durable entries, oldest first."""
+"""The history of a thread for a person who opens it: its durable entries, oldest first."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from pipeline.domain.events import Thought
 from pipeline.domain.ids import ThreadKey
 
 EntryRole = Literal["user", "assistant", "notice", "error", "session", "title"]
-"""`title`: what the session is about, from here on."""
+"""`title`: the subject of the session, from this entry on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedQuestion:
-    """A question that a turn asked a person, once nobody can answer it any more."""
+    """A closed question that a turn asked a person."""
 
     interaction_id: str
     tool_name: str
     reasoning: str
     options: tuple[str, ...]
     choice: str = ""
-    """One of the options, or EXPIRED; empty where it ended before anybody answered."""
+    """One of the options, or EXPIRED; empty if it was closed without an answer."""
     paused: bool = False
-    """The turn ended with it, and its answer began another. Otherwise it was asked in mid-turn."""
+    """The turn ended with it, and its answer began another turn. Otherwise it was asked during the turn."""
 
 
 def question_to_plain(question: AskedQuestion) -> dict[str, Any]:
-    """Plain JSON data: what a record's body and a page are given."""
+    """Plain JSON data for a record's body and for the web page."""
     return {
         "interaction_id": question.interaction_id,
         "tool_name": question.tool_name,
@@ -43,7 +43,7 @@ class TimelineEntry:
     """One visible, durable entry of a thread."""
 
     entry_id: int
-    """Grows within a thread; 0 for a message that is accepted but still waits in the queue."""
+    """Grows within a thread; 0 for an accepted message that still waits in the queue."""
     message_id: str
     role: EntryRole
     text: str
@@ -52,22 +52,22 @@ class TimelineEntry:
     spoken: bool = False
     """The text is a transcript of a voice note."""
     code: str = ""
-    """For role "error": the error's code. For role "session": `otr` where it is off the record."""
+    """For role "error": the error's code. For role "session": `otr` if it is off the record."""
     thoughts: tuple[Thought, ...] = ()
-    """For role "assistant": how the answer came about."""
+    """For role "assistant": the reasoning steps behind the answer."""
     questions: tuple[AskedQuestion, ...] = ()
-    """For roles "assistant" and "error": what the turn asked in the middle of its work, oldest first, and
-    then what it paused for, where that is closed."""
+    """For roles "assistant" and "error": the questions asked during the turn, oldest first, then those that
+    it paused for, once closed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Earlier:
-    """A part of a history, read backwards."""
+    """One page of a history that is read backwards."""
 
     entries: tuple[TimelineEntry, ...]
-    """Oldest first; may be empty though there are more."""
+    """Oldest first; may be empty although more pages follow."""
     next: int
-    """The `before` with which to read on; 0 at the beginning of the history."""
+    """The `before` of the next page; 0 at the beginning of the history."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +76,6 @@ class ChatSummary:
 
     thread: ThreadKey
     title: str
-    """What it is about, or how it begins; empty where nothing is known."""
+    """Its subject, or its first words; empty if unknown."""
     at: float
-    """When something was said in it last, in Unix seconds."""
+    """The time of its last message, in Unix seconds."""

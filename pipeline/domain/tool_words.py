@@ -1,4 +1,4 @@
-"""The name of a tool in words for people. Not how the model calls it."""
+"""Readable names of tools for people, as opposed to the names that the model uses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def tool_words(name: str) -> str:
 
 
 def using(name: str) -> str:
-    """What is said of a tool that has no sentence of its own."""
+    """The progress line for a tool without one of its own."""
     return f"Using “{tool_words(name)}”"
 
 

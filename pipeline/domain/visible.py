@@ -1,8 +1,8 @@
-"""Text without what nobody sees: what people typed, pages and servers sent, and models wrote.
+"""Remove invisible characters from text that people, pages, servers or models wrote.
 
-The joiners of emoji families and of Persian and Hindi words and the direction marks beside them stay: people
-mean them. Not here: shortening, and the harder-cleaned copy in which attacks are looked for
-(`pipeline.intake.detection`).
+The joiners of emoji families and of Persian and Hindi words, and the direction marks next to them, stay:
+people use them on purpose. Not here: shortening, and the more strictly cleaned copy that is searched for
+attacks (`pipeline.intake.detection`).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _FLAGS = re.compile(
     "|\U000e0067\U000e0062\U000e0077\U000e006c\U000e0073)\U000e007f"
 )
 _SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
-# Each of these begins with the characters that it is about, and looks back afterwards: the engine then skips
-# everything else, and a long text takes a tenth of the time.
+# Each pattern matches its characters first and looks behind afterwards: the regex engine then skips all other
+# text, and a long text takes a tenth of the time.
 _STRAY_SELECTOR = re.compile(
     f"[{_SELECTORS}](?:(?<=\\A[{_SELECTORS}])|(?<=[\\s{_SELECTORS}\u200c-\u200f\u061c][{_SELECTORS}]))"
 )
-"""Behind a sign one variation selector chooses its looks; rows of them carry hidden bytes."""
+"""One variation selector after a character chooses its appearance; rows of them carry hidden bytes."""
 _JOINING = "\u0600-\u08ff\u0900-\u109f\u1780-\u18af\ua840-\ua87f\ua8e0-\ua8ff\ufb50-\ufdff\ufe70-\ufefc"
-"""Scripts in which letters change with what they touch: Arabic, Syriac and N'Ko, those of India and
+"""Scripts in which letters change with their neighbours: Arabic, Syriac and N'Ko, those of India and
 Sri Lanka, Tibetan, Burmese, Khmer, Mongolian."""
 _EMOJI = "\u2190-\u2bff\U0001f000-\U0001faff"
 _STRAY_JOINER = re.compile(
@@ -47,15 +47,15 @@ _STRAY_JOINER = re.compile(
 _STRAY_MARK = re.compile(
     "[\u200e\u200f\u061c](?<=[A-Za-z][\u200e\u200f\u061c])[\u200e\u200f\u061c]*(?=[A-Za-z])"
 )
-"""Between two Latin letters no direction needs to be told."""
+"""A direction mark between two Latin letters has no use."""
 
 
 def visible_text(text: str) -> str:
-    """`text` with line ends as LF and without what nobody sees and nobody means: control characters but TAB
-    and LF, characters that reorder or hide text, lone joiners, marks and selectors. Idempotent, in time that
-    is proportional to the length."""
+    """`text` with line ends as LF and without useless invisible characters: control characters except TAB
+    and LF, characters that reorder or hide text, lone joiners, marks and selectors. Idempotent; takes time
+    proportional to the length."""
     if text.isascii() and text.isprintable():
-        return text  # most messages: there is nothing to take away
+        return text  # most messages: there is nothing to remove
     unified = _LINE_ENDS.sub("\n", text)
     if unified.isascii():
         return _UNSEEN.sub("", unified)
@@ -75,5 +75,5 @@ def _without_tags(text: str) -> str:
 
 
 def is_seen(char: str) -> bool:
-    """Whether a character of a name or a label is white space or has a shape: names need no joiners."""
+    """Whether a character of a name or a label is white space or visible; False for joiners too."""
     return char.isspace() or unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Co")
