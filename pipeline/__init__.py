@@ -1,1 +1,1 @@
-"""MIND: the shared message pipeline. Knows no channel, no server and no database."""
+"""The message pipeline that all channels share. Depends on no channel, server or database."""

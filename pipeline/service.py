@@ -1,8 +1,8 @@
-"""One message through the pipeline: record, run the graph, commit, tell. The only way in.
+"""Process one message: record it, run the graph, commit the answer, send the terminal event.
 
-It owns the deadline of a turn and turns every failure into one visible outcome. It does not know
-where the message came from, and it does not deliver: the journal's commit hands the reply over.
-Hearing a voice note has a deadline of its own (`pipeline.intake.transcription`).
+It owns the deadline of a turn and turns every failure into one visible outcome. It does not know which
+channel the message came from, and does not deliver: the journal's commit hands the reply over. Transcription
+has a separate deadline (`pipeline.intake.transcription`).
 """
 
 from __future__ import annotations
@@ -72,34 +72,34 @@ _OUTDATED_WORDS = (
 )
 
 _DETAIL_CHARS = 500
-"""Of what a provider says, in a line of the log."""
+"""Length of a provider's message in a line of the log."""
 _ROOM = "what others wrote in the room"
 _OVER_WORDS = "This question is no longer open: the assistant has ended without your answer."
-_MOST_TOLD = 10_000
-"""Sessions that are remembered; told again is better than kept for ever."""
+_MAX_NOTIFIED = 10_000
+"""Sessions that are remembered; a repeated notice is better than unbounded memory."""
 
 
 class Pipeline:
-    """The shared pipeline of all channels. One instance serves every thread at once."""
+    """The pipeline of all channels. One instance serves all threads concurrently."""
 
     def __init__(
         self,
         *,
         graph: GraphSpec[RunContext],
         llm: LlmClient,
-        ears: SpeechToText,
+        speech_to_text: SpeechToText,
         settings: PipelineSettings,
         clock: Clock,
-        surroundings: PipelineServices | None = None,
+        services: PipelineServices | None = None,
     ) -> None:
         self._executor = Executor(graph, clock=clock, decider=LlmDecider(), phase=between_tasks)
         self._llm = llm
-        self._ears = ears
+        self._transcriber = speech_to_text
         self._settings = settings
         self._clock = clock
-        self._around = surroundings or PipelineServices()
-        self._told: set[str] = set()
-        """Sessions that know of the cheaper model."""
+        self._services = services or PipelineServices()
+        self._notified: set[str] = set()
+        """Sessions that were notified of the cheaper model."""
 
     async def process(
         self,
@@ -107,47 +107,47 @@ class Pipeline:
         sender: EventSender,
         journal: TurnJournal,
         stop: StopSignal | None = None,
-        room: Slot | None = None,
+        slot: Slot | None = None,
     ) -> None:
-        """Answer `message`: events to `sender`, everything durable to `journal`. An answer to a question
-        goes on with the run that asked. `room` is entered, for as long as it takes, once the words are
-        known: hearing a voice note needs no room that the model has.
+        """Answer `message`: events go to `sender`, durable data to `journal`. An answer to a question resumes
+        the run that asked it. `slot` is entered once the words are known, and left at the end: transcription
+        does not use the model's slots.
 
-        Exactly one terminal event is sent, after the commit it speaks of. StorageError and
-        cancellation propagate without one: the turn is not over and will be taken up again.
+        Exactly one terminal event is sent, after its commit. StorageError and cancellation propagate
+        without one: the turn is not over and will be processed again.
         """
         if isinstance(message, InboundMessage):
-            message = await self._around.rooms.named(message)
+            message = await self._services.rooms.named(message)
         turn = self._turn(message, sender, journal)
-        tools = NotedTools(self._around.tools)
+        tools = NotedTools(self._services.tools)
         stop = stop or StopSignal()
         try:
-            if not await self._is_for_us(turn, stop):
+            if not await self._is_for_bot(turn, stop):
                 await journal.decline()
                 return
             await turn.send(TurnStarted(**turn.ids))
             turn.written = _written(message)
             if turn.written is not None:
-                # Before the guard: what was said is on record even if it was stopped while it waited.
+                # Before the guard: the words are recorded even if the turn was stopped while it waited.
                 await turn.record(turn.written)
             with stop.guard():
-                answer = await self._answer(turn, tools, room or UnlimitedSlot())
+                answer = await self._answer(turn, tools, slot or UnlimitedSlot())
         except StorageError:
             raise
         except TurnFailed as failed:
-            # A stop is what somebody asked for: nobody has to look into it.
+            # A stop was requested, and needs no investigation.
             level = logging.INFO if failed.reason in ("stopped", GATE_EXPIRED) else logging.WARNING
             ended = {"code": failed.reason, "reason": str(failed)}
             _log.log(level, "turn ends without an answer", extra=ended)
             exchange = await self._exchange(turn, tools)
             await turn.fail(failed.reason, str(failed), recoverable=failed.recoverable, exchange=exchange)
         except ModelError as error:
-            said = self._around.redactor.line(error.detail, _DETAIL_CHARS) if error.detail else ""
-            known = {"code": error.code, "reason": str(error), "provider_said": said}
+            provider_said = self._services.redactor.line(error.detail, _DETAIL_CHARS) if error.detail else ""
+            known = {"code": error.code, "reason": str(error), "provider_said": provider_said}
             _log.warning("the model gave no answer", extra=known)
             exchange = await self._exchange(turn, tools)
             await turn.fail(error.code, str(error), recoverable=not error.permanent, exchange=exchange)
-        except Exception:  # noqa: BLE001 - whatever a node raises, the user is told and the process lives on
+        except Exception:  # noqa: BLE001 - after any error the user is notified and the process continues
             _log.exception("turn failed", extra={"message_id": message.message_id})
             exchange = await self._exchange(turn, tools)
             await turn.fail("internal", _INTERNAL_WORDS, recoverable=True, exchange=exchange)
@@ -158,9 +158,9 @@ class Pipeline:
     async def reply(
         self, message: InboundMessage, words: str, sender: EventSender, journal: TurnJournal
     ) -> None:
-        """Answer a written `message` with `words` that are known already: no graph runs, no model is asked.
+        """Answer a written `message` with the given `words`: runs no graph and calls no model.
 
-        One terminal event is sent, after the commit it speaks of. StorageError propagates without one.
+        One terminal event is sent, after its commit. StorageError propagates without one.
         """
         turn = self._turn(message, sender, journal)
         await turn.send(TurnStarted(**turn.ids))
@@ -175,47 +175,47 @@ class Pipeline:
             sender=TerminalGuard(sender),
             journal=journal,
             clock=self._clock,
-            redactor=self._around.redactor,
-            links=AnswerLinks(self._around.inert_links, self._settings.link_hosts),
+            redactor=self._services.redactor,
+            links=AnswerLinks(self._services.inert_links, self._settings.link_hosts),
         )
 
     async def _exchange(self, turn: Turn, tools: NotedTools) -> tuple[ChatMessage, ...]:
-        """What the model and the tools have said in a turn that fails, also before a restart."""
+        """The messages of the model and its tools in a turn that fails, including those before a restart."""
         outcome = turn.outcome
         if outcome is None and (records := await turn.journal.recorded_run()):
-            # An earlier process began the run, and this one was stopped before it went on with it.
+            # An earlier process began the run, and this one was stopped before it resumed it.
             try:
                 outcome = self._executor.interrupted(records)
             except (run_records.GraphChanged, run_records.RunUnreadable) as error:
                 _log.warning("a run cannot be read", extra={"code": error.code, "reason": str(error)})
         return tools.exchange(outcome)
 
-    async def _answer(self, turn: Turn, tools: NotedTools, room: Slot) -> TurnAnswer | None:
-        """What to commit; None where the turn is over without an answer of its own."""
+    async def _answer(self, turn: Turn, tools: NotedTools, slot: Slot) -> TurnAnswer | None:
+        """What to commit; None if the turn is over without an answer."""
         words = await self._words(turn)
         if words is None:
             return None
         if isinstance(turn.message, InboundMessage):
             turn.preface = turn.redactor.text(left_out_line(turn.message))
             if turn.preface and not _asks(turn.message):
-                return TurnAnswer(text="")  # the preface is all there is to say
-        await room.enter()
+                return TurnAnswer(text="")  # the preface is the whole answer
+        await slot.enter()
         try:
-            return await self._within_deadline(turn, tools, words, room)
+            return await self._within_deadline(turn, tools, words, slot)
         finally:
-            room.leave()
+            slot.leave()
 
     async def _within_deadline(
-        self, turn: Turn, tools: NotedTools, words: UserWords, room: Slot
+        self, turn: Turn, tools: NotedTools, words: UserWords, slot: Slot
     ) -> TurnAnswer:
-        # Not the engine's own deadline: reading history and records counts as well.
+        # Not the deadline of the engine: reading history and records counts as well.
         deadline = TurnDeadline(self._clock, self._settings.turn_timeout_s)
-        absence = TurnSuspension(deadline, room)
-        turn.waiting, turn.delegating = absence.waiting, absence.delegating
+        suspension = TurnSuspension(deadline, slot)
+        turn.waiting, turn.delegating = suspension.waiting, suspension.delegating
         try:
             async with deadline:
-                walked = await self._walk(turn, await self._context(turn, tools, words))
-                return _answer_of(walked, turn.message)
+                outcome = await self._run_graph(turn, await self._context(turn, tools, words))
+                return _answer_of(outcome, turn.message)
         except TimeoutError:
             if not deadline.expired():
                 raise
@@ -226,12 +226,12 @@ class Pipeline:
         scope = turn.scope
         conversation = await turn.journal.conversation()
         note_foreign(scope, conversation, words.text)
-        # Only an answer behind foreign text asks for it, and the whole conversation is looked through.
+        # Computed on demand: only an answer after foreign text needs it, and it searches all turns.
         turn.links.named = functools.cache(lambda: hosts_named(scope, conversation, words.text))
         allowance = await self._allowance(scope)
-        cheaper = self._around.cheaper if allowance.model == "cheaper" else None
-        self._tell_of_cheaper(turn, allowance.words if cheaper is not None else "")
-        talk = await self._around.rooms.talk(turn.message, conversation)
+        cheaper = self._services.cheaper if allowance.model == "cheaper" else None
+        self._announce_cheaper(turn, allowance.words if cheaper is not None else "")
+        talk = await self._services.rooms.talk(turn.message, conversation)
         scope.foreign.note(_ROOM if any(not line.own for line in talk.lines) else "")
         return RunContext(
             text=words.text,
@@ -242,12 +242,12 @@ class Pipeline:
             scope=scope,
             llm=cheaper or self._llm,
             tools=tools,
-            skills=self._around.skills,
-            workspace=self._around.workspace,
-            facts=self._around.facts,
-            budgets=self._around.budgets,
+            skills=self._services.skills,
+            workspace=self._services.workspace,
+            facts=self._services.facts,
+            budgets=self._services.budgets,
             clock=self._clock,
-            redactor=self._around.redactor,
+            redactor=self._services.redactor,
             settings=self._settings,
             on_text=turn.stream_text,
             on_earlier=turn.stream_earlier,
@@ -256,26 +256,26 @@ class Pipeline:
             arrivals=turn.journal.arrivals,
         )
 
-    def _tell_of_cheaper(self, turn: Turn, words: str) -> None:
-        """Say above the answer that another model gives it; once, until the other one answers again."""
+    def _announce_cheaper(self, turn: Turn, words: str) -> None:
+        """State above the answer that a cheaper model wrote it: once, until the full model answers again."""
         session = turn.journal.session_id
         if not words:
-            self._told.discard(session)
-        elif session not in self._told:
-            if len(self._told) >= _MOST_TOLD:
-                self._told.clear()
-            self._told.add(session)
+            self._notified.discard(session)
+        elif session not in self._notified:
+            if len(self._notified) >= _MAX_NOTIFIED:
+                self._notified.clear()
+            self._notified.add(session)
             turn.preface = "\n\n".join(part for part in (turn.preface, words) if part)
 
     async def _allowance(self, scope: TurnScope) -> Allowance:
-        allowance = await self._around.budgets.allowance(scope)
+        allowance = await self._services.budgets.allowance(scope)
         if allowance.model == "none":
             raise TurnFailed("budget", allowance.words, recoverable=False)
         return allowance
 
     async def _words(self, turn: Turn) -> UserWords | None:
-        """What the run is about: typed, heard now, or on record from an earlier attempt or turn. None where
-        the spoken words were the answer to a question, with which another turn goes on."""
+        """The words of the run: typed, transcribed now, or recorded by an earlier attempt or turn. None if
+        the spoken words answered a question, whose run another turn resumes."""
         message = turn.message
         if isinstance(message, InboundMessage) and message.voice is None:
             if turn.written is None:
@@ -289,30 +289,34 @@ class Pipeline:
                 ApprovalResolved(**turn.ids, interaction_id=message.interaction_id, choice=message.choice)
             )
             return recorded
-        words = recorded or await self._heard(turn, message)
+        words = recorded or await self._transcribed_words(turn, message)
         if words is not None:
             await turn.record(words)
         return words
 
-    async def _heard(self, turn: Turn, message: InboundMessage) -> UserWords | None:
-        # Hearing costs a minute of the machine, and the words could not be answered.
+    async def _transcribed_words(self, turn: Turn, message: InboundMessage) -> UserWords | None:
+        # Transcription takes up to a minute of CPU time, and without a budget the words cannot be answered.
         await self._allowance(turn.scope)
-        heard = turn.overheard or await self._hear(message, turn.on_hearing)
-        if await turn.journal.try_consume_as_answer(heard.text):
+        spoken = turn.early_transcription or await self._transcribe(message, turn.on_transcription)
+        if await turn.journal.try_consume_as_answer(spoken.text):
             return None
         await turn.send(
-            TranscriptReady(**turn.ids, text=heard.text, language=heard.language, confidence=heard.confidence)
+            TranscriptReady(
+                **turn.ids, text=spoken.text, language=spoken.language, confidence=spoken.confidence
+            )
         )
-        return spoken_words(message, heard)
+        return spoken_words(message, spoken)
 
-    async def _hear(self, message: InboundMessage, on_hearing: OnTranscription) -> Transcription:
+    async def _transcribe(self, message: InboundMessage, on_progress: OnTranscription) -> Transcription:
         limit_s = self._settings.turn_timeout_s
-        return await transcribe_in_time(self._ears, message, on_hearing, clock=self._clock, limit_s=limit_s)
+        return await transcribe_in_time(
+            self._transcriber, message, on_progress, clock=self._clock, limit_s=limit_s
+        )
 
-    async def _is_for_us(self, turn: Turn, stop: StopSignal) -> bool:
-        """Whether a voice note that the platform did not address to the bot names it. Nothing is shown until
-        that is known, and a note that cannot be heard, or is stopped, is nobody's business. An expired
-        question whose run has ended with another question is nobody's business either."""
+    async def _is_for_bot(self, turn: Turn, stop: StopSignal) -> bool:
+        """Whether the message is for the bot. A voice note that the platform did not address to the bot must
+        name it; nothing is shown before that is known, and a note that fails or is stopped is ignored. So is
+        an expired question whose run has ended."""
         message = turn.message
         if isinstance(message, ApprovalReply):
             return not (message.expired and has_ended(await turn.journal.recorded_run()))
@@ -322,14 +326,14 @@ class Pipeline:
             return True
         try:
             with stop.guard():
-                turn.overheard = await self._hear(message, _tell_nobody)
+                turn.early_transcription = await self._transcribe(message, _ignore_progress)
         except TurnFailed as error:
             _log.info("a voice note in a room was not understood", extra={"reason": str(error)})
             return False
-        return names_one_of(turn.overheard.text, self._settings.called)
+        return names_one_of(turn.early_transcription.text, self._settings.called)
 
-    async def _walk(self, turn: Turn, context: RunContext) -> RunOutcome:
-        """Go on with the run on record, or begin one."""
+    async def _run_graph(self, turn: Turn, context: RunContext) -> RunOutcome:
+        """Resume the recorded run, or begin one."""
         records = await turn.journal.recorded_run()
         answers = isinstance(turn.message, ApprovalReply)
         if records or answers:
@@ -338,7 +342,7 @@ class Pipeline:
             except (run_records.GraphChanged, run_records.RunUnreadable, run_records.RunEnded) as error:
                 _log.warning("a run cannot be resumed", extra={"code": error.code, "reason": str(error)})
                 if answers:
-                    # Begun anew, it would do a second time what it did before it asked.
+                    # A new run would repeat what the old one did before it asked.
                     words = _OVER_WORDS if isinstance(error, run_records.RunEnded) else _OUTDATED_WORDS
                     raise TurnFailed(error.code, words) from error
         log = SafeRunLog(turn.journal.run_log(), turn.redactor)
@@ -356,13 +360,12 @@ class Pipeline:
             except run_records.GateRefused as refused:
                 if refused.status not in ("already_answered", "expired"):
                     raise
-                # An earlier attempt put the answer on record; or it expired before its turn came.
+                # An earlier attempt recorded the answer, or it expired while it waited.
         return await self._executor.resume(records, context, listener=listener, log=log)
 
 
 def _written(message: InboundMessage | ApprovalReply) -> UserWords | None:
-    """What the user wrote or said live, as it goes on record at once; None for a voice note, and for
-    nothing."""
+    """The user's typed or live words, to be recorded at once; None for a voice note or an empty message."""
     if isinstance(message, ApprovalReply):
         return None if message.expired else UserWords(text=message.choice)
     if message.voice is not None or not (_asks(message) or left_out_line(message)):
@@ -372,16 +375,16 @@ def _written(message: InboundMessage | ApprovalReply) -> UserWords | None:
 
 
 def _asks(message: InboundMessage) -> bool:
-    """Whether there are words to answer, or a voice note to hear."""
+    """Whether the message has words to answer or a voice note to transcribe."""
     return message.voice is not None or bool(clean_text(message.text) or clean_text(message.passed_on))
 
 
-async def _tell_nobody(_progress: TranscriptionQueued | PartialTranscription) -> None:
-    """Progress of a note that may be none of the bot's business."""
+async def _ignore_progress(_progress: TranscriptionQueued | PartialTranscription) -> None:
+    """Ignore the progress of a note that may not be for the bot."""
 
 
 def _answer_of(outcome: RunOutcome, message: InboundMessage | ApprovalReply) -> TurnAnswer:
-    """What the run has to say. Raises what made it fail."""
+    """The answer of a run. Raises the cause of a failed run."""
     if outcome.stop_reason in ("max_loops", "max_steps"):
         raise TurnFailed(outcome.stop_reason, _LOOP_WORDS)
     if outcome.status == "failed" and outcome.error is not None and outcome.error.code == GATE_EXPIRED:

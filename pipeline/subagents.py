@@ -1,8 +1,8 @@
-"""Sub-agents: up to ten agents side by side, each with a task, a conversation and tools of its own.
+"""Sub-agents: up to ten concurrent agents, each with a separate task, conversation and tools.
 
-A sub-agent is a run of the conversation's agent and act nodes inside one tool call. It has no sub-agents of
-its own, its calls pass the same gate, and what it spends is its parent's. It is not on record by itself:
-after a crash in the middle the whole call counts as unknown.
+A sub-agent is a run of the conversation's agent and act nodes inside one tool call. It cannot start
+sub-agents, its calls pass the same gate, and its parent's budget pays for it. It is not recorded separately:
+after a crash in the middle the result of the whole call is unknown.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ from pipeline.tools.registry import ToolRegistry
 from pipeline.tools.tool import Tool, ToolFailed, ToolOutput, tool_schema
 
 MAX_AGENTS: Final = 10
-"""Of one call (seed 4)."""
+"""Per call (seed 4)."""
 MAX_ROUNDS: Final = 20
-"""Of one sub-agent (seed 4)."""
+"""Per sub-agent (seed 4)."""
 MAX_SECONDS: Final = 900.0
-"""Of one sub-agent, what a person takes to allow its tools included (seed 4). The turn's own limit stands
-still meanwhile."""
+"""Per sub-agent, including the time that a person takes to allow its tools (seed 4). The turn's deadline is
+paused meanwhile."""
 PROGRESS_S: Final = 3.0
-"""Between two reports of one sub-agent at least."""
+"""Minimum time between two progress events of one sub-agent."""
 _MAX_NAME_CHARS = 40
 _MAX_TASK_CHARS = 8_000
 _REPORT_CHARS = 4_500
-"""Of all reports together: the gate shows the model 5,000 characters of a result."""
+"""Length of all reports together: the gate shows the model 5,000 characters of a result."""
 _SHOWN_CHARS = 200
-"""Of a task and a result, in events for people."""
+"""Length of a task or a result in events for people."""
 _FOREVER_S = 86_400.0
 
 _ROLE = (
@@ -83,7 +83,7 @@ _SCHEMA = tool_schema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Order:
-    """One sub-agent as it was asked for."""
+    """The request for one sub-agent."""
 
     name: str
     task: str
@@ -93,8 +93,8 @@ class _Order:
 class SubAgents:
     """The tool group `agents`.
 
-    `around` gives the surroundings that turns have, the gate among them, and `registry` the gate's groups:
-    both hold this group, so they are asked for only when it is used.
+    `services` returns the services of turns, including the gate, and `registry` the gate's groups. Both hold
+    this group, so they are called only when it is used.
     """
 
     name = "agents"
@@ -104,13 +104,13 @@ class SubAgents:
         self,
         *,
         llm: LlmClient,
-        around: Callable[[], PipelineServices],
+        services: Callable[[], PipelineServices],
         registry: Callable[[], ToolRegistry],
         clock: Clock,
         settings: PipelineSettings,
     ) -> None:
         self._llm = llm
-        self._around = around
+        self._services = services
         self._registry = registry
         self._clock = clock
         self._settings = replace(settings, max_rounds=MAX_ROUNDS)
@@ -126,7 +126,7 @@ class SubAgents:
             ),
             group=self.name,
             run=self._run,
-            # It does nothing by itself: what its agents do is judged call by call.
+            # It does nothing by itself: the gate checks each call of its agents.
             own_only=True,
             delegates=True,
             timeout_s=_FOREVER_S,
@@ -134,23 +134,23 @@ class SubAgents:
         )
 
     async def tools(self, _scope: TurnScope) -> tuple[Tool, ...]:
-        """The one tool."""
+        """The only tool, `run_agents`."""
         return (self._tool,)
 
     async def close(self) -> None:
-        """There is nothing to give back: sub-agents end with the call that started them."""
+        """Do nothing: sub-agents end with the call that started them."""
 
     async def _run(self, arguments: Mapping[str, Any], scope: TurnScope) -> ToolOutput:
-        """Run them all, and give their reports in the order in which they were asked for."""
+        """Run all sub-agents, and return their reports in the order of the requests."""
         if scope.depth > 0:
             raise ToolFailed("a sub-agent cannot start sub-agents")
         orders = _orders(arguments)
         try:
-            # The parent's limit is shorter than theirs, and would end them without a word of their reports.
+            # The parent's deadline is shorter than theirs, and would end them without any report.
             async with scope.delegating(), asyncio.TaskGroup() as group:
-                running = [group.create_task(self._one(order, scope)) for order in orders]
+                running = [group.create_task(self._run_one(order, scope)) for order in orders]
         except ExceptionGroup as failed:
-            # The gate tells the errors apart, and lets a broken store through.
+            # The gate distinguishes the errors and propagates a StorageError.
             broken, others = failed.split(StorageError)
             raise (broken or others or failed).exceptions[0] from None
         reports = [task.result() for task in running]
@@ -162,8 +162,8 @@ class SubAgents:
         foreign = ", ".join(scope.foreign.sources)
         return ToolOutput(text=text, success=any(done for done, _ in reports), foreign=foreign)
 
-    async def _one(self, order: _Order, scope: TurnScope) -> tuple[bool, str]:
-        """Whether one sub-agent has done it, and its report or why not."""
+    async def _run_one(self, order: _Order, scope: TurnScope) -> tuple[bool, str]:
+        """Run one sub-agent: whether it succeeded, and its report or the reason."""
         ids = {"session_id": scope.session_id, "message_id": scope.message_id}
         await scope.send(SubAgentSpawned(**ids, name=order.name, task=_line(order.task)))
         deadline = self._clock.timeout(MAX_SECONDS)
@@ -188,15 +188,15 @@ class SubAgents:
         return False, words
 
     async def _report(self, order: _Order, scope: TurnScope) -> str:
-        around = self._around()
+        services = self._services()
         reporter = _Reporter(order.name, scope, self._clock)
         own = replace(scope, depth=scope.depth + 1, groups=order.groups, send=reporter.send)
         for name in order.groups:
             await self._registry().load(name, own)
-        allowance = await around.budgets.allowance(own)
+        allowance = await services.budgets.allowance(own)
         if allowance.model == "none":
             raise TurnFailed("budget", allowance.words, recoverable=False)
-        cheaper = around.cheaper if allowance.model == "cheaper" else None
+        cheaper = services.cheaper if allowance.model == "cheaper" else None
         role = f"{self._settings.system_prompt}\n\n{_ROLE.format(name=order.name)}"
         context = RunContext(
             text=order.task,
@@ -204,22 +204,22 @@ class SubAgents:
             conversation=Conversation(),
             scope=own,
             llm=cheaper or self._llm,
-            tools=around.tools,
+            tools=services.tools,
             skills=NullSkills(),
-            workspace=around.workspace,
+            workspace=services.workspace,
             facts=NullFacts(),
-            budgets=around.budgets,
+            budgets=services.budgets,
             clock=self._clock,
             settings=replace(self._settings, system_prompt=role),
-            on_text=_to_nobody,
+            on_text=_ignore_text,
             summarised=_never,
-            redactor=around.redactor,
+            redactor=services.redactor,
         )
         return _report_of(await self._executor.run({}, context))
 
 
 class _Reporter:
-    """What of a sub-agent's events its parent's watchers are shown."""
+    """Forwards some of a sub-agent's events to the clients of its parent's turn."""
 
     def __init__(self, name: str, scope: TurnScope, clock: Clock) -> None:
         self._name = name
@@ -228,7 +228,7 @@ class _Reporter:
         self._not_before = clock.monotonic()
 
     async def send(self, event: PipelineEvent) -> None:
-        """Questions under the sub-agent's name, its tool calls as progress now and then, nothing else."""
+        """Forward questions under the sub-agent's name, and tool calls as occasional progress only."""
         match event:
             case ApprovalRequired():
                 words = f"{self._name}: {event.tool_name}"
@@ -251,14 +251,14 @@ class _Reporter:
 
 
 def _graph() -> GraphSpec[RunContext]:
-    """The conversation's agent loop, without what surrounds it."""
+    """The agent loop of the conversation graph, without its other nodes."""
     return GraphSpec(
         name="sub_agent", entry="agent", channels=LOOP_CHANNELS, nodes=loop_nodes(), edges=loop_edges()
     )
 
 
 def _orders(arguments: Mapping[str, Any]) -> tuple[_Order, ...]:
-    """The sub-agents asked for, each with a name of its own. Raises ToolFailed for none and too many."""
+    """The requested sub-agents with unique names. Raises ToolFailed for none or too many."""
     asked: Sequence[Mapping[str, Any]] = arguments["agents"]
     if not 1 <= len(asked) <= MAX_AGENTS:
         raise ToolFailed(f"1 to {MAX_AGENTS} sub-agents can run side by side, not {len(asked)}")
@@ -294,8 +294,8 @@ def _line(text: str) -> str:
     return line if len(line) <= _SHOWN_CHARS else line[: _SHOWN_CHARS - 1] + "…"
 
 
-async def _to_nobody(_text: str) -> None:
-    """Its words are its report's, for the parent."""
+async def _ignore_text(_text: str) -> None:
+    """Ignore the streamed text: the report goes to the parent."""
 
 
 async def _never(_summary: Summary) -> bool:

@@ -1,10 +1,10 @@
-"""All graph wiring, on one page.
+"""The wiring of all shipped graphs.
 
 conversation:   intake ──▶ agent ──▶ (done, blocked: end │ tool calls: act │ else: agent)
                   │ │      ▲ ▲  └──▶ act ──▶ agent
-                  │ └▶ compact         (long: its beginning is summed up when it is time)
-                  ├──▶ declined        (refused for its haste or as spam, where the settings say so)
-                  └──▶ set_aside       (spoken, hardly understood, and not meant so)
+                  │ └▶ compact         (long conversation: summarise its beginning)
+                  ├──▶ declined        (too fast or spam, if the settings refuse these)
+                  └──▶ set_aside       (spoken, low confidence, and not confirmed)
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pipeline.runtime.context import RunContext
 
 
 def shipped_graphs() -> Mapping[str, Callable[[], GraphSpec[RunContext]]]:
-    """Every graph that comes with Parlour, by its name."""
+    """Every graph that comes with Parlour, by name."""
     return {"conversation": conversation_graph}
 
 

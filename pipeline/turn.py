@@ -1,6 +1,6 @@
-"""One message's way through the pipeline: where its events and records go, and what has been streamed.
+"""The state of one turn: it sends events, writes the journal, and knows what has been streamed.
 
-Everything that leaves passes the redactor here. What is done when is `service`'s.
+It redacts everything that leaves the pipeline. `service` decides the order of the steps.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _log = logging.getLogger(__name__)
 
 
 class Ids(TypedDict):
-    """What every event of a turn carries."""
+    """The ids in every event of a turn."""
 
     session_id: str
     message_id: str
@@ -55,7 +55,7 @@ class Ids(TypedDict):
 
 @dataclass(slots=True, kw_only=True)
 class Turn:
-    """One message's way through: where its events and records go, and what has been streamed."""
+    """The processing of one message: sends its events, writes its journal, knows what has been streamed."""
 
     message: InboundMessage | ApprovalReply
     sender: TerminalGuard
@@ -64,22 +64,22 @@ class Turn:
     redactor: Redactor
     links: AnswerLinks
     preface: str = ""
-    """A line for the person that stands above the answer, streamed with its first words."""
+    """A line for the person above the answer, streamed with its first words."""
     written: UserWords | None = None
-    """What the user typed or said live; None for a voice note."""
-    overheard: Transcription | None = None
-    """A note that had to be heard to know whom it is for."""
+    """The user's typed or live words; None for a voice note."""
+    early_transcription: Transcription | None = None
+    """The transcript of a note that was transcribed early, to find out whether it is for the bot."""
     waiting: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     delegating: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     streamed: list[str] = field(default_factory=list)
     streamed_chars: int = 0
     foreign: ForeignWords = field(default_factory=ForeignWords)
     outcome: RunOutcome | None = None
-    """How the run ended, also one that was cut off; None before a run has."""
+    """How the run ended, also if it was cut off; None before that."""
 
     @property
     def scope(self) -> TurnScope:
-        """Whose turn it is."""
+        """The scope for tools, budgets and prompts."""
         message = self.message
         return TurnScope(
             **self.ids,
@@ -101,13 +101,13 @@ class Turn:
         await self.sender.send_event(self.redactor.event(event))
 
     async def record(self, words: UserWords) -> None:
-        """Put the user's words on record: theirs, cleaned, but for the secrets of whoever runs the bot."""
-        # Before it is cleaned too, which cuts what is too long: a half of a secret is found by nobody.
+        """Record the user's words, cleaned and without the operator's secrets."""
+        # Redacted before cleaning too, which cuts long text: the redactor cannot find half of a secret.
         text = self.redactor.configured(clean_text(self.redactor.configured(words.text)))
         await self.journal.record_user(replace(words, text=text))
 
-    async def on_hearing(self, progress: TranscriptionQueued | PartialTranscription) -> None:
-        """Show how far the ears are."""
+    async def on_transcription(self, progress: TranscriptionQueued | PartialTranscription) -> None:
+        """Send the progress of the transcription."""
         match progress:
             case TranscriptionQueued(ahead=ahead, eta_s=eta_s):
                 await self.send(TranscriptPending(**self.ids, ahead=ahead, eta_s=eta_s))
@@ -127,12 +127,12 @@ class Turn:
         await self.send(LlmToken(**self.ids, text=text, offset=offset))
 
     async def stream_earlier(self, text: str) -> None:
-        """Show what an earlier process has shown of this answer, unless this one has shown something."""
+        """Show what an earlier process showed of this answer, unless this one has shown something."""
         if not self.streamed and not self.links.held:
             await self.stream_text(text)
 
     async def on_graph_event(self, event: graph_events.GraphEvent) -> None:
-        """Show the steps of the graph that came through."""
+        """Send an event for each started node and each one that succeeded."""
         match event:
             case graph_events.NodeStarted(node=node):
                 await self.send(NodeStarted(**self.ids, node=node))
@@ -149,7 +149,7 @@ class Turn:
         text = "\n\n".join(part for part in (self.preface, answer.text) if part)
         answer = replace(answer, text=self._inert(self.redactor.text(text)))
         entry_id = await self.journal.commit(answer)
-        # Off the record a paused run is kept nowhere: its words are an answer, and the next message goes on.
+        # Off the record a paused run is not stored: its question is a plain answer, without choices.
         for gate in answer.gates if self.journal.mode == "normal" else ():
             remaining = 0.0 if gate.expires_at is None else gate.expires_at - self.clock.now()
             await self.send(
@@ -180,5 +180,6 @@ class Turn:
         )
 
     def _inert(self, text: str) -> str:
-        """Without links of which neither the person nor the operator knows, once foreign text was read."""
+        """The text without links that neither the person nor the operator has named, once the turn has read
+        foreign text."""
         return self.links.inert(text) if self.foreign else text

@@ -152,10 +152,10 @@ def _pipeline(base: Foundation, tooling: Tooling, ears: VoiceNoteTranscriber, ro
     return Pipeline(
         graph=base.extras.graph or conversation_graph(),
         llm=base.llm,
-        ears=ears,
+        speech_to_text=ears,
         settings=base.limits,
         clock=base.clock,
-        surroundings=replace(tooling.surroundings, rooms=rooms),
+        services=replace(tooling.surroundings, rooms=rooms),
     )
 
 

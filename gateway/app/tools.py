@@ -22,7 +22,7 @@ from pipeline.llm.client import LlmClient
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.null_services import NullTools
 from pipeline.runtime.ports import Budgets
-from pipeline.runtime.scope import TurnScope, nobody_watches
+from pipeline.runtime.scope import TurnScope, ignore_event
 from pipeline.runtime.services import PipelineServices
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.subagents import SubAgents
@@ -62,7 +62,7 @@ class Tooling:
             message_id="",
             thread=ThreadKey(channel="none", account="none", chat="none"),
             author=Author(id=""),
-            send=nobody_watches,
+            send=ignore_event,
         )
         return self.surroundings.tools.offered((), nobody)
 
@@ -105,7 +105,7 @@ def build_tooling(
     gate: Gate | None = None
     if settings.tools.enabled:
         agents = SubAgents(
-            llm=llm, around=lambda: around, registry=lambda: registry, clock=clock, settings=limits
+            llm=llm, services=lambda: around, registry=lambda: registry, clock=clock, settings=limits
         )
         registry = ToolRegistry(
             [

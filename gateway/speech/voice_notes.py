@@ -54,7 +54,7 @@ class VoiceNoteTranscriber:
         self._max_bytes = max_bytes
         self._telemetry = telemetry
 
-    async def hear(self, message: InboundMessage, on_progress: OnTranscription) -> Transcription:
+    async def transcribe(self, message: InboundMessage, on_progress: OnTranscription) -> Transcription:
         """The words of `message.voice`. Raises TurnFailed with words for the user."""
         unkept = message.if_named or message.mode == "otr"
         intake = self._forgetful if unkept else self._intake

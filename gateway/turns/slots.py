@@ -71,7 +71,7 @@ class Quarantine:
 
 
 class ConcurrencySlot:
-    """One turn's place at the model; the pipeline's `Room`. Of a number that `slots` bounds.
+    """One turn's place at the model; the pipeline's `Slot`. Of a number that `slots` bounds.
 
     `excuse` and `count` take back and count the turn's attempt: one that waits for a person is not at work,
     and the process does not die of it.
@@ -101,12 +101,12 @@ class ConcurrencySlot:
             self._taken = False
             self._slots.release()
 
-    async def step_aside(self) -> None:
+    async def suspend(self) -> None:
         self.leave()
         self._leave_quarantine()
         await self._excuse()
 
-    async def come_back(self) -> None:
+    async def resume(self) -> None:
         await self.enter()
         await self._count()
 

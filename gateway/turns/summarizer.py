@@ -21,7 +21,7 @@ from pipeline.history.summarization import Said
 from pipeline.llm.client import LlmClient
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.ports import Budgets
-from pipeline.runtime.scope import TurnScope, nobody_watches
+from pipeline.runtime.scope import TurnScope, ignore_event
 
 _log = logging.getLogger(__name__)
 
@@ -108,7 +108,7 @@ def scope_after(session: SessionState, entry: InboxEntry) -> TurnScope:
         message_id=entry.message_id,
         thread=ThreadKey.decode(entry.thread),
         author=Author(id=str(entry.body.get("author", ""))),
-        send=nobody_watches,
+        send=ignore_event,
         private=bool(entry.body.get("private", True)),
         mode=session.mode,
     )

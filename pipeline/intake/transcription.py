@@ -55,7 +55,7 @@ async def transcribe_in_time(
         async with asyncio.TaskGroup() as group:
             watch = group.create_task(fail_at_limit())
             try:
-                return await transcriber.hear(message, extend_limit)
+                return await transcriber.transcribe(message, extend_limit)
             finally:
                 watch.cancel()
     except ExceptionGroup as failed:

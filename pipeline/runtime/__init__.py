@@ -1,1 +1,1 @@
-"""One turn's surroundings: the journal it writes to and what its nodes are given."""
+"""The environment of one turn: the ports of its host, its journal, and the context of its nodes."""

@@ -1,4 +1,4 @@
-"""What the nodes of one run are given besides the state: the parts that are not plain data."""
+"""What the nodes of one run get in addition to the state: the parts that are not plain data."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.settings import PipelineSettings
 
 
-async def _shown_already(_text: str) -> None:
-    """Nobody watches from the middle."""
+async def _ignore_text(_text: str) -> None:
+    """Ignore the text, for a host without live output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """One run's surroundings. Never stored: a resumed run builds it again."""
+    """The context of one run. Never stored: a resumed run builds it again."""
 
     text: str
-    """The user's words, typed or heard, as recorded."""
+    """The user's words, typed or transcribed, as recorded."""
     by: str = ""
-    """In a room: the name of who said them."""
+    """In a room: the name of their author."""
     room: RoomTalk = field(default_factory=RoomTalk)
-    """What others said in the room before; foreign words, kept nowhere."""
+    """What others wrote in the room before; foreign words, never stored."""
     speech: Speech | None
-    """That they were spoken, and how well they were heard; None for typed words."""
+    """Set for spoken words, with the quality of their transcription; None for typed words."""
     conversation: Conversation
     """The session before this message."""
     scope: TurnScope
@@ -44,15 +44,15 @@ class RunContext:
     clock: Clock
     settings: PipelineSettings
     on_text: Callable[[str], Awaitable[None]]
-    """Streams a piece of the answer to whoever watches."""
+    """Streams a part of the answer to the clients."""
     summarised: Callable[[Summary], Awaitable[bool]]
-    """Makes a summary of the conversation's beginning durable; False where it came too late."""
-    on_earlier: Callable[[str], Awaitable[None]] = _shown_already
-    """Told of the answer so far before it grows: a process that goes on with another one's run shows it
-    first, so that what is streamed is the whole answer."""
+    """Makes a summary of the conversation's beginning durable; False if it came too late."""
+    on_earlier: Callable[[str], Awaitable[None]] = _ignore_text
+    """Gets the answer so far before it grows: a process that resumes the run of another process shows it
+    first, so that the whole answer is streamed."""
     redactor: Redactor = field(default_factory=Redactor)
-    """Between the model and everything that its words reach."""
+    """Removes secrets from everything that the model writes."""
     received_at: float = 0.0
     """When the message arrived, as Unix time."""
     arrivals: tuple[float, ...] = ()
-    """When its author's earlier ones did (see `TurnJournal.arrivals`)."""
+    """When its author's earlier messages arrived (see `TurnJournal.arrivals`)."""

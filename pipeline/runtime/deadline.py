@@ -1,5 +1,5 @@
-"""A turn's time and place, neither of which it uses up while it waits for a person; nor its time while
-sub-agents work, who have a limit of their own."""
+"""A turn's deadline and concurrency slot. Waiting for a person uses neither; sub-agents use no time of the
+turn, as they have their own deadline."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pipeline.domain.clock import Clock
 
 
 class TurnDeadline:
-    """`async with` it: TimeoutError comes after `seconds` of work. For one turn, once.
+    """A context manager that raises TimeoutError after `seconds` of work. For one turn, used once.
 
-    Waits that overlap count once.
+    Overlapping waits count once.
     """
 
     def __init__(self, clock: Clock, seconds: float) -> None:
@@ -38,11 +38,11 @@ class TurnDeadline:
         await self._timeout.__aexit__(kind, error, trace)
 
     def expired(self) -> bool:
-        """Whether a TimeoutError is this deadline's."""
+        """Whether a TimeoutError came from this deadline."""
         return self._timeout.expired()
 
     @contextmanager
-    def standing_still(self) -> Iterator[None]:
+    def paused(self) -> Iterator[None]:
         """The time of this block does not count."""
         self._waits += 1
         if self._waits == 1:
@@ -65,93 +65,93 @@ class TurnDeadline:
 
 
 class Slot(Protocol):
-    """What a turn takes up while it works: one of the places that the host has."""
+    """A concurrency slot, which a turn occupies while it works. The host bounds their number."""
 
     async def enter(self) -> None:
-        """Take it, when there is some. Does nothing where it is taken already."""
+        """Wait for a free slot and take it. Does nothing if already taken."""
         ...
 
     def leave(self) -> None:
-        """Give it back. Does nothing where it is not taken."""
+        """Release it. Does nothing if not taken."""
         ...
 
-    async def step_aside(self) -> None:
-        """Give it back for as long as a person is waited for."""
+    async def suspend(self) -> None:
+        """Release it while the turn waits for a person."""
         ...
 
-    async def come_back(self) -> None:
-        """Take it again after `step_aside`, when there is some."""
+    async def resume(self) -> None:
+        """Wait for a free slot and take it again after `suspend`."""
         ...
 
 
 class UnlimitedSlot:
-    """Room without bounds."""
+    """A slot for hosts without a limit: it never waits."""
 
     async def enter(self) -> None:
-        """There is always some."""
+        """Do nothing: there is no limit."""
 
     def leave(self) -> None:
-        """Nobody waits for it."""
+        """Do nothing: there is no limit."""
 
-    async def step_aside(self) -> None:
-        """Nobody waits for it."""
+    async def suspend(self) -> None:
+        """Do nothing: there is no limit."""
 
-    async def come_back(self) -> None:
-        """There is always some."""
+    async def resume(self) -> None:
+        """Do nothing: there is no limit."""
 
 
 class TurnSuspension:
-    """Lets a turn step aside: its deadline stands still, and its room is left to others meanwhile.
+    """Suspends a turn: its deadline is paused, and its slot is free for other turns meanwhile.
 
-    `room` is one that the turn has entered. Absences that overlap, of sub-agents, count once.
+    The turn has entered `slot`. Overlapping suspensions, of sub-agents, count once.
     """
 
-    def __init__(self, deadline: TurnDeadline, room: Slot) -> None:
+    def __init__(self, deadline: TurnDeadline, slot: Slot) -> None:
         self._deadline = deadline
-        self._room = room
-        self._absent = 0
-        self._away = False
+        self._slot = slot
+        self._suspensions = 0
+        self._released = False
 
     @asynccontextmanager
     async def waiting(self) -> AsyncIterator[None]:
-        """Be away for as long as the block takes; coming back waits for room, unless the block is cancelled:
-        what ends needs none, and must not wait for others."""
-        with self._deadline.standing_still():
-            self._absent += 1
+        """Suspend the turn for the block. Afterwards wait for a free slot, unless the block is cancelled: a
+        turn that ends needs no slot and must not wait for others."""
+        with self._deadline.paused():
+            self._suspensions += 1
             try:
-                if not self._away:
-                    self._away = True
-                    await self._room.step_aside()
+                if not self._released:
+                    self._released = True
+                    await self._slot.suspend()
                 yield
             except asyncio.CancelledError:
-                self._absent -= 1
+                self._suspensions -= 1
                 raise
             except BaseException:
-                self._absent -= 1
-                await self._come_back()
+                self._suspensions -= 1
+                await self._take_slot()
                 raise
-            self._absent -= 1
-            await self._come_back()
+            self._suspensions -= 1
+            await self._take_slot()
 
     @asynccontextmanager
     async def delegating(self) -> AsyncIterator[None]:
-        """The time of this block does not count. A sub-agent that was cut off while it was away has not come
-        back, so the turn does so itself, unless the block is cancelled."""
-        with self._deadline.standing_still():
+        """The time of this block does not count. A sub-agent that was cut off while suspended has not taken
+        the slot again, so the turn does so itself, unless the block is cancelled."""
+        with self._deadline.paused():
             try:
                 yield
             except asyncio.CancelledError:
                 raise
             except BaseException:
-                await self._come_back()
+                await self._take_slot()
                 raise
-            await self._come_back()
+            await self._take_slot()
 
-    async def _come_back(self) -> None:
-        if self._away and not self._absent:
-            self._away = False
-            await self._room.come_back()
+    async def _take_slot(self) -> None:
+        if self._released and not self._suspensions:
+            self._released = False
+            await self._slot.resume()
 
 
 def _nothing() -> None:
-    """There is no alarm yet."""
+    """No timer is set yet."""

@@ -1,7 +1,7 @@
-"""What a turn has read that neither its author nor the operator wrote: web pages, MCP results, others' words.
+"""Track text that neither the author nor the operator wrote: web pages, MCP results, words of others.
 
-Such text may hold instructions. As long as it is among what the model sees, whatever changes something is a
-person's decision (`pipeline.tools.policy`), and links in answers are shown inert.
+Such text may contain instructions. While the model sees it, a person has to allow every change
+(`pipeline.tools.policy`), and links in answers are shown inert.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from pipeline.domain.chat import ChatMessage
 
 _MOST_SOURCES = 8
-"""Named to a person; more would only be a longer line."""
+"""Shown to a person; more would only make the line longer."""
 
 
 class ForeignWords:
-    """The kinds of foreign text that one turn has read, its sub-agents included. True once there is one."""
+    """The kinds of foreign text that one turn and its sub-agents have read. True if there is any."""
 
     def __init__(self) -> None:
         self._sources: dict[str, None] = {}
@@ -25,11 +25,11 @@ class ForeignWords:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """In words of ours, in the order in which they were read: `a web page`, `the MCP server files`."""
+        """As text for people, in the order in which they were read: `a web page`, `the MCP server files`."""
         return tuple(self._sources)
 
     def note(self, source: str) -> None:
-        """Foreign text of this kind was read; an empty `source` changes nothing."""
+        """Note that foreign text of this kind was read; an empty `source` changes nothing."""
         if source and len(self._sources) < _MOST_SOURCES:
             self._sources[source] = None
 

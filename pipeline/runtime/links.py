@@ -1,4 +1,4 @@
-"""Links in the answers of a turn that has read foreign text: which stay, and how a stream is held for it."""
+"""Remove links from the answers of a turn that has read foreign text, also while an answer is streamed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 
 @dataclass(slots=True)
 class AnswerLinks:
-    """One turn's. `known` are the operator's hosts, `named` finds those that the person has named."""
+    """The links of one turn. `known` are the operator's hosts, `named` returns those the person named."""
 
     inert_links: InertLinks
     known: tuple[str, ...] = ()
     named: Callable[[], frozenset[str]] = frozenset
     held: str = ""
-    """What of the stream has not been shown yet."""
+    """The part of the stream that has not been shown yet."""
 
     def may_link(self, host: str) -> bool:
         """Whether a link to `host`, in lower case, stays."""
@@ -27,11 +27,11 @@ class AnswerLinks:
         return name in self.named() or any(name == one or name.endswith(f".{one}") for one in self.known)
 
     def inert(self, markdown: str) -> str:
-        """A whole text without the links that may not stay."""
+        """A whole text without the links that are not allowed."""
         return self.inert_links(markdown, self.may_link)
 
     def feed(self, text: str) -> str:
-        """What of the stream can be shown now: paragraphs and blocks that are complete, each by itself."""
+        """Add a part of the stream; returns what can be shown now: complete paragraphs and blocks."""
         self.held += text
         if "\n" not in text:
             return ""
@@ -44,7 +44,7 @@ class AnswerLinks:
 
 
 def _complete(text: str) -> int:
-    """Where the last block ends that a blank line ends; 0 where none does."""
+    """The end of the last block that a blank line ends; 0 without one."""
     fence, end, at = "", 0, 0
     for line in text.splitlines(keepends=True):
         at += len(line)

@@ -1,6 +1,6 @@
-"""A pipeline without tools, skills, workspace and budget: the ports' emptiest implementations.
+"""Null implementations of the ports: no tools, skills, workspace, facts or budgets.
 
-For hosts that want nothing but a conversation, and for whoever builds a run by hand.
+For hosts that only want a conversation, and for code that builds a run by hand.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pipeline.runtime.scope import TurnScope
 
 
 class NullTools:
-    """A gate behind which there is nothing."""
+    """A gate without tools."""
 
     async def prepare(self, _groups: Sequence[str], _scope: TurnScope) -> None:
         return None
@@ -29,7 +29,7 @@ class NullTools:
 
 
 class NullRooms:
-    """Nobody can say more of a room than its messages do."""
+    """No names and no earlier messages of a room."""
 
     async def named(self, message: InboundMessage) -> InboundMessage:
         return message
@@ -39,7 +39,7 @@ class NullRooms:
 
 
 class NullSkills:
-    """A book without a page."""
+    """No skills."""
 
     def summaries(self) -> tuple[SkillSummary, ...]:
         return ()
@@ -49,21 +49,21 @@ class NullSkills:
 
 
 class NullWorkspace:
-    """Nothing is written down."""
+    """No workspace texts."""
 
     def texts(self, _scope: TurnScope) -> WorkspaceTexts:
         return WorkspaceTexts()
 
 
 class NullFacts:
-    """Nothing is remembered."""
+    """Stores no facts."""
 
     async def remember(self, scope: TurnScope, facts: Sequence[str]) -> None:
         del scope, facts
 
 
 class NullBudgets:
-    """Everybody may spend what they like."""
+    """No limits on tokens or cost."""
 
     async def allowance(self, _scope: TurnScope) -> Allowance:
         return Allowance()
@@ -72,7 +72,7 @@ class NullBudgets:
         del tokens, cost
 
 
-def links_stay(markdown: str, may_link: Callable[[str], bool], *, rewrite: bool = False) -> str:
-    """The `InertLinks` of a host that shows no links."""
+def keep_links(markdown: str, may_link: Callable[[str], bool], *, rewrite: bool = False) -> str:
+    """An `InertLinks` that changes nothing, for a host that shows no links."""
     del may_link, rewrite
     return markdown

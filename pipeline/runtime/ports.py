@@ -1,4 +1,4 @@
-"""What the pipeline asks of whoever hosts it."""
+"""The ports that the host of the pipeline implements."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from pipeline.runtime.scope import TurnScope
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserWords:
-    """What a user said, as it is on record."""
+    """A user's words as recorded."""
 
     text: str
     speech: Speech | None = None
-    """That it was spoken, and how well it was heard; None for typed words."""
+    """Set for spoken words, with the quality of their transcription; None for typed words."""
     by: str = ""
-    """In a room: the name that stands before the words where the model reads them."""
+    """In a room: the name that precedes the words for the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,17 +35,18 @@ class TurnAnswer:
     text: str
     thoughts: tuple[Thought, ...] = ()
     exchange: tuple[ChatMessage, ...] = ()
-    """What the model and its tools said between the user's words and the answer; later turns are shown it."""
+    """The messages of the model and its tools between the user's words and the answer; later turns see
+    them."""
     gates: tuple[Gate, ...] = ()
-    """Open gates: whoever wrote the message may answer them."""
+    """Open gates: the author of the message may answer them."""
 
 
 class TurnJournal(Protocol):
     """The durable side of one turn. Records are written in the order of the calls.
 
     A failed write fails the turn at the next awaited call; nothing visible happens before
-    `commit` returned. A turn that answers a gate goes on with the run of an earlier message: its words
-    and its records are that message's.
+    `commit` returned. A turn that answers a gate resumes the run of an earlier message: its words and its
+    records are those of that message.
     """
 
     @property
@@ -55,7 +56,7 @@ class TurnJournal(Protocol):
 
     @property
     def mode(self) -> Mode:
-        """The session's: of one off the record nothing that was said is kept."""
+        """The session's mode: off the record, no words are stored."""
         ...
 
     @property
@@ -69,28 +70,29 @@ class TurnJournal(Protocol):
         ...
 
     async def record_summary(self, summary: Summary) -> bool:
-        """Let a summary stand for the conversation's beginning from now on, durably. False, and nothing
-        changes, where the conversation is another one by now or is summarised further already."""
+        """Durably replace the conversation's beginning by a summary. False, without a change, if the
+        conversation is a different one by now or a summary already covers more."""
         ...
 
     async def recorded_user(self) -> UserWords | None:
-        """The words that the run is about, if an earlier, interrupted attempt or turn recorded them."""
+        """The words of the run, if an earlier, interrupted attempt or turn recorded them."""
         ...
 
     async def record_user(self, words: UserWords) -> None:
-        """Make the user's words durable. Doing it again for the same turn changes nothing."""
+        """Make the user's words durable. A second call in the same turn changes nothing."""
         ...
 
     def run_log(self) -> RunLog:
-        """Where the run's records go. What its `finish` is given becomes part of the commit."""
+        """The log of the run's records. The records of its `finish` become part of the commit."""
         ...
 
     async def recorded_run(self) -> Sequence[RawRecord]:
-        """The records of the message's newest run; empty for a fresh start."""
+        """The records of the message's newest run; empty if there is none."""
         ...
 
     async def commit(self, answer: TurnAnswer) -> int:
-        """Answer, questions, outbox row, inbox done and fence check in one transaction; the entry's id."""
+        """Store answer, questions and outbox row, finish the inbox entry and check the fence, in one
+        transaction. Returns the entry's id."""
         ...
 
     async def commit_failure(
@@ -104,19 +106,19 @@ class TurnJournal(Protocol):
     ) -> int:
         """End the turn with a visible error instead of an answer; the error entry's id.
 
-        `partial` is what was streamed before; it is kept as the assistant's words, so that the
-        conversation shows what the user saw. `exchange` is what the model and its tools said before, each
-        call with a result; later turns are shown both, and that the turn has no answer.
+        `partial` is the text streamed before; it is kept as the assistant's words, so that the conversation
+        shows what the user saw. `exchange` holds the earlier messages of the model and its tools, each call
+        with a result. Later turns see both, and that the turn has no answer.
         """
         ...
 
     async def try_consume_as_answer(self, words: str) -> bool:
-        """Whether `words`, spoken instead of a press, answer a question of this thread that a paused run asks
-        their speaker. The turn is over then: another one goes on with that run."""
+        """Whether spoken `words` answer a question of this thread that a paused run asks their speaker. If
+        so, this turn is over, and another one resumes that run."""
         ...
 
     async def decline(self) -> None:
-        """End the turn without a word or a trace in the conversation: it was not for the bot."""
+        """End the turn without an answer or an entry in the conversation: it was not for the bot."""
         ...
 
 
@@ -128,12 +130,12 @@ class Transcription:
     language: str
     confidence: float
     cut_after_s: float | None = None
-    """The note was longer than may be heard: so many seconds of it were."""
+    """Set if the note was longer than allowed: the number of seconds that were transcribed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptionQueued:
-    """The note waits behind others."""
+    """The note waits for `ahead` others; `eta_s` is the estimated wait in seconds."""
 
     ahead: int
     eta_s: float
@@ -141,7 +143,7 @@ class TranscriptionQueued:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartialTranscription:
-    """The words of the note's beginning."""
+    """The transcript of the note's beginning."""
 
     text: str
 
@@ -152,18 +154,18 @@ OnTranscription = Callable[[TranscriptionQueued | PartialTranscription], Awaitab
 class SpeechToText(Protocol):
     """Turns a message's voice note into text."""
 
-    async def hear(self, message: InboundMessage, on_progress: OnTranscription) -> Transcription:
-        """The note's words; `on_progress` is told how it goes meanwhile, in order. Raises TurnFailed with a
-        reason for the user; never invents text."""
+    async def transcribe(self, message: InboundMessage, on_progress: OnTranscription) -> Transcription:
+        """Transcribe the note; `on_progress` is notified meanwhile, in order. Raises TurnFailed with a reason
+        for the user; never invents text."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """What came of a tool call, for the model."""
+    """The result of a tool call, for the model."""
 
     content: str
-    """Never empty: a tool that has nothing to say, or was refused, says so."""
+    """Never empty: also says that a tool was refused or returned nothing."""
     success: bool = True
     summary: str = ""
     """One line for people; at most 200 characters."""
@@ -172,42 +174,42 @@ class ToolResult:
     skills: tuple[str, ...] = ()
     """Skills that are loaded from now on, for this message."""
     foreign: str = ""
-    """Whose words `content` holds, where they are neither the author's nor the operator's."""
+    """The source of the words in `content`, if not the author or the operator."""
     answer: str = ""
-    """What people may be told of it in place of words of the model; empty where only those will do."""
+    """An answer for people that may replace the model's; empty if the model has to write it."""
 
 
 EXECUTION: Final = "execute:"
-"""In front of a call's id: the key of the effect (`Step.effect`) that carries the call out. Its result has
-the `text`, and whether that is the tool's `content` rather than the gate's own words."""
+"""Prefix of a call's id in the key of the effect (`Step.effect`) that executes the call. Its result has the
+`text`, and whether that is the tool's `content` or a text of the gate."""
 
 
 class ToolGate(Protocol):
-    """The only way from the agent to a tool: it proposes, and the gate decides, acts and reports.
+    """The agent's only access to tools: the agent proposes a call; the gate decides, executes and reports.
 
     `action_started`, `shield_verdict` and `action_completed` go to the scope's `send`, in this order.
     """
 
     async def prepare(self, groups: Sequence[str], scope: TurnScope) -> None:
-        """List the tools of the loaded `groups` that this process has not listed yet: an earlier process
-        loaded them. A group that does not answer is left out. Call it before `offered`."""
+        """List the tools of those loaded `groups` that this process has not listed, because an earlier
+        process loaded them. A group that does not respond is left out. Call it before `offered`."""
         ...
 
     def offered(self, groups: Sequence[str], scope: TurnScope) -> tuple[ToolDefinition, ...]:
-        """What the model may call when `groups` are loaded: `load_tools` alone when none are."""
+        """The tools that the model may call with `groups` loaded: only `load_tools` without any."""
         ...
 
     async def propose(self, call: ToolCall, groups: Sequence[str], scope: TurnScope) -> ToolResult:
-        """Have a call judged, perhaps by a person, and done. Called from a node of a running graph.
+        """Check a call, possibly ask a person, and execute it. Call it from a node of a running graph.
 
-        Whatever goes wrong is a result in words: unknown tools, arguments that are no JSON, refusals, errors
-        of the tool and deadlines. Only StorageError and cancellation propagate.
+        Every failure is a result with a readable text: unknown tools, arguments that are no JSON, refusals,
+        errors of the tool and deadlines. Only StorageError and cancellation propagate.
         """
         ...
 
 
 class Approvals(Protocol):
-    """People who allow what the bot may not do by itself."""
+    """Asks people to allow actions that the bot may not do by itself."""
 
     async def ask(
         self,
@@ -219,17 +221,17 @@ class Approvals(Protocol):
         summary: str,
         reasoning: str,
     ) -> Literal["allowed", "refused", "expired"]:
-        """Ask the turn's author, and nobody else, for one action; wait for the answer.
+        """Ask only the turn's author to allow one action, and wait for the answer.
 
-        Asked again under the same `action_id`, after a crash, it goes on with the same question; an answer
-        given for another `action_hash` is none. Raises StorageError where the question cannot be kept.
+        A second call with the same `action_id`, after a crash, continues the same question; an answer for
+        another `action_hash` does not count. Raises StorageError if the question cannot be stored.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillSummary:
-    """A skill as the model is told of it before it is loaded."""
+    """The description of a skill that the model sees before it is loaded."""
 
     name: str
     description: str
@@ -237,43 +239,43 @@ class SkillSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReminderNote:
-    """Something that is to be said later, in the chat where it was asked for."""
+    """A reminder, to be sent later in the chat where it was requested."""
 
     id: str
     due: float
     """Unix time."""
     text: str
     offset_s: int = 0
-    """Of the time zone in which its time was given, in seconds east of UTC."""
+    """Offset of the time zone in which its time was given, in seconds east of UTC."""
 
 
 class Reminders(Protocol):
-    """What a turn's owner wants to be reminded of. Nobody else sees or cancels it."""
+    """The reminders of a turn's owner. No other person sees or cancels them."""
 
     async def add(self, note: ReminderNote, scope: TurnScope, *, limit: int) -> bool:
-        """Keep it, durably; False where the owner has `limit` already."""
+        """Store it durably; False if the owner already has `limit` reminders."""
         ...
 
     async def of(self, scope: TurnScope) -> tuple[ReminderNote, ...]:
-        """The owner's, soonest first."""
+        """The owner's reminders, soonest first."""
         ...
 
     async def remove(self, note_id: str, scope: TurnScope) -> bool:
-        """Take one of the owner's back; False where there is none of that id."""
+        """Delete one of the owner's reminders; False if the owner has none with that id."""
         ...
 
 
 class Rooms(Protocol):
-    """What the channels tell of the people in their rooms, and of what was said there."""
+    """Names of people and earlier messages in rooms, from the channels."""
 
     async def named(self, message: InboundMessage) -> InboundMessage:
-        """The message with its author's name, and the names of those it mentions, where its channel tells
-        ids alone. The same message where nobody can say. Never raises but CancelledError."""
+        """The message with the names of its author and of mentioned people, if its channel gives only ids;
+        unchanged if the names are unknown. Raises only CancelledError."""
         ...
 
     async def talk(self, message: InboundMessage | ApprovalReply, said: Conversation) -> RoomTalk:
-        """What was said in the message's room before it, but for what stands in `said`; nothing for a
-        private chat, and where the operator does not want it read. Never raises but CancelledError."""
+        """What was written in the message's room before it, without what is in `said`; nothing for a private
+        chat, or if the operator's settings forbid reading. Raises only CancelledError."""
         ...
 
 
@@ -285,13 +287,13 @@ class SkillBook(Protocol):
         ...
 
     def body(self, name: str) -> str | None:
-        """A skill's instructions; None where there is no such skill."""
+        """A skill's instructions; None if there is no such skill."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceTexts:
-    """What the operator, and the person, have written down for the prompt; empty where there is nothing."""
+    """Texts that the operator and the person have written for the prompt; empty if missing."""
 
     identity: str = ""
     soul: str = ""
@@ -299,23 +301,23 @@ class WorkspaceTexts:
     user: str = ""
     memory: str = ""
     time_zone: str = ""
-    """The person's own, by its IANA name; empty where they named none."""
+    """The IANA name of the person's time zone; empty if they named none."""
 
 
 class Workspace(Protocol):
-    """The folder of the bot's own texts."""
+    """The folder of the texts for the prompt."""
 
     def texts(self, scope: TurnScope) -> WorkspaceTexts:
-        """The newest texts for a turn. Never another person's. Quick: files are read when they change."""
+        """The newest texts for a turn, never another person's. Fast: files are read only when they change."""
         ...
 
 
 class FactBook(Protocol):
-    """Where lasting facts about people are written down for later prompts."""
+    """Stores lasting facts about people for later prompts."""
 
     async def remember(self, scope: TurnScope, facts: Sequence[str]) -> None:
-        """Add facts to the book of the scope's owner, as `pipeline.history.facts.with_facts` does. Called for
-        private chats alone, never off the record. Raises StorageError where it could not be written."""
+        """Add facts about the scope's owner, as `pipeline.history.facts.with_facts` does. Called only for
+        private chats, never off the record. Raises StorageError if they could not be written."""
         ...
 
 
@@ -324,27 +326,27 @@ class Allowance:
     """What a turn may spend."""
 
     model: str = "full"
-    """`full`; `cheaper` where the budget is nearly spent and there is a cheaper model; `none`."""
+    """`full`; `cheaper` if the budget is nearly spent and there is a cheaper model; `none`."""
     words: str = ""
-    """Why not the full model, for the user."""
+    """For the user: why the full model is not used."""
 
 
 class Budgets(Protocol):
-    """Bounds on tokens and cost, of a person, a chat and a day, shared by everything that calls a model."""
+    """Limits on tokens and cost per person, chat and day, shared by all code that calls a model."""
 
     async def allowance(self, scope: TurnScope) -> Allowance:
         """What a turn that begins now may spend."""
         ...
 
     async def spent(self, scope: TurnScope, *, tokens: int, cost: float) -> None:
-        """Count what a call has used; `cost` in US dollars."""
+        """Count the tokens and cost of a call; `cost` in US dollars."""
         ...
 
 
 class InertLinks(Protocol):
-    """Takes the links out of a text for people; the host's, for it knows how its channels read Markdown."""
+    """Removes links from a text for people. The host implements it, as it knows its channels' Markdown."""
 
     def __call__(self, markdown: str, may_link: Callable[[str], bool], *, rewrite: bool = False) -> str:
-        """`markdown` with the host in place of every address whose host, in lower case, `may_link` does not
-        allow. `rewrite`: as Markdown that stands by itself, whatever stands around it. Never raises."""
+        """`markdown` with only the host left of every address whose host, in lower case, `may_link` does not
+        allow. `rewrite`: as Markdown that does not depend on the text around it. Never raises."""
         ...

@@ -1,6 +1,6 @@
-"""A run's log that keeps no secret of an error: providers and libraries quote addresses and keys in theirs.
+"""A run log that redacts error messages, as providers and libraries quote addresses and keys in them.
 
-What nodes put into the run's state is their own business.
+It does not redact the run's state: the nodes are responsible for it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pipeline.redaction.redactor import Redactor
 
 
 class SafeRunLog:
-    """A `RunLog` in front of another one."""
+    """A `RunLog` that redacts and forwards to another one."""
 
     def __init__(self, log: RunLog, redactor: Redactor) -> None:
         self._log = log

@@ -1,4 +1,4 @@
-"""For whom a turn works: what tools, budgets and prompts need to know of the message, and where events go."""
+"""The scope of a turn: its message's facts for tools, budgets and prompts, and its event sender."""
 
 from __future__ import annotations
 
@@ -18,35 +18,34 @@ class TurnScope:
 
     session_id: str
     message_id: str
-    """The message whose run it is."""
+    """The message of the run."""
     thread: ThreadKey
     author: Author
-    """Who wrote that message: nobody else's rights count."""
+    """The author of that message: only their rights count."""
     send: Callable[[PipelineEvent], Awaitable[None]]
-    """Shows an event to whoever watches."""
+    """Sends an event to the clients."""
     private: bool = True
     mode: Mode = "normal"
     depth: int = 0
     """0 for the turn itself, 1 for its sub-agents."""
     groups: tuple[str, ...] | None = None
-    """The only tool groups that may be loaded; None for all that there are."""
+    """The only tool groups that may be loaded; None for all."""
     waiting: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
-    """Entered while a person is waited for: the turn's own clock stands still meanwhile, and its room is
-    free for others."""
+    """Enter it while waiting for a person: it pauses the turn's deadline and frees its slot for others."""
     delegating: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
-    """Entered while sub-agents work: the turn's own clock stands still, for theirs has a limit of its own."""
+    """Enter it while sub-agents work: it pauses the turn's deadline, as sub-agents have their own."""
     foreign: ForeignWords = field(default_factory=ForeignWords, compare=False)
-    """What of others' words the turn has read so far; sub-agents share it."""
+    """The foreign text that the turn has read so far; shared with sub-agents."""
 
     @property
     def owner(self) -> str:
-        """Whose notes, reminders and files these are: the person's in a private chat, the room's elsewhere.
-        Never two people's, and never the same on two accounts."""
+        """The owner of notes, reminders and files: the person in a private chat, otherwise the room.
+        Different for two people and for two accounts."""
         place = self.thread
         if self.private:
             return f"{place.channel}:{place.account}:user:{self.author.id}"
         return f"{place.channel}:{place.account}:room:{place.chat}"
 
 
-async def nobody_watches(_event: PipelineEvent) -> None:
-    """The `send` of work that is no turn, and shows nothing."""
+async def ignore_event(_event: PipelineEvent) -> None:
+    """A `send` that does nothing, for work outside a turn."""

@@ -1,4 +1,4 @@
-"""What a host gives the pipeline besides the model and the ears; by default nothing."""
+"""The services that a host gives the pipeline next to the model and speech-to-text; null by default."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pipeline.runtime.null_services import (
     NullSkills,
     NullTools,
     NullWorkspace,
-    links_stay,
+    keep_links,
 )
 from pipeline.runtime.ports import Budgets, FactBook, InertLinks, Rooms, SkillBook, ToolGate, Workspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineServices:
-    """The parts of every turn's context that are the same for all of them."""
+    """The parts of the context that all turns share."""
 
     tools: ToolGate = field(default_factory=NullTools)
     skills: SkillBook = field(default_factory=NullSkills)
@@ -30,6 +30,6 @@ class PipelineServices:
     rooms: Rooms = field(default_factory=NullRooms)
     redactor: Redactor = field(default_factory=Redactor)
     cheaper: LlmClient | None = None
-    """The model for whose budget is nearly spent."""
-    inert_links: InertLinks = links_stay
-    """What answers of conversations with foreign text go through."""
+    """The model for people whose budget is nearly spent."""
+    inert_links: InertLinks = keep_links
+    """Removes links from the answers of conversations with foreign text."""

@@ -1,4 +1,4 @@
-"""Stopping a turn on request, told apart from a shutdown.
+"""Stop a turn on request, distinguished from a shutdown.
 
 Both arrive as a cancellation of the turn's task. A stop that the user asked for becomes
 `TurnFailed("stopped")`, which ends the turn with a visible line; a shutdown stays a cancellation and
@@ -12,7 +12,7 @@ from pipeline.graph.execution.control import Interruption
 
 
 class StopSignal(Interruption):
-    """One turn's stop button. `request` may come before, during or after the guarded part."""
+    """Stops one turn. `request` may be called before, during or after the guarded part."""
 
     def __init__(self) -> None:
         super().__init__(lambda: TurnFailed("stopped", "Stopped.", recoverable=True))

@@ -1,4 +1,4 @@
-"""Exactly one terminal event per message: the guard between the pipeline and a sender."""
+"""Ensure exactly one terminal event per message, between the pipeline and a sender."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pipeline.domain.ports import EventSender
 
 
 class TerminalGuard:
-    """Passes events on, and refuses anything after the terminal one."""
+    """Forwards events, and refuses any event after the terminal one."""
 
     def __init__(self, sender: EventSender) -> None:
         self._sender = sender

@@ -83,11 +83,11 @@ async def test_what_may_not_be_for_the_bot_is_heard_without_a_memory() -> None:
     note = room_note(posts, "1")
     speaker = SpeakerKey(channel=posts.name, account=posts.account, user="ann")
     for _ in range(2):
-        await ears.hear(replace(note, if_named=True), tell_nobody)
+        await ears.transcribe(replace(note, if_named=True), tell_nobody)
         assert (await store.voices.habits(speaker)) == SpeakerPreferences()
     assert len(heard.calls) == 2
-    await ears.hear(note, tell_nobody)
-    await ears.hear(note, tell_nobody)
+    await ears.transcribe(note, tell_nobody)
+    await ears.transcribe(note, tell_nobody)
     assert len(heard.calls) == 3
     assert (await store.voices.habits(speaker)).language == "en"
 

@@ -103,7 +103,7 @@ class Shop:
         self.llm = llm or ScriptedLlm.echo()
         self.agents = SubAgents(
             llm=self.llm,
-            around=lambda: self.around,
+            services=lambda: self.around,
             registry=lambda: self.registry,
             clock=self.clock,
             settings=SETTINGS,

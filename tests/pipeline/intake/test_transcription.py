@@ -36,7 +36,7 @@ class SlowEars:
         self._error = error
         self.cancelled = False
 
-    async def hear(self, message: InboundMessage, on_progress: OnTranscription) -> Transcription:
+    async def transcribe(self, message: InboundMessage, on_progress: OnTranscription) -> Transcription:
         assert message is NOTE
         try:
             for seconds, sign in self._steps:

@@ -37,9 +37,9 @@ async def test_it_stands_still_while_a_person_is_waited_for() -> None:
     async def work() -> None:
         async with deadline:
             await clock.advance(6)
-            with deadline.standing_still():
+            with deadline.paused():
                 await clock.advance(300)
-                with deadline.standing_still():
+                with deadline.paused():
                     await clock.advance(300)
             await clock.advance(3.9)
             done.append("most")
@@ -60,7 +60,7 @@ async def test_it_goes_on_when_what_it_stood_still_for_fails_or_is_cancelled(
 
     async def work() -> None:
         async with deadline:
-            with suppress(error), deadline.standing_still():
+            with suppress(error), deadline.paused():
                 await clock.advance(300)
                 raise error
             await clock.advance(9.9)
@@ -92,10 +92,10 @@ class _OnePlace:
     def leave(self) -> None:
         self.slots.release()
 
-    async def step_aside(self) -> None:
+    async def suspend(self) -> None:
         self.leave()
 
-    async def come_back(self) -> None:
+    async def resume(self) -> None:
         await self.enter()
 
 
