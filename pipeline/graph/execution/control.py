@@ -57,11 +57,11 @@ class Interruption:
             yield
         except BaseException:
             # Also when code inside turned the cancellation into another error.
-            if self._take_back(others):
+            if self._undo_cancel(others):
                 raise self._make_error() from None
             raise
         else:
-            self._take_back(others)
+            self._undo_cancel(others)
         finally:
             self._task = None
 
@@ -69,7 +69,7 @@ class Interruption:
         if self._task is not None:
             self._cancelled = self._task.cancel()
 
-    def _take_back(self, others: int) -> bool:
+    def _undo_cancel(self, others: int) -> bool:
         """Undo this object's cancellation of the task. False when there was none, or also another one."""
         task, self._task = self._task, None
         return self._cancelled and task is not None and task.uncancel() <= others

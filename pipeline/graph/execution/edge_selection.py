@@ -66,16 +66,16 @@ def routes_after_success(exits: Exits, node: str, output: State, state: State) -
 
 
 async def decided_routes(
-    routes: Routes, exits: Exits, node: str, output: State, state: State, goal: Goal | None, asking: Asking
+    routes: Routes, exits: Exits, node: str, output: State, state: State, goal: Goal | None, call: DeciderCall
 ) -> Routes:
     """Complete undecided routes with one question to the decider."""
     routes.undecided = False
-    chosen = await _decided(exits.decided, node, output, goal, asking, routes)
+    chosen = await _decided(exits.decided, node, output, goal, call, routes)
     return _taken([chosen, *exits.on_success], output, state, routes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class DeciderCall:
     """What a question to the decider needs: the decider, its context, a deadline in `seconds`."""
 
     decider: Decider | None
@@ -120,10 +120,15 @@ def _called(condition: When, state: State) -> tuple[bool, str]:
 
 
 async def _decided(
-    edges: tuple[EdgeSpec, ...], node: str, output: State, goal: Goal | None, asking: Asking, routes: Routes
+    edges: tuple[EdgeSpec, ...],
+    node: str,
+    output: State,
+    goal: Goal | None,
+    call: DeciderCall,
+    routes: Routes,
 ) -> EdgeSpec:
     fallback = next(edge for edge in edges if edge.fallback)
-    if asking.decider is None:
+    if call.decider is None:
         routes.problems.append((fallback.target, "there is no decider"))
         return fallback
     candidates = tuple(
@@ -133,8 +138,8 @@ async def _decided(
     )
     question = Question(goal=goal, node=node, output=MappingProxyType(output), candidates=candidates)
     try:
-        async with asking.clock.timeout(asking.seconds):
-            choice = await asking.decider.decide(question, asking.context)
+        async with call.clock.timeout(call.seconds):
+            choice = await call.decider.decide(question, call.context)
             target = choice.target.strip()
     except (Exception, asyncio.CancelledError) as error:
         if isinstance(error, asyncio.CancelledError) and asked_to_stop():

@@ -10,7 +10,7 @@ from pipeline.domain.clock import Clock
 from pipeline.graph.definition.elements import Limits
 from pipeline.graph.definition.ports import PhaseHook
 from pipeline.graph.execution.control import RunAborted, RunControl
-from pipeline.graph.execution.edge_selection import Asking
+from pipeline.graph.execution.edge_selection import DeciderCall
 from pipeline.graph.run.outcome import StopReason
 from pipeline.graph.run.recorder import RunRecorder
 from pipeline.graph.run.state import Run
@@ -33,13 +33,13 @@ class RunEnvironment:
     """What the nodes get in addition to the state."""
     limits: Limits
     clock: Clock
-    asking: Asking
+    decider_call: DeciderCall
     chance: Callable[[], float]
     """A number in [0, 1) for the jitter of waits."""
     phase: PhaseHook[Any] | None
     recorder: RunRecorder
     control: RunControl
-    over_at: float | None = None
+    deadline_at: float | None = None
     """The run's deadline, by the clock's `monotonic`."""
 
     def raise_if_cut_off(self) -> None:
@@ -49,5 +49,5 @@ class RunEnvironment:
         """
         if self.control.abort_requested:
             raise RunAborted("the run was aborted")
-        if self.over_at is not None and self.clock.monotonic() >= self.over_at:
+        if self.deadline_at is not None and self.clock.monotonic() >= self.deadline_at:
             raise RunStopped("timeout", f"the run took longer than {self.limits.max_seconds:g} seconds")

@@ -23,7 +23,7 @@ from pipeline.graph.definition.merging import RESERVED
 from pipeline.graph.definition.ports import Decider, PhaseHook, RunLog
 from pipeline.graph.definition.spec import GraphSpec
 from pipeline.graph.execution.control import RunAborted, RunControl
-from pipeline.graph.execution.edge_selection import Asking, Routes, routes_after_failure
+from pipeline.graph.execution.edge_selection import DeciderCall, Routes, routes_after_failure
 from pipeline.graph.execution.environment import RunEnvironment, RunStopped
 from pipeline.graph.execution.run_loop import RunLoop
 from pipeline.graph.run.events import Listener, RunCompleted
@@ -164,14 +164,14 @@ class Executor(Generic[ContextT, StateT]):
             context=context,
             limits=limits,
             clock=self._clock,
-            asking=Asking(
+            decider_call=DeciderCall(
                 decider=self._decider, context=context, clock=self._clock, seconds=limits.decide_seconds
             ),
             chance=self._chance,
             phase=self._phase,
             recorder=recorder,
             control=control,
-            over_at=None if limits.max_seconds is None else self._clock.monotonic() + limits.max_seconds,
+            deadline_at=None if limits.max_seconds is None else self._clock.monotonic() + limits.max_seconds,
         )
         loop = RunLoop(env)
         try:
@@ -263,12 +263,12 @@ async def _close(loop: RunLoop, status: RunStatus, reason: StopReason) -> None:
 def _outcome(loop: RunLoop, status: RunStatus, reason: StopReason, error: Failure | None) -> RunOutcome:
     run = loop.run
     failures = tuple(loop.raised.get(failure, failure) for failure in run.failures)
-    troubled = bool(failures or run.retries)
+    degraded = bool(failures or run.retries)
     return RunOutcome(
         run_id=run.id,
         status=status,
         stop_reason=reason,
-        quality="failed" if status in ("failed", "cancelled") else "degraded" if troubled else "clean",
+        quality="failed" if status in ("failed", "cancelled") else "degraded" if degraded else "clean",
         state=MappingProxyType(run.root.values),
         path=tuple(run.path),
         error=error,

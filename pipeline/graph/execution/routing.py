@@ -70,7 +70,9 @@ async def routes_by_question(
 ) -> Routes:
     """Ask the decider, and return the routes it chose."""
     graph, scope = frame.graph, _scope(frame, output, values)
-    return await decided_routes(routes, frame.plan.exits, frame.label, output, scope, graph.goal, env.asking)
+    return await decided_routes(
+        routes, frame.plan.exits, frame.label, output, scope, graph.goal, env.decider_call
+    )
 
 
 def _scope(frame: Frame, output: State, values: State) -> State:

@@ -35,7 +35,7 @@ from pipeline.graph.execution.routing import (
     step_record,
     write_routes,
 )
-from pipeline.graph.run.apply import given_back, values_after, values_after_failure
+from pipeline.graph.run.apply import subgraph_updates, values_after, values_after_failure
 from pipeline.graph.run.events import (
     EdgeConditionError,
     EdgeTraversed,
@@ -95,7 +95,7 @@ class RunLoop:
     def _begin(self, frame: Frame) -> None:
         """Count an execution. Raises RunStopped or RunAborted when none may start."""
         env = self.env
-        if env.control.abort_requested or env.over_at is not None:
+        if env.control.abort_requested or env.deadline_at is not None:
             env.raise_if_cut_off()
         if frame.consecutive >= env.limits.max_consecutive:
             raise RunStopped("max_loops", f"node {frame.label} ran {frame.consecutive} times in a row")
@@ -290,7 +290,7 @@ class RunLoop:
     def _surfaced(self, frame: Frame, executed: NodeExecution) -> State:
         """What the subgraph wrote into the outer state, as the output of its node."""
         child = frame.children[frame.node]
-        keys = dict.fromkeys(key for update in given_back(frame, child) for key in update)
+        keys = dict.fromkeys(key for update in subgraph_updates(frame, child) for key in update)
         try:
             after = values_after(self.run, frame, NO_INPUTS)
             output = {key: after[key] for key in keys if key in after}

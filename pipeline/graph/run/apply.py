@@ -79,7 +79,7 @@ def values_after_failure(run: Run, frame: Frame) -> dict[str, Any]:
     return folded_batch(frame.values, frame.channels, updates)
 
 
-def given_back(frame: Frame, child: Frame) -> list[Mapping[str, Any]]:
+def subgraph_updates(frame: Frame, child: Frame) -> list[Mapping[str, Any]]:
     """What a finished subgraph writes into the outer state: its node's `writes`, or everything.
 
     Update by update, so that the outer channels combine them. A key that only the subgraph has a channel
@@ -104,7 +104,7 @@ def _step(run: Run, record: Record, values: Mapping[str, Any] | None) -> None:
     inside = frame.children[node].failure if frame.status == "inside" else None
     if failure is not None and inside is None:
         run.failures.append(failure)
-    _take_update(run, frame, record, values)
+    _apply_update(run, frame, record, values)
     frame.last = node
     frame.effects = {}
     frame.attempts = 0
@@ -143,18 +143,18 @@ def _count(run: Run, frame: Frame, record: Record) -> None:
     totals.missing = tuple(record.get("missing", ()))
 
 
-def _take_update(run: Run, frame: Frame, record: Record, values: Mapping[str, Any] | None) -> None:
+def _apply_update(run: Run, frame: Frame, record: Record, values: Mapping[str, Any] | None) -> None:
     if "skipped" in record:
         return
     if values is not None and frame.parent is None and frame.status == "ready":
         frame.values = values
     else:
-        _take_whole(run, frame, record, values)
+        _fold_update(run, frame, record, values)
     if "phase" in record:
         frame.write(freeze_update(record["phase"]))
 
 
-def _take_whole(run: Run, frame: Frame, record: Record, values: Mapping[str, Any] | None) -> None:
+def _fold_update(run: Run, frame: Frame, record: Record, values: Mapping[str, Any] | None) -> None:
     update = record.get("update", NO_INPUTS)
     if values is None:
         update = freeze_update(update)
@@ -175,14 +175,14 @@ def _updates_of(
     if repeated and nullable:
         updates.append(dict.fromkeys(nullable, CLEARED))
     if frame.status == "inside" and not failed:
-        updates += given_back(frame, frame.children[frame.node])
+        updates += subgraph_updates(frame, frame.children[frame.node])
     if update:
         updates.append(update)
     return updates
 
 
 def _retry(run: Run, record: Record) -> None:
-    frame = _at_work(run, record)
+    frame = _frame_in_progress(run, record)
     frame.attempts = record["attempts"]
     run.retries += 1
     run.totals_of(frame.label).attempts += 1
@@ -199,7 +199,7 @@ def _enter(run: Run, record: Record) -> None:
 
 
 def _effect(run: Run, record: Record) -> None:
-    frame = _at_work(run, record)
+    frame = _frame_in_progress(run, record)
     key, state = record["key"], record["state"]
     if state == "failed":
         frame.effects.pop(key, None)
@@ -207,7 +207,7 @@ def _effect(run: Run, record: Record) -> None:
         frame.effects[key] = (state, freeze(record.get("result")))
 
 
-def _at_work(run: Run, record: Record) -> Frame:
+def _frame_in_progress(run: Run, record: Record) -> Frame:
     """The frame whose node is being executed. Raises ValueError if it is not."""
     frame = run.frames[record.get("frame", "")]
     if frame.status != "ready" or frame.node != record["node"]:
