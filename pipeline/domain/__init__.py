@@ -1,1 +1,1 @@
-"""The vocabulary every room shares: ids, messages, events, ports, time, errors. Standard library only."""
+"""Types that all packages share: ids, messages, events, ports, time, errors. Standard library only."""

@@ -15,7 +15,7 @@ def tool_words(name: str) -> str:
 
 
 def using(name: str) -> str:
-    """The progress line for a tool without one of its own."""
+    """The progress line of a tool that defines none."""
     return f"Using “{tool_words(name)}”"
 
 

@@ -28,8 +28,8 @@ _FLAGS = re.compile(
     "|\U000e0067\U000e0062\U000e0077\U000e006c\U000e0073)\U000e007f"
 )
 _SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
-# Each pattern matches its characters first and looks behind afterwards: the regex engine then skips all other
-# text, and a long text takes a tenth of the time.
+# Each pattern matches its characters first and checks the text before them afterwards: the regex engine then
+# skips all other text, and a long text takes a tenth of the time.
 _STRAY_SELECTOR = re.compile(
     f"[{_SELECTORS}](?:(?<=\\A[{_SELECTORS}])|(?<=[\\s{_SELECTORS}\u200c-\u200f\u061c][{_SELECTORS}]))"
 )

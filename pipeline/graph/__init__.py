@@ -1,1 +1,1 @@
-"""The graph engine: nodes, edges, decisions and the loop that walks them. Knows no model and no chat."""
+"""The graph engine: nodes, edges, decisions and the loop that runs them. Independent of models and chats."""
