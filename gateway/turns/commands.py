@@ -1,6 +1,6 @@
-"""Session commands: what `/new`, `/stop`, `/voice`, `/otr`, `/help` and a due reminder do and say.
+"""Run the session commands `/new`, `/stop`, `/voice`, `/otr` and `/help`, and say a due reminder.
 
-Not here: which command a message is (`pipeline.domain.messages`), and what a stop cancels (`worker`).
+Not here: parsing a message as a command (`pipeline.domain.messages`) and cancelling turns (`worker`).
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ OTR_ON_TEXT = (
     "New conversation, off the record: I keep nothing of what we say from now on, and forget it when the "
     "gateway restarts. `/otr` or `/new` ends it."
 )
-"""The channel's own words about its copies follow."""
+"""Followed by the channel's own sentence about the copies it keeps."""
 OTR_OFF_TEXT = "New conversation, on the record again"
 _NO_SUCH_COMMAND = "There is no command `{word}` here. `/help` shows those that there are."
-_WORDS_BEHIND = "`{word}` takes no words behind it. Send it alone, and the rest as another message."
+_TRAILING_WORDS = "`{word}` takes no words behind it. Send it alone, and the rest as another message."
 _REMINDER = "Reminder: {text}"
 _KNOWN_COMMANDS = 8
-"""Of one person's `/voice`, over all their chats: one that is done again is recognised among these."""
+"""The newest `/voice` commands of one person, over all their chats, that are recognised when repeated."""
 _LIKE_A_COMMAND = re.compile(r"(/[a-z][a-z0-9_]{0,31})(?:@[a-z0-9_]+)?(?=\s|$)", re.ASCII | re.IGNORECASE)
 
 
 class SessionCommands:
-    """Runs the commands of all threads. It keeps nothing between two of them."""
+    """Runs the commands of all threads. Keeps no state between two commands."""
 
     def __init__(
         self,
@@ -56,14 +56,14 @@ class SessionCommands:
         can_speak: Callable[[ThreadKey], bool],
         copies: Callable[[ThreadKey], str],
     ) -> None:
-        """`can_speak`: whether answers can be read aloud in a chat. `copies`: where the channel keeps a
-        chat's words besides, as a sentence for the person."""
+        """`can_speak`: whether answers can be read aloud in a chat. `copies`: where else the channel keeps
+        a chat's words, as a sentence for the person."""
         self._preferences = preferences
         self._can_speak = can_speak
         self._copies = copies
 
     async def run(self, command: SessionCommand, journal: StoreJournal, *, stopped: int) -> None:
-        """Commit what a command does and says: one durable line, no live events.
+        """Run a command and commit its result: one durable line, no live events.
 
         `stopped` is how many messages a stop has cancelled. Raises StorageError.
         """
@@ -91,18 +91,18 @@ class SessionCommands:
                 assert_never(command.name)
 
     async def _toggle_voice(self, command: SessionCommand) -> str:
-        """Turn the author's voice replies on or off; what to say. Turning off works everywhere.
+        """Turn the author's voice replies on or off; return the line to show. Turning off works everywhere.
 
-        Written before it is said, with the command's id: one that is done again after a crash between the two
-        changes nothing, and says what it did.
+        The preference is stored with the command's id before the line is shown. A command that is repeated
+        after a crash between the two changes nothing and shows the same line.
         """
         thread = command.thread
         speaker = speaker_of(thread, command.author.id)
-        habits = await self._preferences.habits(speaker)
-        # Another chat's command may have come between the writing and the crash.
-        known = habits.voice_command.split()
+        saved = await self._preferences.habits(speaker)
+        # A command from another chat may have come between the write and the crash.
+        known = saved.voice_command.split()
         done = command.message_id in known
-        wanted = habits.voice_replies if done else not habits.voice_replies
+        wanted = saved.voice_replies if done else not saved.voice_replies
         if wanted and not done and not self._can_speak(thread):
             return NO_VOICE_TEXT
         if not done:
@@ -112,17 +112,17 @@ class SessionCommands:
 
 
 def refused_command(message: InboundMessage) -> str:
-    """What to answer to a command that does not exist or takes no words; empty for any other message."""
+    """The answer to a command that does not exist or takes no words; empty for any other message."""
     word = unknown_command(message)
     if not word:
         return ""
-    words = _NO_SUCH_COMMAND if parse_command(word) is None else _WORDS_BEHIND
+    words = _NO_SUCH_COMMAND if parse_command(word) is None else _TRAILING_WORDS
     return words.format(word=word)
 
 
 def unknown_command(message: InboundMessage) -> str:
-    """The word like a command that the message begins with, in a private chat; empty otherwise. Commands
-    that there are come as messages only with words behind them, and a path is no command."""
+    """The command-like word that a message in a private chat begins with; empty otherwise. An existing
+    command arrives as a message only when words follow it, and a path is not a command."""
     if not message.private or message.speech is not None or not may_answer(message):
         return ""
     word = _LIKE_A_COMMAND.match(message.text.strip())

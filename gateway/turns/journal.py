@@ -1,4 +1,4 @@
-"""The durable side of one turn: the pipeline's `TurnJournal` on top of the store."""
+"""Record one turn durably: the pipeline's `TurnJournal` on top of the store."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ from pipeline.graph.run.records import RawRecord, RunUnreadable, head_of
 from pipeline.runtime.ports import TurnAnswer, UserWords
 
 OnRecorded = Callable[[TimelineEntry], None]
-"""Told of every visible entry that no terminal event tells of, once it is durable, in order."""
+"""Called, in order, with every durable visible entry that no terminal event reports."""
 OnReply = Callable[[int, OutboundReply], None]
-"""Given the outbox row's id and the reply, once they are durable."""
+"""Called with the outbox row's id and the reply, once they are durable."""
 
 
 class StoreJournal:
-    """One turn's records, written under the lease of its thread."""
+    """Writes one turn's records under the lease of its thread."""
 
     def __init__(
         self,
@@ -80,16 +80,16 @@ class StoreJournal:
         self._questions = questions
         self._asked_in = str(entry.body.get(ASKED_IN, entry.message_id))
         self._off_record = session.mode == "otr" and not self._is_resume
-        """Nothing that is said may be kept. What goes on with a run from before is still on the record."""
+        """Nothing that is said may be kept. A turn that resumes an earlier run is still on the record."""
         log = UnwrittenRunLog if self._off_record else StoreRunLog
         self._log = log(store, lease, self._step_row, failpoints)
         author = str(entry.body.get("author", ""))
         self._arrivals = session.arrivals(author)
         session.note_arrival(author, entry.received_at)
         self._user_text: str | None = None
-        self._heard = ""
+        self._transcript = ""
         self.attempt_counted = False
-        """Whether this attempt is durable."""
+        """Whether this attempt is counted durably."""
         self.outcome: Outcome | None = None
         """Set once the turn is final."""
 
@@ -99,7 +99,7 @@ class StoreJournal:
 
     @property
     def run_id(self) -> str:
-        """The graph run, once it has made a step."""
+        """The id of the graph run; empty until its first step."""
         return self._log.run_id
 
     @property
@@ -133,9 +133,9 @@ class StoreJournal:
         return words_of(records[-1].body) if records else None
 
     async def count_attempt(self) -> None:
-        """Count this attempt durably, before work that could take the process down.
+        """Count this attempt durably, before work that could crash the process.
 
-        A typed message's is counted by `record_user`, in the same transaction as its words.
+        For a typed message `record_user` counts it, in the same transaction as the words.
         """
         if not self.attempt_counted:
             await self._store.start_attempt(self._lease, self._entry.seq)
@@ -148,16 +148,16 @@ class StoreJournal:
         else:
             entry_id = await self._write_user(words)
         self._user_text = words_on_record(user_body(words))
-        # Live speech was seen by its speaker while it was spoken; a note's words were not.
-        self._heard = words.text if "voice" in self._entry.body else ""
+        # The speaker of live speech saw the words while speaking; the author of a note did not.
+        self._transcript = words.text if "voice" in self._entry.body else ""
         spoken = words.speech is not None
-        self._tell("user", words.text, entry_id, spoken=spoken, at=self._entry.received_at)
+        self._notify("user", words.text, entry_id, spoken=spoken, at=self._entry.received_at)
 
     async def _write_user(self, words: UserWords) -> int:
         records: list[NewRecord] = []
         if not self._session.stored:
             records.append(session_record(self.session_id, self._entry.message_id, self._clock.now()))
-        # The time at which it was sent, which is what its author saw while it waited.
+        # The time at which it was sent: its author saw that time while the message waited.
         records.append(replace(self._record("user", user_body(words)), at=self._entry.received_at))
         attempt = None if self.attempt_counted else self._entry.seq
         ids = await self._store.append(self._lease, records, attempt=attempt)
@@ -175,12 +175,12 @@ class StoreJournal:
         try:
             self._log.run_id = head_of(records)["run"] if records else ""
         except RunUnreadable:
-            self._log.run_id = ""  # whoever resumes it finds out
+            self._log.run_id = ""  # resuming the run reports the error
         return records
 
     async def commit(self, answer: TurnAnswer) -> int:
         kept = replace(answer, thoughts=(), exchange=()) if self._off_record else answer
-        # A paused run would have to be on record: its words stand there, and the next message answers them.
+        # A paused run needs a record: the record holds its words, and the next message answers them.
         gates = () if self._off_record else answer.gates
         at = self._clock.now()
         questions = tuple(question_of(gate, self._entry, self.session_id, at=at) for gate in gates)
@@ -213,11 +213,11 @@ class StoreJournal:
             turn = unanswered_turn(partial_id, self._user_text, exchange, partial, code, at)
             self._session.extend(turn)
         if partial:
-            self._tell("assistant", partial, partial_id)
+            self._notify("assistant", partial, partial_id)
         return entry_id
 
     async def _look_up_words(self) -> None:
-        """Know the words that an earlier attempt put on record, where this one ends before it needs them."""
+        """Load the words that an earlier attempt recorded, if this one ends before it needs them."""
         if self._user_text is not None or self._off_record or self._entry.attempts == 0:
             return
         own = self._entry.message_id
@@ -250,11 +250,11 @@ class StoreJournal:
         return True
 
     async def was_consumed_as_answer(self) -> bool:
-        """Whether an earlier attempt took this voice note as an answer, and was cut off before it said so.
-        The turn is over then. Heard again, its words would be a message of their own."""
+        """Whether an earlier attempt took this voice note as an answer and was cut off before it ended the
+        turn; if so, end the turn now. Transcribed again, the words would become a separate message."""
         if self._entry.attempts == 0:
             return False
-        # The answer's entry came later and so waits behind this one; it has the note's own id.
+        # The answer's entry came later, so it waits after this one; it has the id of the note.
         waiting = await self._store.open_entries(self._lease.thread)
         if not any(one.kind == "approval" and one.message_id == self._entry.message_id for one in waiting):
             return False
@@ -262,33 +262,33 @@ class StoreJournal:
         return True
 
     async def decline(self) -> None:
-        # Whom it came from, its caption and what it replies to are nobody's business either.
+        # The author, the caption and the message it replies to are private too.
         await self._end_silently("declined", body=bare_body(self._entry))
 
     async def commit_notice(self, text: str, *, code: str = "") -> int:
-        """End a session command with a line for the user, which `code` names for channels; the entry's id."""
+        """End a session command with a line for the user; the entry's id. `code` names it for channels."""
         record = self._record("notice", {"text": text} | ({"code": code} if code else {}))
         committed = await self._finish("command", [record], role="notice", text=text, code=code)
-        self._tell("notice", text, committed.record_ids[-1], code=code)
+        self._notify("notice", text, committed.record_ids[-1], code=code)
         return committed.record_ids[-1]
 
     async def commit_silently(self) -> None:
-        """End a session command of which nothing is said."""
+        """End a session command without a line for the user."""
         await self._end_silently("command")
 
     async def commit_new_session(self, text: str, *, mode: Mode = "normal") -> int:
-        """Begin a new session; the entry's id. Later messages of the thread see an empty history."""
+        """Begin a new session; return the entry's id. Later messages of the thread see an empty history."""
         session_id = new_id("ses")
         at = self._clock.now()
         record = session_record(session_id, self._entry.message_id, at, text=text, mode=mode)
         code = "" if mode == "normal" else mode
         committed = await self._finish("command", [record], role="session", text=text, code=code)
         self._session.restart(session_id, mode=mode)
-        self._tell("session", text, committed.record_ids[-1], code=code)
+        self._notify("session", text, committed.record_ids[-1], code=code)
         return committed.record_ids[-1]
 
     async def _end_silently(self, outcome: Outcome, *, body: Mapping[str, Any] | None = None) -> None:
-        """Finish the entry and write nothing else, but `body` in place of its own."""
+        """Finish the entry and write nothing else, except `body`, which replaces the entry's body."""
         self._failpoints.reach("turn-commit-before")
         if self._off_record:
             body = bare_body(self._entry)
@@ -310,21 +310,21 @@ class StoreJournal:
         # A step that could not be written must fail the turn before anything is visible.
         await self._log.barrier()
         more = {} if self._off_record else self._questions.body()
-        more |= {} if self._is_resume else self._log.riding()
+        more |= {} if self._is_resume else self._log.embedded_records()
         records[-1] = replace(records[-1], body={**records[-1].body, **more})
         if self._is_resume:
             records = [*(self._step_row(body) for body in self._log.last_rows()), *records]
         now = self._clock.now()
-        # A command's line is the gateway's own, and stays also in a session off the record.
+        # A command's line is the gateway's own, so it is kept in a session off the record too.
         off_record = self._off_record and role not in ("notice", "session")
-        # A question whether it was heard rightly shows the words itself.
-        heard = "" if questions and self._heard in text else self._heard
+        # A question that confirms a transcript shows the words itself.
+        transcript = "" if questions and self._transcript in text else self._transcript
         row = reply_row(
             self._entry,
             role=role,
             code=code,
             now=now,
-            heard="" if off_record else heard,
+            transcript="" if off_record else transcript,
             asks=bool(questions),
             off_record=off_record,
         )
@@ -348,7 +348,7 @@ class StoreJournal:
         self._session.stored = True
         self.outcome = outcome
         reply = reply_of(row, self._lease.thread, entry_id=committed.record_ids[-1], text=text)
-        self._on_reply(committed.outbox_ids[0], replace(reply, heard=heard))
+        self._on_reply(committed.outbox_ids[0], replace(reply, heard=transcript))
         return committed
 
     def _remember(self, record_id: int, answer: str, exchange: Sequence[ChatMessage] = ()) -> None:
@@ -358,11 +358,11 @@ class StoreJournal:
 
     @property
     def _is_resume(self) -> bool:
-        """Whether this turn answers a gate, and goes on with the run of an earlier message."""
+        """Whether this turn answers a gate and resumes the run of an earlier message."""
         return self._asked_in != self._entry.message_id
 
     def _step_row(self, body: Mapping[str, Any]) -> NewRecord:
-        """A row of the run, which belongs to the message that began it."""
+        """A row of the run, under the id of the message that began the run."""
         return replace(self._record("step", body), message_id=self._asked_in)
 
     def _record(self, kind: RecordKind, body: Mapping[str, Any]) -> NewRecord:
@@ -377,7 +377,7 @@ class StoreJournal:
     async def _own_records(self, kind: RecordKind) -> tuple[Record, ...]:
         return await self._store.read_log(self._lease.thread, kinds=(kind,), message_id=self._asked_in)
 
-    def _tell(
+    def _notify(
         self,
         role: EntryRole,
         text: str,

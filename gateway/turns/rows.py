@@ -1,4 +1,4 @@
-"""The rows of one turn as plain data: what stands in the bodies of its records and of its outbox row."""
+"""Build the bodies of one turn's records and of its outbox row, as plain data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeline.runtime.ports import TurnAnswer, UserWords
 
 
 def user_body(words: UserWords) -> dict[str, Any]:
-    """The body of the record of what a user said."""
+    """The body of a user's record."""
     body: dict[str, Any] = {"text": words.text}
     if words.by:
         body["by"] = words.by
@@ -24,7 +24,7 @@ def user_body(words: UserWords) -> dict[str, Any]:
 
 
 def words_of(body: Mapping[str, Any]) -> UserWords:
-    """What `user_body` wrote. Older records do not say how well spoken words were heard."""
+    """The words from a body that `user_body` wrote. Older records hold no confidence for spoken words."""
     speech = None
     if body.get("spoken"):
         speech = Speech(language=str(body.get("language", "")), confidence=float(body.get("confidence", 1.0)))
@@ -32,7 +32,7 @@ def words_of(body: Mapping[str, Any]) -> UserWords:
 
 
 def answer_body(answer: TurnAnswer) -> dict[str, Any]:
-    """The body of an answer's record; empty values left out."""
+    """The body of an answer's record, without empty values."""
     body: dict[str, Any] = {"text": answer.text}
     if answer.thoughts:
         body["thoughts"] = [thought_to_plain(thought) for thought in answer.thoughts]
@@ -40,12 +40,12 @@ def answer_body(answer: TurnAnswer) -> dict[str, Any]:
 
 
 def exchange_body(exchange: Sequence[ChatMessage]) -> dict[str, Any]:
-    """The part of a body that holds what the model and its tools said; empty where they said nothing."""
+    """The part of a body that holds what the model and its tools said; empty if they said nothing."""
     return {"exchange": [message_to_plain(message) for message in exchange]} if exchange else {}
 
 
 def bare_body(entry: InboxEntry) -> dict[str, Any]:
-    """What stays of an inbox entry whose words are not kept: that it was there."""
+    """The body of an inbox entry whose words are not kept: only that it existed."""
     return {"native_id": entry.body.get("native_id", "")}
 
 
@@ -55,16 +55,16 @@ def reply_row(
     role: EntryRole,
     code: str,
     now: float,
-    heard: str,
+    transcript: str,
     asks: bool,
     off_record: bool,
 ) -> NewOutboxRow:
-    """The outbox row of the reply to `entry`: beside its words, what a posting channel needs to show it. Its
-    key is the message's id, as there is one reply a message. Empty values are left out."""
+    """The outbox row of the reply to `entry`, with what a posting channel needs to show it beside the words.
+    Its key is the message's id, since each message has one reply. Empty values are left out."""
     body = {
         "role": role,
         "code": code or None,
-        "heard": heard or None,
+        "heard": transcript or None,
         "reply_handle": entry.body.get("reply_handle"),
         "private": entry.body.get("private"),
         "asks": asks or None,

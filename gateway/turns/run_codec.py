@@ -1,9 +1,8 @@
-"""A graph run as rows of a thread's log: how each record is written down, and read back.
+"""Encode a graph run as rows of a thread's log, and decode it.
 
-A record of the engine is one row of kind `step`, shortened where it says the usual; records that were made
-in one turn of the event loop share a row. The records that end a
-run have no row of their own: they ride in the record that shows the outcome, under `steps`. What the
-records mean is the engine's business.
+Each record of the engine is one row of kind `step`, without default values. Records that were made in one
+turn of the event loop share a row. The records that end a run have no separate row: the record that shows
+the outcome embeds them under `steps`. This module does not interpret the records; the engine does.
 """
 
 from __future__ import annotations
@@ -14,19 +13,19 @@ from typing import Any
 from gateway.storage.ports import Record
 from pipeline.graph.run.records import RawRecord
 
-RIDING = "steps"
-"""Where the last records stand in the body of the record that shows the outcome."""
+EMBEDDED = "steps"
+"""The key of the last records in the body of the record that shows the outcome."""
 TOGETHER = "records"
-"""Where several records stand in one row."""
+"""The key of several records that share one row."""
 _HEAD = ("run", "graph", "entry", "given")
-_NOT_RIDING = ("do", "update", "phase", "seconds")
-"""What an ended run is not asked for any more: the answer stands beside it, with its time."""
+_NOT_EMBEDDED = ("do", "update", "phase", "seconds")
+"""Fields that an ended run no longer needs: the same row holds the answer and its time."""
 _TO_THE_END = ["end"]
 _COMPLETED = {"do": "end", "status": "completed", "reason": "completed"}
 
 
 def to_row(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The body of a record's row: a record without `do` is a step, and a head is flat."""
+    """The body of a record's row. A body without `do` is a step; a head is flattened."""
     body = {key: value for key, value in record.items() if key != "head"}
     if body["do"] == "step":
         del body["do"]
@@ -34,8 +33,8 @@ def to_row(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def to_rows(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The body of the one row that holds records which were made together: a single one's own, or a list
-    of them, with the head in front."""
+    """The body of the one row for records that were made together: the body of a single record, or a list
+    with the head first."""
     if len(records) == 1:
         return to_row(records[0])
     first, *others = [to_row(record) for record in records]
@@ -44,14 +43,14 @@ def to_rows(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {**head, TOGETHER: [first, *others]}
 
 
-def to_riding(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The records that end a run, as they ride in another record's body: what they wrote into the state is
-    left out, for nobody goes on from there."""
-    return [_riding(record) for record in records if record != _COMPLETED]
+def to_embedded(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The records that end a run, as another record's body embeds them. Their state updates are left out,
+    since an ended run is never resumed."""
+    return [_embedded(record) for record in records if record != _COMPLETED]
 
 
 def from_row(body: Mapping[str, Any]) -> RawRecord:
-    """The record behind a row's body; None for one that is not `to_row`'s, as those of earlier releases."""
+    """The record in a row's body; None for a body that `to_row` did not write, as in earlier releases."""
     if not body or "next" in body:
         return None
     record = {"do": "step", **body}
@@ -66,7 +65,7 @@ def from_row(body: Mapping[str, Any]) -> RawRecord:
 
 
 def from_rows(body: Mapping[str, Any]) -> list[RawRecord]:
-    """The records behind `to_rows`' body; None for each that cannot be read."""
+    """The records in a body that `to_rows` wrote; None for each that cannot be read."""
     if TOGETHER not in body:
         return [from_row(body)]
     together = body[TOGETHER]
@@ -78,14 +77,14 @@ def from_rows(body: Mapping[str, Any]) -> list[RawRecord]:
 
 
 def newest_run(rows: Sequence[Record]) -> tuple[RawRecord, ...]:
-    """The records of the run that the `step` rows of one message end with."""
+    """The records of the newest run among the `step` rows of one message."""
     begins = [at for at, row in enumerate(rows) if isinstance(row.body.get("run"), str)]
     newest = rows[begins[-1] if begins else 0 :]
     return tuple(record for row in newest for record in from_rows(row.body))
 
 
 def runs_of(rows: Iterable[Record]) -> dict[str, list[RawRecord]]:
-    """Every run on record among the rows of a thread, by its id: for looking at, not for resuming.
+    """Every recorded run among the rows of a thread, by its id: for display, not for resuming.
 
     `rows` are records of all kinds, oldest first.
     """
@@ -97,8 +96,8 @@ def runs_of(rows: Iterable[Record]) -> dict[str, list[RawRecord]]:
             if records[0] is not None and "head" in records[0]:
                 current[row.message_id] = records[0]["head"]["run"]
             runs.setdefault(current.get(row.message_id, ""), []).extend(records)
-        elif RIDING in row.body:
-            steps = _ended([_from_riding(plain) for plain in row.body[RIDING]])
+        elif EMBEDDED in row.body:
+            steps = _ended([_from_embedded(plain) for plain in row.body[EMBEDDED]])
             run_id = current.get(row.message_id) or _run_of(steps)
             runs.setdefault(run_id, []).extend(steps)
     runs.pop("", None)
@@ -115,22 +114,22 @@ def _flat_head(record: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _riding(record: Mapping[str, Any]) -> dict[str, Any]:
+def _embedded(record: Mapping[str, Any]) -> dict[str, Any]:
     if record["do"] != "step":
         return to_row(record)
-    body = {key: value for key, value in to_row(record).items() if key not in _NOT_RIDING} | _used(record)
+    body = {key: value for key, value in to_row(record).items() if key not in _NOT_EMBEDDED} | _used(record)
     targets = list(body.pop("to", ()))
     return body if targets == _TO_THE_END else {**body, "to": targets}
 
 
 def _used(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The tokens of a model call, prompt and answer: all of the update that is kept, for `graph trace`."""
+    """The prompt and answer tokens of a model call, for `graph trace`; the rest of the update is dropped."""
     agent = record.get("update", {}).get("agent", {})
     tokens = [agent.get("prompt_tokens", 0), agent.get("completion_tokens", 0)]
     return {"used": tokens} if any(tokens) else {}
 
 
-def _from_riding(body: Mapping[str, Any]) -> RawRecord:
+def _from_embedded(body: Mapping[str, Any]) -> RawRecord:
     record = from_row(body)
     if record is None or record["do"] != "step":
         return record

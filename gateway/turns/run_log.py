@@ -1,4 +1,4 @@
-"""A run's log on the store: the engine's `RunLog`, under the lease of a thread."""
+"""Write a run's log to the store: the engine's `RunLog`, under the lease of a thread."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 
 from gateway.runtime.failpoints import Failpoints, Label
 from gateway.storage.ports import Lease, NewRecord, Store
-from gateway.turns.run_codec import RIDING, to_riding, to_row, to_rows
+from gateway.turns.run_codec import EMBEDDED, to_embedded, to_row, to_rows
 
 _EFFECT_LABELS: Mapping[str, tuple[Label, Label]] = {
     "began": ("effect-begun-before", "effect-begun-after"),
     "done": ("effect-done-before", "effect-done-after"),
 }
-"""Before and after the record is durable. Between the inner two the effect is being done."""
+"""The failpoints before and after the record is durable. Between the inner two the effect runs."""
 
 
 class StoreRunLog:
-    """Records of one turn of the event loop go to the store together, as one row.
+    """Writes the records of one turn of the event loop together, as one row.
 
-    A node that waits for anything lets the loop turn, so the record before it is on its way to the disk
-    meanwhile. The last records wait for the commit that the outcome leads to.
+    A node that awaits anything lets the loop turn, so the record before it is written meanwhile. The last
+    records wait for the commit of the outcome.
     """
 
     def __init__(
@@ -37,12 +37,12 @@ class StoreRunLog:
         self._row = row
         self._failpoints = failpoints or Failpoints()
         self._records: list[Mapping[str, Any]] = []
-        """Of this turn of the loop."""
+        """The records of this turn of the loop."""
         self._writes: list[asyncio.Future[tuple[int, ...]]] = []
-        """In order; those that succeeded are dropped now and then, a failed one stays."""
+        """In order; successful writes are dropped now and then, a failed one stays."""
         self._last: Sequence[Mapping[str, Any]] = ()
         self.run_id = ""
-        """The run that is being recorded, once it has a record."""
+        """The id of the run; empty until its first record."""
 
     def append(self, record: Mapping[str, Any]) -> None:
         self._note_run(record)
@@ -57,7 +57,7 @@ class StoreRunLog:
         self._drop_written()
         if not self._writes:
             return
-        # A copy, as branches append and wait at the same time. Not `gather`: a turn that is cut off here
+        # A copy, because branches append and wait at the same time. Not `gather`: cancelling a turn here
         # must not cancel the writes.
         writes = tuple(self._writes)
         await asyncio.wait(writes)
@@ -70,20 +70,20 @@ class StoreRunLog:
         self._last = records
 
     async def write_last(self) -> None:
-        """Make all durable, the last records in rows of their own: for a run that no commit follows."""
+        """Make all records durable, the last ones in separate rows: for a run without a commit."""
         self._records += self._last
         self._last = ()
         await self.barrier()
 
     def last_rows(self) -> list[dict[str, Any]]:
-        """The last records as rows of their own, for a run that ends in another message's turn."""
-        self._hand_over()  # so that they stand behind all others, whoever writes them
+        """The last records as separate rows, for a run that ends in another message's turn."""
+        self._hand_over()  # so that they follow all earlier records
         return [to_row(record) for record in self._last]
 
-    def riding(self) -> dict[str, Any]:
-        """What the body of the record that shows the run's outcome holds besides; empty for most."""
+    def embedded_records(self) -> dict[str, Any]:
+        """What to add to the body of the record that shows the run's outcome; empty for most."""
         self._hand_over()
-        return {RIDING: riding} if (riding := to_riding(self._last)) else {}
+        return {EMBEDDED: rows} if (rows := to_embedded(self._last)) else {}
 
     def _hand_over(self) -> None:
         if self._records:
@@ -108,7 +108,7 @@ class StoreRunLog:
 
 
 class UnwrittenRunLog(StoreRunLog):
-    """The log of a run off the record: nothing of it outlives the process."""
+    """The log of a run off the record: it writes nothing."""
 
     def append(self, record: Mapping[str, Any]) -> None:
         self._note_run(record)
@@ -119,7 +119,7 @@ class UnwrittenRunLog(StoreRunLog):
 
 
 def _labels(record: Mapping[str, Any]) -> tuple[Label, Label] | None:
-    """Those around the record's becoming durable; None for most."""
+    """The failpoints before and after the record is durable; None for most records."""
     return _EFFECT_LABELS.get(record["state"]) if record.get("do") == "effect" else None
 
 

@@ -1,4 +1,4 @@
-"""One entry of the inbox, from claim to commit: a message through the pipeline, or a session command."""
+"""Run one inbox entry from claim to commit: a message through the pipeline, or a session command."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from pipeline.service import Pipeline
 
 _log = logging.getLogger(__name__)
 
-_HEARD_AT_ONCE = 64
-"""Voice notes whose turn has begun; the ears themselves refuse what is too much for them."""
+_MAX_VOICE_NOTES = 64
+"""Voice notes in progress at once; the transcriber itself refuses what exceeds its capacity."""
 _MAX_UNWRITTEN = 200
-"""Conversations off the record that are remembered; the one spoken in longest ago is forgotten first."""
+"""Conversations off the record kept in memory; the least recently used one is dropped first."""
 _GAVE_UP = (
     "I was restarted {deaths} times while I worked on this message and on nothing else, so I have set it "
     "aside without an answer. It may not be the message's fault: you can send it again."
@@ -46,24 +46,24 @@ _UNREADABLE = "This message could not be read back from the store and was set as
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnHooks:
-    """Where a turn's visible results go."""
+    """Callbacks that receive a turn's visible results."""
 
     sender_for: Callable[[ThreadKey, InboxEntry], EventSender]
     on_recorded: Callable[[ThreadKey, TimelineEntry], None]
     on_reply: OnReply
     discard_media: Callable[[InboundMessage], Awaitable[None]]
-    """Called when a message with media is finished and its bytes are no longer needed."""
+    """Called when a message with media is finished; its bytes are no longer needed."""
     can_speak: Callable[[ThreadKey], bool]
     """Whether answers can be read aloud in a chat."""
     on_asked: Callable[[], None]
-    """Told when a paused run's question is on record."""
+    """Called when a paused run's question is recorded."""
     copies: Callable[[ThreadKey], str]
-    """Where the words of a chat stay besides, as its channel says it to the person."""
+    """Where else the channel keeps a chat's words, as a sentence for the person."""
 
 
 class TurnRunner:
-    """Runs single entries. Of threads it holds what no store does: conversations off the record, how many
-    messages a stop has cancelled until it says so, and which were edited or deleted before their turn."""
+    """Runs single entries. Keeps in memory what the store does not: conversations off the record, the number
+    of messages that a stop cancelled, and which messages were edited or deleted before their turn."""
 
     def __init__(
         self,
@@ -91,11 +91,11 @@ class TurnRunner:
         self._withdrawn: set[int] = set()
         self._edits = Edits(store, clock)
         self._unwritten: dict[str, SessionState] = {}
-        # A turn's clock starts when the model has room for it: behind a backlog, waiting is not failing.
+        # A turn's time limit starts when it gets a slot: waiting in a backlog is not a failure.
         self._slots = asyncio.Semaphore(max_running)
         self._quarantine = Quarantine(clock, max_attempts)
-        # A note that waits for the recogniser keeps nobody from an answer, but its sound is in memory.
-        self._ears = asyncio.Semaphore(_HEARD_AT_ONCE)
+        # A note that waits for the transcriber needs no model slot, but its audio is in memory.
+        self._voice_notes = asyncio.Semaphore(_MAX_VOICE_NOTES)
 
     async def open_session(self, thread: str) -> SessionState:
         """The conversation that the thread's next turn continues."""
@@ -107,7 +107,7 @@ class TurnRunner:
         return unwritten
 
     def _keep_unwritten(self, thread: str, session: SessionState) -> None:
-        """A conversation off the record is nowhere but in memory, also while nobody holds its thread."""
+        """Keep a conversation off the record in memory, also while no runner has its thread."""
         self._unwritten.pop(thread, None)
         if session.mode == "otr":
             self._unwritten[thread] = session
@@ -115,20 +115,20 @@ class TurnRunner:
                 del self._unwritten[next(iter(self._unwritten))]
 
     def note_deaths(self, deaths: Mapping[int, Deaths]) -> None:
-        """What the store knows of deaths of the process, by unfinished entry; before any turn is run."""
+        """Load how often the process died, by the seq of the unfinished entry. Call before any turn runs."""
         self._quarantine.hold(deaths)
 
     def note_stop(self, seq: int, cancelled: int) -> None:
-        """The /stop with inbox number `seq` cancelled that many entries."""
+        """Record that the /stop with inbox number `seq` cancelled that many entries."""
         if cancelled:
             self._stopped[seq] = cancelled
 
     def note_withdrawn(self, seq: int) -> None:
-        """The message of the entry was edited or deleted."""
+        """Record that the message of the entry was edited or deleted."""
         self._withdrawn.add(seq)
 
     async def run(self, lease: Lease, entry: InboxEntry, session: SessionState, stop: StopSignal) -> None:
-        """Finish `entry`, whatever it takes. Raises FenceLost and StorageError: it is not finished then."""
+        """Finish `entry` with an answer or an error. It stays open on FenceLost and StorageError."""
         thread = ThreadKey.decode(entry.thread)
         watched = self._telemetry.watch(self._hooks.sender_for(thread, entry), entry.received_at)
         sender = TurnQuestions(watched)
@@ -145,21 +145,21 @@ class TurnRunner:
             questions=sender,
         )
         structlog.contextvars.bind_contextvars(thread_key=entry.thread, message_id=entry.message_id)
-        place = ConcurrencySlot(
+        slot = ConcurrencySlot(
             self._slots,
             leave_quarantine=lambda: self._quarantine.end(entry.seq),
-            excuse=lambda: self._excuse(lease, entry, journal),
+            discount=lambda: self._discount(lease, entry, journal),
             count=journal.count_attempt,
         )
-        # A note is heard before the model has room for it.
-        ears = self._ears if _is_spoken(entry) else None
-        held = entry.kind != "command" and await self._admitted(entry, ears, place, stop)
+        # A note is transcribed before it takes a slot at the model.
+        note_slots = self._voice_notes if _is_spoken(entry) else None
+        held = entry.kind != "command" and await self._admitted(entry, note_slots, slot, stop)
         self._telemetry.turn_started(entry.received_at)
         started = self._clock.monotonic()
         try:
             deaths = self._quarantine.deaths_alone(entry.seq)
             if entry.seq in self._withdrawn and entry.attempts == 0:
-                # Nobody has seen anything of it: nothing is said, and nothing kept.
+                # No answer is visible yet, so the turn says nothing and keeps nothing.
                 await journal.decline()
                 return
             if deaths >= self._max_attempts and entry.body.get("if_named"):
@@ -168,17 +168,17 @@ class TurnRunner:
                 words = _GAVE_UP.format(deaths=deaths)
                 await self._set_aside(entry, journal, sender, "gave_up", words)
             else:
-                await self._dispatch(entry, journal, sender, stop, place)
+                await self._dispatch(entry, journal, sender, stop, slot)
         except (asyncio.CancelledError, StorageError):
-            await self._excuse(lease, entry, journal)
+            await self._discount(lease, entry, journal)
             raise
         finally:
             self._keep_unwritten(entry.thread, session)
             self._withdrawn.discard(entry.seq)
             self._quarantine.end(entry.seq)
-            place.leave()
-            if held and ears is not None:
-                ears.release()
+            slot.leave()
+            if held and note_slots is not None:
+                note_slots.release()
             outcome = journal.outcome or "interrupted"
             self._telemetry.turn_ended(outcome)
             seconds = round(self._clock.monotonic() - started, 3)
@@ -191,21 +191,21 @@ class TurnRunner:
         self._hooks.on_reply(row_id, reply)
 
     async def _admitted(
-        self, entry: InboxEntry, ears: asyncio.Semaphore | None, place: ConcurrencySlot, stop: StopSignal
+        self, entry: InboxEntry, note_slots: asyncio.Semaphore | None, slot: ConcurrencySlot, stop: StopSignal
     ) -> bool:
-        """Wait until the entry may be worked on, and there is room: among the notes that are heard, or in its
-        place at the model. False when the message is stopped before: it needs none then."""
+        """Wait until the entry may run and has a slot: at the transcriber for a note, else at the model.
+        False when the message is stopped before that."""
         try:
             with stop.guard():
                 await self._quarantine.admit(entry.seq)
-                await (place.enter() if ears is None else ears.acquire())
+                await (slot.enter() if note_slots is None else note_slots.acquire())
         except TurnFailed:
             return False
         return True
 
-    async def _excuse(self, lease: Lease, entry: InboxEntry, journal: StoreJournal) -> None:
-        """An attempt that a shutdown or the store cut off says nothing about the message: only those
-        that are still open at the next start, because the process died, count toward the limit."""
+    async def _discount(self, lease: Lease, entry: InboxEntry, journal: StoreJournal) -> None:
+        """Take back an attempt that a shutdown or the store cut off: it is not the message's fault. Only
+        attempts that are still open at the next start, because the process died, count toward the limit."""
         if not journal.attempt_counted or journal.outcome is not None:
             return
         try:
@@ -220,7 +220,7 @@ class TurnRunner:
         journal: StoreJournal,
         sender: EventSender,
         stop: StopSignal,
-        place: ConcurrencySlot,
+        slot: ConcurrencySlot,
     ) -> None:
         try:
             item = from_body(entry.kind, entry.thread, entry.message_id, entry.received_at, entry.body)
@@ -245,7 +245,7 @@ class TurnRunner:
             await self._pipeline.reply(item, words, sender, journal)
             return
         await self._edits.take_over(entry)
-        await self._pipeline.process(item, sender, journal, stop, place)
+        await self._pipeline.process(item, sender, journal, stop, slot)
         if isinstance(item, InboundMessage) and (item.voice is not None or item.attachments):
             await self._hooks.discard_media(item)
 
@@ -266,5 +266,5 @@ class TurnRunner:
 
 
 def _is_spoken(entry: InboxEntry) -> bool:
-    """Whether it is a voice note, whose words are still to be heard."""
+    """Whether it is a voice note that is not transcribed yet."""
     return entry.kind == "message" and "voice" in entry.body

@@ -1,7 +1,7 @@
-"""Sessions: the bounded conversations of a thread, and the model's view of one.
+"""Load and update sessions: the bounded conversations of a thread, as the model sees them.
 
 A session begins with a record of kind `session`. The history is read from the log once per live
-thread and then kept up to date by the commits, so a turn's cost does not grow with it.
+thread and then updated by the commits, so a turn's cost does not grow with it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from pipeline.history.stale_results import with_brief
 from pipeline.intake.cleaning import clean_text
 
 MAX_HISTORY_RECORDS = 2_000
-"""Records read back when a thread comes to life; older ones stay in the log, beyond any budget."""
+"""Records read when a thread becomes active; older ones stay in the log, beyond any token budget."""
 MAX_TURNS = MAX_HISTORY_RECORDS // 2
 MAX_ARRIVALS = 30
-"""Arrival times kept for each author (seed 0: _inputTimestamps)."""
+"""Arrival times kept for each author."""
 _MAX_AUTHORS = 200
-"""People of a room whose arrivals are remembered."""
+"""Authors of a room whose arrival times are kept."""
 UNSHOWN_FAILURES = ("gave_up", "unreadable")
-"""Codes of failures whose message no later turn is shown: its words may be what ended the process."""
+"""Codes of failures whose message is hidden from later turns: its words may have crashed the process."""
 _SPOKEN_KINDS: tuple[RecordKind, ...] = ("user", "assistant", "error", "summary")
 _ENDED = {
     "stopped": "[Stopped by the user before the answer was complete.]",
@@ -52,15 +52,15 @@ class SessionState:
     ) -> None:
         self.session_id = session_id
         self.stored = stored
-        """Whether the session's own record is durable."""
+        """Whether the session's record is durable."""
         self.mode: Mode = mode
         self.title = ""
-        """What it is about, in a few words; empty until somebody found them."""
+        """The title, a few words; empty until one was made."""
         conversation = conversation or Conversation()
         self._summary = conversation.summary
         self._turns = list(conversation.turns)
         self._conversation: Conversation | None = None
-        """Both together, as long as they stay as they are."""
+        """A cache of turns and summary; None after either changed."""
         self._arrivals: OrderedDict[str, deque[float]] = OrderedDict()
 
     @property
@@ -71,23 +71,23 @@ class SessionState:
         return self._conversation
 
     def extend(self, turn: PastTurn) -> None:
-        """Take over what a commit made durable."""
+        """Add a turn that a commit made durable."""
         self._conversation = None
         self._turns.append(turn)
         del self._turns[:-MAX_TURNS]
 
     def summarise(self, summary: Summary) -> None:
-        """Let a durable summary stand for what it covers."""
+        """Replace the turns that a durable summary covers by the summary."""
         self._conversation = None
         self._summary = summary
         self._turns = [turn for turn in self._turns if turn.id > summary.upto]
 
     def arrivals(self, author: str) -> tuple[float, ...]:
-        """When the author's messages arrived, oldest first."""
+        """When the author's messages arrived, as Unix times, oldest first."""
         return tuple(self._arrivals.get(author, ()))
 
     def note_arrival(self, author: str, at: float) -> None:
-        """Remember when a message of the author's arrived."""
+        """Record when a message of the author arrived, as Unix time."""
         times = self._arrivals.setdefault(author, deque(maxlen=MAX_ARRIVALS))
         times.append(at)
         self._arrivals.move_to_end(author)
@@ -122,7 +122,7 @@ async def load_session(store: Store, thread: str) -> SessionState:
 
 
 async def conversation_before(store: Store, record: Record) -> Conversation:
-    """The conversation of the record's session as it was before it."""
+    """The conversation of the record's session as it was before the record."""
     records = await _spoken(store, record.thread, record.session_id)
     return _conversation([earlier for earlier in records if earlier.id < record.id])
 
@@ -130,8 +130,8 @@ async def conversation_before(store: Store, record: Record) -> Conversation:
 async def write_summary(
     store: Store, lease: Lease, session: SessionState, summary: Summary, *, at: float, message_id: str = ""
 ) -> bool:
-    """Let `summary` stand for the session's beginning, durably unless it is off the record. False, and
-    nothing changes, where the conversation is another one by now or is summed up further already."""
+    """Replace the session's beginning by `summary`, durably unless it is off the record. False, with no
+    change, if the thread has a new conversation by now or a summary that covers more."""
     known = session.conversation
     if known.summary is not None and known.summary.upto >= summary.upto:
         return False
@@ -151,7 +151,7 @@ async def write_summary(
         try:
             await asyncio.shield(store.append(lease, [record]))
         except asyncio.CancelledError:
-            session.summarise(summary)  # a write that has begun goes on: nobody is to make a second one
+            session.summarise(summary)  # the write continues after the cancel: prevent a second summary
             raise
     session.summarise(summary)
     return True
@@ -160,7 +160,7 @@ async def write_summary(
 def session_record(
     session_id: str, message_id: str, at: float, *, text: str = "", mode: Mode = "normal"
 ) -> NewRecord:
-    """The record that begins a session; `text` is the line that shows it, empty for a thread's first."""
+    """The record that begins a session; `text` is its visible line, empty for a thread's first session."""
     body = {"text": text} if text else {}
     if mode != "normal":
         body["mode"] = mode
@@ -168,7 +168,7 @@ def session_record(
 
 
 async def _spoken(store: Store, thread: str, session_id: str) -> tuple[Record, ...]:
-    """The newest records of what was said, and the summary of what came before them."""
+    """The newest records of the session's messages, and the summary of what came before them."""
     records = await store.read_log(
         thread, kinds=_SPOKEN_KINDS, session_id=session_id, limit=MAX_HISTORY_RECORDS
     )
@@ -179,8 +179,8 @@ async def _spoken(store: Store, thread: str, session_id: str) -> tuple[Record, .
 
 
 def _conversation(records: Sequence[Record]) -> Conversation:
-    """Only turns that are over: a user message with neither an answer nor an error behind it belongs to a
-    turn still to come, and the model must not answer it now."""
+    """The conversation from finished turns only: a user message without an answer or error after it belongs
+    to a turn that has yet to run, and the model must not answer it now."""
     asked: dict[str, str] = {}
     partial: dict[str, Record] = {}
     turns: list[PastTurn] = []
@@ -207,14 +207,14 @@ def _conversation(records: Sequence[Record]) -> Conversation:
 
 
 def words_on_record(body: Mapping[str, Any]) -> str:
-    """The body of a user's record as the model reads it: in a room behind its author's name."""
+    """The words of a user's record as the model reads them: in a room with the author's name first."""
     return said_by(str(body["text"]), str(body.get("by", "")))
 
 
 def past_turn(
     record_id: int, question: str, exchange: Sequence[ChatMessage], answer: str, at: float
 ) -> PastTurn:
-    """An answered message, as the model is shown it."""
+    """An answered message, as the model sees it."""
     turn = PastTurn(
         id=record_id,
         messages=(
@@ -230,8 +230,8 @@ def past_turn(
 def unanswered_turn(
     record_id: int, question: str, exchange: Sequence[ChatMessage], partial: str, code: str, at: float
 ) -> PastTurn:
-    """A message whose turn ended with the error `code`, as the model is shown it: what was said of the
-    answer, and how it ended. `record_id` is that of the partial answer, of the error where there is none."""
+    """A message whose turn ended with the error `code`, as the model sees it: the partial answer and how the
+    turn ended. `record_id` is that of the partial answer, or of the error if there is none."""
     shown = _shown_words(exchange)
     rest = partial[partial.index(shown) + len(shown) :].strip() if shown in partial else partial.strip()
     mark = _ENDED.get(code, _FAILED)
@@ -248,16 +248,16 @@ def unanswered_turn(
 
 
 def _last_words(exchange: Sequence[ChatMessage], answer: str) -> str:
-    """The answer without what stands in the exchange already: an answer is everything that was shown, and
-    the model is to see none of it twice. The whole of it where nothing else is left."""
+    """The answer without the words that the exchange already holds, so that the model sees nothing twice:
+    an answer is everything that was shown. The whole answer if nothing else is left."""
     shown = _shown_words(exchange)
-    # A line about what was left out of the message may stand above both.
+    # A line about what was left out of the message may precede both.
     _, _, last = answer.partition(shown + "\n\n") if shown else ("", "", answer)
     return last or answer
 
 
 def _shown_words(exchange: Sequence[ChatMessage]) -> str:
-    """The words of the assistant's that stand in the exchange, as they were shown."""
+    """The assistant's words in the exchange, as they were shown."""
     return "\n\n".join(
         message.content for message in exchange if message.role == "assistant" and message.content
     )

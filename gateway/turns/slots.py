@@ -1,4 +1,4 @@
-"""Places at the model, and the entries that are taken up one at a time after deaths of the process."""
+"""Limit the turns that run at once, and run suspect entries one at a time after the process died."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from gateway.storage.deaths import Deaths
 from pipeline.domain.clock import Clock
 
 ALONE_S: Final = 60.0
-"""How long everybody else waits for one such entry at most."""
+"""The longest that other entries wait for one suspect entry, in seconds."""
 
 
 class Quarantine:
-    """Entries at which the process has died `limit` times, alone or not, for which the others wait.
+    """Runs entries during which the process has died `limit` times, alone or not; other entries wait.
 
-    A machine that was switched off once is no reason. They are taken up one at a time, with no other turn at
-    work, so that the next death is counted against the one that was. Those that died alone most seldom come
-    first. Each has `ALONE_S`; after that, or when it waits for a person, it is an entry like any other.
+    A machine that was switched off once is not enough. These entries run one at a time, with no other turn,
+    so that the next death is counted against the right one. Those with the fewest deaths alone come first.
+    Each has `ALONE_S`; after that, or when it waits for a person, other entries may run too.
     """
 
     def __init__(self, clock: Clock, limit: int) -> None:
@@ -26,13 +26,13 @@ class Quarantine:
         self._limit = limit
         self._deaths: Mapping[int, Deaths] = {}
         self._waiting: dict[int, asyncio.Event] = {}
-        """In their order; the event of the first is set."""
+        """By seq, in order; the event of the first is set."""
         self._empty = asyncio.Event()
         self._empty.set()
         self._disarm: Callable[[], None] = _nothing
 
     def hold(self, deaths: Mapping[int, Deaths]) -> None:
-        """Take over what is known of unfinished entries, before any of them is taken up."""
+        """Load the deaths of unfinished entries, before any of them runs."""
         self._deaths = deaths
         suspects = [seq for seq, known in deaths.items() if known.total >= self._limit]
         self._waiting = {
@@ -43,15 +43,15 @@ class Quarantine:
             self._let_in()
 
     def deaths_alone(self, seq: int) -> int:
-        """How often the process died while nothing but this entry was at work."""
+        """How often the process died while only this entry was running."""
         return self._deaths.get(seq, Deaths()).alone
 
     async def admit(self, seq: int) -> None:
-        """Wait until the entry may be worked on."""
+        """Wait until the entry may run."""
         await self._waiting.get(seq, self._empty).wait()
 
     def end(self, seq: int) -> None:
-        """The entry is not at work any more. Does nothing for one that others do not wait for."""
+        """Record that the entry no longer runs. Does nothing for an entry that is not in quarantine."""
         if seq not in self._waiting:
             return
         first = next(iter(self._waiting)) == seq
@@ -61,7 +61,7 @@ class Quarantine:
             self._let_in()
 
     def _let_in(self) -> None:
-        """Let the first one in, or everybody."""
+        """Let the first suspect entry run, or all entries if there is none."""
         if not self._waiting:
             self._empty.set()
             return
@@ -71,10 +71,10 @@ class Quarantine:
 
 
 class ConcurrencySlot:
-    """One turn's place at the model; the pipeline's `Slot`. Of a number that `slots` bounds.
+    """One turn's slot at the model: the pipeline's `Slot`. `slots` bounds their number.
 
-    `excuse` and `count` take back and count the turn's attempt: one that waits for a person is not at work,
-    and the process does not die of it.
+    `discount` and `count` take back and count the turn's attempt: a turn that waits for a person does not
+    run, so it cannot crash the process.
     """
 
     def __init__(
@@ -82,12 +82,12 @@ class ConcurrencySlot:
         slots: asyncio.Semaphore,
         *,
         leave_quarantine: Callable[[], None],
-        excuse: Callable[[], Awaitable[None]],
+        discount: Callable[[], Awaitable[None]],
         count: Callable[[], Awaitable[None]],
     ) -> None:
         self._slots = slots
         self._leave_quarantine = leave_quarantine
-        self._excuse = excuse
+        self._discount = discount
         self._count = count
         self._taken = False
 
@@ -104,7 +104,7 @@ class ConcurrencySlot:
     async def suspend(self) -> None:
         self.leave()
         self._leave_quarantine()
-        await self._excuse()
+        await self._discount()
 
     async def resume(self) -> None:
         await self.enter()
@@ -112,4 +112,4 @@ class ConcurrencySlot:
 
 
 def _nothing() -> None:
-    """No alarm is set."""
+    """Cancel nothing: no timer is set."""

@@ -1,7 +1,7 @@
-"""Summaries of long conversations, made while their thread has nothing else to do.
+"""Summarise long conversations while their thread is idle.
 
-Whoever holds the thread's lease runs them and stops them when there is work: no turn waits for one, and none
-changes a conversation that a turn works on. A conversation off the record is left alone.
+The holder of the thread's lease runs a summary and cancels it when there is work: no turn waits for one, and
+none changes a conversation during a turn. A conversation off the record is not summarised.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from pipeline.runtime.scope import TurnScope, ignore_event
 _log = logging.getLogger(__name__)
 
 QUIET_S = 2.0
-"""Of nothing to do before one begins: who writes in bursts is not disturbed."""
+"""Idle seconds before a summary begins, so that messages in bursts do not interrupt it."""
 COOL_DOWN_S = 600.0
-"""Between two tries for a session whose model gave no answer."""
+"""Seconds between two tries for a session whose model gave no answer."""
 
 
 class Summaries:
-    """Sums up one conversation at a time. Holds no conversation."""
+    """Summarises one conversation at a time. Holds no conversation."""
 
     def __init__(
         self,
@@ -58,14 +58,14 @@ class Summaries:
         self._cooling = Cooldown(COOL_DOWN_S)
 
     def wanted(self, session: SessionState) -> bool:
-        """Whether there is something to sum up now."""
+        """Whether the session needs a summary now."""
         if session.mode == "otr" or session.conversation.size <= self._above:
             return False
         return self._cooling.is_over(session.session_id, self._clock)
 
     async def run(self, lease: Lease, session: SessionState, entry: InboxEntry) -> None:
-        """Sum up the session's beginning after the turn of `entry`, and write it down under `lease`. Whatever
-        goes wrong is logged: the conversation stays as it is then."""
+        """Summarise the session's beginning after the turn of `entry`, and store it under `lease`. Errors are
+        logged and leave the conversation unchanged."""
         await self._clock.sleep(QUIET_S)
         async with self._one:
             try:
@@ -73,21 +73,21 @@ class Summaries:
             except (ModelError, StorageError) as error:
                 self._cooling.begin(session.session_id, self._clock)
                 _log.warning("a conversation could not be summed up", extra={"reason": str(error)})
-            except Exception:  # noqa: BLE001 - tried again at once, it would never end
+            except Exception:  # noqa: BLE001 - an immediate retry would loop for ever
                 self._cooling.begin(session.session_id, self._clock)
                 _log.exception("a conversation could not be summed up")
 
     async def _sum_up(self, lease: Lease, session: SessionState, entry: InboxEntry) -> None:
         scope = scope_after(session, entry)
-        allowance = await self._budgets.allowance(scope)
-        if allowance.model == "none":
+        budget = await self._budgets.allowance(scope)
+        if budget.model == "none":
             self._cooling.begin(session.session_id, self._clock)
             return
 
         async def spent(said: Said) -> None:
             await self._budgets.spent(scope, tokens=said.tokens, cost=said.cost)
 
-        cheaper = self._cheaper if allowance.model == "cheaper" else None
+        cheaper = self._cheaper if budget.model == "cheaper" else None
         summary = await sum_up(
             session.conversation,
             self._above,
@@ -102,7 +102,7 @@ class Summaries:
 
 
 def scope_after(session: SessionState, entry: InboxEntry) -> TurnScope:
-    """For what is done behind the turn of `entry`: its author's budget pays."""
+    """The scope of work after the turn of `entry`, on its author's budget."""
     return TurnScope(
         session_id=session.session_id,
         message_id=entry.message_id,

@@ -1,7 +1,7 @@
-"""Titles of conversations: a few words of the model's, once, when there is enough to name.
+"""Give a conversation a title: a few words from the model, once, when it is long enough.
 
-Made while the thread has nothing else to do, under its lease, so there are never two at once. A failure is no
-matter: the next answer is the next try. A conversation off the record has none.
+A title is made while the thread is idle, under its lease, so there are never two at once. After a failure the
+next answer starts the next try. A conversation off the record gets no title.
 """
 
 from __future__ import annotations
@@ -30,20 +30,19 @@ MIN_MESSAGES = 6
 MAX_WORDS = 6
 MAX_CHARS = 60
 TIMEOUT_S = 10.0
-"""These four are seed 4's."""
 _MAX_TOKENS = 32
 _SHOWN_CHARS = 400
-"""Of each message: what it is about stands at its beginning."""
+"""Characters shown of each message: its beginning says what it is about."""
 _MAX_TRIED = 1_000
 _TASK = "What is this conversation about? Answer with a title of at most six words, in its own language."
-"""No word of how the title shall look: the embedded model answers with those words."""
+"""Does not describe the form of the title: the embedded model would repeat that description."""
 _LABEL = re.compile(r"^\W*(?:(?:title|name)\s*:|(?:this|the) conversation is about\b)\s*", re.IGNORECASE)
-"""What small models put before a title."""
+"""Prefixes that small models put before a title."""
 _MARKS = " \t\"'`*_#>.:,;-“”„«»"
 
 
 class Titles:
-    """Names one conversation at a time. Holds no conversation."""
+    """Titles one conversation at a time. Holds no conversation."""
 
     def __init__(
         self,
@@ -63,7 +62,7 @@ class Titles:
         self._on_titled = on_titled
         self._one = asyncio.Semaphore(1)
         self._tried: OrderedDict[str, int] = OrderedDict()
-        """By session: the last turn behind which a title was tried."""
+        """By session id: the last turn after which a title was tried."""
 
     def wanted(self, session: SessionState) -> bool:
         """Whether the session has no title, could have one, and was answered since the last try."""
@@ -75,14 +74,14 @@ class Titles:
         return self._tried.get(session.session_id) != session.conversation.turns[-1].id
 
     async def run(self, lease: Lease, session: SessionState, entry: InboxEntry) -> None:
-        """Give the session a title after the turn of `entry`, under `lease`. What goes wrong is logged."""
+        """Give the session a title after the turn of `entry`, under `lease`. Errors are logged."""
         self._note_try(session)
         async with self._one:
             try:
                 await self._name(lease, session, entry)
             except (ModelError, StorageError) as error:
                 _log.info("a conversation has no title yet", extra={"reason": str(error)})
-            except Exception:  # noqa: BLE001 - nobody's thread is to stop for a title
+            except Exception:  # noqa: BLE001 - a title must not stop a thread
                 _log.exception("a conversation has no title yet")
 
     async def _name(self, lease: Lease, session: SessionState, entry: InboxEntry) -> None:
@@ -115,7 +114,7 @@ class Titles:
         try:
             (entry_id,) = await asyncio.shield(writing)
         except asyncio.CancelledError:
-            session.title = title  # a write that has begun goes on: nobody is to make a second one
+            session.title = title  # the write continues after the cancel: prevent a second title
             raise
         session.title = title
         shown = TimelineEntry(entry_id=entry_id, message_id=entry.message_id, role="title", text=title, at=at)
@@ -129,8 +128,8 @@ class Titles:
 
 
 def title_of(words: str) -> str:
-    """What of a model's answer can be a title: one line without marks, at most six words and 60 characters;
-    empty where nothing is left."""
+    """The title in a model's answer: one line without marks, at most six words and 60 characters; empty if
+    nothing is left."""
     line = next((line for line in words.splitlines() if line.strip(_MARKS)), "")
     line = "".join(character if character.isprintable() else " " for character in line)
     kept = _LABEL.sub("", line).strip(_MARKS).split()[:MAX_WORDS]
@@ -140,7 +139,7 @@ def title_of(words: str) -> str:
 
 
 def _material(session: SessionState, redactor: Redactor) -> str:
-    """The first questions and their answers, each by its beginning."""
+    """The beginnings of the first questions and answers."""
     shown = []
     for turn in session.conversation.turns[: MIN_MESSAGES // 2]:
         shown.append(f"User: {redactor.excerpt(turn.messages[0].content, _SHOWN_CHARS).text}")

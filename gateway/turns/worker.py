@@ -1,7 +1,7 @@
-"""Turns: one FIFO and one runner per thread. Claims entries, runs the pipeline, commits.
+"""Run turns: one FIFO and one runner per thread. A runner claims entries, runs the pipeline and commits.
 
-A runner lives while its thread has something to do and lingers a little after, holding the lease and
-the conversation, so that the next message costs no look-up.
+A runner lives while its thread has work and `LINGER_S` longer, holding the lease and the conversation, so
+that the next message needs no look-up.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _log = logging.getLogger(__name__)
 
 LINGER_S = 20.0
 _BACKOFF_S = (0.5, 1.0, 2.0, 5.0)
-_LOOK_S = 0.2
-"""How often a shutdown looks for turns that wait for a person."""
+_POLL_S = 0.2
+"""How often a shutdown looks for turns that wait for a person, in seconds."""
 
 
 @dataclass(slots=True)
@@ -42,14 +42,14 @@ class _Thread:
     """When that turn began, as Unix time."""
     stop: StopSignal | None = None
     done: InboxEntry | None = None
-    """What its last turn was about."""
+    """The entry of its last turn."""
     withdrawn: set[int] = field(default_factory=set)
-    """Entries that are to be stopped, also one that was read just before it was marked."""
+    """Entries to stop, including one that was read just before it was marked."""
     stopped_before: int = 0
-    """Entries with a smaller seq are to be stopped, also one that was read just before it was marked."""
+    """Entries with a smaller seq are to be stopped, including one that was read just before it was marked."""
 
     def begin(self, entry: InboxEntry, now: float) -> StopSignal:
-        """The stop button of the turn that starts now, pressed already if its stop came first."""
+        """The stop signal of the turn that starts now; already set if its stop came first."""
         self.stop = StopSignal()
         self.running_seq, self.began_at = entry.seq, now
         if entry.cancelled or entry.seq < self.stopped_before or entry.seq in self.withdrawn:
@@ -58,8 +58,8 @@ class _Thread:
 
 
 class Worker:
-    """Runs every thread's turns in order, different threads side by side. `withdraw` takes back what stopped
-    turns of a thread have asked, but for those of some messages."""
+    """Runs every thread's turns in order, different threads concurrently. `withdraw` takes back the questions
+    of a thread's stopped turns, except those of the given messages."""
 
     def __init__(
         self,
@@ -80,13 +80,13 @@ class Worker:
         self._clock = clock
         self._supervisor = supervisor
         self._chores = tuple(chore for chore in (titles, summaries) if chore is not None)
-        self._withdraw = withdraw or _nothing_is_asked
+        self._withdraw = withdraw or _withdraw_nothing
         self._linger_s = linger_s
         self._threads: dict[str, _Thread] = {}
         self._draining = False
 
     async def recover(self) -> int:
-        """Take up what an earlier process left unfinished; how many entries."""
+        """Start the entries that an earlier process left unfinished; return how many."""
         self._turns.note_deaths(await self._store.deaths.note())
         total = 0
         for thread in await self._store.open_threads():
@@ -102,7 +102,7 @@ class Worker:
         return total
 
     def wake(self, thread: str) -> None:
-        """There may be something to do in `thread`."""
+        """Look for work in `thread`."""
         live = self._threads.get(thread)
         if live is not None:
             live.work.set()
@@ -120,7 +120,7 @@ class Worker:
             live.stop.request()
 
     def withdraw(self, thread: str, seq: int) -> None:
-        """Stop the turn of one entry of `thread`, or end it without a word if it has not begun."""
+        """Stop the turn of one entry of `thread`, or end it silently if it has not begun."""
         self._turns.note_withdrawn(seq)
         live = self._threads.get(thread)
         if live is None:
@@ -130,8 +130,8 @@ class Worker:
             live.stop.request()
 
     def interrupt(self, thread: str, seq: int, at: float) -> None:
-        """Stop the turn that runs in `thread` if its entry is older than `seq` and it ran at `at` already;
-        what waits goes on, also when its turn has come meanwhile."""
+        """Stop the turn that runs in `thread` if its entry is older than `seq` and it had begun by the Unix
+        time `at`. Waiting entries are not stopped, even if one has begun meanwhile."""
         live = self._threads.get(thread)
         if live is None or live.stop is None:
             return
@@ -139,10 +139,10 @@ class Worker:
             live.stop.request()
 
     async def drain(self, timeout_s: float, unanswered: Callable[[], Collection[str]] = tuple) -> bool:
-        """Start nothing new and let running turns finish; False when some did not within the time.
+        """Start nothing new and let running turns finish; False if some did not within `timeout_s` seconds.
 
-        Turns of the threads `unanswered` wait for a person whose answer the closed door does not let in:
-        they are cut off, and the next start goes on with them.
+        Turns of the threads `unanswered` wait for a person, whose answer the closed inbox refuses: they are
+        cut off, and the next start resumes them.
         """
         self._draining = True
         for live in self._threads.values():
@@ -157,8 +157,8 @@ class Worker:
             for thread in running.keys() & set(unanswered()) - cut_off:
                 running[thread].cancel()
                 cut_off.add(thread)
-            # Another one may begin to wait for a person meanwhile.
-            _, unfinished = await asyncio.wait(unfinished, timeout=min(left, _LOOK_S))
+            # Another turn may begin to wait for a person meanwhile.
+            _, unfinished = await asyncio.wait(unfinished, timeout=min(left, _POLL_S))
             left = ends - loop.time()
         return not unfinished and not cut_off
 
@@ -185,7 +185,7 @@ class Worker:
                         raise
                     # Something that the turn waited for was cancelled, not this runner.
                     _log.exception("thread tries again", extra={"thread_key": thread})
-                except Exception:  # noqa: BLE001 - a thread whose runner dies would wait for ever
+                except Exception:  # noqa: BLE001 - without a runner the thread would wait for ever
                     _log.exception("thread tries again", extra={"thread_key": thread})
                 failures += 1
                 await self._clock.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S)) - 1])
@@ -193,12 +193,12 @@ class Worker:
             self._forget(thread, live)
 
     def _forget(self, thread: str, live: _Thread) -> None:
-        """Take a runner out of the table, unless a later one has its place."""
+        """Take a runner out of the table, unless a later one has replaced it."""
         if self._threads.get(thread) is live:
             del self._threads[thread]
 
     async def _own(self, thread: str, live: _Thread) -> bool:
-        """Work under one lease. False when there is nothing left to do here."""
+        """Work under one lease. False when there is no work left."""
         task = asyncio.current_task()
         others = task.cancelling() if task is not None else 0
         lost = False
@@ -236,7 +236,7 @@ class Worker:
             await self._coordinator.release(lease)
 
     async def _do_chores(self, live: _Thread, lease: Lease, session: SessionState) -> None:
-        """Give the conversation a title and sum it up, if it wants that and somebody spoke in it; work stops
+        """Title and summarise the conversation where needed, if a turn has run in it. New work cancels
         either."""
         for chore in self._chores:
             if live.done is None or live.work.is_set() or not chore.wanted(session):
@@ -249,8 +249,8 @@ class Worker:
                 work.cancel()
 
     async def _more_work(self, thread: str, live: _Thread) -> bool:
-        """Linger. False, and out of the table in the same breath, when nothing came: a message that
-        arrives later starts a new runner, so none is stranded between the two."""
+        """Wait up to the linger time for work. On False the runner has left the table in the same step, so a
+        message that arrives later starts a new runner and none is lost in between."""
         try:
             async with asyncio.timeout(self._linger_s):
                 await live.work.wait()
@@ -261,10 +261,10 @@ class Worker:
         return True
 
 
-async def _nothing_is_asked(_thread: str, _but: Collection[str]) -> None:
-    """No turn asks a person anything."""
+async def _withdraw_nothing(_thread: str, _but: Collection[str]) -> None:
+    """Do nothing: no turn asks a person anything."""
 
 
 def _stops_all(entry: InboxEntry) -> bool:
-    """Whether it is a stop for everything before it. A quiet one was for an answer that nobody gives now."""
+    """Whether it stops everything before it. A quiet stop was for an answer that is no longer running."""
     return entry.kind == "command" and entry.body.get("command") == "stop" and not entry.body.get("quiet")

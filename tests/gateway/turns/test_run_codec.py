@@ -10,13 +10,13 @@ import pytest
 from gateway.storage.json_bodies import decode_body, encode_body
 from gateway.storage.ports import Record, RecordKind
 from gateway.turns.run_codec import (
-    RIDING,
+    EMBEDDED,
     TOGETHER,
     from_row,
     from_rows,
     newest_run,
     runs_of,
-    to_riding,
+    to_embedded,
     to_row,
     to_rows,
 )
@@ -103,16 +103,16 @@ def test_the_last_records_ride_without_what_nobody_asks_for() -> None:
         "to": ("end",),
         "seconds": 2.5,
     }
-    assert to_riding([step, _END]) == [{"node": "agent"}]
+    assert to_embedded([step, _END]) == [{"node": "agent"}]
     failed = {"do": "end", "status": "failed", "reason": "error"}
     dead = {"do": "step", "node": "agent", "error": {"code": "x"}}
-    assert to_riding([dead, failed]) == [{"node": "agent", "error": {"code": "x"}, "to": []}, failed]
+    assert to_embedded([dead, failed]) == [{"node": "agent", "error": {"code": "x"}, "to": []}, failed]
 
 
 def test_the_tokens_of_the_last_model_call_are_kept() -> None:
     agent = {"answer": "long", "prompt_tokens": 812, "completion_tokens": 41}
     step = {"do": "step", "node": "agent", "update": {"agent": agent}, "to": ("end",)}
-    assert to_riding([step, _END]) == [{"node": "agent", "used": [812, 41]}]
+    assert to_embedded([step, _END]) == [{"node": "agent", "used": [812, 41]}]
 
 
 def test_the_newest_run_of_a_message_begins_at_its_last_head() -> None:
@@ -137,8 +137,8 @@ def test_all_runs_of_a_thread_are_found_with_their_last_steps() -> None:
     rows = [
         _row({"text": "hi"}, "user"),
         _row(_stored(first)),
-        _row({"text": "there", RIDING: to_riding([last, _END])}, "assistant"),
-        _row({"text": "short", RIDING: to_riding([alone, _END])}, "assistant", "m_2"),
+        _row({"text": "there", EMBEDDED: to_embedded([last, _END])}, "assistant"),
+        _row({"text": "short", EMBEDDED: to_embedded([alone, _END])}, "assistant", "m_2"),
         _row({"text": "no run"}, "notice", "m_3"),
     ]
     assert runs_of(rows) == {

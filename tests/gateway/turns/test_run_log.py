@@ -129,7 +129,7 @@ async def test_what_is_committed_with_the_last_records_stands_behind_the_others(
     log.append(_step("a"))
     log.append(_step("b"))
     await log.finish([_step("c"), _END])
-    bodies = log.last_rows() if how == "rows" else [log.riding()]
+    bodies = log.last_rows() if how == "rows" else [log.embedded_records()]
     await store.append(lease, [_row(body) for body in bodies])
     assert (await _nodes(store))[:2] == ["a", "b"]
     assert len(await store.read_log(_THREAD)) == 1 + len(bodies)
