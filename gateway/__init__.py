@@ -1,3 +1,3 @@
-"""WIRING: configuration, storage, workers and lifecycle. Knows everyone; nobody knows it."""
+"""WIRING: configuration, storage, workers and lifecycle. Imports all packages; none imports it."""
 
 __version__ = "0.1.0"

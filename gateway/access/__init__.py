@@ -1,1 +1,1 @@
-"""Who may speak, how often, and at what cost."""
+"""Decide who may write to the bot, how often, and at what cost."""

@@ -1,4 +1,4 @@
-"""How much an account that is open to everybody takes in a day, in messages and in people."""
+"""Limit the messages and people per day of an account that is open to everybody."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pipeline.domain.clock import Clock
 
 _DAY_S = 86_400
-_MAX_TOLD = 1_000
-"""People in a day who are told that they come too late; those after them are met with silence."""
+_MAX_NOTIFIED = 1_000
+"""People per day who get a refusal after the limit; further ones get no reply."""
 _ENOUGH = (
     "You have reached the {messages} messages that one person may send in a day. Come back tomorrow (UTC)."
 )
@@ -17,15 +17,15 @@ _CROWDED = "{people} people have written today, and I take no more. Come back to
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaExceeded:
-    """A bound was reached."""
+    """A limit was reached."""
 
     reason: str
     words: str
-    """For the person, once a day; empty after that."""
+    """The text for the person, once a day; empty after that."""
 
 
 class DailyQuota:
-    """Counts by the clock's UTC day. It keeps one day, and in it no more people than it lets in or tells."""
+    """Counts messages and people per UTC day. Keeps one day, and only people it admitted or notified."""
 
     def __init__(self, clock: Clock, *, messages: int, people: int) -> None:
         self._clock = clock
@@ -33,17 +33,17 @@ class DailyQuota:
         self._people = people
         self._day = 0
         self._sent: dict[str, int] = {}
-        self._told: set[str] = set()
+        self._notified: set[str] = set()
         self._counted: set[str] = set()
 
     def admit(self, user: str, *, event: str = "") -> QuotaExceeded | None:
-        """None, and the message is counted; or which bound is in its way. `event` is the platform's identity
-        of the message, which is counted once however often it is delivered; empty for what costs nothing."""
+        """Count a message and return None, or return the limit that it exceeds. `event` is the platform's
+        identity of the message, which counts once however often it is delivered; empty for a free item."""
         today = int(self._clock.now() // _DAY_S)
         if today != self._day:
             self._day = today
             self._sent.clear()
-            self._told.clear()
+            self._notified.clear()
             self._counted.clear()
         if event in self._counted:
             return None
@@ -59,7 +59,7 @@ class DailyQuota:
         return None
 
     def _refuse(self, user: str, reason: str, words: str) -> QuotaExceeded:
-        tell = user not in self._told and len(self._told) < self._people + _MAX_TOLD
-        if tell:
-            self._told.add(user)
-        return QuotaExceeded(reason=reason, words=words if tell else "")
+        notify = user not in self._notified and len(self._notified) < self._people + _MAX_NOTIFIED
+        if notify:
+            self._notified.add(user)
+        return QuotaExceeded(reason=reason, words=words if notify else "")

@@ -1,8 +1,8 @@
-"""Pairing by code: how a stranger in a private chat becomes somebody whom the bot answers.
+"""Pair strangers in private chats by code, so that the bot answers them.
 
-The stranger is shown a code once, and the owner types it into `parlour pair` on the machine of the gateway.
-Nothing that the stranger writes is kept, and the code itself only as a hash. Whether a chat takes part in
-this at all is the access policy's question.
+The bot shows a stranger a code once, and the owner types it into `parlour pair` on the gateway's machine.
+Nothing that the stranger writes is kept; the code is kept only as a hash. The access policy decides which
+chats use pairing.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pipeline.domain.messages import Author
 
 CODE_CHARS = 8
 _ALPHABET = "ACDEFHJKMNPQRTUVWXY3479"
-"""Without characters that are taken for one another: 0 O, 1 I L, 2 Z, 5 S, 8 B, 6 G."""
+"""Leaves out characters that are easily confused: 0 O, 1 I L, 2 Z, 5 S, 8 B, 6 G."""
 VALID_S = 15 * 60.0
 SILENT_S = 3600.0
-"""How long a stranger who was shown a code is not answered again."""
+"""Seconds in which a stranger who was shown a code gets no further reply."""
 MAX_OPEN = 20
-"""Codes that wait at a time on one account."""
+"""The most unconfirmed codes on one account."""
 _MAX_NAME_CHARS = 80
 _INVITATION = (
     "I do not know you yet. Your code is {code}, for the next 15 minutes: "
@@ -31,19 +31,19 @@ _INVITATION = (
 
 
 class PairingService:
-    """Shows codes to strangers and knows who was let in."""
+    """Issues codes to strangers and looks up who is paired."""
 
     def __init__(self, book: PairingBook, clock: Clock) -> None:
         self._book = book
         self._clock = clock
 
     async def is_paired(self, thread: ThreadKey, author: Author) -> bool:
-        """Whether the owner let this person in, in this chat. Raises StorageError."""
+        """Whether the owner has paired this person in this chat. Raises StorageError."""
         return await self._book.is_paired(_place(thread, author))
 
     async def invitation(self, thread: ThreadKey, author: Author) -> str:
-        """The line with a fresh code; empty for somebody who got one within the hour, and while too many
-        wait. Raises StorageError."""
+        """The line with a fresh code; empty for a person who got one within the hour, and while too many
+        codes are open. Raises StorageError."""
         code = "".join(secrets.choice(_ALPHABET) for _ in range(CODE_CHARS))
         now = self._clock.now()
         request = PairingRequest(
@@ -58,7 +58,7 @@ class PairingService:
 
 
 def hash_of(code: str) -> str:
-    """What the store keeps of a code. Case, spaces and hyphens do not matter."""
+    """The hash that the store keeps of a code. Case, spaces and hyphens do not matter."""
     plain = "".join(letter for letter in code.upper() if letter.isalnum())
     return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -1,9 +1,8 @@
-"""Who may speak to the bot: one function for every kind of inbound item, and the default is no.
+"""Decide who may write to the bot: one function for every kind of inbound item, refusing by default.
 
-The web page's visitors have shown the access token before anything reaches this point, and the
-terminal's user is the operator; both channels are local to their owner. On every other channel a rule says
-who may speak, by channel, account, chat and person: nobody is let in for being known somewhere else. A
-channel without a rule is refused, whatever it sends.
+The adapter of the web page has checked the access token before, and the terminal's user is the operator; both
+channels have one owner. On every other channel a rule says who may write, by channel, account, chat and
+person: access in one place gives none in another. Every item of a channel without a rule is refused.
 """
 
 from __future__ import annotations
@@ -32,41 +31,41 @@ _NOT_HERE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowed:
-    """The item may enter."""
+    """The item may be accepted."""
 
     if_named: bool = False
-    """It is a voice note in a room, and is to be answered only if it names the bot."""
+    """It is a voice note in a room, which is answered only if it names the bot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Denied:
-    """The item may not enter."""
+    """The item may not be accepted."""
 
     reason: str
     """For the log."""
     words: str = ""
-    """For the sender; empty to stay silent."""
+    """For the sender; empty for no reply."""
     chatter: bool = False
-    """It was not meant for the bot: not worth a line in the log."""
+    """It was not meant for the bot, so it is not logged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessRule:
-    """Who may speak on one account of a channel. `of` reads it from the settings' lists."""
+    """Who may write on one account of a channel. `of` builds it from the settings' lists."""
 
     mode: AccessMode = "pairing"
     people: frozenset[str] = frozenset()
     """User ids that may write in private."""
     whole_rooms: frozenset[str] = frozenset()
-    """Chat ids of rooms where everybody may speak."""
+    """Chat ids of rooms where everybody may write."""
     members: frozenset[tuple[str, str]] = frozenset()
-    """(chat id, user id) of those who may speak in a room."""
+    """(chat id, user id) of those who may write in a room."""
     deny: frozenset[str] = frozenset()
-    """User ids that may never speak, whatever else is said."""
+    """User ids that may never write; overrides every other rule."""
     rooms: RoomsMode = "addressed"
     hear_rooms: bool = False
-    """Whether voice notes in rooms are heard to find out if they name the bot, where only what is addressed
-    to it is answered."""
+    """Whether voice notes in rooms are transcribed to find out if they name the bot, where it answers only
+    messages addressed to it."""
     open_messages_per_day: int = 100
     open_people: int = 200
 
@@ -82,7 +81,7 @@ class AccessRule:
         open_messages_per_day: int = 100,
         open_people: int = 200,
     ) -> AccessRule:
-        """From `allow` as entries dm:USER, room:CHAT and room:CHAT/USER, and `deny` as user ids.
+        """A rule from `allow` as entries dm:USER, room:CHAT and room:CHAT/USER, and `deny` as user ids.
 
         Raises ConfigurationError that names an entry of another form.
         """
@@ -115,7 +114,7 @@ class AccessRule:
         )
 
     def knows_room(self, chat: str) -> bool:
-        """Whether anybody may speak to the bot in the room."""
+        """Whether anybody may write to the bot in the room."""
         if self.rooms == "never":
             return False
         return (
@@ -123,7 +122,7 @@ class AccessRule:
         )
 
     def lists(self, item: Inbound) -> bool:
-        """Whether the lists let the item's author speak in its chat."""
+        """Whether the lists let the item's author write in its chat."""
         chat, user = item.thread.chat, item.author.id
         if item.private:
             return user in self.people
@@ -137,7 +136,7 @@ OWNER_ONLY: Mapping[str, str] = {"web": "owner", "console": "owner"}
 class AccessPolicy:
     """Decides about every inbound item.
 
-    `rules` by (channel, account). The counts of accounts that are open begin anew with the process.
+    `rules` by (channel, account). A restart resets the counts of open accounts.
     """
 
     def __init__(
@@ -150,15 +149,15 @@ class AccessPolicy:
     ) -> None:
         self._rules = dict(rules or {})
         self._owners = dict(owners)
-        self._desk = PairingService(book, clock)
+        self._pairing = PairingService(book, clock)
         self._days = {
             account: DailyQuota(clock, messages=rule.open_messages_per_day, people=rule.open_people)
             for account, rule in self._rules.items()
         }
 
     async def authorise(self, item: Inbound) -> Allowed | Denied:
-        """Whether `item` may be accepted. It reads the store for people on no list alone, and writes
-        at most the request of a stranger who is shown a code. Raises StorageError."""
+        """Whether `item` may be accepted. Reads the store only for people on no list, and writes at most the
+        pairing request of a stranger who is shown a code. Raises StorageError."""
         if type(item) not in _KINDS:
             return Denied(reason=f"{type(item).__name__} is no kind that has a rule")
         channel = item.thread.channel
@@ -172,9 +171,9 @@ class AccessPolicy:
             return Denied(reason=f"author {item.author.id!a} is denied on {channel}")
         return await (self._in_private(item, rule) if item.private else self._in_room(item, rule))
 
-    async def still_lets(self, item: Inbound) -> bool:
-        """Whether what somebody set going earlier may be said to them now: they were not shut out meanwhile.
-        It counts and writes nothing. Where a channel is turned off nobody is asked. Raises StorageError."""
+    async def still_allows(self, item: Inbound) -> bool:
+        """Whether the author of an earlier request still has access, so that its result may be sent now.
+        Counts and writes nothing. True on a channel without a rule. Raises StorageError."""
         owner = self._owners.get(item.thread.channel)
         if owner is not None:
             return item.author.id == owner
@@ -186,7 +185,9 @@ class AccessPolicy:
         if rule.lists(item) or rule.mode == "open":
             return True
         return (
-            item.private and rule.mode == "pairing" and await self._desk.is_paired(item.thread, item.author)
+            item.private
+            and rule.mode == "pairing"
+            and await self._pairing.is_paired(item.thread, item.author)
         )
 
     async def _in_private(self, item: Inbound, rule: AccessRule) -> Allowed | Denied:
@@ -197,11 +198,11 @@ class AccessPolicy:
         who = f"author {item.author.id} is on no list of {item.thread.channel}"
         if rule.mode == "list":
             return Denied(reason=who, words=_NOT_IN_PRIVATE.format(user=item.author.id))
-        if await self._desk.is_paired(item.thread, item.author):
+        if await self._pairing.is_paired(item.thread, item.author):
             return Allowed()
         if isinstance(item, ApprovalReply):
             return Denied(reason=f"{who} and not paired", words=_NOT_ALLOWED)
-        words = await self._desk.invitation(item.thread, item.author)
+        words = await self._pairing.invitation(item.thread, item.author)
         return Denied(reason=f"{who} and not paired", words=words)
 
     async def _in_room(self, item: Inbound, rule: AccessRule) -> Allowed | Denied:
@@ -223,7 +224,8 @@ class AccessPolicy:
         return Denied(reason=reason, words=_NOT_HERE.format(chat=chat, user=user) if addressed else "")
 
     def _while_open(self, item: Inbound) -> Allowed | Denied:
-        # Only what brings work is counted; who presses a button or stops must still be among the people.
+        # Only items that cause work are counted; the author of a button press or a stop still needs a place
+        # among the day's people.
         free = isinstance(item, ApprovalReply) or (isinstance(item, SessionCommand) and item.name == "stop")
         day = self._days[(item.thread.channel, item.thread.account)]
         refused = day.admit(item.author.id, event="" if free else item.native_id)
@@ -240,14 +242,14 @@ def _owner_alone(item: Inbound, owner: str) -> Allowed | Denied:
 
 
 def _is_voice_note(item: Inbound) -> bool:
-    """Whether its author says something in it, now: no music, nothing passed on, no new caption."""
+    """Whether it is a new recording of its author's own voice: not music, not forwarded, not an edit."""
     if not isinstance(item, InboundMessage) or item.voice is None or item.voice.kind == "audio":
         return False
     return not item.forwarded and not item.edited
 
 
 def _storable(item: Inbound) -> bool:
-    """Whether the ids are text that a store can keep apart: no platform sends others."""
+    """Whether the ids are text that a store can tell apart. No platform sends others."""
     try:
         f"{item.thread.chat}{item.author.id}".encode()
     except UnicodeEncodeError:

@@ -1,7 +1,7 @@
-"""How many messages one person may send in a minute, whatever the chat: counted at the door, in memory.
+"""Limit the messages that one person may send in a minute, over all chats: counted in memory at the inbox.
 
-Not here: what a message means. Commands and answers to questions are not counted, or nobody could stop
-what they have set going. A restart forgets the counts, and nothing else.
+Commands and answers to questions are not counted, so that a person at the limit can still stop a turn. A
+restart resets the counts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pipeline.domain.messages import InboundMessage
 
 WINDOW_S = 60.0
 _MOST_STAMPS = 300_000
-"""Arrival times in memory, of everybody together: about 10 MB."""
+"""The most arrival times in memory, over all people: about 10 MB."""
 _WORDS = "Please slow down: you may send {limit} messages a minute. Go on in {seconds}."
 
 _Person = tuple[str, str, str]
@@ -25,17 +25,18 @@ _Person = tuple[str, str, str]
 
 @dataclass(slots=True, kw_only=True)
 class Reservation:
-    """What the quota says to one message."""
+    """The rate limit's decision about one message."""
 
     wait_s: float = 0.0
-    """Seconds until its author may send again; 0 where the message may come in."""
+    """Seconds until its author may send again; 0 if the message may be accepted."""
     used: bool = False
-    """Set by whoever took the message in: it counts. A redelivery, and what found no room, does not."""
+    """Set by the caller when the message was accepted, so that it counts. A redelivery, or a message refused
+    by a full queue, does not count."""
 
 
 class RateLimit:
     """At most `limit` messages (1 or more) of one person in any 60 seconds. A person is a user of one account
-    of one channel. Those who have not written for longest are forgotten first."""
+    of one channel. The least recently active people are forgotten first."""
 
     def __init__(self, limit: int, clock: Clock) -> None:
         self._limit = limit
@@ -44,26 +45,26 @@ class RateLimit:
         self._sent: OrderedDict[_Person, deque[float]] = OrderedDict()
 
     @contextmanager
-    def place(self, message: InboundMessage) -> Iterator[Reservation]:
-        """Hold a place for `message` while it is taken in; it is given back unless it was used. Messages of
-        one person that arrive at once cannot have more places than there are."""
+    def reserve(self, message: InboundMessage) -> Iterator[Reservation]:
+        """Reserve a message of the limit while `message` is accepted; released on exit unless `used` was
+        set. So concurrent messages of one person cannot exceed the limit."""
         sent, now = self._of(message), self._clock.monotonic()
         while sent and now - sent[0] >= WINDOW_S:
             sent.popleft()
         if len(sent) >= self._limit:
             yield Reservation(wait_s=sent[0] + WINDOW_S - now)
             return
-        place = Reservation()
+        reservation = Reservation()
         sent.append(now)
         try:
-            yield place
+            yield reservation
         finally:
-            if not place.used and now in sent:
+            if not reservation.used and now in sent:
                 sent.remove(now)
 
-    def words(self, place: Reservation) -> str:
-        """Why a message was refused, and when to go on."""
-        seconds = math.ceil(place.wait_s)
+    def words(self, reservation: Reservation) -> str:
+        """The text for the person: why the message was refused, and when to send again."""
+        seconds = math.ceil(reservation.wait_s)
         return _WORDS.format(limit=self._limit, seconds=f"{seconds} second{'s' if seconds != 1 else ''}")
 
     def _of(self, message: InboundMessage) -> deque[float]:

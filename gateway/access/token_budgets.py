@@ -1,8 +1,8 @@
-"""Budgets of a day: tokens and cost of a person, a chat and everybody, kept in the store.
+"""Daily budgets: limit the tokens and cost of a person, a chat and everybody; sums are kept in the store.
 
-Whether a turn may begin is decided from sums in memory that are written through, so it costs no read. Turns
-that run at the same time may overshoot by what they use: nothing is reserved. Where no limit is set, nothing
-is counted here. Not here: how many messages somebody may send (`quota`).
+The check before a turn uses sums in memory that are written through, so it costs no read. Concurrent turns
+may exceed a budget by what they use: nothing is reserved. Without a limit nothing is counted. Not here: the
+number of messages per person (`rate_limit`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pipeline.runtime.scope import TurnScope
 
 _EVERYBODY = "everybody"
 _MAX_KNOWN = 10_000
-"""Sums kept in memory; the others are read again."""
+"""The most sums kept in memory; others are read from the store again."""
 _NONE_WORDS = "{whose} budget for today is used up. It begins anew at midnight UTC, in {wait}."
 _CHEAPER_WORDS = "{whose} budget for today is nearly used up: a smaller model answers."
 
@@ -33,7 +33,7 @@ class _Limit:
     cost: float = 0.0
 
     def used(self, spent: Spent) -> float:
-        """The part that is used up; 1 or more when nothing is left."""
+        """The fraction that is used up; 1 or more when nothing is left."""
         tokens = spent.tokens / self.tokens if self.tokens else 0.0
         cost = spent.cost / self.cost if self.cost else 0.0
         return max(tokens, cost)
@@ -50,7 +50,7 @@ class DailyBudgets:
         settings: BudgetSettings,
         on_spent: Callable[[str, int, float], None] = lambda _channel, _tokens, _cost: None,
     ) -> None:
-        """`on_spent` is told the channel, the tokens and the dollars of each call, limits or none."""
+        """`on_spent` is called with the channel, tokens and dollars of each call, also without limits."""
         self._on_spent = on_spent
         self._usage = usage
         self._clock = clock
@@ -77,13 +77,13 @@ class DailyBudgets:
         return Allowance()
 
     async def spent(self, scope: TurnScope, *, tokens: int, cost: float) -> None:
-        """Count a call: an answer's, decision's, summary's, title's or sub-agent's. Raises StorageError."""
+        """Count a model call: for an answer, decision, summary, title or sub-agent. Raises StorageError."""
         self._on_spent(scope.thread.channel, tokens, cost)
         if not self._bounded or (tokens <= 0 and cost <= 0):
             return
         scopes = [limit.scope for limit in self._limits(scope)]
         more = Spent(tokens=tokens, cost=cost)
-        # One at a time: a sum that is being read must not miss what is being added.
+        # One at a time: a sum that is being read must not miss a concurrent addition.
         async with self._lock:
             day = await self._today()
             await self._usage.add(day, scopes, more)
@@ -96,7 +96,7 @@ class DailyBudgets:
         account = f"{thread.channel}:{thread.account}"
         return (
             _Limit(
-                # The person, also in a room: `scope.owner` is the room there.
+                # The person, in a room too, where `scope.owner` is the room.
                 scope=f"{account}:user:{scope.author.id}",
                 whose="Your",
                 tokens=settings.person_tokens,
@@ -117,7 +117,7 @@ class DailyBudgets:
         return {scope: self._sums[scope] for scope in scopes}
 
     async def _today(self) -> str:
-        """The day, with the sums of earlier ones forgotten. Under the lock."""
+        """Today's date, after dropping the sums of earlier days. Call under the lock."""
         day = self._date()
         if day != self._day:
             await self._usage.forget_before(day)

@@ -1,4 +1,4 @@
-"""The composition root: settings in, a gateway out. The only place that knows every implementation."""
+"""Build a gateway from settings: the composition root, the only module that knows every implementation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from gateway.delivery.poster import Posting
 from gateway.delivery.unanswered_questions import UnansweredQuestions
 from gateway.ingress.inbox import Inbox
 from gateway.ingress.room_history import RoomRule, Rooms
-from gateway.interactions.question_expiry import ExpiryDesk
+from gateway.interactions.question_expiry import QuestionExpiry
 from gateway.runtime.data_dir import DataDir
 from gateway.runtime.http_server import Server
 from gateway.speech.live_sessions import LiveSpeechService
@@ -50,9 +50,9 @@ __all__ = ["Extras", "build"]
 
 
 def build(settings: Settings, secrets: Secrets, extras: Extras | None = None) -> Gateway:
-    """Put a gateway together. Claims the data folder; starts nothing else.
+    """Build a gateway. Claims the data folder; starts nothing else.
 
-    Raises ConfigurationError in words; the folder is free again then.
+    Raises ConfigurationError with a readable message, after releasing the folder.
     """
     data = DataDir.claim(settings.data.dir)
     try:
@@ -75,12 +75,14 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     access = _access(base)
     tooling = _tooling(base, wake, access)
     rooms = _rooms(base)
-    pipeline = _pipeline(base, tooling, _ears(base, transcriber, forgetful), rooms)
+    pipeline = _pipeline(base, tooling, _voice_notes(base, transcriber, forgetful), rooms)
     expiries = _expiries(base, wake, access)
     worker = _worker(base, coordinator, _turns(base, pipeline, delivery, expiries), tooling)
     inbox = _inbox(base, access, worker, delivery, tooling, rooms)
     voice = _voice(base, transcriber, inbox)
-    base.page.give_voice(voice.desk if settings.voice.live.enabled else None, base.reader, base.store.voices)
+    base.page.attach_voice(
+        voice.live if settings.voice.live.enabled else None, base.reader, base.store.voices
+    )
     gateway = Gateway(
         Parts(
             data=data,
@@ -148,11 +150,13 @@ def _rooms(base: Foundation) -> Rooms:
     return Rooms(channels=base.channels, rules={**rules, **others}, store=base.store, clock=base.clock)
 
 
-def _pipeline(base: Foundation, tooling: Tooling, ears: VoiceNoteTranscriber, rooms: Rooms) -> Pipeline:
+def _pipeline(
+    base: Foundation, tooling: Tooling, voice_notes: VoiceNoteTranscriber, rooms: Rooms
+) -> Pipeline:
     return Pipeline(
         graph=base.extras.graph or conversation_graph(),
         llm=base.llm,
-        speech_to_text=ears,
+        ears=voice_notes,
         settings=base.limits,
         clock=base.clock,
         services=replace(tooling.surroundings, rooms=rooms),
@@ -225,10 +229,10 @@ def _delivery(base: Foundation) -> Delivery:
     )
 
 
-def _ears(
+def _voice_notes(
     base: Foundation, transcriber: Transcriber | None, forgetful: Transcriber | None
 ) -> VoiceNoteTranscriber:
-    """`forgetful` keeps nothing of what it hears."""
+    """`forgetful` is the transcriber that keeps no transcripts."""
     settings = voice_settings(base.settings)
     intake, without_memory = (
         None if one is None else VoiceIntake(one, settings) for one in (transcriber, forgetful)
@@ -243,7 +247,7 @@ def _ears(
     )
 
 
-def _expiries(base: Foundation, wake: Callable[[str], None], access: AccessPolicy) -> ExpiryDesk:
+def _expiries(base: Foundation, wake: Callable[[str], None], access: AccessPolicy) -> QuestionExpiry:
     unanswered = UnansweredQuestions(
         store=base.store,
         channels=base.channels,
@@ -251,12 +255,12 @@ def _expiries(base: Foundation, wake: Callable[[str], None], access: AccessPolic
         timeline=base.timeline,
         clock=base.clock,
     )
-    return ExpiryDesk(
-        store=base.store, clock=base.clock, wake=wake, may_hear=access.still_lets, show=unanswered.show
+    return QuestionExpiry(
+        store=base.store, clock=base.clock, wake=wake, still_allowed=access.still_allows, show=unanswered.show
     )
 
 
-def _turns(base: Foundation, pipeline: Pipeline, delivery: Delivery, expiries: ExpiryDesk) -> TurnRunner:
+def _turns(base: Foundation, pipeline: Pipeline, delivery: Delivery, expiries: QuestionExpiry) -> TurnRunner:
     return TurnRunner(
         store=base.store,
         pipeline=pipeline,
@@ -273,12 +277,12 @@ def _turns(base: Foundation, pipeline: Pipeline, delivery: Delivery, expiries: E
         telemetry=base.telemetry,
         failpoints=base.failpoints,
         max_attempts=base.settings.turn.max_attempts,
-        max_running=base.settings.turn.max_running or _room(base.settings),
+        max_running=base.settings.turn.max_running or _model_slots(base.settings),
     )
 
 
-def _room(settings: Settings) -> int:
-    """Turns at a time: what the embedded model answers side by side, or what a hosted one bears."""
+def _model_slots(settings: Settings) -> int:
+    """The number of concurrent turns: the embedded model's parallel slots, or 64 for a hosted model."""
     return ChildSettings(model_path=settings.local_model_path).slots if settings.llm.model == "local" else 64
 
 
@@ -303,16 +307,16 @@ def _inbox(
         say=delivery.say,
         quota=RateLimit(a_minute, base.clock) if a_minute else None,
         waiting=tooling.approvals,
-        overhear=rooms.overhear,
+        on_unaddressed=rooms.note_unaddressed,
         redactor=base.redactor,
     )
 
 
 def _voice(base: Foundation, transcriber: Transcriber | None, inbox: Inbox) -> Voice:
     if transcriber is None:
-        return Voice(transcriber=None, listener=None, desk=None, speaker=base.speaker)
+        return Voice(transcriber=None, listener=None, live=None, speaker=base.speaker)
     listener = VadClient(voice_settings(base.settings))
-    desk = LiveSpeechService(
+    live = LiveSpeechService(
         transcriber=transcriber,
         listener=listener,
         inbox=inbox,
@@ -323,8 +327,8 @@ def _voice(base: Foundation, transcriber: Transcriber | None, inbox: Inbox) -> V
         supervisor=base.tasks.background,
         settings=live_settings(base.settings),
     )
-    base.telemetry.watch_microphones(lambda: desk.open_microphones)
-    return Voice(transcriber=transcriber, listener=listener, desk=desk, speaker=base.speaker)
+    base.telemetry.watch_microphones(lambda: live.open_microphones)
+    return Voice(transcriber=transcriber, listener=listener, live=live, speaker=base.speaker)
 
 
 def _leases(base: Foundation, coordinator: ProcessingCoordinator) -> dict[tuple[str, str], TokenLease]:

@@ -1,4 +1,4 @@
-"""What most parts of a gateway are made with: store, page, channels, lanes, the model. Nothing is started."""
+"""Build the shared parts of a gateway: store, page, channels, chat queues, model. Starts nothing."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ class Extras:
 
     channels: tuple[ChannelFactory, ...] = ()
     rules: Mapping[tuple[str, str], AccessRule] = field(default_factory=dict)
-    """Who may speak on those of `channels` that post, by (channel, account)."""
+    """Who may write on the posting channels among `channels`, by (channel, account)."""
     clock: Clock = field(default_factory=SystemClock)
     llm: LlmClient | None = None
     transcriber: Transcriber | None = None
     speaker: SpeechSynthesizer | None = None
-    """Who reads answers aloud."""
+    """Reads answers aloud."""
     store: Store | None = None
     graph: GraphSpec[RunContext] | None = None
-    """What a message walks through instead of the conversation."""
+    """The graph that runs for a message, in place of the conversation graph."""
     tools: tuple[ToolGroup, ...] = ()
-    """Groups of tools beside the bot's own."""
+    """Tool groups in addition to the bot's own."""
     crash_at: str | None = None
     http: bool = True
     """Whether to serve health, metrics and the page."""
@@ -65,7 +65,7 @@ class Extras:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Supervisors:
-    """Who owns the gateway's tasks."""
+    """The owners of the gateway's tasks."""
 
     background: Supervisor = field(default_factory=Supervisor)
     turns: Supervisor = field(default_factory=Supervisor)
@@ -74,7 +74,7 @@ class Supervisors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Foundation:
-    """One gateway's."""
+    """The shared parts of one gateway."""
 
     settings: Settings
     secrets: Secrets
@@ -102,7 +102,7 @@ class Foundation:
 
 
 def build_components(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) -> Foundation:
-    """Make it. Raises ConfigurationError in words."""
+    """Build the shared parts. Raises ConfigurationError with a readable message."""
     clock, tasks = extras.clock, Supervisors()
     failpoints = Failpoints(extras.crash_at)
     store = extras.store or _store(settings, data)
@@ -156,7 +156,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
 
 
 def _show_work(settings: Settings) -> Callable[[str], Verbosity]:
-    """How much of the work a channel shows: as it is set there, else as for all."""
+    """How much of the work a channel shows: the channel's own setting, else the general one."""
     own = settings.channels.posting()
 
     def wanted(channel: str) -> Verbosity:

@@ -1,6 +1,6 @@
-"""The running gateway: starts its parts in order, tells when it is ready, drains and stops.
+"""Run a gateway: start its parts in order, report readiness, drain and stop.
 
-It builds nothing: `bootstrap` hands it the parts.
+It builds nothing: `bootstrap` passes it the parts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gateway.app.voice import Voice
 from gateway.channels.supervisor import ChannelStatus, ChannelSupervisor, Lease, any_alive, channel_lines
 from gateway.delivery.outbox import Delivery
 from gateway.ingress.inbox import Inbox
-from gateway.interactions.question_expiry import ExpiryDesk
+from gateway.interactions.question_expiry import QuestionExpiry
 from gateway.runtime.data_dir import DataDir
 from gateway.runtime.http_server import Addresses, Server
 from gateway.runtime.tasks import Supervisor
@@ -31,7 +31,7 @@ from pipeline.llm.client import LlmClient
 _log = logging.getLogger(__name__)
 
 DRAIN_S = 18.0
-"""With the steps after it, within the 30 seconds that service managers commonly grant."""
+"""Seconds for running turns; with the later steps within the 30 s that service managers commonly grant."""
 _DELIVERY_S = 3.0
 _STORE_LINE = "store down (takes no writes; messages are refused until it does)"
 
@@ -40,7 +40,7 @@ _STORE_REMEDY = "stop the gateway and restore a backup, see docs/guides/deploy.m
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """Everything that lives and dies with the gateway."""
+    """Everything that the gateway starts and closes."""
 
     data: DataDir
     store: Store
@@ -54,17 +54,17 @@ class Parts:
     llm: LlmClient
     voice: Voice
     tooling: Tooling
-    expiries: ExpiryDesk
+    expiries: QuestionExpiry
     clock: Clock
     sweep_media: Callable[[], Awaitable[int]]
-    """Removes the voice notes that no unfinished message refers to."""
+    """Removes the voice notes that no unfinished message refers to; returns how many."""
     background: Supervisor
     """Channels, renewals and warm-ups: cancelled at once when the gateway stops."""
     turns: Supervisor
     """Runners of threads: given time to finish."""
     deliveries: Supervisor
     leases: Mapping[tuple[str, str], Lease] = field(default_factory=dict)
-    """Of the channels that have a bot token, which one process at a time may receive with."""
+    """For channels with a bot token: only one process at a time may receive with a token."""
 
 
 class Gateway:
@@ -73,7 +73,7 @@ class Gateway:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self.server: Server | None = None
-        """Set before `start` by whoever wants one; it asks this gateway whether it is ready."""
+        """Optional; set before `start`. The server asks this gateway whether it is ready."""
         self._ready = False
         self._supervisors = [
             ChannelSupervisor(adapter, clock=parts.clock, lease=parts.leases.get(key))
@@ -83,18 +83,19 @@ class Gateway:
 
     @property
     def ready(self) -> bool:
-        """Whether messages are accepted: started, the store takes them, and not every channel is down."""
+        """Whether messages are accepted: started, the store is writable, and not every channel is down."""
         return self._ready and self._parts.health.writable and any_alive(self.channel_statuses())
 
     def channel_statuses(self) -> tuple[ChannelStatus, ...]:
-        """How each channel is now."""
+        """The current status of each channel."""
         return tuple(supervisor.status for supervisor in self._supervisors)
 
     def channel_lines(self) -> tuple[str, ...]:
-        """How each channel is now, a line each, and the store where it takes no writes or is damaged."""
+        """One status line per channel, and one for the store if it takes no writes or is damaged."""
         health = self._parts.health
         full = () if health.writable else (_STORE_LINE,)
-        # Messages are still taken: a damaged page seldom concerns them, and the operator has to choose when.
+        # Messages are still accepted: a damaged page seldom concerns them, and the operator chooses when to
+        # repair it.
         damaged = (f"store damaged: {health.damage[0]} ({_STORE_REMEDY})",) if health.damage else ()
         return (*full, *damaged, *channel_lines(self.channel_statuses()))
 
@@ -104,28 +105,28 @@ class Gateway:
         return self._parts.addresses.url
 
     async def start(self) -> None:
-        """Come up: store, server, channels, then what an earlier process left. Models load meanwhile.
+        """Start store and server, resume what an earlier process left, start channels. Models load meanwhile.
 
-        Raises ConfigurationError or StorageError in words; nothing is left running then.
+        Raises ConfigurationError or StorageError with a readable message, after closing everything.
         """
         parts = self._parts
         try:
             await parts.store.open()
-            # The lock on the data folder proves that whoever held these leases is dead.
+            # The lock on the data folder proves that the holder of these leases is dead.
             await parts.store.break_leases()
             orphans = await parts.sweep_media()
             if self.server is not None:
                 await self.server.start()
             parts.background.spawn(parts.coordinator.keep_renewing(), name="lease renewal")
-            # What was left comes before anything new: first the unsent replies, which are older than
-            # what the unfinished turns will say, then those turns, then the channels' new messages.
+            # Unfinished work comes before new messages: first the unsent replies, which are older than the
+            # answers of the unfinished turns, then those turns, then the channels.
             unsent = await parts.delivery.recover()
             waiting = await parts.worker.recover()
             await parts.voice.start()
             for supervisor in self._supervisors:
                 self._start_channel(supervisor)
-            # Two turns of the loop, so that every channel's own start has run: a supervisor's first
-            # step, and that of the run which it starts.
+            # Two turns of the loop, so that every channel's start has run: first the supervisor's first
+            # step, then the first step of the task that it starts.
             await asyncio.sleep(0)
             await asyncio.sleep(0)
             self._note_page()
@@ -136,7 +137,7 @@ class Gateway:
         if waiting or unsent or orphans:
             left = {"messages": waiting, "replies": unsent, "orphaned_voice_notes": orphans}
             _log.info("taken up again", extra=left)
-        parts.background.spawn(parts.tooling.desk.run(), name="reminders")
+        parts.background.spawn(parts.tooling.reminders.run(), name="reminders")
         parts.background.spawn(parts.expiries.run(), name="expiring questions")
         parts.background.spawn(warm_up(parts.llm, parts.tooling.offered()), name="model warm-up")
         parts.background.spawn(parts.voice.warm_up(), name="voice warm-up")
@@ -146,13 +147,13 @@ class Gateway:
     async def stop(self, drain_s: float = DRAIN_S) -> bool:
         """Refuse new messages, let running turns finish within `drain_s`, then close everything.
 
-        The channels stay connected to send what is being answered; what arrives meanwhile is refused at the
-        inbox, so the platforms keep it. False when turns were cut off; they are taken up at the next start.
+        The channels stay connected to send running answers. The inbox refuses new messages, so the platforms
+        keep them. False when turns were cut off; the next start resumes them.
         """
         self._ready = False
         clock = self._parts.clock
         began = clock.monotonic()
-        await self._parts.voice.fall_silent()
+        await self._parts.voice.stop_listening()
         self._parts.inbox.close()
         left_s = max(0.0, drain_s - (clock.monotonic() - began))
         finished = await self._parts.worker.drain(left_s, self._parts.tooling.approvals.unanswered)
@@ -165,7 +166,7 @@ class Gateway:
         return finished
 
     async def channels_ended(self) -> None:
-        """Return when every channel has ended by itself, as the terminal does at the end of its input."""
+        """Wait until every channel has ended by itself, as the terminal does at the end of its input."""
         if self._channels:
             await asyncio.wait(self._channels)
 
@@ -188,7 +189,7 @@ class Gateway:
         try:
             parts.data.note_page(parts.addresses.url if has_page else "")
         except OSError as error:
-            # Only `parlour chat` beside this gateway reads it, and says then that it cannot attach.
+            # Only an attaching `parlour chat` reads it, and reports then that it cannot attach.
             _log.warning("the page's address could not be noted", extra={"reason": str(error.strerror)})
 
     def _start_channel(self, supervisor: ChannelSupervisor) -> None:

@@ -1,4 +1,4 @@
-"""What the pipeline thinks with: the model, the settings, tools and budgets, for the composition root."""
+"""Build the model clients and the pipeline settings, for the composition root."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from pipeline.llm.local_process import ChildSettings
 from pipeline.llm.scripted import ScriptedLlm
 from pipeline.runtime.settings import PipelineSettings
 
-_REHEARSED = "Hello"
-_REHEARSAL_S = 120.0
+_WARM_UP_TEXT = "Hello"
+_WARM_UP_S = 120.0
 
 
 def build_llm(settings: Settings, clock: Clock) -> LlmClient:
@@ -29,18 +29,18 @@ def build_llm(settings: Settings, clock: Clock) -> LlmClient:
 
 
 def build_cheaper(settings: Settings, clock: Clock) -> LlmClient | None:
-    """The model for whose budget is nearly spent, where there is one."""
+    """The model for authors whose budget is nearly spent; None if none is configured."""
     model = settings.budget.cheaper_model
     return None if model is None else _client(settings, model, clock)
 
 
 def _client(settings: Settings, model: str, clock: Clock) -> LlmClient:
     llm = settings.llm
-    door = resolve_backend(model, llm.api_base)
+    backend = resolve_backend(model, llm.api_base)
     key = llm.api_key.resolve() if llm.api_key is not None else None
-    match door.kind:
+    match backend.kind:
         case "scripted":
-            return ScriptedLlm.from_spec(door.model, clock=clock)
+            return ScriptedLlm.from_spec(backend.model, clock=clock)
         case "local":
             child = ChildSettings(
                 model_path=settings.local_model_path,
@@ -50,27 +50,27 @@ def _client(settings: Settings, model: str, clock: Clock) -> LlmClient:
             return LocalModel(child, clock=clock)
         case "direct":
             return DirectClient(
-                model=door.model,
+                model=backend.model,
                 clock=clock,
-                api_base=door.api_base or OPENAI,
+                api_base=backend.api_base or OPENAI,
                 api_key=key,
                 retries=llm.retries,
                 label=model,
             )
         case "litellm":
             return LitellmClient(
-                model=door.model, clock=clock, api_base=door.api_base, api_key=key, retries=llm.retries
+                model=backend.model, clock=clock, api_base=backend.api_base, api_key=key, retries=llm.retries
             )
 
 
 async def warm_up(llm: LlmClient, tools: Sequence[ToolDefinition]) -> None:
-    """Load the model, and let the embedded one read what it is told of `tools`: the first message would wait
-    for that otherwise, 555 tokens of it. Raises nothing but what cancels it."""
+    """Load the model, and let the embedded one read the description of `tools`: otherwise the first message
+    would wait for that, 555 tokens. Raises nothing except on cancellation."""
     await llm.warm_up()
     if not isinstance(llm, LocalModel) or not tools:
         return
-    hello = ChatMessage(role="user", content=_REHEARSED)
-    request = LlmRequest(messages=(hello,), tools=tuple(tools), max_tokens=1, timeout_s=_REHEARSAL_S)
+    hello = ChatMessage(role="user", content=_WARM_UP_TEXT)
+    request = LlmRequest(messages=(hello,), tools=tuple(tools), max_tokens=1, timeout_s=_WARM_UP_S)
     with contextlib.suppress(ModelError):
         async with contextlib.aclosing(llm.stream(request)) as items:
             async for _ in items:
@@ -78,7 +78,7 @@ async def warm_up(llm: LlmClient, tools: Sequence[ToolDefinition]) -> None:
 
 
 def pipeline_settings(settings: Settings, llm: LlmClient) -> PipelineSettings:
-    """The configured bounds and wording, for the model that answers."""
+    """The pipeline's limits and texts from the settings, for the model that answers."""
     models = (settings.llm.model, settings.budget.cheaper_model)
     limits = [model_limits(settings, model) for model in models if model is not None]
     return PipelineSettings(
@@ -86,7 +86,7 @@ def pipeline_settings(settings: Settings, llm: LlmClient) -> PipelineSettings:
         bot_name=settings.bot.name,
         time_zone=settings.bot.time_zone or machine_zone(),
         tool_answers=isinstance(llm, LocalModel),
-        # The cheaper model has to take what the other one is shown.
+        # The cheaper model must accept the same prompt as the other one.
         max_answer_tokens=min(one.max_tokens for one in limits),
         temperature=settings.llm.temperature,
         llm_timeout_s=settings.llm.timeout_s or (120.0 if settings.llm.model == "local" else 60.0),
@@ -109,12 +109,12 @@ def pipeline_settings(settings: Settings, llm: LlmClient) -> PipelineSettings:
 
 
 def _completion(settings: Settings) -> Literal["declared", "implicit", "nudged"]:
-    """Small models and scripts declare nothing."""
+    """How a turn's end is recognised: small and scripted models declare no completion."""
     if settings.agent.completion != "auto":
         return settings.agent.completion
     return "implicit" if _is_small(settings) else "declared"
 
 
 def _is_small(settings: Settings) -> bool:
-    """Whether the model is the embedded one, or none at all."""
+    """Whether the model is the embedded or a scripted one."""
     return resolve_backend(settings.llm.model, settings.llm.api_base).kind in ("local", "scripted")

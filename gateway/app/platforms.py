@@ -1,6 +1,6 @@
-"""The posting channels that the settings ask for, built. Their SDKs are imported here, and only then.
+"""Build the posting channels that the settings activate. Imports the SDK of an active channel only.
 
-A part of the composition root: `bootstrap` is the only one that calls it.
+A part of the composition root: only `bootstrap` calls it.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from pipeline.domain.errors import ConfigurationError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltChannel:
-    """A channel and what the gateway has to know about it besides."""
+    """A channel and what else the gateway must know about it."""
 
     adapter: PostingChannel
     rule: AccessRule
     room_messages: int
-    """How many of a room's last messages may be read."""
+    """How many of a room's newest messages may be read."""
     token: Callable[[], str]
-    """The bot's token as it is now: one process at a time may receive with it."""
+    """Reads the bot's current token. One process at a time may receive with it."""
     routes: tuple[web.RouteDef, ...] = ()
 
 
 def posting_channels(settings: Settings, timeline: Timeline, clock: Clock) -> list[BuiltChannel]:
-    """Every active posting channel, not yet running. Raises ConfigurationError in words."""
+    """Every active posting channel, not yet running. Raises ConfigurationError with a readable message."""
     channels = settings.channels
     built = []
     if channels.telegram.active:
@@ -45,7 +45,7 @@ def posting_channels(settings: Settings, timeline: Timeline, clock: Clock) -> li
 
 
 def access_rule(settings: PostingSettings) -> AccessRule:
-    """Who may speak on the channel, from its settings. Raises ConfigurationError in words."""
+    """Who may write on the channel, from its settings. Raises ConfigurationError with a readable message."""
     return AccessRule.of(
         mode=settings.access,
         allow=settings.allow,
@@ -148,7 +148,7 @@ def _optional(reference: SecretRef | None) -> Callable[[], str] | None:
 
 
 def _rates(settings: PostingSettings, platform: RateLimits) -> RateLimits | None:
-    """None for what the platform bears; 0 takes every limit of ours away."""
+    """The configured rate limits; None for the platform's own. A setting of 0 removes every limit."""
     if settings.rate is None:
         return None
     if settings.rate == 0:

@@ -1,4 +1,4 @@
-"""The bot's tools, put together: groups, skills, the workspace, and the gate in front of them."""
+"""Build the bot's tools: tool groups, skills, the workspace, and the gate that checks every call."""
 
 from __future__ import annotations
 
@@ -47,27 +47,27 @@ from pipeline.tools.zones import TimeZones
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tooling:
-    """What turns are given to work with, and what of it has a life of its own."""
+    """The services of turns, and those of them that the gateway runs and closes."""
 
     surroundings: PipelineServices
     approvals: ApprovalService
-    desk: ReminderScheduler
+    reminders: ReminderScheduler
     gate: Gate | None
-    """None where the bot has no tools."""
+    """None if the bot has no tools."""
 
     def offered(self) -> tuple[ToolDefinition, ...]:
-        """What every message starts with."""
-        nobody = TurnScope(
+        """The tools that every message starts with."""
+        no_author = TurnScope(
             session_id="",
             message_id="",
             thread=ThreadKey(channel="none", account="none", chat="none"),
             author=Author(id=""),
             send=ignore_event,
         )
-        return self.surroundings.tools.offered((), nobody)
+        return self.surroundings.tools.offered((), no_author)
 
     async def close(self) -> None:
-        """Stop the servers of tools, and the cheaper model."""
+        """Stop the tool servers and the cheaper model."""
         if self.gate is not None:
             await self.gate.close()
         if self.surroundings.cheaper is not None:
@@ -90,15 +90,15 @@ def build_tooling(
     secrets: Secrets,
     groups: Sequence[ToolGroup] = (),
 ) -> Tooling:
-    """Put the tools together; `groups` are a host's own, `wake` tells that a thread has work, `access` knows
-    who may be reminded, and `spawn` starts a task that ends with the gateway. Raises ConfigurationError for a
-    bad file of MCP servers.
+    """Build the tools. `groups` are added by the host, `wake` is called when a thread has work, `access`
+    decides who may be reminded, and `spawn` starts a task that ends with the gateway. Raises
+    ConfigurationError for a bad file of MCP servers.
     """
     root = settings.workspace_path
     workspace = WorkspaceFolder(root, clock)
     skills = SkillFolder(root / "skills", clock)
     zones = TimeZones(workspace, clock, limits.time_zone)
-    desk = ReminderScheduler(store=store, clock=clock, wake=wake, may_hear=access.still_lets)
+    reminders = ReminderScheduler(store=store, clock=clock, wake=wake, still_allowed=access.still_allows)
     approvals = ApprovalService(store=store, clock=clock, approval_s=settings.tools.approval_s)
     around: PipelineServices
     registry: ToolRegistry
@@ -112,7 +112,7 @@ def build_tooling(
                 files_group(root, redactor),
                 WebGroup(GuardedWeb(clock), clock, redactor),
                 notes_group(root, redactor),
-                ScheduleGroup(desk, clock, zones),
+                ScheduleGroup(reminders, clock, zones),
                 system_group(clock, zones, version=__version__),
                 agents,
                 *_servers(settings, secrets, clock, spawn, redactor),
@@ -140,12 +140,12 @@ def build_tooling(
         cheaper=cheaper,
         inert_links=inert,
     )
-    return Tooling(surroundings=around, approvals=approvals, desk=desk, gate=gate)
+    return Tooling(surroundings=around, approvals=approvals, reminders=reminders, gate=gate)
 
 
 def reference_reader(path: Path) -> Callable[[str], str]:
-    """What reads the references, `env:NAME` or `file:PATH`, in the file of MCP servers at `path`. It raises
-    SecretUnavailable."""
+    """A function that resolves the references, `env:NAME` or `file:PATH`, in the file of MCP servers at
+    `path`. It raises SecretUnavailable."""
     context = SecretContext(folder=path.parent, environ=environment())
     return lambda reference: SecretRef.parse(reference, context).resolve()
 
@@ -167,7 +167,7 @@ def _servers(
     servers = read_mcp_file(path)
     context = SecretContext(folder=path.parent, environ=environment())
     for value in (value for server in servers for value in server.secret_values()):
-        # Before any server is started: a value may stand in a message, or in what another tool returns.
+        # Before any server starts: a value may appear in a message, or in the result of another tool.
         if value.startswith(REFERENCES):
             secrets.refer(SecretRef.parse(value, context))
         else:

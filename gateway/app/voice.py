@@ -1,6 +1,6 @@
-"""Hearing and speaking as parts of the gateway: who recognises, remembers, listens and reads aloud.
+"""Build the voice parts of the gateway: transcriber, transcript cache, voice detection, speech synthesis.
 
-A part of the composition root: `bootstrap` puts it together, `app` starts and ends it.
+A part of the composition root: `bootstrap` calls it, `lifecycle` starts and closes the parts.
 """
 
 from __future__ import annotations
@@ -37,53 +37,55 @@ _NO_KEY = "The transcription service's key cannot be read now: check voice.api_k
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Voice:
-    """What hears and speaks. A part that is switched off is None."""
+    """The voice parts. A part that is switched off is None."""
 
     transcriber: Transcriber | None
     listener: VadClient | None
-    """Starts with the first microphone."""
-    desk: LiveSpeechService | None
+    """Starts when the first microphone opens."""
+    live: LiveSpeechService | None
     speaker: SpeechSynthesizer | None
 
     async def start(self) -> None:
-        """What an earlier process heard and did not hand over becomes messages. Raises StorageError."""
-        if self.desk is not None:
-            await self.desk.start()
+        """Turn speech that an earlier process transcribed but did not enqueue into messages. Raises
+        StorageError."""
+        if self.live is not None:
+            await self.live.start()
 
     async def warm_up(self) -> None:
-        """Load the models, so that the first voice does not wait. A failure is logged, and again with each
-        recording, whose speaker is told that it cannot be heard."""
+        """Load the models, so that the first recording does not wait. A failure is logged now and with each
+        recording, whose author gets an error."""
         try:
             if self.transcriber is not None:
                 await self.transcriber.warm_up()
         except VoiceError as error:
             _log.warning("voices cannot be heard yet", extra={"reason": error.for_operator})
 
-    async def fall_silent(self) -> None:
-        """Close every microphone; what was said becomes messages. Before the inbox closes. Raises nothing."""
-        await _closed(self.desk)
+    async def stop_listening(self) -> None:
+        """Close every microphone and enqueue its speech as messages. Call before the inbox closes. Raises
+        nothing."""
+        await _close(self.live)
 
     async def close(self) -> None:
-        """Stop every process, and what a start that failed began. Raises nothing."""
-        for part in (self.desk, self.speaker, self.listener, self.transcriber):
-            await _closed(part)
+        """Stop every voice process, also after a failed start. Raises nothing."""
+        for part in (self.live, self.speaker, self.listener, self.transcriber):
+            await _close(part)
 
 
 class _Closing(Protocol):
     async def close(self) -> None: ...
 
 
-async def _closed(part: _Closing | None) -> None:
-    # What fails here must keep neither a process alive nor the store open.
+async def _close(part: _Closing | None) -> None:
+    # A failure here must not keep another process alive or the store open.
     try:
         if part is not None:
             await part.close()
-    except Exception:  # noqa: BLE001 - whatever it is, the gateway ends
+    except Exception:  # noqa: BLE001 - no error may stop the shutdown
         _log.exception("a part of voice did not end cleanly")
 
 
 def live_settings(settings: Settings) -> LiveSettings:
-    """How live speech is heard."""
+    """The settings of live speech."""
     live = settings.voice.live
     return LiveSettings(
         enabled=live.enabled,
@@ -94,7 +96,7 @@ def live_settings(settings: Settings) -> LiveSettings:
 
 
 def build_transcriber(settings: Settings) -> Transcriber | None:
-    """The configured recogniser, without memory; None when voice is off."""
+    """The configured transcriber, without a cache; None when voice is off."""
     wanted = settings.voice
     if not wanted.enabled:
         return None
@@ -102,18 +104,18 @@ def build_transcriber(settings: Settings) -> Transcriber | None:
         return ScriptedTranscriber.always(wanted.transcriber.removeprefix(SCRIPTED))
     if wanted.transcriber == "whisper":
         return WhisperTranscriber(voice_settings(settings))
-    ears = voice_settings(settings)
+    voice = voice_settings(settings)
     return EndpointTranscriber(
         wanted.transcriber,
         api_base=wanted.api_base,
         api_key=None if wanted.api_key is None else partial(_key_of, wanted.api_key),
-        settings=ears,
-        decoder=Decoder(ears),
+        settings=voice,
+        decoder=Decoder(voice),
     )
 
 
 def _key_of(reference: SecretRef) -> str:
-    """The key as it is now: a rotated one counts at once."""
+    """The current API key, read at every call, so that a rotated key works at once."""
     try:
         return reference.resolve()
     except SecretUnavailable as error:
@@ -124,11 +126,11 @@ def _key_of(reference: SecretRef) -> str:
 def with_memory(
     transcriber: Transcriber | None, settings: Settings, book: SpeakerPreferenceStore, clock: Clock
 ) -> Transcriber | None:
-    """`transcriber` with a memory of what each person's recordings said, where that is wanted."""
+    """`transcriber` with a cache of each person's transcripts, if the settings enable it."""
     wanted = settings.voice
     if transcriber is None or not wanted.cache or wanted.transcriber.startswith(SCRIPTED):
         return transcriber
-    # Whatever gives the same bytes other words, this program's release included.
+    # Everything that can change the words of the same bytes, including this program's release.
     identity = (
         *(__version__, wanted.transcriber, wanted.api_base, settings.voice_model_path, wanted.engine),
         *(wanted.compute_type, wanted.language, wanted.max_seconds),
@@ -138,7 +140,7 @@ def with_memory(
 
 
 def build_speaker(settings: Settings) -> SpeechSynthesizer | None:
-    """Who reads answers aloud; None where that is switched off, or nothing is installed for it."""
+    """The speech synthesizer; None if reading aloud is switched off or its parts are not installed."""
     if not settings.voice.replies.enabled:
         return None
     folder = settings.voices_path
@@ -149,7 +151,7 @@ def build_speaker(settings: Settings) -> SpeechSynthesizer | None:
 
 
 def voice_settings(settings: Settings) -> VoiceSettings:
-    """The ears' own settings."""
+    """The settings of the `voice` package."""
     wanted = settings.voice
     return VoiceSettings(
         model_dir=settings.voice_model_path,

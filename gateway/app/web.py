@@ -1,6 +1,6 @@
-"""The web page as a part of the gateway: its settings, its token, its voice files.
+"""Build the web page for the gateway, with its settings, its access token and its voice files.
 
-A part of the composition root: `bootstrap` is the only one that calls it.
+A part of the composition root: only `bootstrap` calls it.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ class Page:
     adapter: WebAdapter | None
 
     def show_recorded(self, thread: ThreadKey, entry: TimelineEntry) -> None:
-        """Only the web page shows its readers what they said: the other channels' apps do that themselves."""
+        """Show a recorded entry on the web page. The other channels' apps show a user's words themselves."""
         if self.adapter is not None and thread.channel == self.adapter.name:
             self.adapter.entry_recorded(thread, entry)
 
-    def give_voice(
+    def attach_voice(
         self, live: LiveSpeech | None, read_aloud: ReadAloud | None, habits: SpeakerPreferenceStore
     ) -> None:
-        """What the page listens and reads aloud with; None for what is switched off."""
+        """Give the page live speech and reading aloud; None for what is switched off."""
         if self.adapter is None:
             return
         owner = SpeakerKey(channel=CHANNEL, account=ACCOUNT, user=OWNER.id)
         self.adapter.attach(live, None if read_aloud is None else OwnReader(read_aloud, habits, owner))
 
     async def discard_media(self, message: InboundMessage) -> None:
-        """Remove the file of a voice note that is dealt with."""
+        """Remove the file of a finished voice note."""
         if self.adapter is None or message.voice is None or message.thread.channel != self.adapter.name:
             return
         try:
@@ -61,7 +61,7 @@ class Page:
             _log.warning("a voice note's file could not be removed", extra={"message_id": message.message_id})
 
     async def sweep_media(self, store: Store) -> int:
-        """Remove the voice notes that no unfinished message refers to; how many."""
+        """Remove the voice notes that no unfinished message refers to; return how many."""
         if self.adapter is None:
             return 0
         entries = [
@@ -81,7 +81,7 @@ def make_page(
     clock: Clock,
     on_wrong_token: Callable[[], None] = lambda: None,
 ) -> Page:
-    """The page, if it is switched on."""
+    """Build the page; its adapter is None if it is switched off."""
     if not settings.channels.web.enabled:
         return Page(adapter=None)
     wanted = WebSettings(
@@ -100,7 +100,7 @@ def make_page(
 
 
 def token_check(settings: Settings, secrets: Secrets) -> Callable[[str], bool]:
-    """A configured token is read at every check, so that a rotated one counts at once."""
+    """A check of access tokens. Reads a configured token every time, so that a rotated one works at once."""
     reference = settings.channels.web.token
     if reference is not None:
         return partial(_matches, reference)
@@ -110,7 +110,7 @@ def token_check(settings: Settings, secrets: Secrets) -> Callable[[str], bool]:
 
 
 def metrics_check(settings: Settings, access: Callable[[str], bool]) -> Callable[[str], bool]:
-    """Whether a token may read the metrics: the one made for that, or one that `access` takes."""
+    """A check of tokens for the metrics: the metrics token, or one that `access` accepts."""
     reference = settings.server.metrics_token
     if reference is None:
         return access
@@ -121,6 +121,6 @@ def _matches(reference: SecretRef, presented: str) -> bool:
     try:
         return token_matches(presented, reference.resolve())
     except SecretUnavailable as error:
-        # While the file is being replaced nobody gets in; the next try reads it again.
+        # While the file is being replaced every token is refused; the next try reads the file again.
         _log.error("a token cannot be read", extra={"token": str(reference), "reason": str(error)})
         return False

@@ -1,4 +1,4 @@
-"""The door: authorise, dedupe and enqueue in one atomic step, and only then let the channel ack."""
+"""Authorise, dedupe and enqueue inbound items in one atomic step, before the channel acks them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from pipeline.redaction.redactor import Redactor
 
 _log = logging.getLogger(__name__)
 
-_ROOM_FOR_COMMANDS = 20
+_EXTRA_FOR_COMMANDS = 20
 _NOT_OPEN = "This question is no longer open."
 _QUEUE_FULL = "Too many of your messages are still waiting. Send this one again when some are answered."
 _QUEUE_FULL_AGAIN_S = 60.0
-"""Sooner than other refusals are said again: whoever does not hear of it takes the message for accepted."""
+"""Shorter than for other refusals: without a notice the author takes the message for accepted."""
 _ANSWER_REFUSED: dict[AnswerStatus, str] = {
     "unknown": "There is no such question in this chat.",
     "already_answered": "This question has already been answered.",
@@ -41,18 +41,18 @@ _OVER: frozenset[AnswerStatus] = frozenset({"unknown", "already_answered", "expi
 
 
 class TurnQueue(Protocol):
-    """What the inbox asks of the worker."""
+    """What the inbox needs from the worker."""
 
     def wake(self, thread: str) -> None:
-        """There may be something to do in `thread`."""
+        """Look for work in `thread`."""
         ...
 
     def stop_before(self, thread: str, seq: int, cancelled: int) -> None:
-        """Stop the running turn of `thread` if its entry came before `seq`, and each that comes before it."""
+        """Stop the running turn of `thread` if its entry came before `seq`, and all entries before `seq`."""
         ...
 
     def withdraw(self, thread: str, seq: int) -> None:
-        """Stop the turn of one entry of `thread`, or end it without a word if it has not begun."""
+        """Stop the turn of one entry of `thread`, or end it silently if it has not begun."""
         ...
 
     def interrupt(self, thread: str, seq: int, at: float) -> None:
@@ -62,24 +62,24 @@ class TurnQueue(Protocol):
 
 
 class WaitingTurns(Protocol):
-    """The turns that wait in the middle of their work for somebody's answer."""
+    """The turns that wait for a person's answer during their run."""
 
     def answered(self, interaction_id: str) -> None:
-        """The answer to the question is on record."""
+        """Resume the turn: the answer to its question is recorded."""
         ...
 
     async def withdraw(self, thread: str, but: Collection[str] = ()) -> None:
-        """The turns that ask in `thread` were stopped, but for those of the messages `but`: nobody can allow
-        them anything any more."""
+        """Close the questions of the stopped turns in `thread`, except those of the messages `but`: they can
+        no longer be answered."""
         ...
 
 
 class Inbox:
     """Accepts inbound items from every channel.
 
-    `posting` names the accounts, as (channel, account), whose refusals `say` posts in the chat; the other
-    channels show the acceptance's reason themselves, as every channel does for a pressed button. `overhear`
-    is given what was said in a room and not to the bot.
+    `posting` names the accounts, as (channel, account), whose refusals `say` posts in the chat. The other
+    channels show the acceptance's reason themselves, as every channel does for a pressed button.
+    `on_unaddressed` is called with room messages that were not meant for the bot.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Inbox:
         say: Say | None = None,
         quota: RateLimit | None = None,
         waiting: WaitingTurns | None = None,
-        overhear: Callable[[InboundMessage], None] | None = None,
+        on_unaddressed: Callable[[InboundMessage], None] | None = None,
         redactor: Redactor | None = None,
     ) -> None:
         self._redactor = redactor or Redactor()
@@ -111,24 +111,25 @@ class Inbox:
         self._refusals = None if say is None else Refusals(say, clock)
         self._quota = quota
         self._waiting = waiting
-        self._overhear = overhear
+        self._on_unaddressed = on_unaddressed
         self.health = StoreHealth(store, clock)
-        """Told of every message that was stored or could not be."""
+        """Updated after every message that was stored or could not be stored."""
         self._closed = False
 
     def close(self) -> None:
-        """Accept nothing more: every channel keeps what arrives from now on un-acked."""
+        """Accept nothing more: channels do not ack what arrives from now on."""
         self._closed = True
 
     async def accept(self, item: Inbound) -> Acceptance:
-        """Take `item` in. `accepted` and `duplicate` mean that it is durable.
+        """Accept or refuse `item`. `accepted` and `duplicate` mean that it is durable.
 
-        Raises StorageError when nothing could be written: the channel must not ack then.
+        Raises StorageError when nothing could be written; then the channel must not ack.
         """
         if self._closed:
             raise StorageError("the gateway is shutting down; send it again in a moment")
         if isinstance(item, Withdrawal):
-            # Nothing of it is let in: it only ends what was, and only its author or a moderator can delete.
+            # Needs no authorisation: it only ends earlier entries, and only the author or a moderator can
+            # delete a message.
             await self._end(item)
             return Acceptance(status="accepted", message_id=item.message_id)
         verdict = await self._access.authorise(item)
@@ -146,19 +147,19 @@ class Inbox:
 
     async def _enqueue(self, item: InboundMessage | SessionCommand) -> Acceptance:
         thread = item.thread.encode()
-        overheard = isinstance(item, InboundMessage) and item.if_named
-        # Commands may use the room above the limit, or a full queue could not be stopped; what may not be for
-        # the bot leaves half of it to what is.
-        limit = self._max_queue + (_ROOM_FOR_COMMANDS if isinstance(item, SessionCommand) else 0)
-        if overheard:
+        unaddressed = isinstance(item, InboundMessage) and item.if_named
+        # Commands may exceed the limit, or a full queue could not be stopped. Messages that may not be for
+        # the bot use at most half of the queue.
+        limit = self._max_queue + (_EXTRA_FOR_COMMANDS if isinstance(item, SessionCommand) else 0)
+        if unaddressed:
             limit = max(1, limit // 2)
-        accepted, place = await self._take_in(item, limit)
+        accepted, reservation = await self._take_in(item, limit)
         if accepted.full:
             self._telemetry.refused(item.thread.channel)
-            if overheard:
+            if unaddressed:
                 return self._refused(item, "")
-            if self._quota is not None and place.wait_s:
-                words = self._quota.words(place)
+            if self._quota is not None and reservation.wait_s:
+                words = self._quota.words(reservation)
                 return self._refused(item, words, again_after_s=WINDOW_S, about="quota")
             return self._refused(item, _QUEUE_FULL, again_after_s=_QUEUE_FULL_AGAIN_S)
         try:
@@ -176,7 +177,7 @@ class Inbox:
         return Acceptance(status="accepted", message_id=accepted.message_id)
 
     def _without_secrets(self, item: InboundMessage | SessionCommand) -> InboundMessage | SessionCommand:
-        """The item without the secrets of whoever runs the bot: a person may have pasted one."""
+        """The item without the operator's secrets: a person may have pasted one."""
         if not isinstance(item, InboundMessage):
             return item
         written = (item.text, item.quoted, item.passed_on)
@@ -191,14 +192,14 @@ class Inbox:
     ) -> tuple[Accepted, Reservation]:
         entry = new_entry(self._without_secrets(item))
         if self._quota is None or isinstance(item, SessionCommand):
-            return await self._offer(entry, limit), Reservation()
-        with self._quota.place(item) as place:
-            # With no room at all the store takes nothing new, and still knows what it has taken before.
-            accepted = await self._offer(entry, 0 if place.wait_s else limit)
-            place.used = not (accepted.duplicate or accepted.full)
-        return accepted, place
+            return await self._enqueue_entry(entry, limit), Reservation()
+        with self._quota.reserve(item) as reservation:
+            # With a limit of 0 the store accepts nothing new, but still recognises duplicates.
+            accepted = await self._enqueue_entry(entry, 0 if reservation.wait_s else limit)
+            reservation.used = not (accepted.duplicate or accepted.full)
+        return accepted, reservation
 
-    async def _offer(self, entry: NewEntry, limit: int) -> Accepted:
+    async def _enqueue_entry(self, entry: NewEntry, limit: int) -> Accepted:
         self._failpoints.reach("inbox-commit-before")
         try:
             accepted = await self._store.accept(entry, limit=limit)
@@ -213,8 +214,8 @@ class Inbox:
         if not verdict.chatter:
             _log.warning("refused", extra={"thread_key": item.thread.encode(), "reason": verdict.reason})
             self._telemetry.refused(item.thread.channel)
-        elif self._overhear is not None and isinstance(item, InboundMessage):
-            self._overhear(item)
+        elif self._on_unaddressed is not None and isinstance(item, InboundMessage):
+            self._on_unaddressed(item)
         return self._refused(item, verdict.words)
 
     def _refused(
@@ -227,16 +228,16 @@ class Inbox:
         over: bool = False,
     ) -> Acceptance:
         if words and self._refusals is not None and self._posts(item) and not isinstance(item, ApprovalReply):
-            self._refusals.tell(item, words, again_after_s=again_after_s, about=about)
+            self._refusals.post(item, words, again_after_s=again_after_s, about=about)
         return Acceptance(status="refused", message_id=item.message_id, reason=words, over=over)
 
     def _posts(self, item: Inbound) -> bool:
         return (item.thread.channel, item.thread.account) in self._posting
 
     async def _answer(self, item: ApprovalReply) -> Acceptance:
-        """An answer goes straight to the pending interaction: most would wait behind the turn that waits
-        for them. One to a paused run, which has let go of its thread, also becomes an entry, in the same
-        step. It is single use, so a redelivery needs no key of its own."""
+        """Record an answer on the pending interaction directly: in the queue most answers would wait for the
+        turn that waits for them. An answer to a paused run, which holds no thread, also becomes an entry in
+        the same step. An interaction is single use, so a redelivery needs no key."""
         questions = await self._questions(item)
         answer = item if item.option is None else match_button(item, questions)
         if not isinstance(answer, ApprovalReply):
@@ -252,10 +253,10 @@ class Inbox:
         return Acceptance(status="accepted", message_id=item.message_id)
 
     async def _worded_answer(self, item: InboundMessage) -> Acceptance | None:
-        """The message taken as an answer; None when it is none. It stands in the inbox under its own key in
-        the same step, so that its redelivery is known when the question is no longer open. Words are typed
-        where a channel shows no buttons of its own, and spoken everywhere; a turn that waits in the middle
-        of its work is not answered by what might be misheard."""
+        """Take the message as an answer; None when it is not one. The same step stores it in the inbox under
+        its own key, so that a redelivery is recognised after the question has closed. Typed answers are for
+        channels without buttons, spoken ones for all channels. Speech does not answer a turn that waits
+        during its run, since the transcript may be wrong."""
         questions = await self._questions(item)
         if item.speech is None:
             answer = match_text(item, questions)
@@ -267,13 +268,13 @@ class Inbox:
         gate = asked.kind == GATE
         entry = resume_entry(answer, asked) if gate else new_entry(answer)
         if await self._give(answer, entry, finished=not gate) != "accepted":
-            # Somebody was faster, or this is a redelivery: the inbox finds out which.
+            # Another answer came first, or this is a redelivery: the inbox decides which.
             return None
         self._telemetry.accepted(item.thread.channel, self._clock.now() - item.received_at)
         return Acceptance(status="accepted", message_id=item.message_id)
 
     async def _questions(self, item: Inbound) -> tuple[Interaction, ...]:
-        """What waits for a person in the item's own thread."""
+        """The questions that wait for a person in the item's thread."""
         return await self._store.pending_interactions(item.thread.encode(), now=self._clock.now())
 
     async def _give(self, answer: ApprovalReply, entry: NewEntry | None, *, finished: bool) -> AnswerStatus:
@@ -296,7 +297,7 @@ class Inbox:
         return status
 
     async def _end(self, item: InboundMessage | Withdrawal, *, before: int | None = None) -> None:
-        """End the turns of a message that was deleted, or whose edit stands in the inbox under `before`."""
+        """End the turns of a message that was deleted, or whose edit has the inbox number `before`."""
         thread = item.thread.encode()
         ended = await ended_by(self._store, item, before=before)
         for entry in ended:
@@ -307,8 +308,8 @@ class Inbox:
             await self._waiting.withdraw(thread, others)
 
     async def _stop(self, command: SessionCommand, seq: int) -> None:
-        """The priority path: a stop does not wait in the queue behind what it is to stop. Whoever only speaks
-        over an answer takes back nothing that they said before."""
+        """Stop turns at once: a stop must not wait in the queue after what it stops. A quiet stop, from a
+        person who speaks over an answer, does not cancel earlier messages."""
         thread = command.thread.encode()
         if command.quiet:
             self._turns.interrupt(thread, seq, command.received_at)
@@ -316,6 +317,6 @@ class Inbox:
         cancelled = await self._store.cancel_open(thread, up_to_seq=seq - 1)
         self._turns.stop_before(thread, seq, cancelled)
         if self._waiting is not None:
-            # A stop that is delivered again finds turns that came after it.
+            # A redelivered stop may find turns that came after it.
             later = [entry.message_id for entry in await self._store.open_entries(thread) if entry.seq > seq]
             await self._waiting.withdraw(thread, later)

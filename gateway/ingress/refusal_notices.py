@@ -1,4 +1,4 @@
-"""How often a chat is told that somebody may not speak, or must wait: a refusal must not become a flood."""
+"""Limit how often a refusal is posted in a chat, so that refusals do not flood it."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ _Key = tuple[str, str, str, str, str]
 
 
 class Say(Protocol):
-    """Posts a line in a chat, at best: nothing waits for it, and nothing is tried again."""
+    """Posts a line in a chat, best effort: without waiting and without retries."""
 
     def __call__(self, thread: ThreadKey, words: str, *, private: bool) -> None: ...
 
 
 class Refusals:
-    """Says no line to a person in a chat again too soon. Remembers a bounded number of them."""
+    """Posts refusals, each line at most once per person, chat and period. Remembers a bounded number."""
 
     def __init__(self, say: Say, clock: Clock) -> None:
         self._say = say
         self._clock = clock
-        self._said: OrderedDict[_Key, float] = OrderedDict()
+        self._sent: OrderedDict[_Key, float] = OrderedDict()
 
-    def tell(self, item: Inbound, words: str, *, again_after_s: float = AGAIN_S, about: str = "") -> None:
-        """Post `words` where `item` came from, unless its author read them there in the last
-        `again_after_s` seconds. `about` names a line whose words change."""
+    def post(self, item: Inbound, words: str, *, again_after_s: float = AGAIN_S, about: str = "") -> None:
+        """Post `words` where `item` came from, unless they were posted there for its author in the last
+        `again_after_s` seconds. `about` identifies a line whose words vary."""
         thread, now = item.thread, self._clock.monotonic()
         key = (thread.channel, thread.account, thread.chat, item.author.id, about or words)
-        said = self._said.get(key)
+        said = self._sent.get(key)
         if said is not None and now - said < again_after_s:
             return
-        self._said[key] = now
-        self._said.move_to_end(key)
-        if len(self._said) > _MAX_REMEMBERED:
-            self._said.popitem(last=False)
+        self._sent[key] = now
+        self._sent.move_to_end(key)
+        if len(self._sent) > _MAX_REMEMBERED:
+            self._sent.popitem(last=False)
         self._say(thread, words, private=item.private)

@@ -1,6 +1,6 @@
-"""Reminders from their making to the inbox: kept in the store, and enqueued once when their time has come.
+"""Keep reminders in the store and enqueue each one once when it is due.
 
-Saying them is a turn's, like every other entry's; this waits, and knows no channel.
+A turn says the reminder, like every other entry; this module only waits, and knows no channel.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from pipeline.tools.schedule import shown_time
 _log = logging.getLogger(__name__)
 
 LATE_S = 120.0
-"""So late, a reminder says when it should have come."""
+"""A reminder that is later than this, in seconds, says when it was due."""
 _AT_ONCE = 50
 
 
 class ReminderScheduler:
-    """Implements `Reminders`. `run` is for a supervised task; `wake` tells the worker of a thread with
-    something to do, `may_hear` says whether a reminder's author may still be spoken to."""
+    """Implements `Reminders`. Run `run` as a supervised task. `wake` is called with a thread that has work,
+    `still_allowed` says whether the bot may still write to a reminder's author."""
 
     def __init__(
         self,
@@ -38,12 +38,12 @@ class ReminderScheduler:
         store: Store,
         clock: Clock,
         wake: Callable[[str], None],
-        may_hear: Callable[[SessionCommand], Awaitable[bool]],
+        still_allowed: Callable[[SessionCommand], Awaitable[bool]],
     ) -> None:
         self._store = store
         self._clock = clock
         self._wake = wake
-        self._may_hear = may_hear
+        self._still_allowed = still_allowed
         self._work = DueWork(
             do_due=self._hand_over_due, next_due=self._next_due, clock=clock, name="reminders"
         )
@@ -74,7 +74,7 @@ class ReminderScheduler:
         return await self._store.reminders.remove(scope.owner, note_id)
 
     async def run(self) -> None:
-        """Hand over what is due, for ever; first what an earlier process left."""
+        """Enqueue due reminders, for ever, beginning with those that an earlier process left."""
         await self._work.run()
 
     async def _next_due(self) -> float | None:
@@ -85,14 +85,15 @@ class ReminderScheduler:
             await self._hand_over(reminder)
 
     async def _hand_over(self, reminder: Reminder) -> None:
-        """Into the inbox first, out of the book then: whatever happens between, the key is known."""
+        """Enqueue the reminder, then remove it from the store. After a crash between the two, the key
+        prevents a duplicate."""
         try:
             command = self._command(reminder)
         except (InvalidInput, KeyError, TypeError, ValueError):
             _log.exception("a reminder cannot be said and is dropped", extra={"reminder": reminder.id})
             await self._store.reminders.remove(reminder.owner, reminder.id)
             return
-        if not await self._may_hear(command):
+        if not await self._still_allowed(command):
             _log.info("a reminder is dropped: its author was shut out", extra={"thread_key": reminder.thread})
             await self._store.reminders.remove(reminder.owner, reminder.id)
             return
@@ -105,7 +106,7 @@ class ReminderScheduler:
         now, text = self._clock.now(), reminder.text
         if now - reminder.due > LATE_S:
             text += f" (it was due on {shown_time(reminder.due, _offset(reminder))})"
-        # With its time: a short id may come again when its first owner is long gone.
+        # With the due time, because a short id may be reused later.
         identity = f"{reminder.id}_{round(reminder.due * 1000):x}"
         return SessionCommand(
             message_id=identity,

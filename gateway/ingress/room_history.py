@@ -1,8 +1,8 @@
-"""Rooms: names of the people in them, and what was said there before the bot was spoken to.
+"""Read a room's recent messages and its members' names when the bot is addressed there.
 
-What others say in a room is read from the platform when the bot is spoken to, and kept nowhere. Where a
-platform offers bots no history (Telegram), the newest messages that arrived anyhow are remembered, in memory
-alone. Both only as far as the operator has set, and only in rooms where somebody may speak to the bot.
+The messages of others are read from the platform when the bot is addressed, and never stored. Where a
+platform offers bots no history (Telegram), the newest messages that arrived are kept in memory only. Both
+apply within the operator's limits, and only in rooms where at least one person may write to the bot.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class RoomRule:
     """What may be read in the rooms of one account."""
 
     messages: int = 20
-    """How many of the newest messages; 0 for none."""
+    """How many of the newest messages to read; 0 for none."""
     access: AccessRule | None = None
-    """Who may speak there; None where nobody else but the message's author is asked for."""
+    """Who may write there; None to check only the message's author."""
 
 
 class Rooms:
@@ -58,10 +58,10 @@ class Rooms:
         self._rules = dict(rules)
         self._store = store
         self._clock = clock
-        self._heard: OrderedDict[ThreadKey, OrderedDict[str, RoomLine]] = OrderedDict()
+        self._unaddressed: OrderedDict[ThreadKey, OrderedDict[str, RoomLine]] = OrderedDict()
 
-    def overhear(self, message: InboundMessage) -> None:
-        """Remember a message that was not meant for the bot, where its platform would not tell it again."""
+    def note_unaddressed(self, message: InboundMessage) -> None:
+        """Remember a message that was not meant for the bot, if its platform offers no history."""
         rule = self._rule(message.thread)
         access = rule.access
         if message.private or not rule.messages or access is None:
@@ -70,14 +70,14 @@ class Rooms:
             return
         if reads_rooms(self._channel(message.thread)):
             return
-        lines = self._heard.setdefault(message.thread, OrderedDict())
-        self._heard.move_to_end(message.thread)
-        # An edited message takes the place of the one that it was.
+        lines = self._unaddressed.setdefault(message.thread, OrderedDict())
+        self._unaddressed.move_to_end(message.thread)
+        # An edited message replaces the original.
         lines[message.reply_handle or message.native_id] = _line(message, self._clock.now())
         while len(lines) > rule.messages:
             lines.popitem(last=False)
-        while len(self._heard) > _MOST_ROOMS:
-            self._heard.popitem(last=False)
+        while len(self._unaddressed) > _MOST_ROOMS:
+            self._unaddressed.popitem(last=False)
 
     async def named(self, message: InboundMessage) -> InboundMessage:
         """See `pipeline.runtime.ports.Rooms`."""
@@ -88,7 +88,7 @@ class Rooms:
         try:
             async with self._clock.timeout(_NAMES_S):
                 return await naming.named(message)
-        except Exception as error:  # noqa: BLE001 - a name is no reason to leave a message unanswered
+        except Exception as error:  # noqa: BLE001 - a missing name must not fail the message
             reason = channel.classify(error).message
             _log.warning("names could not be looked up", extra={"reason": reason})
             return message
@@ -108,15 +108,15 @@ class Rooms:
                     lines = await reading.recent(message.thread, before=before, limit=rule.messages)
             else:
                 since = max(since, self._clock.now() - _REMEMBERED_S)
-                lines = tuple(self._heard.get(message.thread, {}).values())
+                lines = tuple(self._unaddressed.get(message.thread, {}).values())
         except StorageError:
             raise
-        except Exception as error:  # noqa: BLE001 - the message is answered all the same, and the model told
+        except Exception as error:  # noqa: BLE001 - the message is answered anyway, and the model informed
             failure = channel.classify(error) if channel is not None else None
             reason = failure.message if failure is not None and failure.message else _FAILED
             _log.warning("a room could not be read", extra={"reason": reason})
-            # Of a token that does not work the words may name settings and files, and of an error that
-            # nobody expects they name its class: both are for the operator alone.
+            # The text of an auth error may name settings and files, and that of an unknown error names its
+            # class: both are for the operator only.
             known = failure is not None and failure.kind not in ("auth", "unknown")
             return RoomTalk(unread=reason if known else _FAILED)
         denied = rule.access.deny if rule.access is not None else frozenset()
@@ -126,8 +126,8 @@ class Rooms:
         return RoomTalk(lines=tuple(kept[-rule.messages :]))
 
     async def _since(self, thread: ThreadKey) -> float:
-        """When a person began the newest conversation by a command, as Unix time: what was said before is
-        forgotten. 0 where nobody has."""
+        """When a command began the newest conversation, as Unix time; earlier messages are ignored. 0 if no
+        command did."""
         records = await self._store.read_log(thread.encode(), kinds=("session",), limit=1)
         return records[-1].at if records and records[-1].body.get("text") else 0.0
 
@@ -150,8 +150,8 @@ def _line(message: InboundMessage, now: float) -> RoomLine:
 
 
 def _unsaid(lines: Sequence[RoomLine], said: Conversation) -> list[RoomLine]:
-    """The lines that the conversation does not hold already: what the bot has said in it stands there, and of
-    the others' what was meant for it."""
+    """The lines that the conversation does not hold yet: it already holds the bot's own messages and those
+    that were meant for the bot."""
     known = {_bare(message.content) for message in said.messages if message.role == "user"}
     return [
         line for line in lines if not line.own and not any(one.endswith(_bare(line.text)) for one in known)

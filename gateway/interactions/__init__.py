@@ -1,1 +1,1 @@
-"""Questions that wait for a person, and matching an answer to one."""
+"""Ask questions that wait for a person, and match answers to them."""

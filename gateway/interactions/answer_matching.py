@@ -1,8 +1,7 @@
-"""What short words are about: a button's short name, typed or spoken words that equal a choice, or a command
-that there is not.
+"""Match a button press, or typed or spoken words, to an open question.
 
-It looks only among the open questions of the chat that the answer came from. Whether an answer counts is
-the store's question, asked with what is found here.
+Considers only the open questions of the chat that the answer came from. The store decides whether a matched
+answer counts.
 """
 
 from __future__ import annotations
@@ -15,15 +14,15 @@ from gateway.storage.ports import Interaction
 from pipeline.domain.messages import ApprovalReply, InboundMessage, button_handle
 
 _LONGEST_ANSWER = 200
-"""Characters; what is longer is a message."""
+"""In characters; longer texts are messages."""
 _SPOKEN_ENDS = " .!?,;:…。！？"  # noqa: RUF001 - the full stops of other scripts are meant
 
 
 def match_button(
     press: ApprovalReply, questions: Sequence[Interaction]
 ) -> ApprovalReply | Literal["unknown", "invalid_choice"]:
-    """The press with the question's own id and the choice in words. `unknown` when no open question has that
-    button, `invalid_choice` when the question has it without that option."""
+    """The press with the question's full id and the chosen option's text. `unknown` when no open question has
+    that button, `invalid_choice` when the question has no such option."""
     for question in questions:
         if button_handle(question.id) == press.interaction_id:
             if press.option is None or not 0 <= press.option < len(question.options):
@@ -34,8 +33,7 @@ def match_button(
 
 def match_text(message: InboundMessage, questions: Sequence[Interaction]) -> ApprovalReply | None:
     """The message as an answer: its words equal an option of a question that its author may answer, or are
-    the option's number, from 1. None when they fit nothing, or more than one thing. For a message that
-    `may_answer`."""
+    the option's number, from 1. None when they match no option or several. Call it if `may_answer`."""
     words = message.text.strip().casefold()
     mine = [question for question in questions if message.author.id in question.allowed_users]
     meant = [
@@ -65,8 +63,8 @@ def match_text(message: InboundMessage, questions: Sequence[Interaction]) -> App
 def match_speech(
     message: InboundMessage, words: str, questions: Sequence[Interaction]
 ) -> ApprovalReply | None:
-    """As `match_text`, for a voice note in which `words` were heard, or for live speech: recognisers end
-    words with a full stop."""
+    """As `match_text`, for a voice note with the transcript `words`, or for live speech. Ignores the full
+    stop that transcribers add."""
     if message.forwarded or message.edited or len(words) > _LONGEST_ANSWER:
         return None
     if message.voice is not None and message.text.strip():
@@ -75,7 +73,7 @@ def match_speech(
 
 
 def may_answer(message: InboundMessage) -> bool:
-    """Whether the words are its author's own, said now, and nothing but words."""
+    """Whether the message can be an answer: short, new, written by its author, and only text."""
     if message.voice is not None or message.attachments or message.forwarded or message.edited:
         return False
     if message.unusable or message.passed_on:

@@ -1,8 +1,8 @@
-"""Asking the author of a message, in its chat, whether a tool may be used, while the turn waits.
+"""Ask the author of a message, in its chat, whether a tool may be used, while the turn waits.
 
-The question is durable under an id that follows from the action, so a turn that is taken up again after a
-crash finds its question, and perhaps the answer. The inbox records answers and calls `answered`; this module
-judges none. The answer is the author's alone: it is no business of others in a room.
+The question is durable under an id derived from the action, so a turn that is resumed after a crash finds its
+question, and perhaps the answer. The inbox checks and records answers and calls `answered`. Only the author
+may answer, not others in a room.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _OUTCOMES: dict[str, Literal["allowed", "expired"]] = {ALLOW: "allowed", EXPIRED
 
 
 class ApprovalService:
-    """The `Approvals` of a gateway, and the inbox's way to the turns that wait.
+    """The `Approvals` of a gateway; also notifies waiting turns of answers in the inbox.
 
-    A question is open for `approval_s`; nobody's answer after it counts, and no answer means no.
+    A question is open for `approval_s` seconds. Later answers do not count, and no answer means no.
     """
 
     def __init__(self, *, store: Store, clock: Clock, approval_s: float) -> None:
@@ -36,7 +36,7 @@ class ApprovalService:
         self._approval_s = approval_s
         self._waiting: dict[str, asyncio.Event] = {}
         self._threads: dict[str, str] = {}
-        """The thread of each that waits."""
+        """By question id: the thread of each waiting turn."""
 
     async def ask(
         self,
@@ -50,8 +50,8 @@ class ApprovalService:
     ) -> Literal["allowed", "refused", "expired"]:
         """See `Approvals.ask`."""
         question = self._question(scope, action_id, action_hash, {"node": tool_name, "summary": summary})
-        # Before anybody can see the question: an answer may be quicker than we are.
-        heard = self._waiting[question.id] = asyncio.Event()
+        # Before the question is visible: an answer may arrive at once.
+        signal = self._waiting[question.id] = asyncio.Event()
         self._threads[question.id] = question.thread
         try:
             known = await self._store.interaction(question.id)
@@ -64,7 +64,7 @@ class ApprovalService:
             choice = None if known is None else known[1]
             if choice is None:
                 await self._show(scope, question, tool_name, reasoning)
-                choice = await self._answer_to(question, heard, scope)
+                choice = await self._answer_to(question, signal, scope)
             await scope.send(
                 ApprovalResolved(
                     session_id=scope.session_id,
@@ -75,22 +75,22 @@ class ApprovalService:
             )
             return _OUTCOMES.get(choice, "refused")
         finally:
-            if self._waiting.get(question.id) is heard:
+            if self._waiting.get(question.id) is signal:
                 del self._waiting[question.id], self._threads[question.id]
 
     def unanswered(self) -> frozenset[str]:
-        """The threads whose turns wait for an answer that is not there."""
-        return frozenset(self._threads[name] for name, heard in self._waiting.items() if not heard.is_set())
+        """The threads whose turns wait for an answer that has not arrived."""
+        return frozenset(self._threads[name] for name, signal in self._waiting.items() if not signal.is_set())
 
     def answered(self, interaction_id: str) -> None:
-        """An answer is on record: whoever waits for it goes on."""
-        heard = self._waiting.get(interaction_id)
-        if heard is not None:
-            heard.set()
+        """Resume the turn that waits for this answer, which is recorded."""
+        signal = self._waiting.get(interaction_id)
+        if signal is not None:
+            signal.set()
 
     async def withdraw(self, thread: str, but: Collection[str] = ()) -> None:
-        """Answer every open question of `thread` with no, but those about the messages `but`: the turn that
-        asked was stopped, and a late press must not seem to have done something."""
+        """Answer every open question of `thread` with no, except those of the messages `but`: the turn that
+        asked was stopped, and a late press must not seem to have had an effect."""
         now = self._clock.now()
         for question in await self._store.pending_interactions(thread, now=now):
             if question.kind == TOOL and question.body.get("message_id") not in but:
@@ -125,23 +125,23 @@ class ApprovalService:
                 tool_name=tool_name,
                 reasoning=reasoning,
                 options=question.options,
-                # One whose time ran out meanwhile is shown too, with what became of it; 0 is for ever.
+                # A question that expired meanwhile is shown too, with its result; 0 means no limit.
                 timeout_s=max(_LEAST_S, question.expires_at - self._clock.now()),
                 paused=False,
             )
         )
 
-    async def _answer_to(self, question: Interaction, heard: asyncio.Event, scope: TurnScope) -> str:
-        # A clock that was set back must not make anybody wait longer than from now on.
+    async def _answer_to(self, question: Interaction, signal: asyncio.Event, scope: TurnScope) -> str:
+        # A clock that was set back must not extend the wait beyond the full time from now.
         remaining = min(self._approval_s, question.expires_at - self._clock.now())
         deadline = self._clock.timeout(max(0.0, remaining))
         try:
             async with scope.waiting(), deadline:
-                await heard.wait()
+                await signal.wait()
         except TimeoutError:
             if not deadline.expired():
                 raise
-        # The store is asked in either case: an answer at the last moment counts as it says.
+        # Read the store in either case: it decides whether an answer at the last moment counts.
         known = await self._store.interaction(question.id)
         choice = None if known is None else known[1]
         return EXPIRED if choice is None else choice

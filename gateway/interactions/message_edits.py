@@ -1,4 +1,4 @@
-"""Edited and deleted messages: which unfinished turns they end, and which answer an edit's own takes over."""
+"""Find the unfinished turns that an edit or deletion ends, and the answer that an edit's answer replaces."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from pipeline.domain.messages import InboundMessage, Withdrawal
 _log = logging.getLogger(__name__)
 
 _MOST_ANSWERS = 2_000
-"""Answers that an edit may still take over; those given longest ago are forgotten first."""
-_LOOKS = 20
-_LOOK_S = 0.25
-"""An answer that is on its way is waited for: so often, and for so long each time."""
+"""Answers that an edit may still replace; the oldest are forgotten first."""
+_POLLS = 20
+_POLL_S = 0.25
+"""An answer that is still being sent is looked for `_POLLS` times, every `_POLL_S` seconds."""
 
 
 class Edits:
-    """What the gateway remembers of answers, so that an edited message's new one takes their place.
+    """Remembers answers, so that the answer to an edited message replaces the earlier one.
 
-    It lives in memory: behind a restart, an edit gets an answer of its own.
+    It is in memory only: after a restart, an edit gets a separate answer.
     """
 
     def __init__(self, store: Store, clock: Clock) -> None:
@@ -30,7 +30,7 @@ class Edits:
         self._rows: OrderedDict[tuple[str, str], int] = OrderedDict()
 
     def answered(self, entry: InboxEntry, row_id: int) -> None:
-        """The reply to `entry` is on record as that outbox row."""
+        """Record that the reply to `entry` is the outbox row `row_id`."""
         place = str(entry.body.get("place", ""))
         if not place:
             return
@@ -40,18 +40,18 @@ class Edits:
             self._rows.popitem(last=False)
 
     async def take_over(self, entry: InboxEntry) -> None:
-        """Let the reply to the edited message `entry` be shown where that to the message before is shown.
+        """Show the reply to the edited message `entry` in place of the reply to its earlier version.
 
-        Waits until the earlier one is sent, for some seconds at most. Raises StorageError.
+        Waits some seconds at most until the earlier reply is sent. Raises StorageError.
         """
         row_id = self._rows.get((entry.thread, str(entry.body.get("place", ""))))
         if row_id is None or not entry.body.get("edited") or await self._store.shown(entry.message_id):
             return
-        for _ in range(_LOOKS):
+        for _ in range(_POLLS):
             row = await self._store.outbox_row(row_id)
             if row is None or row.state not in ("ready", "sending"):
                 break
-            await self._clock.sleep(_LOOK_S)
+            await self._clock.sleep(_POLL_S)
         else:
             _log.info("an edit is answered on its own: the answer before is not sent", extra={"row": row_id})
             return
@@ -65,8 +65,8 @@ class Edits:
 async def ended_by(
     store: Store, item: InboundMessage | Withdrawal, *, before: int | None
 ) -> list[InboxEntry]:
-    """The unfinished messages that an edit or a deletion ends, marked as cancelled: earlier versions of the
-    same message, with a smaller seq than `before` where that is given."""
+    """Mark as cancelled, and return, the unfinished entries that an edit or a deletion ends: earlier versions
+    of the same message, with a smaller seq than `before` if that is given."""
     thread = item.thread.encode()
     if not item.place:
         return []

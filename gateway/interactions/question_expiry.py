@@ -1,7 +1,6 @@
-"""Questions of paused runs that nobody answers in time: the run is resumed then and takes its course.
+"""Resume a paused run whose question was not answered in time.
 
-What the run does, and what the person is told, is a turn's, like every other entry's. This module waits,
-and enqueues that turn once.
+A turn runs it and notifies the person, like every other entry; this module waits and enqueues that turn once.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ _log = logging.getLogger(__name__)
 _AT_ONCE = 50
 
 
-class ExpiryDesk:
-    """Hands expired questions to the inbox. `run` is for a supervised task, `asked` tells of new questions.
+class QuestionExpiry:
+    """Enqueues expired questions. Run `run` as a supervised task; call `asked` after every new question.
 
-    `wake` tells the worker of a thread with something to do, `may_hear` says whether the person asked may
-    still be spoken to, and `show` has the question's message say that its time is over.
+    `wake` is called with a thread that has work, `still_allowed` says whether the bot may still write to the
+    person who was asked, and `show` updates the question's message to say that it has expired.
     """
 
     def __init__(
@@ -36,24 +35,24 @@ class ExpiryDesk:
         store: Store,
         clock: Clock,
         wake: Callable[[str], None],
-        may_hear: Callable[[ApprovalReply], Awaitable[bool]],
+        still_allowed: Callable[[ApprovalReply], Awaitable[bool]],
         show: Callable[[Interaction], None],
     ) -> None:
         self._store = store
         self._clock = clock
         self._wake = wake
-        self._may_hear = may_hear
+        self._still_allowed = still_allowed
         self._show = show
         self._work = DueWork(
             do_due=self._hand_over_due, next_due=self._next_due, clock=clock, name="questions"
         )
 
     def asked(self) -> None:
-        """A question is on record that may expire before the others."""
+        """Check the next expiry again: a new question is recorded, which may expire first."""
         self._work.wake()
 
     async def run(self) -> None:
-        """Hand over what expires, for ever; first what expired while no process was there."""
+        """Enqueue expired questions, for ever, beginning with those that expired while no process ran."""
         await self._work.run()
 
     async def _next_due(self) -> float | None:
@@ -67,7 +66,8 @@ class ExpiryDesk:
                 await self._hand_over(known[0])
 
     async def _hand_over(self, question: Interaction) -> None:
-        """Into the inbox first, closed then: whatever happens between, the entry's key is known."""
+        """Enqueue the entry, then close the question. After a crash between the two, the entry's key prevents
+        a duplicate."""
         try:
             expiry = self._expiry(question)
         except (InvalidInput, KeyError, IndexError):
@@ -76,7 +76,7 @@ class ExpiryDesk:
             )
             await self._store.expiries.close(question.id, at=self._clock.now())
             return
-        if await self._may_hear(expiry):
+        if await self._still_allowed(expiry):
             await self._store.accept(resume_entry_once(expiry, question))
             self._wake(question.thread)
         else:
@@ -95,7 +95,7 @@ class ExpiryDesk:
             received_at=self._clock.now(),
             interaction_id=question.id,
             choice=EXPIRED,
-            # A question of an earlier version does not say; less is shown and done where others read along.
+            # Missing in questions of earlier versions; False, the safe default where others can read.
             private=bool(body.get("private", False)),
             expired=True,
             asked=str(body.get("prompt", "")),

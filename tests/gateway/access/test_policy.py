@@ -213,7 +213,7 @@ async def test_a_flood_of_people_fills_no_memory() -> None:
     for number in range(5_000):
         await access.authorise(_said(str(number)))
     day = access._days["telegram", "main"]
-    assert (len(day._sent), len(day._told)) == (5, 1_005)
+    assert (len(day._sent), len(day._notified)) == (5, 1_005)
 
 
 async def test_a_message_that_is_delivered_twice_counts_once() -> None:

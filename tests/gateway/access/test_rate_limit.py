@@ -141,7 +141,7 @@ async def test_notes_that_may_not_be_for_the_bot_are_refused_in_silence(tmp_path
 def test_those_who_wrote_longest_ago_are_forgotten_first() -> None:
     quota = RateLimit(10_000, ManualClock())
     for number in range(150):
-        with quota.place(text("hi", "a", user=str(number))) as held:
+        with quota.reserve(text("hi", "a", user=str(number))) as held:
             held.used = True
     assert len(quota._sent) == 100
     assert ("telegram", "main", "149") in quota._sent
@@ -150,9 +150,9 @@ def test_those_who_wrote_longest_ago_are_forgotten_first() -> None:
 
 def test_a_place_is_given_back_when_nothing_could_be_written() -> None:
     quota = RateLimit(1, ManualClock())
-    with pytest.raises(OSError, match="disk full"), quota.place(text("hi", "a")):
+    with pytest.raises(OSError, match="disk full"), quota.reserve(text("hi", "a")):
         raise OSError("disk full")
-    with quota.place(text("hi", "a")) as held:
+    with quota.reserve(text("hi", "a")) as held:
         assert held.wait_s == 0
 
 

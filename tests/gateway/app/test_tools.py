@@ -22,7 +22,9 @@ async def test_the_cheaper_model_is_closed_with_the_tools() -> None:
     tooling = Tooling(
         surroundings=PipelineServices(cheaper=cheaper),
         approvals=ApprovalService(store=store, clock=clock, approval_s=5),
-        desk=ReminderScheduler(store=store, clock=clock, wake=lambda _thread: None, may_hear=_anybody),
+        reminders=ReminderScheduler(
+            store=store, clock=clock, wake=lambda _thread: None, still_allowed=_anybody
+        ),
         gate=None,
     )
     await tooling.close()

@@ -24,7 +24,7 @@ class BrokenListener(VadClient):
 
 async def test_a_part_that_fails_to_end_keeps_no_other_alive(caplog: pytest.LogCaptureFixture) -> None:
     listener = BrokenListener(VoiceSettings(model_dir=Path("/nowhere")))
-    voice = Voice(transcriber=ScriptedTranscriber(), listener=listener, desk=None, speaker=None)
+    voice = Voice(transcriber=ScriptedTranscriber(), listener=listener, live=None, speaker=None)
     with caplog.at_level(logging.ERROR):
         await voice.close()
     assert voice.transcriber is not None

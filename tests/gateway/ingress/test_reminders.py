@@ -74,7 +74,7 @@ class Room:
         self.clock = clock or ManualClock()
         self.woken: list[str] = []
         self.desk = ReminderScheduler(
-            store=self.store, clock=self.clock, wake=self.woken.append, may_hear=anybody
+            store=self.store, clock=self.clock, wake=self.woken.append, still_allowed=anybody
         )
 
     async def remind(self, text: str, in_s: float, *, key: str = "", **of: Any) -> None:

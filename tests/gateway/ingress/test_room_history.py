@@ -67,9 +67,9 @@ async def _lines(rooms: Rooms, said: Conversation | None = None) -> list[str]:
 async def test_the_newest_overheard_messages_are_remembered_and_an_edit_takes_its_place() -> None:
     rooms = await _rooms()
     for number, words in enumerate(("one", "two", "three", "four")):
-        rooms.overhear(_said(words, number=number))
-    rooms.overhear(_said("THREE", number=2, edited=True))
-    rooms.overhear(_said("look", number=5, attachments=(PICTURE,)))
+        rooms.note_unaddressed(_said(words, number=number))
+    rooms.note_unaddressed(_said("THREE", number=2, edited=True))
+    rooms.note_unaddressed(_said("look", number=5, attachments=(PICTURE,)))
     note = "[Attached: picture. The content is not available to you.]"
     assert await _lines(rooms) == ["Ann: THREE", "Ann: four", f"Ann: look {note}"]
 
@@ -93,20 +93,20 @@ async def test_nothing_is_remembered_that_may_not_be_read(
     messages: int, access: AccessRule, message: InboundMessage
 ) -> None:
     rooms = await _rooms(messages=messages, access=access)
-    rooms.overhear(message)
+    rooms.note_unaddressed(message)
     assert await _lines(rooms) == []
 
 
 async def test_a_person_who_is_listed_makes_it_the_bots_room() -> None:
     rooms = await _rooms(access=AccessRule.of(allow=("room:-1/ann",)))
-    rooms.overhear(_said("hi", author="ben"))
+    rooms.note_unaddressed(_said("hi", author="ben"))
     assert await _lines(rooms) == ["Ben: hi"]
 
 
 async def test_what_the_platform_tells_is_read_and_not_remembered() -> None:
     posts = ReadablePosts(*(RoomLine(text=str(one), name="Ben", author="ben") for one in range(9)))
     rooms = await _rooms(posts)
-    rooms.overhear(_said("hi"))
+    rooms.note_unaddressed(_said("hi"))
     assert await _lines(rooms) == ["Ben: 6", "Ben: 7", "Ben: 8"]
     assert posts.asked == [("99", 3)]
 
@@ -169,8 +169,8 @@ async def test_what_stands_in_the_conversation_is_not_shown_again() -> None:
 
 async def test_many_rooms_are_not_remembered_for_ever() -> None:
     rooms = await _rooms(access=AccessRule.of(mode="open"))
-    rooms.overhear(_said("first"))
+    rooms.note_unaddressed(_said("first"))
     for number in range(200):
         other = ThreadKey(channel="memory", account="main", chat=f"-{number + 5}")
-        rooms.overhear(_said("x", thread=other))
+        rooms.note_unaddressed(_said("x", thread=other))
     assert await _lines(rooms) == []

@@ -49,7 +49,7 @@ class Desk:
         self.clock = ManualClock(NOON)
         self.book = KeptZones()
         desk = ReminderScheduler(
-            store=self.store, clock=self.clock, wake=lambda _thread: None, may_hear=_anybody
+            store=self.store, clock=self.clock, wake=lambda _thread: None, still_allowed=_anybody
         )
         self.group = ScheduleGroup(desk, self.clock, TimeZones(self.book, self.clock))
 

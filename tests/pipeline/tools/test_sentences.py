@@ -33,7 +33,9 @@ from tests.support.tool_gate import call, gate, group, propose, tool
 async def test_every_built_in_tool_has_a_sentence_that_ends_in_one_of_its_arguments(tmp_path: Path) -> None:
     clock = ManualClock()
     zones = TimeZones(WorkspaceFolder(tmp_path, clock), clock)
-    desk = ReminderScheduler(store=MemoryStore(), clock=clock, wake=lambda _thread: None, may_hear=_anybody)
+    desk = ReminderScheduler(
+        store=MemoryStore(), clock=clock, wake=lambda _thread: None, still_allowed=_anybody
+    )
     groups: list[ToolGroup] = [
         files_group(tmp_path),
         notes_group(tmp_path),
