@@ -1,7 +1,7 @@
-"""ChannelSupervisor: the life of one channel. It is run, watched, and started again for ever.
+"""Run one channel for ever: start its adapter, watch it and restart it after failures.
 
-One supervisor per channel, so that a failing channel neither stops nor delays another. It knows nothing
-of messages: what arrives goes from the adapter straight to the inbox.
+One supervisor per channel, so that a failing channel neither stops nor delays another. It handles no
+messages: they go from the adapter straight to the inbox.
 """
 
 from __future__ import annotations
@@ -25,37 +25,37 @@ _log = logging.getLogger(__name__)
 
 BACKOFF_S = (1.0, 2.0, 5.0, 10.0, 15.0, 30.0)
 _JITTER = 0.2
-"""At most this much is added, so that channels that fell together do not come back together."""
-GOOD_LIFE_S = 60.0
-"""A run that lasted this long was well: the next failure is the first again."""
+"""The largest random fraction added to a pause, so that channels that failed together restart apart."""
+GOOD_RUN_S = 60.0
+"""Seconds after which a run counts as good: the next failure is the first again."""
 OPERATOR_S = 15.0
-"""What an operator has mended counts within this time."""
+"""Seconds between retries of an error that the operator must fix."""
 COUNTED_LOGIN_S = 120.0
-"""The same where each attempt uses a log-in of the day up: beyond 1,000 of them Discord resets the token."""
+"""The same where each attempt uses one of the day's log-ins: after 1,000 of them Discord resets the token."""
 TOKEN_IN_USE_S = 10.0
 ENDING_S = 5.0
-"""Behind the time that turns are given to finish, within the 30 seconds of common service managers."""
+"""Seconds for a run to end; with the time for turns, within the 30 s of common service managers."""
 _WORDS_CHARS = 300
 
 ChannelState = Literal["starting", "up", "down", "ended"]
 
 
 class Lease(Protocol):
-    """What must be held while the channel receives."""
+    """A lease that must be held while the channel receives."""
 
     def held(self, on_lost: Callable[[], None]) -> AbstractAsyncContextManager[None]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelStatus:
-    """How a channel is, for people and for metrics. Public: the words hold no secret."""
+    """A channel's status, for people and for metrics. Public: the words hold no secret."""
 
     channel: str
     account: str
     state: ChannelState
     words: str = ""
     received_ago_s: float | None = None
-    """Seconds since the last sign of life from the platform; None where there was none."""
+    """Seconds since the last data from the platform; None before the first."""
     restarts: int = 0
 
     @property
@@ -83,18 +83,18 @@ class ChannelSupervisor:
         self._begun = 0
         self._ended = False
         self._down = ""
-        """Why it is down in our own eyes, whatever the adapter says."""
-        self._told = ""
-        """The last trouble that was logged and may last: it is logged once."""
+        """Why the supervisor considers it down, whatever the adapter reports; empty if it does not."""
+        self._logged = ""
+        """The last lasting problem that was logged; each is logged once."""
 
     @property
     def adapter(self) -> ChannelAdapter:
-        """The channel itself."""
+        """The channel's adapter."""
         return self._adapter
 
     @property
     def status(self) -> ChannelStatus:
-        """How the channel is now."""
+        """The channel's current status."""
         health = self._adapter.health()
         state: ChannelState = health.state
         words = health.detail
@@ -113,24 +113,24 @@ class ChannelSupervisor:
         )
 
     async def run(self, on_inbound: OnInbound) -> None:
-        """Return when the channel has ended by itself. A failure only leads to the next start."""
+        """Run until the channel ends by itself. After a failure it is started again."""
         while True:
             began = self._clock.monotonic()
-            error = await self._one_life(on_inbound)
+            error = await self._run_once(on_inbound)
             if error is None:
                 self._ended = True
                 return
-            if self._clock.monotonic() - began >= GOOD_LIFE_S:
-                self._failures, self._told = 0, ""
+            if self._clock.monotonic() - began >= GOOD_RUN_S:
+                self._failures, self._logged = 0, ""
             await self._clock.sleep(self._pause_after(error))
 
-    async def _one_life(self, on_inbound: OnInbound) -> Exception | None:
-        """One run under the lease; what it failed with."""
+    async def _run_once(self, on_inbound: OnInbound) -> Exception | None:
+        """Run once under the lease; return the error, None if the channel ended by itself."""
         interrupted = _Interruption()
         try:
             async with self._held(interrupted):
                 return await self._run_watched(on_inbound, interrupted)
-        except Exception as error:  # noqa: BLE001 - whatever a lease, a store or an SDK raises, it goes on
+        except Exception as error:  # noqa: BLE001 - any error of a lease, a store or an SDK leads to a retry
             return _cause(error)
 
     def _held(self, interrupted: _Interruption) -> AbstractAsyncContextManager[None]:
@@ -151,24 +151,24 @@ class ChannelSupervisor:
                 await self._ended_run(run, "the gateway stops")
         if interrupted.why:
             return _Interrupted(interrupted.why)
-        # An SDK may let a cancellation out that nobody asked for.
+        # An SDK may raise a cancellation that this code did not request.
         return run.result() if not run.cancelled() else _Interrupted("its run was cancelled from inside")
 
     async def _watch(self, run: asyncio.Task[Exception | None], interrupted: _Interruption) -> None:
-        """End the run when it hears nothing any more or has lost its lease, and wait until it has ended."""
+        """Cancel the run when it receives nothing for too long or loses its lease; wait until it ended."""
         await self._until_interrupted(interrupted)
         self._down = f"{interrupted.why}; it is being started again"
         await self._ended_run(run, interrupted.why)
 
     async def _ended_run(self, run: asyncio.Task[Exception | None], why: str) -> None:
-        """Return when it has ended. It is cancelled again and again: an SDK may swallow a cancellation."""
+        """Cancel the run until it has ended. Repeatedly, because an SDK may swallow a cancellation."""
         while not run.done():
             run.cancel()
             try:
                 async with self._clock.timeout(ENDING_S):
                     await asyncio.wait((run,))
             except TimeoutError:
-                # A second run beside it would take its messages, or be refused: there is none.
+                # No second run starts: it would take this one's messages, or be refused.
                 self._down = f"{why}; its last run does not end, and no new one starts before that"
                 _log.error("channel does not end", extra={**self._names(), "reason": why})
 
@@ -178,9 +178,9 @@ class ChannelSupervisor:
         while not interrupted.why:
             left = None
             if limit > 0:
-                # The sign of life may be an earlier run's: this one has its own time to give the first.
-                heard = max(began, self._adapter.health().received_at or began)
-                left = heard + limit - self._clock.monotonic()
+                # The last data may be from an earlier run: this run gets the full time for its first.
+                last = max(began, self._adapter.health().received_at or began)
+                left = last + limit - self._clock.monotonic()
                 if left <= 0:
                     interrupted.ask(f"nothing was received for {limit:g} seconds")
                     return
@@ -191,7 +191,7 @@ class ChannelSupervisor:
                 continue
 
     def _pause_after(self, error: Exception) -> float:
-        """Note the failure; how long to wait before the next start, in seconds."""
+        """Record the failure; return the seconds to wait before the next start."""
         if isinstance(error, ConfigurationError):
             pause = COUNTED_LOGIN_S if isinstance(error, LoginRefused) else OPERATOR_S
             self._note(str(error), pause, level=logging.ERROR)
@@ -206,28 +206,28 @@ class ChannelSupervisor:
         self._down = f"{words}; it starts again within {pause:.0f} s"
         report = {**self._names(), "reason": words, "again_in_s": round(pause, 1)}
         if not understood:
-            # Neither the error's own words nor its traceback's last line: an SDK's may hold the token.
+            # Without the error's text and the traceback's last line: an SDK's may hold the token.
             report["where"] = "".join(traceback.format_tb(error.__traceback__))
         _log.error("channel failed", extra=report)
         return pause
 
     def _words(self, error: Exception) -> tuple[str, bool]:
-        """What went wrong, and whether anybody knows: the adapter does, of its own platform's errors."""
+        """What went wrong, and whether the error is known: the adapter classifies its platform's errors."""
         if isinstance(error, ParlourError):
             return str(error), True
         try:
             failure = self._adapter.classify(error)
-        except Exception:  # noqa: BLE001 - what a bug in an adapter says is not needed here
+        except Exception:  # noqa: BLE001 - an adapter bug in classifying must not stop this
             failure = None
         if failure is None or failure.kind == "unknown" or not failure.message:
             return f"it failed with {type(error).__name__}", False
         return failure.message, True
 
     def _note(self, words: str, pause_s: float, *, level: int) -> None:
-        """A trouble that lasts until somebody acts: it is shown all the time and logged once."""
+        """Record a problem that lasts until a person acts: shown all the time, logged once."""
         self._down = f"{words} (tried again every {pause_s:g} s)"
-        if self._told != words:
-            self._told = words
+        if self._logged != words:
+            self._logged = words
             _log.log(level, "channel is down", extra={**self._names(), "reason": words})
 
     def _names(self) -> dict[str, str]:
@@ -240,13 +240,13 @@ def channel_lines(statuses: Iterable[ChannelStatus]) -> tuple[str, ...]:
 
 
 def any_alive(statuses: Iterable[ChannelStatus]) -> bool:
-    """Whether a message can come in at all: not every channel is down. True where there are none."""
+    """Whether messages can arrive: not every channel is down. True without channels."""
     states = [status.state for status in statuses]
     return not states or any(state != "down" for state in states)
 
 
 class _Interruption:
-    """The wish to end a run, and why."""
+    """A request to end a run, with its reason."""
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()
@@ -267,13 +267,13 @@ class _Interrupted(ParlourError):
 async def _outcome(adapter: ChannelAdapter, on_inbound: OnInbound) -> Exception | None:
     try:
         await adapter.run(on_inbound)
-    except Exception as error:  # noqa: BLE001 - whatever an SDK raises is a failed run, not ours
+    except Exception as error:  # noqa: BLE001 - any error of an SDK is a failed run
         return _cause(error)
     return None
 
 
 def _cause(error: Exception) -> Exception:
-    """What a task group inside the run failed with: the operator's part of it, if there is one."""
+    """The error from a task group inside the run: one for the operator, if there is one."""
     if not isinstance(error, ExceptionGroup):
         return error
     causes = [_cause(one) for one in error.exceptions]
@@ -285,10 +285,10 @@ def _times(count: int) -> str:
 
 
 def _line(status: ChannelStatus) -> str:
-    heard = "" if status.received_ago_s is None else f", heard {status.received_ago_s:.0f} s ago"
+    received = "" if status.received_ago_s is None else f", heard {status.received_ago_s:.0f} s ago"
     again = f", started again {_times(status.restarts)}" if status.restarts else ""
-    # Words that came from outside stay on their line.
+    # External text must stay on one line.
     words = " ".join(status.words.split())[:_WORDS_CHARS]
-    return f"{status.channel}:{status.account} {status.state}{heard}{again}" + (
+    return f"{status.channel}:{status.account} {status.state}{received}{again}" + (
         f" ({words})" if words else ""
     )

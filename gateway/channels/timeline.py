@@ -1,4 +1,4 @@
-"""A thread's visible entries and open questions, read from the store for channels that show a history."""
+"""Read a thread's visible entries and open questions from the store, for channels that show a history."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class StoreTimeline:
     async def entries(self, thread: ThreadKey, *, after: int, limit: int) -> tuple[TimelineEntry, ...]:
         """See `adapters.channel.Timeline`. The first session of a thread begins without a line."""
         key = thread.encode()
-        # The queue is read first: an entry that starts in between shows up twice, under one identity,
-        # and never not at all.
+        # The queue is read first: an entry that starts in between appears twice, under one identity, and is
+        # never missing.
         waiting = await self._store.open_entries(key)
         records = await self._store.read_log(key, after=after, kinds=(*VISIBLE_KINDS, "title"), limit=limit)
         visible = [await self._from_record(record) for record in records if _shows(record)]
@@ -59,10 +59,10 @@ class StoreTimeline:
     async def _summary(self, key: str) -> ChatSummary:
         newest = await self._store.read_log(key, kinds=(*VISIBLE_KINDS, "title"), limit=1)
         named = await self._store.read_log(key, kinds=("title",), limit=1)
-        # Without a title the newest words of the person name it; while its first message waits, those.
-        told = named or await self._store.read_log(key, kinds=("user",), limit=1)
-        waiting = () if told and newest else await self._store.open_entries(key)
-        words = str(told[0].body.get("text", "")) if told else _waiting_words(waiting)
+        # Without a title the person's newest words name it, or the waiting first message.
+        named_by = named or await self._store.read_log(key, kinds=("user",), limit=1)
+        waiting = () if named_by and newest else await self._store.open_entries(key)
+        words = str(named_by[0].body.get("text", "")) if named_by else _waiting_words(waiting)
         at = newest[0].at if newest else max((one.received_at for one in waiting), default=0.0)
         return ChatSummary(thread=ThreadKey.decode(key), title=" ".join(words.split())[:_TITLE_CHARS], at=at)
 
@@ -73,7 +73,7 @@ class StoreTimeline:
         return tuple(_asked_again(one, now) for one in pending if one.kind == GATE)
 
     async def last_seen(self, channel: str, account: str, *, limit: int) -> Mapping[ThreadKey, str]:
-        """See `adapters.channel.Timeline`. Looks at the newest entries of all channels, which bounds it."""
+        """See `adapters.channel.Timeline`. Reads a bounded number of the newest entries of all channels."""
         seen: dict[ThreadKey, str] = {}
         for key, body in await self._store.newest_entries(limit=_ENTRIES_LOOKED_AT):
             thread = ThreadKey.decode(key)
@@ -95,7 +95,7 @@ class StoreTimeline:
         )
 
     async def _closed(self, ids: Sequence[str]) -> list[AskedQuestion]:
-        """Those of a paused run's questions that nobody can answer any more; `questions` has the others."""
+        """A paused run's questions that are closed; `questions` returns the open ones."""
         now = self._clock.now()
         found = [await self._store.interaction(one) for one in ids]
         return [
@@ -105,8 +105,8 @@ class StoreTimeline:
         ]
 
     async def _recorded(self, key: str, waiting: Sequence[InboxEntry]) -> set[str]:
-        """Those of the waiting messages whose words are in the log already, before `after` or behind.
-        Only the one that is being worked on, the oldest, can be."""
+        """Ids of the waiting messages whose words are in the log already, before or after `after`. Only the
+        oldest, the one that is running, can be."""
         if not waiting:
             return set()
         first = waiting[0].message_id
@@ -141,7 +141,7 @@ def _closed(asked: Interaction, choice: str) -> AskedQuestion:
         tool_name=str(asked.body["node"]),
         reasoning=str(asked.body.get("prompt", "")),
         options=asked.options,
-        # Its time is over; whoever writes that down may not have come to it.
+        # It has expired; the expiry may not be recorded yet.
         choice=choice or EXPIRED,
         paused=True,
     )

@@ -1,8 +1,8 @@
-"""TokenLease: a bot token is used by one gateway at a time. Two of them would share out its messages.
+"""Let one gateway at a time use a bot token: the platform would split its messages between two.
 
 Held in two places: as a lease in the store, for all processes that share one, and as a locked file of
-the user on this machine, for gateways with data folders of their own. Not a secret store: the token goes
-through a hash and appears nowhere.
+the user on this machine, for gateways with separate data folders. Not a secret store: only a hash of the
+token is used.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _PID_CHARS = 20
 
 
 class TokenInUse(ParlourError):
-    """Another gateway works with the token; the words say which and what to do."""
+    """Another gateway uses the token; the text says which one and what to do."""
 
     code = "token_in_use"
     permanent = False
 
 
 class TokenLease:
-    """The right to receive with one bot token, to be taken again and again.
+    """The right to receive with one bot token; can be acquired repeatedly.
 
-    `token` is asked each time, so that a rotated token gets a lease of its own.
+    `token` is called each time, so that a rotated token gets a new lease.
     """
 
     def __init__(
@@ -46,15 +46,15 @@ class TokenLease:
 
     @asynccontextmanager
     async def held(self, on_lost: Callable[[], None]) -> AsyncIterator[None]:
-        """Hold it within the block. `on_lost` is called when another process has taken it over.
+        """Hold the lease within the block. `on_lost` is called when another process has taken it over.
 
         Raises TokenInUse, ConfigurationError when the lock folder or the token is unusable, StorageError.
         """
         digest = hashlib.sha256(self._token().encode()).hexdigest()[:_HASH_CHARS]
-        # The file first: it also tells apart two channels of this process, to which the store would
-        # give the same lease twice.
+        # The file first: it also separates two channels of this process, which the store would give the same
+        # lease twice.
         with _locked(self._folder, f"{self._channel}-{digest}.lock", self._channel):
-            # No thread's key: `bot` is no channel, and a thread is shown for its messages, not its lease.
+            # Not a thread's key: `bot` is no channel, and threads are listed by messages, not by leases.
             lease = await self._coordinator.acquire(f"bot:{self._channel}:{digest}", on_lost)
             if lease is None:
                 raise TokenInUse(_words(self._channel, "another process that shares this store"))
@@ -65,9 +65,9 @@ class TokenLease:
 
 
 def lock_folder(environ: Mapping[str, str]) -> Path:
-    """Where this user's locks lie: in the session's runtime folder, else in the temporary folder.
+    """The folder of this user's locks: in the session's runtime folder, else in the temporary folder.
 
-    Nothing is made or checked before a lease is taken.
+    Nothing is created or checked before a lease is acquired.
     """
     runtime = Path(environ.get("XDG_RUNTIME_DIR") or ".")
     if runtime.is_absolute() and runtime.is_dir():
@@ -77,8 +77,8 @@ def lock_folder(environ: Mapping[str, str]) -> Path:
 
 @contextmanager
 def _locked(folder: Path, name: str, channel: str) -> Iterator[None]:
-    """Lock the file `name`. The kernel frees it with the process, however that ends; the file stays,
-    because removing it could take it from under somebody who has just opened it."""
+    """Lock the file `name`. The kernel releases the lock when the process ends in any way. The file stays,
+    because another process may just have opened it."""
     try:
         directory = _open_folder(folder)
         try:
@@ -99,7 +99,7 @@ def _locked(folder: Path, name: str, channel: str) -> Iterator[None]:
 
 
 def _open_folder(folder: Path) -> int:
-    """A descriptor of the folder, which is made if it is not there. Raises OSError unless it is ours."""
+    """A descriptor of the folder, created if missing. Raises OSError if another user owns it."""
     folder.mkdir(mode=0o700, exist_ok=True)
     directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     found = os.fstat(directory)
