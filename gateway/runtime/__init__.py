@@ -1,1 +1,1 @@
-"""Process plumbing without business rules: tasks, logs, metrics, the HTTP server, the data folder."""
+"""Process infrastructure without business rules: tasks, logs, metrics, HTTP server, data folder."""

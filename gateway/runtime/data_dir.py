@@ -1,4 +1,4 @@
-"""The data folder: made private, owned by one process at a time, and home of the web token."""
+"""Open the data folder: private to the user, locked by one process at a time; it holds the web token."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ MEDIA_DIR = "media"
 
 
 class DataDirBusy(ConfigurationError):
-    """Another process works with the folder; `pid` is what it wrote, or empty. `page` is the address of its
-    web page: empty where that is switched off, None while the process starts."""
+    """Another process uses the folder. `pid` is the one it wrote, or empty. `page` is the address of its web
+    page: empty if that is switched off, None while the process starts."""
 
     def __init__(self, path: Path, pid: str, page: str | None = None) -> None:
         who = f"process {pid}" if pid else "another process"
@@ -30,7 +30,7 @@ class DataDirBusy(ConfigurationError):
 
 
 class DataDir:
-    """An opened data folder. The lock is the kernel's: it ends with the process, however that ends."""
+    """An opened data folder. The kernel releases its lock when the process ends in any way."""
 
     def __init__(self, path: Path, lock: IO[str]) -> None:
         self.path = path
@@ -38,7 +38,7 @@ class DataDir:
 
     @classmethod
     def claim(cls, path: Path) -> DataDir:
-        """Make and lock the folder. Raises DataDirBusy, or ConfigurationError in words."""
+        """Create and lock the folder. Raises DataDirBusy, or ConfigurationError with a readable message."""
         try:
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
             lock_path = path / _LOCK_FILE
@@ -60,8 +60,8 @@ class DataDir:
         return cls(path, lock)
 
     def note_page(self, url: str) -> None:
-        """Tell who finds the folder in use where the web page of its owner is; `url` is empty where there is
-        none. Raises OSError."""
+        """Write the address of this process's web page for processes that find the folder in use; `url` is
+        empty without a page. Raises OSError."""
         self._lock.seek(0)
         self._lock.truncate()
         self._lock.write(f"{os.getpid()}\n{url}\n")
@@ -69,27 +69,27 @@ class DataDir:
 
     @property
     def store_path(self) -> Path:
-        """The SQLite file."""
+        """The path of the SQLite file."""
         return self.path / STORE_FILE
 
     @property
     def media_path(self) -> Path:
-        """Where voice notes wait for their turn."""
+        """The folder of voice notes that wait for their turn."""
         return self.path / MEDIA_DIR
 
     def release(self) -> None:
-        """Give the folder back. Safe to call twice."""
+        """Unlock the folder. Safe to call twice."""
         self._lock.close()
 
 
 def own_web_token(path: Path) -> str:
-    """The access token in the file `path`, made at the first call (mode 600)."""
+    """The access token in the file `path`, created at the first call (mode 600)."""
     try:
         token = path.read_text(encoding="ascii").strip()
         if token:
             return token
     except FileNotFoundError:
-        pass  # the first start: it is made below
+        pass  # the first start: the token is created below
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(
             f"channels.web.token: cannot read {path}; delete the file to get a new token"

@@ -1,4 +1,4 @@
-"""Doing what becomes due at times that the store keeps: at once, and again when the next time has come."""
+"""Run work that becomes due at times kept in the store: at start, and whenever the next time has come."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from pipeline.domain.errors import StorageError
 
 _log = logging.getLogger(__name__)
 
-_LOOK_AGAIN_S = 60.0
-"""A machine that slept, or whose clock was set, is at most so late: timers run on another clock."""
+_POLL_S = 60.0
+"""The longest wait in seconds: bounds the delay after a sleep or a clock change, since timers use another
+clock."""
 _STORE_AGAIN_S = 5.0
 
 
 class DueWork:
-    """`do_due` does some of what is due now, soonest first, so that it is not due any more; `next_due` tells
-    the Unix time of what comes next, None without any. Both may raise StorageError: they are called again
-    then. `name` is for logs."""
+    """Runs due work. `do_due` does some of what is due now, soonest first, so that it is no longer due;
+    `next_due` returns the Unix time of the next work, None without any. Both may raise StorageError and are
+    then called again. `name` is for logs."""
 
     def __init__(
         self,
@@ -36,11 +37,11 @@ class DueWork:
         self._changed = asyncio.Event()
 
     def wake(self) -> None:
-        """Something was added, which may be due before everything else."""
+        """Check the next due time again, after work was added."""
         self._changed.set()
 
     async def run(self) -> None:
-        """Do what becomes due, for ever; first what an earlier process left."""
+        """Do due work, for ever, beginning with what an earlier process left."""
         while True:
             self._changed.clear()
             wait = await self._turn()
@@ -51,16 +52,16 @@ class DueWork:
                 continue
 
     async def _turn(self) -> float | None:
-        """Do what is due; seconds until there may be more, None when only something new can be."""
+        """Do what is due; return the seconds until the next work may be due, None if no work is left."""
         try:
             while True:
                 await self._do_due()
                 next_due = await self._next_due()
                 if next_due is None:
                     return None
-                # What has become due while the store was looking is not waited for.
+                # Work may have become due during the read: do it without a wait.
                 if (wait := next_due - self._clock.now()) > 0:
-                    return min(wait, _LOOK_AGAIN_S)
+                    return min(wait, _POLL_S)
         except StorageError:
             _log.exception("due work waits for the store", extra={"work": self._name})
             return _STORE_AGAIN_S

@@ -1,4 +1,4 @@
-"""Crash labels: named places where a test can make the process die as if the power went.
+"""Crash labels: named places where a test can kill the process as a power failure would.
 
 `PARLOUR_CRASH_AT=turn-commit-before:2` kills the process at the second pass. Without the setting
 every call is one comparison with None.
@@ -32,7 +32,7 @@ _KILLED = 137
 
 
 class Failpoints:
-    """Dies at the n-th pass of one label; disarmed by default."""
+    """Kills the process at the n-th pass of one label; disarmed by default."""
 
     def __init__(self, crash_at: str | None = None) -> None:
         label, _, count = (crash_at or "").partition(":")
@@ -40,10 +40,10 @@ class Failpoints:
         self._passes_left = int(count or 1)
 
     def reach(self, label: Label) -> None:
-        """Pass the place called `label`, or die there."""
+        """Pass the place called `label`, or kill the process there."""
         if self._label is None or label != self._label:
             return
         self._passes_left -= 1
         if self._passes_left <= 0:
-            # No exit handlers, no flushing: what kill -9 leaves behind is what is to be tested.
+            # No exit handlers, no flushing: tests need the state that kill -9 leaves.
             os._exit(_KILLED)

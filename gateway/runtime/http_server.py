@@ -1,4 +1,4 @@
-"""The HTTP server: the channels' routes, health, readiness and metrics. One port, loopback by default."""
+"""Serve the channels' routes, health, readiness and metrics over HTTP: one port, loopback by default."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _UNREAD = frozenset({408, 413, 503})
-"""Refusals of a body that has not been read to its end: nothing else can come on that connection."""
+"""Refusals of a body that was not read to its end: the connection cannot be used again."""
 
 _CLIENTS_FAULTS = (web.RequestPayloadError, HttpProcessingError)
 
@@ -33,31 +33,31 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerLimits:
-    """What a stranger can make the server hold. Not settings: no platform and no page comes near them."""
+    """Limits on the resources that a stranger can use. Not settings: no platform or page comes near them."""
 
     connections: int = 800
-    """At a time, over all routes. Each takes a file descriptor, of which a process usually has 1,024: the
-    rest is for the store, the models and the calls to the platforms."""
+    """Concurrent connections over all routes. Each takes a file descriptor; a process usually has 1,024. The
+    others are for the store, the models and the calls to the platforms."""
     head_s: float = 10.0
-    """From the connection to the end of the first request's headers."""
+    """Seconds from the connection to the end of the first request's headers."""
     keepalive_s: float = 75.0
-    """Between two requests: longer than the 60 seconds after which proxies usually let a connection go, so
-    that the proxy is the one that closes it. The next request's headers have this time too."""
+    """Seconds between two requests: longer than the 60 after which proxies usually close a connection, so
+    that the proxy closes it first. The next request's headers have this time too."""
     body_s: float = 5.0
-    """For a whole body, before its handler is called."""
+    """Seconds for a whole body, before its handler is called."""
     body_bytes: int = 1_048_576
     small_body_bytes: int = 65_536
-    """Up to this size a body is read beside all others."""
+    """Bodies up to this size are read without a limit on their number."""
     large_bodies: int = 8
-    """Larger ones, and those of unknown size, that are read at a time."""
+    """Bodies that are larger, or of unknown size, and are read at the same time."""
     read_bytes: int = 16_384
-    """Read ahead of a handler, per connection."""
+    """Bytes read ahead of a handler, per connection."""
     lingering_s: float = 1.0
-    """For a client to notice a refusal while it still sends."""
+    """Seconds for a client to notice a refusal while it still sends."""
 
 
 class Addresses:
-    """The names under which this server answers, known exactly once it listens."""
+    """The hosts and origins of this server; exact once it listens."""
 
     def __init__(self, host: str, port: int, public_origins: Sequence[str]) -> None:
         self.host = host
@@ -71,11 +71,11 @@ class Addresses:
         return f"http://{f'[{name}]' if ':' in name else name}:{self.port}"
 
     def hosts(self) -> frozenset[str]:
-        """The exact `Host` headers that are ours."""
+        """The exact `Host` headers of this server."""
         return frozenset((*self._local_hosts(), *map(_netloc, self._public_origins)))
 
     def origins(self) -> frozenset[str]:
-        """The exact `Origin` headers that are ours."""
+        """The exact `Origin` headers of this server's pages."""
         return frozenset((*(f"http://{host}" for host in self._local_hosts()), *self._public_origins))
 
     def _local_hosts(self) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ class Addresses:
 
 
 class Server:
-    """Serves until closed. `ready` and `metrics` are asked at every request."""
+    """Serves until closed. Calls `ready` and `metrics` at every request for them."""
 
     def __init__(
         self,
@@ -99,9 +99,9 @@ class Server:
         channels: Callable[[], Iterable[str]] = tuple,
         limits: ServerLimits | None = None,
     ) -> None:
-        """`token_check` says whether a token may read the metrics. `channels` gives a public line for each
-        channel. `webhooks` are routes that read their bodies themselves, within the same bounds, after a look
-        at the headers has told who posts."""
+        """`token_check` says whether a token may read the metrics. `channels` returns a public line for each
+        channel. `webhooks` are routes that read their bodies themselves, within the same limits, after they
+        checked the sender by the headers."""
         self._addresses = addresses
         self._ready = ready
         self._metrics = metrics
@@ -125,7 +125,7 @@ class Server:
         self._runner: web.AppRunner | None = None
 
     async def start(self) -> None:
-        """Listen. Raises ConfigurationError when the address cannot be had."""
+        """Listen. Raises ConfigurationError when the address is not available."""
         runner = web.AppRunner(self._app, access_log=None, shutdown_timeout=2.0)
         await runner.setup()
         site = _Site(runner, self._addresses.host, self._addresses.port, self._limits)
@@ -148,7 +148,7 @@ class Server:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Every route: our own Host only, and the security headers on every answer, errors included."""
+        """Accept only this server's Host and set the security headers on every answer, errors included."""
         if isinstance(request.protocol, _Connection):
             request.protocol.head_came()
         if not host_allowed(request, self._addresses.hosts()):
@@ -161,7 +161,7 @@ class Server:
             response = web.Response(status=error.status, text=f"{error.status}: {error.reason}\n")
             if error.status in _UNREAD:
                 response.force_close()
-        except Exception:  # noqa: BLE001 - the reason belongs into the log, not into the answer
+        except Exception:  # noqa: BLE001 - the reason belongs in the log, not in the answer
             _log.exception("a request failed", extra={"path": request.path})
             response = web.Response(status=500, text="500: the gateway's log says more\n")
         if not response.prepared:
@@ -170,18 +170,18 @@ class Server:
         return response
 
     async def _read_body(self, request: web.Request) -> None:
-        """Read the body, which the request keeps for its handler. Raises HTTPException for one that is too
-        large, too slow, or one too many: before anything is known of its sender, little may be held."""
+        """Read the body, which the request keeps for its handler. Raises HTTPException for a body that is too
+        large, too slow, or over the limit of concurrent bodies: an unknown sender may use little memory."""
         limits, size = self._limits, request.content_length
         if not request.can_read_body:
             return
         if size is not None and size > limits.body_bytes:
             raise web.HTTPRequestEntityTooLarge(limits.body_bytes, size)
-        # A compressed one is small only until it is unpacked.
+        # A compressed body is small only until it is unpacked.
         packed = "Content-Encoding" in request.headers
         small = size is not None and size <= limits.small_body_bytes and not packed
         if not small and self._large_bodies.locked():
-            # Waiting would hold what has come of it already.
+            # Waiting would keep the received bytes in memory.
             raise web.HTTPServiceUnavailable
         try:
             async with asyncio.timeout(limits.body_s):
@@ -193,7 +193,7 @@ class Server:
         except TimeoutError:
             raise web.HTTPRequestTimeout from None
         except _CLIENTS_FAULTS:
-            # Not what its Content-Encoding says. Anybody can send one: no traceback for it.
+            # The body does not match its Content-Encoding. Anybody can send one, so no traceback.
             raise web.HTTPBadRequest from None
 
     async def _healthz(self, _request: web.Request) -> web.Response:
@@ -213,7 +213,7 @@ class Server:
                 text="Send server.metrics_token or the access token as 'Authorization: Bearer …'.\n",
                 headers={"WWW-Authenticate": "Bearer"},
             )
-            # One guess a connection.
+            # One guess per connection.
             refusal.force_close()
             return refusal
         return web.Response(
@@ -223,7 +223,7 @@ class Server:
 
 
 class _Site(web.BaseSite):
-    """Listens, and gives each connection its handler while there is room for it."""
+    """Listens, and gives each connection a handler up to the limit of connections."""
 
     def __init__(self, runner: web.AppRunner, host: str, port: int, limits: ServerLimits) -> None:
         super().__init__(runner)
@@ -241,14 +241,14 @@ class _Site(web.BaseSite):
 
     def _connect(self, loop: asyncio.AbstractEventLoop) -> asyncio.Protocol:
         server = self._runner.server
-        # A closing site has no server any more.
+        # A closing site no longer has a server.
         if server is None or len(server.connections) >= self._limits.connections:
             return _Refusal()
         return _Connection(server, loop, self._limits)
 
 
 class _Connection(web.RequestHandler):
-    """aiohttp's connection, closed when the first request's headers do not come in time."""
+    """aiohttp's connection, closed when the first request's headers do not arrive in time."""
 
     __slots__ = ("_head_s", "_late")
 
@@ -256,7 +256,7 @@ class _Connection(web.RequestHandler):
         super().__init__(
             server,
             loop=loop,
-            access_log=None,  # type: ignore[arg-type]  # how AppRunner says that there is none
+            access_log=None,  # type: ignore[arg-type]  # AppRunner passes None for no access log
             keepalive_timeout=limits.keepalive_s,
             lingering_time=limits.lingering_s,
             read_bufsize=limits.read_bytes,
@@ -269,7 +269,7 @@ class _Connection(web.RequestHandler):
         self._late = asyncio.get_running_loop().call_later(self._head_s, self.force_close)
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
-        """What a client sent wrong is its own affair: a traceback for each would let anybody fill the log."""
+        """Skip tracebacks of a client's mistakes: otherwise anybody could fill the log."""
         if isinstance(kw.get("exc_info"), _CLIENTS_FAULTS):
             _log.debug("a request could not be read: %s", type(kw["exc_info"]).__name__)
         else:
@@ -280,14 +280,14 @@ class _Connection(web.RequestHandler):
         super().connection_lost(exc)
 
     def head_came(self) -> None:
-        """The headers are complete: what follows has limits of its own."""
+        """Stop the header timer: the headers are complete, and the body has separate limits."""
         if self._late is not None:
             self._late.cancel()
             self._late = None
 
 
 class _Refusal(asyncio.Protocol):
-    """One connection too many: told so and closed, whatever it says."""
+    """A connection over the limit: answered with a refusal and closed at once."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         if isinstance(transport, asyncio.WriteTransport):

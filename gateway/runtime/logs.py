@@ -1,7 +1,6 @@
-"""Logs: one structured line per event, with thread, message and run ids, and without secrets.
+"""Configure logs: one structured line per event, with thread, message and run ids, and without secrets.
 
-Redaction works on the finished line, so that nothing an exception, a library or a URL carries gets around
-it.
+Redaction works on the finished line, so that it covers exceptions, libraries and URLs too.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ class _RedactingFormatter(structlog.stdlib.ProcessorFormatter):
 
 
 class _AcceptErrors(logging.Filter):
-    """Lets one line a minute through while no connection can be accepted; asyncio writes 128 a second, each
-    with a traceback. The line says how many it stands for."""
+    """Passes one line a minute while no connection can be accepted; asyncio writes 128 a second, each with a
+    traceback. The line says how many lines it replaces."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,7 +73,7 @@ def configure_logging(
     renderer: structlog.typing.Processor = (
         structlog.processors.JSONRenderer()
         if as_json
-        # Plain: the pretty tracebacks print local variables, which hold what users wrote and keys.
+        # Plain: the pretty tracebacks print local variables, which hold users' words and keys.
         else structlog.dev.ConsoleRenderer(
             colors=out.isatty(), pad_event_to=24, exception_formatter=structlog.dev.plain_traceback
         )
@@ -92,7 +91,7 @@ def configure_logging(
     root = logging.getLogger()
     root.handlers[:] = [handler]
     chosen = logging.getLevelNamesMapping()[level.upper()]
-    # The libraries only warn, whatever is asked of us: their finer lines carry URLs, headers and whole
+    # Libraries log warnings only, at any configured level: their finer lines contain URLs, headers and whole
     # conversations.
     root.setLevel(max(chosen, logging.WARNING))
     for package in _OURS:

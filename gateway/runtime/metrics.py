@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: counts of what came and went, and how long each stage took."""
+"""Metrics for Prometheus: counts of messages, turns and replies, and the duration of each stage."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Stages:
 
 
 class ChannelFigures(Protocol):
-    """What is measured of a channel."""
+    """The measured values of a channel."""
 
     @property
     def channel(self) -> str: ...
@@ -49,7 +49,7 @@ class ChannelFigures(Protocol):
 
 
 class Telemetry:
-    """One gateway's metrics, in a registry of their own."""
+    """One gateway's metrics, in a separate registry."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -84,65 +84,65 @@ class Telemetry:
             final=self._histogram("parlour_final_seconds", "From reception to the terminal event"),
         )
         self._running = self._gauge("parlour_turns_running", "Turns in progress")
-        self._hearing = self._gauge("parlour_notes_hearing", "Voice notes being heard or waiting for it")
+        self._transcribing = self._gauge("parlour_notes_hearing", "Voice notes being heard or waiting for it")
         self._microphones = self._gauge("parlour_microphones_open", "People who talk live just now")
 
     def accepted(self, channel: str, seconds: float) -> None:
-        """An item became durable `seconds` after it was received."""
+        """Count an item that became durable `seconds` after it was received."""
         self._accepted(channel).inc()
         self._receive_to_ack.observe(max(0.0, seconds))
 
     def duplicate(self, channel: str) -> None:
-        """A redelivery was recognised."""
+        """Count a recognised redelivery."""
         self._duplicates(channel).inc()
 
     def refused(self, channel: str) -> None:
-        """An item was not let in."""
+        """Count an item that was refused."""
         self._refused(channel).inc()
 
     def model_called(self, channel: str, tokens: int, cost: float) -> None:
-        """A call of the model was paid for: an answer's, a summary's, a title's or a sub-agent's."""
+        """Count a model call: for an answer, summary, title or sub-agent. `cost` in dollars."""
         self._llm_tokens(channel).inc(max(0, tokens))
         self._llm_cost(channel).inc(max(0.0, cost))
 
     def wrong_token(self, where: str) -> None:
-        """Somebody presented a wrong token to the `page` or the `metrics`."""
+        """Count a wrong token at the `page` or the `metrics`."""
         self._wrong_tokens(where).inc()
 
     def turn_started(self, received_at: float) -> None:
-        """A turn left the queue."""
+        """Count a turn that left the queue; `received_at` is a Unix time."""
         self._running.inc()
         self._queue_wait.observe(max(0.0, self._clock.now() - received_at))
 
     def turn_ended(self, outcome: str) -> None:
-        """A turn that `turn_started` counted is over; `outcome` may be `interrupted`."""
+        """Count the end of a turn that `turn_started` counted; `outcome` may be `interrupted`."""
         self._running.dec()
         self._outcomes(outcome).inc()
 
     @contextmanager
     def hearing(self) -> Iterator[None]:
-        """Around the transcription of a voice note, whatever comes of it."""
+        """Measure the transcription of a voice note, also if it fails."""
         started = self._clock.monotonic()
-        with self._hearing.track_inprogress():
+        with self._transcribing.track_inprogress():
             try:
                 yield
             finally:
                 self._transcription.observe(self._clock.monotonic() - started)
 
     def delivered(self, result: str) -> None:
-        """An outbox row was `sent`, `retried` or `failed`."""
+        """Count an outbox row that was `sent`, `retried` or `failed`."""
         self._deliveries(result).inc()
 
     def watch_microphones(self, count: Callable[[], int]) -> None:
-        """Ask `count` at each scrape how many are open."""
+        """Call `count` at each scrape for the number of open microphones."""
         self._microphones.set_function(count)
 
     def watch_channels(self, read: Callable[[], Iterable[ChannelFigures]]) -> None:
-        """Ask `read` at each scrape how the channels are. Call it once."""
+        """Call `read` at each scrape for the channels' status. Call this once."""
         self.registry.register(_Channels(read))
 
     def watch(self, sender: EventSender, received_at: float) -> EventSender:
-        """`sender`, with the stages of one turn measured and its tool calls counted on the way."""
+        """Wrap `sender` to measure the stages of one turn and count its tool calls."""
         return _StageSender(sender, self._stages, self._actions, self._clock, received_at)
 
     def exposition(self) -> bytes:
@@ -150,7 +150,7 @@ class Telemetry:
         return generate_latest(self.registry)
 
     def _counter(self, name: str, text: str, label: str) -> _Labelled:
-        # `labels` takes a lock and builds texts at each call; a counter never drops a child.
+        # `labels` takes a lock and builds strings at each call; a counter never drops a child.
         return functools.cache(Counter(name, text, (label,), registry=self.registry).labels)
 
     def _gauge(self, name: str, text: str) -> Gauge:
@@ -161,7 +161,7 @@ class Telemetry:
 
 
 class _Channels(Collector):
-    """The channels' figures at the moment of the scrape."""
+    """The channels' values at the moment of the scrape."""
 
     def __init__(self, read: Callable[[], Iterable[ChannelFigures]]) -> None:
         self._read = read
@@ -187,7 +187,7 @@ class _Channels(Collector):
 
 
 class _StageSender:
-    """Measures first token, first visible and final as the events of one turn pass, and counts actions."""
+    """Measures the first token, the first visible event and the end of one turn, and counts its actions."""
 
     def __init__(
         self, sender: EventSender, stages: _Stages, actions: _Labelled, clock: Clock, received_at: float

@@ -1,6 +1,6 @@
-"""Background work under supervision: every task has a name, an owner and a grave.
+"""Run background tasks: every task is named and owned, and its failure is logged.
 
-Not a queue: what runs here is started once and lives until it returns, fails or the owner closes.
+Not a queue: a task is started once and runs until it returns, fails or the owner closes.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ ResultT = TypeVar("ResultT")
 
 
 class Supervisor:
-    """Owns tasks. A task that fails is logged by name; its siblings go on."""
+    """Owns tasks. A task that fails is logged by name; the others continue."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._closed = False
 
     def spawn(self, work: Coroutine[Any, Any, ResultT], *, name: str) -> asyncio.Task[ResultT]:
-        """Run `work` in the background. After `close` nothing starts any more: the work is dropped
-        and an already cancelled task is returned."""
-        # Its own context: a lane or a runner outlives the turn that happened to start it, and must not
-        # log under that turn's ids.
+        """Run `work` in the background. After `close` nothing starts: the work is dropped and an already
+        cancelled task is returned."""
+        # A new context: a chat queue or a runner outlives the turn that started it, and must not log under
+        # that turn's ids.
         task = asyncio.create_task(  # noqa: TID251 - the one owner of background tasks
             work, name=name, context=contextvars.Context()
         )
@@ -38,12 +38,12 @@ class Supervisor:
         return task
 
     async def wait_idle(self) -> None:
-        """Return when every task has ended by itself."""
+        """Wait until every task has ended by itself."""
         while self._tasks:
             await asyncio.wait(tuple(self._tasks))
 
     async def close(self) -> None:
-        """Cancel everything and wait until it has ended."""
+        """Cancel all tasks and wait until they have ended."""
         self._closed = True
         while self._tasks:
             tasks = tuple(self._tasks)
