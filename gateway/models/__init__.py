@@ -1,1 +1,1 @@
-"""The model files that Parlour runs with: what they are, where they come from, whether they are whole."""
+"""Download and verify the model files that Parlour uses."""

@@ -1,6 +1,6 @@
-"""Downloads from a web server, resumed where an earlier attempt stopped.
+"""Download a file from a web server, resuming where an earlier attempt stopped.
 
-It neither checks what it gets nor knows models; that is `fetch`.
+Not here: verifying the file and knowing the models (`fetch`).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from gateway.models.errors import SourceFailed
 
 _CHUNK_BYTES = 1 << 20
 _TIMEOUT = aiohttp.ClientTimeout(total=None, connect=5.0, sock_connect=5.0, sock_read=60.0)
-"""A hub that cannot be reached is given up after five seconds: there is a next source."""
+"""An unreachable hub is given up after five seconds, because the next source follows."""
 
 
 async def download(url: str, part: Path, size: int, on_bytes: Callable[[int], None]) -> None:
     """Complete the file `part` to `size` bytes from `url`; `on_bytes` gets the total so far.
 
-    What `part` holds already is kept if the server continues there. Raises SourceFailed; `part` then
-    holds what did arrive.
+    The present bytes of `part` are kept if the server continues there. Raises SourceFailed; `part` then
+    holds the bytes that arrived.
     """
     have = _size_of(part)
     if have > size:
@@ -63,7 +63,7 @@ async def _write(
 
 
 def _continues_at(response: aiohttp.ClientResponse, have: int) -> bool:
-    """Whether a 206 answer starts where our part ends."""
+    """Whether a 206 answer starts where the part file ends."""
     return response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
 
 

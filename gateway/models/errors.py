@@ -1,8 +1,8 @@
-"""What goes wrong while model files are fetched.
+"""The errors of fetching model files.
 
 ParlourError
-└── FetchFailed      no source gave the files, or they cannot be stored here
-SourceFailed         one source did not; the next one is tried. Never leaves this package.
+└── FetchFailed      no source delivered the files, or they cannot be stored here
+SourceFailed         one source failed; the next one is tried. Never leaves this package.
 """
 
 from __future__ import annotations
@@ -18,4 +18,4 @@ class FetchFailed(ParlourError):
 
 
 class SourceFailed(Exception):
-    """This source does not deliver; the text is the reason."""
+    """This source failed; the text is the reason."""

