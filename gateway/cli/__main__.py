@@ -1,4 +1,4 @@
-"""`python -m gateway.cli`: the same as the `parlour` command."""
+"""Run the `parlour` command as `python -m gateway.cli`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The terminal as a client of a gateway that runs already: docs/web-protocol.md on one side, the console
-channel on the other.
+"""Attach the terminal to a running gateway: translate between docs/web-protocol.md and the console channel.
 
-What is said here belongs to one chat of the web channel, always the same, so that a second terminal goes on
-with it, and the page lists it among its own.
+All messages belong to one fixed chat of the web channel, so that a second terminal continues it and the page
+lists it.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _PROTOCOL_VERSION = 1
 _OPENING_S = 20.0
 _HEARTBEAT_S = 20.0
 _FRAME_BYTES = 64 << 20
-"""More than an answer can have; the gateway is our own."""
+"""In bytes: more than any answer. The limit may be high because the gateway is trusted."""
 
 Frame = Mapping[str, Any]
 
@@ -42,7 +41,7 @@ class ConnectionEnded(ParlourError):
 
 
 class Attachment:
-    """One socket to the running gateway, from `hello` on. The console's Timeline, and where its lines go."""
+    """One socket to the running gateway, from `hello` on. The console's Timeline and its inbox."""
 
     def __init__(self, url: str, token: str) -> None:
         self._url = url
@@ -51,26 +50,26 @@ class Attachment:
         self._open: aiohttp.ClientWebSocketResponse | None = None
         self._history: list[TimelineEntry] = []
         self._paused: list[ApprovalRequired] = []
-        self._before: list[Frame] = []
-        """What came with the history and is shown after it: answers at work and their questions."""
-        self._told = asyncio.Event()
+        self._after_history: list[Frame] = []
+        """Frames that came with the history and are shown after it: running answers and their questions."""
+        self._history_read = asyncio.Event()
         """Set when the console has read the history."""
         self._pending: dict[str, tuple[str, asyncio.Future[Acceptance]]] = {}
         self._ours: dict[str, str] = {}
-        """The console's own id of a message, by the gateway's."""
-        self._said: set[str] = set()
-        """The messages that stand on the screen. One that waits is told again when its turn begins."""
+        """The console's id of a message, by the gateway's id."""
+        self._shown: set[str] = set()
+        """The messages on the screen. The gateway sends a waiting one again when its turn begins."""
         self._welcome: Frame = {}
 
     async def __aenter__(self) -> Self:
-        """Connect and read the history. Raises ConfigurationError where the gateway refuses the token or the
-        chat, ConnectionEnded where it cannot be reached."""
+        """Connect and read the history. Raises ConfigurationError if the gateway refuses the token or the
+        chat, ConnectionEnded if it cannot be reached."""
         self._http = aiohttp.ClientSession()
         try:
             async with asyncio.timeout(_OPENING_S):
                 self._open = await self._http.ws_connect(
                     f"{self._url}/ws",
-                    # A browser sends Origin by itself; anyone else names the gateway's own.
+                    # A browser sends Origin itself; other clients send the gateway's own origin.
                     origin=self._url,
                     heartbeat=_HEARTBEAT_S,
                     max_msg_size=_FRAME_BYTES,
@@ -97,18 +96,18 @@ class Attachment:
 
     @property
     def bot_name(self) -> str:
-        """The bot's name, as the running gateway has it."""
+        """The bot's name in the running gateway."""
         return str(self._welcome["bot"])
 
     @property
     def text_chars(self) -> int:
-        """The longest message that the running gateway takes, in characters."""
+        """The longest message that the running gateway accepts, in characters."""
         return int(self._welcome["limits"]["text_chars"])
 
-    # -- what the console asks ---------------------------------------------------------------------
+    # -- called by the console ---------------------------------------------------------------------
 
     async def accept(self, item: Inbound) -> Acceptance:
-        """Hand `item` to the gateway; what became of it. Raises ConnectionEnded, MediaUnavailable."""
+        """Send `item` to the gateway; return its decision. Raises ConnectionEnded, MediaUnavailable."""
         client_id = secrets.token_hex(8)
         answer: asyncio.Future[Acceptance] = asyncio.get_running_loop().create_future()
         frame = {"client_id": client_id, **_frame_of(item)}
@@ -132,7 +131,7 @@ class Attachment:
         return (*durable, *(entry for entry in self._history if entry.entry_id == 0))
 
     async def questions(self, thread: ThreadKey) -> tuple[ApprovalRequired, ...]:  # noqa: ARG002 - one thread
-        self._told.set()
+        self._history_read.set()
         return tuple(self._paused)
 
     async def earlier(self, thread: ThreadKey, *, before: int, limit: int) -> Earlier:
@@ -147,19 +146,19 @@ class Attachment:
     async def last_seen(self, channel: str, account: str, *, limit: int) -> Mapping[ThreadKey, str]:  # noqa: ARG002 - replayed from the history
         return {}
 
-    # -- what the gateway says ---------------------------------------------------------------------
+    # -- received from the gateway -----------------------------------------------------------------
 
     async def show(self, console: ConsoleAdapter) -> None:
-        """Give the console whatever comes, in order, until the gateway closes the connection."""
-        await self._told.wait()
-        held = list(self._before)
+        """Pass all received frames to the console, in order, until the gateway closes the connection."""
+        await self._history_read.wait()
+        held = list(self._after_history)
         try:
             while True:
-                # An event may come before the `accepted` that tells which line of ours it is about.
+                # An event may come before the `accepted` that maps it to a line of this terminal.
                 while held and not self._pending:
                     await self._show_frame(console, held.pop(0))
                 frame = await self._receive()
-                if not self._settle(frame, console):
+                if not self._resolve(frame, console):
                     held.append(frame)
         except (ConnectionEnded, OSError, ValueError, KeyError, TypeError):
             return
@@ -169,8 +168,8 @@ class Attachment:
                 if not answer.done():
                     answer.set_exception(ended)
 
-    def _settle(self, frame: Frame, console: ConsoleAdapter) -> bool:
-        """Take an answer to a line of ours; False for any other frame."""
+    def _resolve(self, frame: Frame, console: ConsoleAdapter) -> bool:
+        """Handle a frame that answers a sent line; False for any other frame."""
         if frame["type"] not in ("accepted", "problem"):
             return False
         message_id, answer = self._pending.pop(frame.get("client_id") or "", ("", None))
@@ -182,7 +181,7 @@ class Attachment:
             answer.set_result(refused)
         else:
             self._ours[str(frame["message_id"])] = message_id
-            self._said.add(message_id)
+            self._shown.add(message_id)
             answer.set_result(Acceptance(status="accepted", message_id=message_id))
         return True
 
@@ -197,8 +196,8 @@ class Attachment:
                 if entry.role != "user":
                     with suppress(OSError):  # the console has noted that its output is gone
                         await console.send(_reply_of(entry))
-                elif entry.message_id not in self._said:
-                    self._said.add(entry.message_id)
+                elif entry.message_id not in self._shown:
+                    self._shown.add(entry.message_id)
                     console.show_said_elsewhere(entry)
             case "snapshot":
                 event = LlmToken(
@@ -219,13 +218,13 @@ class Attachment:
                 case "entry":
                     entry = self._entry(frame)
                     self._history.append(entry)
-                    self._said.add(entry.message_id)
+                    self._shown.add(entry.message_id)
                 case "event" if frame["event"].get("paused"):
                     event = self._event(frame["event"])
                     if isinstance(event, ApprovalRequired):
                         self._paused.append(event)
                 case _:
-                    self._before.append(frame)
+                    self._after_history.append(frame)
         if not self._welcome:
             raise ValueError("ready without welcome")
 

@@ -1,6 +1,7 @@
-"""The checks of `parlour doctor` on the posting channels: credentials, and who is refused.
+"""Check the posting channels for `parlour doctor`: their credentials, and that strangers are refused.
 
-Each check makes at most two calls to the platform and receives nothing. A running gateway is not disturbed.
+Each check makes at most two calls to the platform and receives no messages, so it does not disturb a running
+gateway.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Finding:
 
 
 async def channel_findings(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
-    """Two findings for each active posting channel: its credentials, and its access rule."""
+    """Yield two findings for each active posting channel: its credentials and its access rule."""
     timeline = StoreTimeline(MemoryStore(), clock)
     sections = settings.channels.posting()
     for built in posting_channels(settings, timeline, clock):
@@ -47,7 +48,7 @@ async def _credentials(adapter: PostingChannel) -> Finding:
         bot = await adapter.check_credentials()
     except ConfigurationError as error:
         return Finding(name=name, good=False, words=str(error))
-    except Exception as error:  # noqa: BLE001 - whatever an SDK raises, the adapter can say what it means
+    except Exception as error:  # noqa: BLE001 - the adapter classifies any error of an SDK
         failure = adapter.classify(error)
         words = f"the platform gave no usable answer ({failure.message})"
         return Finding(name=name, good=False, words=f"{words}; check the network and try again")
@@ -55,7 +56,7 @@ async def _credentials(adapter: PostingChannel) -> Finding:
 
 
 async def _stranger(name: str, section: PostingSettings, clock: Clock) -> Finding:
-    """Whether an unknown person is refused, decided by the access rule itself."""
+    """Whether an unknown person is refused, by the real access policy."""
     thread = ThreadKey(channel=name, account=section.account, chat="0")
     stranger = InboundMessage(
         message_id="m_doctor",

@@ -1,5 +1,5 @@
-"""`parlour chat`: the same gateway with the terminal as its channel, until the input ends. Beside a gateway
-that runs with the same data folder, a client of that one."""
+"""`parlour chat`: run a gateway with the terminal as its channel, until the input ends. If a gateway runs
+with the same data folder, attach to that one as a client."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from gateway.runtime.tasks import Supervisor
 from pipeline.domain.clock import SystemClock
 from pipeline.domain.errors import ConfigurationError
 
-# Before the user's own overrides, which win: the terminal is the channel, and its screen is for the
-# conversation rather than for the log.
+# Applied before the user's own overrides, which win: the terminal is the channel, and its screen shows the
+# conversation, not the log.
 _CHAT_DEFAULTS = ("channels.web.enabled=false", "channels.console.enabled=true", "log.level=error")
 _DRAIN_S = 1.0
 _HISTORY_LINES = 10
@@ -75,7 +75,7 @@ async def _chat(settings: Settings, secrets: Secrets, crash: str | None, voice: 
 
 
 async def _chat_beside(page: str, settings: Settings, voice: Path | None) -> int:
-    """Talk to the gateway that runs, over its web socket; the exit code as of `chat`."""
+    """Talk to the running gateway over its web socket; returns the exit code of `chat`."""
     interactive = sys.stdin.isatty()
     interrupted = _on_interrupt()
     tasks = Supervisor()
@@ -96,13 +96,13 @@ async def _chat_beside(page: str, settings: Settings, voice: Path | None) -> int
 
 
 def _console(timeline: Timeline, settings: ConsoleSettings, voice: Path | None) -> ConsoleAdapter:
-    """The console channel for this process's input and output: with an editor where both are a terminal."""
+    """The console channel on this process's input and output, with an editor if both are a terminal."""
     clock = SystemClock()
     interactive = sys.stdin.isatty()
     settings = replace(settings, interactive=interactive, history_lines=_HISTORY_LINES if interactive else 0)
     files = (voice,) if voice is not None else ()
     if interactive and sys.stdout.isatty() and environment().get("TERM", "dumb") != "dumb":
-        from adapters.console.live_screen import open_live_screen  # noqa: PLC0415 - a pipe does without it
+        from adapters.console.live_screen import open_live_screen  # noqa: PLC0415 - a pipe does not need it
 
         screen, lines = open_live_screen(clock, bot_name=settings.bot_name, prompt=settings.prompt)
         return ConsoleAdapter(

@@ -1,4 +1,4 @@
-"""`parlour doctor`: tests this installation part by part; green or red, with what to do about red."""
+"""`parlour doctor`: test this installation part by part; green or red, with a remedy for red."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def doctor(config: Path | None, overrides: Sequence[str]) -> int:
 async def _examine(settings: Settings, clock: Clock, redactor: Redactor) -> int:
     red = 0
     async for finding in findings(settings, clock):
-        # A provider's answer may repeat the key that it was sent, or another one.
+        # A provider's answer may contain the API key that it received, or another key.
         _print(replace(finding, words=redactor.line(finding.words, _WORDS_CHARS)))
         red += not finding.good
     for channel, words in delivery_guarantees(settings):
@@ -69,7 +69,7 @@ async def _examine(settings: Settings, clock: Clock, redactor: Redactor) -> int:
 
 
 async def findings(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
-    """Check after check, cheap ones first."""
+    """Run all checks, cheap ones first, and yield their findings."""
     busy = False
     try:
         data = DataDir.claim(settings.data.dir)
@@ -122,7 +122,7 @@ async def _store(data: DataDir) -> Finding:
 
 
 async def _store_in_use(store: SqliteStore) -> Finding:
-    """Whether the file that a running gateway works on is whole. Nothing is written."""
+    """Whether the store file of a running gateway is undamaged. Writes nothing."""
     try:
         damage = await store.find_damage()
     except ParlourError as error:
@@ -131,7 +131,7 @@ async def _store_in_use(store: SqliteStore) -> Finding:
 
 
 def delivery_guarantees(settings: Settings) -> list[tuple[str, str]]:
-    """What each enabled channel promises about its answers, in words."""
+    """The delivery guarantee of each enabled channel: (name, text)."""
     clock = SystemClock()
     timeline = StoreTimeline(MemoryStore(), clock)
     addresses = Addresses(settings.server.host, settings.server.port, ())
@@ -167,7 +167,7 @@ def _port(host: str, port: int, *, busy: bool) -> Finding:
 
 
 def _skills(settings: Settings, clock: Clock) -> Finding:
-    """Whether every skill in the workspace can be used. Nobody needs one."""
+    """Whether every skill in the workspace can be used. Skills are optional."""
     folder = SkillFolder(settings.workspace_path / "skills", clock)
     usable, problems = folder.summaries(), folder.problems()
     words = ", ".join(skill.name for skill in usable) or "none"
@@ -175,7 +175,7 @@ def _skills(settings: Settings, clock: Clock) -> Finding:
 
 
 def _mcp_servers(path: Path) -> Finding:
-    """Whether the file and what it refers to can be read. No server is started."""
+    """Whether the file and its references can be read. Starts no server."""
     name, resolve = "MCP servers", reference_reader(path)
     try:
         servers = read_mcp_file(path)
@@ -201,14 +201,14 @@ async def _voice(settings: Settings, clock: Clock) -> Finding:
         return Finding(name="voice", good=False, words=error.for_operator)
     finally:
         await transcriber.close()
-    heard = " ".join(chunk.text.strip() for chunk in transcript.chunks)
-    errors = word_error_rate(BUNDLED_TRANSCRIPT, heard)
-    words = f'the bundled clip was heard as "{heard}" in {clock.monotonic() - started:.1f} s'
+    transcript_text = " ".join(chunk.text.strip() for chunk in transcript.chunks)
+    errors = word_error_rate(BUNDLED_TRANSCRIPT, transcript_text)
+    words = f'the bundled clip was heard as "{transcript_text}" in {clock.monotonic() - started:.1f} s'
     return Finding(name="voice", good=errors <= _MAX_WER, words=f"{words} (word error rate {errors:.2f})")
 
 
 async def _reading_aloud(settings: Settings, clock: Clock) -> Finding:
-    """Whether the first voice speaks. Nobody needs one, so that none is there is no fault."""
+    """Whether the first voice speaks. Voices are optional, so none is no fault."""
     name = "reading aloud"
     speaker = build_speaker(settings)
     if speaker is None:
@@ -217,7 +217,7 @@ async def _reading_aloud(settings: Settings, clock: Clock) -> Finding:
     voices = voices_in(settings.voices_path)
     started = clock.monotonic()
     try:
-        # Loading the voice has a minute of its own, which the few words have not.
+        # Loading the voice has a separate limit of one minute, longer than the one for the few words.
         await speaker.warm_up()
         await speaker.speak("1, 2, 3.", language=next(iter(voices), "en"))
     except VoiceError as error:
@@ -236,7 +236,7 @@ async def _model(name: str, model: str, client: LlmClient, settings: Settings, c
     )
     started = clock.monotonic()
     try:
-        pieces = [item.text async for item in client.stream(request) if isinstance(item, TextDelta)]
+        parts = [item.text async for item in client.stream(request) if isinstance(item, TextDelta)]
     except ModelError as error:
         said = f" (the provider says: {error.detail})" if error.detail else ""
         return Finding(name=name, good=False, words=str(error) + said)
@@ -244,7 +244,7 @@ async def _model(name: str, model: str, client: LlmClient, settings: Settings, c
         return Finding(name=name, good=False, words=str(error))
     finally:
         await client.close()
-    answer = " ".join("".join(pieces).split())
+    answer = " ".join("".join(parts).split())
     served = resolve_backend(model, settings.llm.api_base).words()
     words = f'{served}; said "{answer}" after {clock.monotonic() - started:.1f} s'
     words += f"; {model_limits(settings, model).words()}"

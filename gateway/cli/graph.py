@@ -1,4 +1,4 @@
-"""`parlour graph …`: pictures and documents of graphs, for people. It runs none of them."""
+"""`parlour graph …`: print graphs as diagrams or documents. Runs none of them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def graph_list() -> int:
 
 
 def graph_show(name_or_file: str, *, as_json: bool) -> int:
-    """Print a shipped graph, or the one in a JSON file: as mermaid, or as a graph document. Exit code 0.
+    """Print a shipped graph, or the one in a JSON file, as mermaid or as a graph document. Exit code 0.
 
-    Raises ConfigurationError when there is no such graph, or its file has mistakes: all of them.
+    Raises ConfigurationError when there is no such graph, or with all mistakes in its file.
     """
     library = library_for_pictures()
     shipped = shipped_graphs().get(name_or_file)
@@ -38,9 +38,9 @@ def graph_show(name_or_file: str, *, as_json: bool) -> int:
 
 
 def read_graph_file(name: str) -> GraphSpec[Any, Any]:
-    """The graph in a JSON file, for looking at: its functions are known by name only.
+    """The graph in a JSON file, for display only: its functions are known by name only.
 
-    Raises ConfigurationError as `graph_show`.
+    Raises ConfigurationError as `graph_show` does.
     """
     path = Path(name)
     try:
@@ -68,6 +68,6 @@ def read_graph_file(name: str) -> GraphSpec[Any, Any]:
 
 
 def write_out(text: str) -> None:
-    """To the terminal, in what it can show: labels may hold any character."""
+    """Write `text` to the terminal in its encoding: labels may hold any character."""
     encoding = sys.stdout.encoding or "utf-8"
     sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))

@@ -1,4 +1,4 @@
-"""The `parlour` command: parses the command line and hands over. Heavy imports wait until they are needed."""
+"""The `parlour` command: parse the command line and run the subcommand. Imports heavy modules on demand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OK, FAILED, BAD_CONFIGURATION = 0, 1, 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; its exit code: 0 done, 1 failed, 2 the configuration or command line is wrong."""
+    """Run one command; return its exit code: 0 done, 1 failed, 2 wrong configuration or command line."""
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.run is None:

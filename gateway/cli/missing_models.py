@@ -1,6 +1,6 @@
-"""What the configured models lack before the first message: a file on the disk, an API key.
+"""Find what the configured models lack before the first message: a file on the disk, an API key.
 
-Reads the settings and looks at the disk; starts no model and calls no provider.
+Reads the settings and the disk; starts no model and calls no provider.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from pipeline.llm.direct_client import OPENAI
 
 
 def model_gaps(settings: Settings) -> tuple[str, ...]:
-    """One sentence for each thing without which messages or voice notes cannot be answered; empty when
-    nothing is known to be missing. A key that litellm reads from the environment is not checked here."""
+    """One sentence for each missing thing without which messages or voice notes cannot be answered; empty if
+    none is known. Does not check keys that litellm reads from the environment."""
     gaps = (_language_model(settings), _speech_model(settings))
     return tuple(gap for gap in gaps if gap)
 
 
 def _language_model(settings: Settings) -> str:
-    door = resolve_backend(settings.llm.model, settings.llm.api_base)
-    if door.kind == "local" and not settings.local_model_path.is_file():
+    backend = resolve_backend(settings.llm.model, settings.llm.api_base)
+    if backend.kind == "local" and not settings.local_model_path.is_file():
         return (
             f"No message can be answered: the model file {settings.local_model_path} is missing. "
             "Fetch it with `parlour models get`."
         )
-    if door.kind == "direct" and door.api_base == OPENAI and settings.llm.api_key is None:
+    if backend.kind == "direct" and backend.api_base == OPENAI and settings.llm.api_key is None:
         return (
             f"No message can be answered: {settings.llm.model} needs a key. Set llm.api_key, for example to "
             '"env:OPENAI_API_KEY".'

@@ -1,4 +1,4 @@
-"""`parlour models list|get|verify`: what the commands print and the exit codes they end with."""
+"""`parlour models list|get|verify`: run the commands, print their results and return exit codes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeline.domain.errors import ParlourError
 
 
 def models_list(models_dir: Path, models: tuple[Model, ...] = MODELS) -> int:
-    """Print each model with its state on this machine. Exit code 0."""
+    """Print each model and its state on this machine. Exit code 0."""
     _write(f"models in {models_dir}:")
     for model in models:
         _write(
@@ -25,8 +25,8 @@ def models_list(models_dir: Path, models: tuple[Model, ...] = MODELS) -> int:
 
 
 def models_present(models_dir: Path, models: tuple[Model, ...] = MODELS) -> tuple[str, ...]:
-    """For each model what is wrong with it, in words; an empty string for one that is there, or that is
-    optional and not asked for."""
+    """For each model its problem as readable text; an empty string for a model that is present, or optional
+    and not requested."""
     states = ((model, fetch.state(model, models_dir)) for model in models)
     return tuple(
         f"{model.id} is {state} in {models_dir}: run `parlour models get {model.id}`"
@@ -37,15 +37,15 @@ def models_present(models_dir: Path, models: tuple[Model, ...] = MODELS) -> tupl
 
 
 def models_get(models_dir: Path, ids: Sequence[str] = (), models: tuple[Model, ...] = MODELS) -> int:
-    """Fetch the models called `ids`, all but the optional ones without ids. Exit code 0, or 1 when one
-    could not be had."""
+    """Fetch the models called `ids`; without ids all but the optional ones. Exit code 0, or 1 when one
+    could not be fetched."""
     usual = tuple(model for model in models if not model.optional)
     return _each(ids, models, usual, lambda chosen: asyncio.run(_get_all(chosen, models_dir)))
 
 
 def models_verify(models_dir: Path, ids: Sequence[str] = (), models: tuple[Model, ...] = MODELS) -> int:
-    """Hash the files of the models called `ids`, without ids all but the optional ones that nobody fetched.
-    Exit code 1 when one is not whole."""
+    """Hash the files of the models called `ids`; without ids all but the optional ones that were not fetched.
+    Exit code 0, or 1 when one is missing or damaged."""
     wanted = tuple(
         model for model in models if not model.optional or fetch.state(model, models_dir) != "missing"
     )
@@ -58,7 +58,7 @@ def _each(
     default: tuple[Model, ...],
     act: Callable[[tuple[Model, ...]], int],
 ) -> int:
-    """Run `act` on the models called `ids`, or on `default`; errors become words and exit codes."""
+    """Run `act` on the models called `ids`, or on `default`; turns errors into messages and exit codes."""
     try:
         return act(tuple(find(model_id, models) for model_id in ids) or default)
     except ParlourError as error:
@@ -70,7 +70,7 @@ def _each(
 
 
 async def _get_all(models: tuple[Model, ...], models_dir: Path) -> int:
-    """Fetch one after the other; a failure does not keep the others from coming."""
+    """Fetch one after the other; a failure does not stop the others."""
     progress = progress_on(sys.stdout)
     results = [await _get_one(model, models_dir, progress) for model in models]
     return 0 if all(results) else 1

@@ -1,6 +1,6 @@
-"""`parlour pair`: the owner lets strangers in by their codes, and out again, beside a running gateway or not.
+"""`parlour pair`: pair strangers by their codes and end pairings, with or without a running gateway.
 
-The gateway reads who is paired with every message, so whatever is done here counts at once.
+The gateway reads the pairings at every message, so every change works at once.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def list_pairings(data_dir: Path, clock: Clock | None = None) -> int:
 def pair(
     data_dir: Path, code: str, *, confirmed: bool, confirm: Confirm | None = None, clock: Clock | None = None
 ) -> int:
-    """Let in whoever was shown `code`, after a yes on the terminal unless it is `confirmed` already.
+    """Pair the person who was shown `code`, after a yes on the terminal unless it is `confirmed` already.
 
-    Exit code 0, or 1 when nobody was let in. Raises StorageError.
+    Exit code 0, or 1 when no person was paired. Raises StorageError.
     """
     now = (clock or SystemClock()).now()
     wanted = hash_of(code)
@@ -88,7 +88,7 @@ def _in_book(data_dir: Path, ask: Callable[[PairingBook], Awaitable[T]]) -> T:
 
 
 def _who(place: PairedChat, name: str) -> str:
-    """A person as a line. What they call themselves cannot pass for anything else in it."""
+    """A person as one line. The quoted name cannot imitate other parts of the line."""
     shown = visible(" ".join(name.split())).replace('"', "'")
     called = f' "{shown}"' if shown else ""
     return f"{place.channel} ({place.account}) {visible(place.user)}{called}"

@@ -1,4 +1,4 @@
-"""`parlour serve`: the gateway in the foreground, until a signal ends it."""
+"""`parlour serve`: run the gateway in the foreground until a signal ends it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _STOPPED_AT_ONCE = 130
 
 
 def serve(config: Path | None, overrides: Sequence[str]) -> int:
-    """Run until SIGTERM or SIGINT; exit code 0 after an orderly end, also with turns left for later.
+    """Run until SIGTERM or SIGINT; exit code 0 after an orderly end, also with turns left for the next start.
 
-    Raises ConfigurationError and StorageError in words when it cannot start.
+    Raises ConfigurationError and StorageError with a readable message when it cannot start.
     """
     environ = environment()
     settings = load(config, environ, overrides)
@@ -37,7 +37,7 @@ def serve(config: Path | None, overrides: Sequence[str]) -> int:
 
 
 def open_logs(settings: Settings) -> Secrets:
-    """Configure the logs of this process; the secrets that they leave out."""
+    """Configure the logs of this process; return the secrets that they redact."""
     secrets = Secrets(settings.secret_refs().values())
     configure_logging(
         level=settings.log.level, style=settings.log.format, redactor=Redactor(secrets.known_values)
@@ -50,8 +50,8 @@ async def _run(settings: Settings, secrets: Secrets, extras: Extras) -> int:
     stopping = asyncio.Event()
     _on_signal(stopping)
     await gateway.start()
-    # What the imports and the start made stays until the end: looking through it for garbage again and again
-    # would hold up every chat for some 50 ms each time.
+    # Objects from the imports and the start live until the end: every garbage collection over them would
+    # delay all chats by some 50 ms.
     gc.freeze()
     _announce(gateway, settings)
     await stopping.wait()
@@ -64,7 +64,7 @@ async def _run(settings: Settings, secrets: Secrets, extras: Extras) -> int:
 
 
 def _on_signal(stopping: asyncio.Event) -> None:
-    """The first signal asks, the second one insists: everything accepted is already durable."""
+    """Stop in order at the first signal, at once at the second: all accepted messages are durable."""
 
     def received() -> None:
         if stopping.is_set():
@@ -107,7 +107,7 @@ def _token_words(settings: Settings) -> str:
 
 
 def _announce_link(url: str, settings: Settings) -> None:
-    """The token is printed where it was made, so a link with it is too. A configured one is not printed."""
+    """Print the sign-in link if the token was made by Parlour. A configured token is never printed."""
     if settings.channels.web.token is not None:
         _say("  link   `parlour link` shows a link that signs a browser in")
         return

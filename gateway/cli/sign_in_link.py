@@ -1,7 +1,7 @@
-"""The link that signs a browser in: the page's address with the token in its fragment, also as a QR code.
+"""Make the link that signs a browser in: the page's address with the token in its fragment; also a QR code.
 
-A browser keeps a fragment to itself: no server, proxy or log is sent it, and the page takes it out of the
-address at once (docs/adr/0010). The link is worth as much as the token and is printed where the token is.
+A browser sends a fragment to no server, proxy or log, and the page removes it from the address at once
+(docs/adr/0010). The link is as sensitive as the token and is printed in the same places.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def qr_code(link: str) -> str:
 
 
 def access_token(settings: Settings) -> str:
-    """The page's token, made or configured. Raises ConfigurationError where there is none yet."""
+    """The page's token, made or configured. Raises ConfigurationError if there is none yet."""
     reference = settings.channels.web.token
     if reference is not None:
         return reference.resolve()
@@ -42,13 +42,13 @@ def access_token(settings: Settings) -> str:
 
 
 def reachable_origin(settings: Settings) -> str | None:
-    """The address that other devices can open; None where the page is for this machine alone."""
+    """The address that other devices can open; None if the page is for this machine only."""
     return next(iter(settings.server.public_origins), None)
 
 
 def print_link(settings: Settings) -> str:
-    """What `parlour link` prints: the link for this machine, and the one for others with its QR code. Raises
-    ConfigurationError in words."""
+    """The output of `parlour link`: the link for this machine, and the one for others with its QR code.
+    Raises ConfigurationError with a readable message."""
     if not settings.channels.web.enabled:
         raise ConfigurationError(
             "channels.web.enabled: the page is switched off, so there is nothing to sign in to"

@@ -1,4 +1,4 @@
-"""`parlour graph trace`: what a run did, read from the store's file, also beside a running gateway."""
+"""`parlour graph trace`: print what a run did, from the store's file, also beside a running gateway."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LISTED = 20
 
 
 def list_runs(data_dir: Path) -> int:
-    """Print the newest runs, one a line, newest first. Exit code 0. Raises StorageError."""
+    """Print the newest runs, one per line, newest first. Exit code 0. Raises StorageError."""
     runs = newest_runs(data_dir / STORE_FILE, _LISTED)
     for place in runs:
         write_out(f"{_when(place.at)}  {place.run_id}  {place.thread}\n")
@@ -33,7 +33,7 @@ def list_runs(data_dir: Path) -> int:
 def trace_run(data_dir: Path, run_id: str, graph_file: str | None) -> int:
     """Print the steps of a run and its path on the graph, as one mermaid text. Exit code 0.
 
-    Raises ConfigurationError for a run or a graph that is not there, StorageError, and RunUnreadable.
+    Raises ConfigurationError for a missing run or graph, StorageError, and RunUnreadable.
     """
     found = run_records(data_dir / STORE_FILE, run_id)
     runs = {} if found is None else runs_of(found[1])
@@ -82,7 +82,7 @@ def _step(step: TracedStep) -> str:
 
 
 def _tokens(step: TracedStep) -> list[str]:
-    """What a model call took and how it ended, in words; empty for other nodes."""
+    """The tokens of a model call and how it ended, as readable text; empty for other nodes."""
     agent = step.update.get("agent", {})
     asked, answered = step.used or (agent.get("prompt_tokens", 0), agent.get("completion_tokens", 0))
     used = [f"{asked} + {answered} tokens"] if asked or answered else []
@@ -91,7 +91,7 @@ def _tokens(step: TracedStep) -> list[str]:
 
 
 def _tools(step: TracedStep) -> list[str]:
-    """The tools that a step ran, each with its outcome."""
+    """The tools that a step ran, each with its result."""
     found = [one["detail"] for one in step.update.get("thoughts", ()) if one.get("stage") == "tool_call"]
     return [f"{one['tool_name']}: {'done' if one['success'] else 'failed'}" for one in found]
 
