@@ -1,6 +1,6 @@
 """Configuration: one TOML file, an environment overlay and command-line overrides become `Settings`.
 
-The only package that reads the process's environment. Not here: building things from settings.
+The only package that reads the process's environment. Not here: building objects from settings.
 """
 
 from gateway.config.environment import crash_at, environment, machine_zone

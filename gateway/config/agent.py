@@ -1,4 +1,4 @@
-"""The settings of what the agent may do: [agent], [tools], [limits], [budget]."""
+"""The settings of the agent: [agent], [tools], [limits], [budget]."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class AgentSettings(Section):
     )
     completion: Literal["auto", "declared", "implicit", "nudged"] = setting(
         "auto",
-        "Whether the model is told to declare in its answer that it is done, blocked or goes on. An "
-        "answer without a tool call that declares nothing is the last one; with nudged the model is "
-        "asked once more, which costs a call. implicit: it is told nothing of it. auto: declared, but "
+        "Whether the prompt asks the model to declare in its answer that it is done, blocked or continues. "
+        "An answer without a tool call and without a declaration is the last one; with nudged the model is "
+        "asked once more, which costs a call. implicit: the prompt asks for nothing. auto: declared, but "
         "implicit for embedded and scripted models.",
     )
     max_rounds: int = setting(
@@ -69,8 +69,8 @@ class ToolsSettings(Section):
     )
     link_hosts: tuple[str, ...] = setting(
         (),
-        "Hosts, with their subdomains, to which answers may link although the conversation has read text "
-        "from elsewhere (pages, MCP results, forwarded messages); of other links only the host is shown.",
+        "Hosts, with their subdomains, to which answers may link when the conversation contains foreign "
+        "text (pages, MCP results, forwarded messages); for other links only the host is shown.",
         expected="a list of host names",
         max_length=200,
         strict=False,
@@ -82,7 +82,7 @@ class ToolsSettings(Section):
         example="mcp.json",
     )
     mcp_idle_s: float = setting(
-        300.0, "Seconds after which an MCP server that nobody uses is stopped.", ge=1, le=86_400
+        300.0, "Seconds after which an unused MCP server is stopped.", ge=1, le=86_400
     )
 
 
@@ -118,11 +118,11 @@ class BudgetSettings(Section):
     )
     cheaper_model: Annotated[str | None, AfterValidator(_check_model)] = setting(
         None,
-        "The model that answers when a budget is nearly used up; it has the same address and key.",
+        "The model that answers when a budget is nearly used up; it uses the same address and key.",
         example="openai/gpt-5-nano",
         expected='"local", "scripted:…" or a LiteLLM model name',
         max_length=2_000,
     )
     cheaper_from: float = setting(
-        0.8, "The part of a budget at which the cheaper model takes over.", ge=0.05, le=1
+        0.8, "The fraction of a budget from which the cheaper model answers.", ge=0.05, le=1
     )

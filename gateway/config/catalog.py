@@ -1,6 +1,6 @@
-"""The list of all settings, derived from the models: path, kind, default, bounds in words, explanation.
+"""List all settings, derived from the models: path, kind, default, bounds as text, explanation.
 
-Not here: the models themselves (`settings`) and values that were given (`layers`).
+Not here: the models themselves (`settings`) and the given values (`sources`).
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _LONGEST_KEY = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingInfo:
-    """One setting, as people read about it."""
+    """The documentation of one setting."""
 
     path: str
     kind: Kind
     default: object
-    """As in the model; None for a setting that is absent by default."""
+    """The model's default; None for a setting that is absent by default."""
     example: object
     """A valid value: the default, or for an absent one the value that the documentation shows."""
     expected: str
-    """What it takes, in words that fit after "expected"."""
+    """The accepted values, as text that fits after "expected"."""
     choices: tuple[str, ...]
     description: str
 
@@ -52,7 +52,7 @@ class SettingInfo:
 
 
 def dotted(path: tuple[str, ...]) -> str:
-    """`path` as TOML writes it: parts that are no bare keys are quoted, long ones cut."""
+    """`path` in TOML: parts that are not bare keys are quoted, long ones shortened."""
     return ".".join(_key(part) for part in path)
 
 
@@ -74,7 +74,7 @@ def toml_value(value: object) -> str:
 
 
 def remedy_for_unknown(path: tuple[str, ...]) -> str:
-    """What to write instead of the unknown `path`: the nearest setting, else the keys that exist there."""
+    """A hint for the unknown `path`: the nearest setting, else the keys that exist there."""
     parent = dotted(path[:-1])
     if parent in SETTINGS:
         return f"did you mean {parent}?"
@@ -82,7 +82,7 @@ def remedy_for_unknown(path: tuple[str, ...]) -> str:
     prefix = f"{section}." if section else ""
     known = [*SETTINGS, *(name for name in SECTIONS if name)]
     below = {name.removeprefix(prefix): name for name in known if name.startswith(prefix)}
-    # Compared up to a length, as the time that comparing takes grows with its square.
+    # Compared up to a length, because the time of a comparison grows with its square.
     given = ".".join(path).removeprefix(prefix)[:_LONGEST_KEY]
     close = [below[name] for name in difflib.get_close_matches(given, below, n=1, cutoff=0.7)]
     close = close or [name for name in known if name.rpartition(".")[2] == path[-1]]
@@ -107,10 +107,10 @@ def _nearest_section(path: tuple[str, ...]) -> str:
     return section
 
 
-def _walk(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo | type[BaseModel]]]:
+def _fields_of(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo | type[BaseModel]]]:
     yield prefix, model
     sections = []
-    # What a section shares with others comes after what is its own.
+    # Inherited settings come after the section's own.
     shared = {name for base in model.__bases__ for name in getattr(base, "model_fields", {})}
     for name, info in sorted(model.model_fields.items(), key=lambda field: field[0] in shared):
         path = f"{prefix}.{name}".lstrip(".")
@@ -119,7 +119,7 @@ def _walk(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo 
         else:
             yield path, info
     for path, section in sections:
-        yield from _walk(section, path)
+        yield from _fields_of(section, path)
 
 
 def _describe(path: str, info: FieldInfo) -> SettingInfo:
@@ -142,7 +142,7 @@ def _describe(path: str, info: FieldInfo) -> SettingInfo:
 def _without_none(annotation: object) -> object:
     if get_origin(annotation) in (Union, UnionType):
         [annotation] = [member for member in get_args(annotation) if member is not NoneType]
-    # The remaining Annotated of an optional type keeps its metadata; the plain type is the first argument.
+    # An Annotated within an optional type keeps its metadata; the plain type is its first argument.
     return (
         getattr(annotation, "__origin__", annotation) if hasattr(annotation, "__metadata__") else annotation
     )
@@ -185,7 +185,7 @@ def _expected(kind: Kind, choices: tuple[str, ...], info: FieldInfo) -> str:
             return '"env:NAME" or "file:PATH"'
 
 
-_ALL = tuple(_walk(Settings, ""))
+_ALL = tuple(_fields_of(Settings, ""))
 
 SETTINGS: Mapping[str, SettingInfo] = MappingProxyType(
     {path: _describe(path, info) for path, info in _ALL if isinstance(info, FieldInfo)}

@@ -1,7 +1,7 @@
-"""Rules across the settings of the channels that post on somebody else's server.
+"""Check rules across the settings of the posting channels.
 
-A channel that is to receive over HTTP never starts without what proves where a request comes from.
-Not here: what a token looks like (`tokens`).
+A channel that receives over HTTP never starts without the secret that proves a request's origin.
+Not here: the format of a token (`token_formats`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gateway.config.settings import Settings
 from gateway.config.value_checks import is_loopback
 
 _TELEGRAM_PORTS = (443, 80, 88, 8443)
-"""Where Telegram's own servers call a webhook (core.telegram.org/bots/api#setwebhook)."""
+"""The ports on which Telegram calls a webhook (core.telegram.org/bots/api#setwebhook)."""
 _TELEGRAM = "channels.telegram"
 _SLACK = "channels.slack"
 
@@ -37,7 +37,7 @@ def _deny_meets_allow(channel: str) -> Rule:
 
 
 def _off_without_credential(channel: str, key: str) -> Rule:
-    """For a section that changes something, without the token that the channel needs to run."""
+    """A rule against a section that changes settings without the token that the channel needs to run."""
 
     def broken(settings: Settings) -> bool:
         section = settings.channels.posting()[channel]

@@ -1,6 +1,6 @@
-"""The settings of the channels: the page, the terminal, and those that post on somebody else's server.
+"""The settings of the channels: the page, the terminal, and the posting channels.
 
-Not here: rules that read more than one of them (`channel_rules`) and what a token looks like (`tokens`).
+Not here: rules across settings (`channel_rules`) and the format of a token (`token_formats`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LISTED = 1_000
 def _allow(*example: str) -> Any:
     return setting(
         (),
-        "Who may write whatever access says: dm:USER in private, room:CHAT everybody in that room, "
+        "Who may write independently of access: dm:USER in private, room:CHAT everybody in that room, "
         "room:CHAT/USER one person there; all by the platform's ids.",
         example=example,
         expected=f"a list of up to {_LISTED} of dm:USER, room:CHAT and room:CHAT/USER",
@@ -41,7 +41,7 @@ def _allow(*example: str) -> Any:
 def _deny(*example: str) -> Any:
     return setting(
         (),
-        "Who may never write, whatever else says otherwise, by the platform's ids of the people.",
+        "Who may never write, by the platform's ids of the people; overrides every other setting.",
         example=example,
         expected=f"a list of up to {_LISTED} ids",
         max_length=_LISTED,
@@ -71,14 +71,14 @@ class ConsoleSettings(Section):
 
 
 class PostingSettings(Section):
-    """[channels.*]: what the channels that post on somebody else's server have in common."""
+    """[channels.*]: the common settings of the posting channels."""
 
     enabled: bool = setting(
-        default=True, description="Whether the channel is on. It starts only where the bot's token is set."
+        default=True, description="Whether the channel is on. It starts only if the bot's token is set."
     )
     account: Annotated[str, AfterValidator(check_account)] = setting(
         "main",
-        "The name under which the store keeps this bot's conversations. Another name starts anew.",
+        "The name under which the store keeps this bot's conversations. A new name starts without any.",
         expected="1 to 32 of the characters a-z, 0-9 and -",
     )
     api_base: Annotated[str | None, AfterValidator(check_platform_base)] = setting(
@@ -106,20 +106,20 @@ class PostingSettings(Section):
     )
     hear_rooms: bool = setting(
         default=False,
-        description='With rooms = "addressed": whether voice notes of people who may write to it are heard, '
-        "and answered when they say the bot's name.",
+        description='With rooms = "addressed": whether voice notes of people who may write to the bot are '
+        "transcribed, and answered when they say its name.",
     )
     room_messages: int = setting(
         20,
-        "How many of the last messages of a room or thread, other people's included, the model is shown when "
-        "the bot is addressed there; 0 shows none. They are kept nowhere.",
+        "How many of the last messages of a room or thread, other people's included, the model gets when the "
+        "bot is addressed there; 0 for none. They are not stored.",
         ge=0,
         le=100,
     )
     rate: float | None = setting(
         None,
-        "The most posts and edits in a second over all chats; 0 sets no limit. When absent: what the "
-        "platform bears.",
+        "The most posts and edits in a second over all chats; 0 sets no limit. When absent: the platform's "
+        "own limit.",
         example=20,
         ge=0,
         le=1_000,
@@ -135,7 +135,7 @@ class PostingSettings(Section):
 
     @property
     def credential(self) -> SecretRef | None:
-        """The bot's own token, without which the channel stays off."""
+        """The bot's token; without it the channel stays off."""
         return None
 
     @property
@@ -168,9 +168,9 @@ class TelegramSettings(PostingSettings):
     )
     replies: Literal["post", "edit", "plain"] = setting(
         "post",
-        "How an answer is shown: post posts it, or makes its preview the answer, and clears up afterwards "
-        "what a lost confirmation has doubled; edit posts a placeholder first and makes it the answer, so "
-        "that an answer never shows twice; plain edits nothing: an answer may show twice after a crash.",
+        "How an answer is shown: post posts it, or turns its preview into the answer, and afterwards deletes "
+        "duplicates after a lost confirmation; edit posts a placeholder first and turns it into the answer, "
+        "so that an answer never shows twice; plain edits nothing: an answer may show twice after a crash.",
     )
 
     allow: tuple[Annotated[str, AfterValidator(TELEGRAM.check_allowed)], ...] = _allow(
@@ -252,11 +252,11 @@ class ChannelsSettings(Section):
     discord: DiscordSettings = DiscordSettings()
 
     def posting(self) -> dict[str, PostingSettings]:
-        """The channels that post on somebody else's server, by name."""
+        """The posting channels, by name."""
         return {"telegram": self.telegram, "slack": self.slack, "discord": self.discord}
 
     def secret_refs(self) -> dict[str, SecretRef | None]:
-        """Every secret of a channel by dotted path; None where it is not set."""
+        """Every secret of a channel by dotted path; None if it is not set."""
         return {
             "channels.web.token": self.web.token,
             "channels.telegram.token": self.telegram.token,

@@ -1,6 +1,6 @@
-"""Rules across settings: what one is, and those of the server and the model.
+"""Check rules across settings: the type of a rule, and the rules of the server and the model.
 
-Not here: the channels' rules (`channel_rules`) and what a single value may be (`settings`, `values`).
+Not here: the channels' rules (`channel_rules`) and checks of single values (`settings`, `value_checks`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gateway.config.value_checks import is_loopback
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A rule, told at the setting `path`, that makes sense only if all of `reads` are valid."""
+    """A rule, reported at the setting `path`. It is checked only if all of `reads` are valid."""
 
     path: str
     reads: tuple[str, ...]
@@ -22,10 +22,10 @@ class Rule:
     what: str
     fix: str
     caused_by: str = ""
-    """The setting that was written, where `path` is missing; else it is `path` itself."""
+    """The setting that was written, if `path` is missing; empty means `path` itself."""
 
 
-def _hears_elsewhere(settings: Settings) -> bool:
+def _transcribes_elsewhere(settings: Settings) -> bool:
     transcriber = settings.voice.transcriber
     return transcriber != "whisper" and not transcriber.startswith("scripted:")
 
@@ -60,14 +60,14 @@ RULES = (
     Rule(
         path="voice.api_key",
         reads=("voice.api_key", "voice.transcriber"),
-        broken=lambda settings: not _hears_elsewhere(settings) and settings.voice.api_key is not None,
+        broken=lambda settings: not _transcribes_elsewhere(settings) and settings.voice.api_key is not None,
         what="has no effect, as voice.transcriber names no endpoint",
         fix="remove it or name an endpoint",
     ),
     Rule(
         path="voice.api_base",
         reads=("voice.api_base", "voice.transcriber"),
-        broken=lambda settings: not _hears_elsewhere(settings) and settings.voice.api_base is not None,
+        broken=lambda settings: not _transcribes_elsewhere(settings) and settings.voice.api_base is not None,
         what="has no effect, as voice.transcriber names no endpoint",
         fix="remove it or name an endpoint",
     ),

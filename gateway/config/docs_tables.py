@@ -1,7 +1,7 @@
-"""Writes the tables of docs/configuration.md and deploy/parlour.example.toml from the settings' models.
+"""Write the tables of docs/configuration.md and deploy/parlour.example.toml from the settings' models.
 
-`python -m gateway.config.docs_tables`, run in the checkout; a test keeps both files equal to what it makes.
-Not here: the prose of the page, which stays as people write it.
+Run `python -m gateway.config.docs_tables` in the checkout; a test compares both files with its output.
+Not here: the prose of the page, which is written by hand.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def example() -> str:
 
 
 def page(current: str) -> str:
-    """`current` with the tables between its two marks renewed. Raises ConfigurationError without marks."""
+    """`current` with new tables between its two marks. Raises ConfigurationError without marks."""
     head, begin, rest = current.partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not begin or not end:

@@ -1,6 +1,6 @@
-"""The process's environment: the one place that reads it, and the variables that are no settings.
+"""Read the process's environment, and the variables that are not settings.
 
-Not here: the overlay `PARLOUR__SECTION__KEY` (see `layers`).
+No other module reads the environment. Not here: the overlay `PARLOUR__SECTION__KEY` (`sources`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def environment() -> Mapping[str, str]:
 
 
 def machine_zone() -> str:
-    """The IANA name of this machine's time zone, as TZ or /etc/localtime says; UTC where neither does."""
+    """The IANA name of this machine's time zone from TZ or /etc/localtime; UTC if neither is set."""
     named = environment().get("TZ", "").removeprefix(":")
     linked = os.path.realpath("/etc/localtime").partition("/zoneinfo/")[2]
     for name in (named, linked):
@@ -48,14 +48,14 @@ def config_file(path: Path | None, environ: Mapping[str, str]) -> Path | None:
     try:
         return DEFAULT_FILE if DEFAULT_FILE.exists() else None
     except OSError:
-        # The folder cannot be searched: reading the file says why in words.
+        # The folder cannot be searched: reading the file raises the readable error.
         return DEFAULT_FILE
 
 
 def crash_at(environ: Mapping[str, str], *, labels: Sequence[str]) -> str | None:
     """The failpoint `label:n` at which a test wants the process to die, or None.
 
-    `labels` are all there are. Raises ConfigurationProblems for a malformed value or another label.
+    `labels` are all failpoints. Raises ConfigurationProblems for a malformed value or another label.
     """
     value = environ.get(CRASH_VARIABLE)
     if value is None:

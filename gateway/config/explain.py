@@ -1,6 +1,6 @@
-"""What `parlour check-config` prints: every setting, its effective value and its source; or the problems.
+"""Print for `parlour check-config` every setting, its effective value and its source; or the problems.
 
-Not here: the documentation of the settings (`document`).
+Not here: the documentation of the settings (`docs_tables`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def check_config(
     *,
     labels: Sequence[str],
 ) -> int:
-    """The whole command: `write` gets the report in lines. Returns the exit code, 0 or 2.
+    """Run the whole command: `write` gets the report line by line. Returns the exit code, 0 or 2.
 
     `labels` are the failpoints that PARLOUR_CRASH_AT may name.
     """

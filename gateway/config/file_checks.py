@@ -1,6 +1,7 @@
-"""What is wrong with settings that are valid one by one, and with the secrets and files that they refer to.
+"""Find problems between settings that are valid one by one, and in the secrets and files they refer to.
 
-Not here: the rules themselves (`rules`, `channel_rules`, `tokens`) and what a single value may be (`values`).
+Not here: the rules themselves (`cross_checks`, `channel_rules`, `token_formats`) and checks of single values
+(`value_checks`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ SourceOf = Callable[[str], Source]
 
 
 def cross_problems(settings: Settings, bad: frozenset[str], source_of: SourceOf) -> list[Problem]:
-    """Broken rules, leaving out those that read a setting in `bad`."""
+    """The broken rules, without those that read a setting in `bad`."""
     return [
         Problem(
             path=rule.path,
@@ -37,7 +38,7 @@ def _where(source: Source) -> str:
 
 
 def secret_problems(settings: Settings, source_of: SourceOf) -> list[Problem]:
-    """The references that do not resolve now, and the secrets that cannot be what their setting needs."""
+    """Problems with references that do not resolve now, and with secrets of the wrong format."""
     problems = []
     for path, reference in settings.secret_refs().items():
         try:
@@ -53,7 +54,7 @@ def secret_problems(settings: Settings, source_of: SourceOf) -> list[Problem]:
 
 
 def mcp_problems(settings: Settings, source_of: SourceOf) -> list[Problem]:
-    """What is wrong with the file of MCP servers. Reads a small file; starts nothing."""
+    """Problems in the file of MCP servers. Reads a small file; starts nothing."""
     path = settings.tools.mcp_file
     if path is None or not settings.tools.enabled:
         return []

@@ -1,6 +1,6 @@
-"""How long prompts and answers may be: what the settings say, else what is known of the model.
+"""Get the maximum length of prompts and answers: from the settings, else from the model's known limits.
 
-Not here: how they are kept (`pipeline.agent.prompt`).
+Not here: applying the limits (`pipeline.agent.prompt`).
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from pipeline.llm.windows import Window, window_of
 
 EMBEDDED = Window(context=4_096, answer=512)
 UNKNOWN = Window(context=4_096, answer=1_024)
-"""Of a model that litellm's table does not have: what servers of one's own begin with."""
+"""For a model that litellm's table does not have: the defaults of self-hosted servers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelLimits:
-    """Tokens, and in words where each comes from."""
+    """The limits in tokens, and as text where each comes from."""
 
     context_tokens: int
     context_from: str
@@ -26,7 +26,7 @@ class ModelLimits:
     max_from: str
 
     def words(self) -> str:
-        """For people."""
+        """The limits as one line for people."""
         return (
             f"window {self.context_tokens} tokens ({self.context_from}), "
             f"longest answer {self.max_tokens} tokens ({self.max_from})"
@@ -39,7 +39,7 @@ def model_limits(settings: Settings, model: str | None = None) -> ModelLimits:
     llm = settings.llm
     known, source = _known(settings, model or llm.model)
     context = known.context if llm.context_tokens is None else llm.context_tokens
-    # A window that was set smaller than the table's bounds the answer as well.
+    # A configured window that is smaller than the table's also limits the answer.
     answer = min(known.answer, max(1, context // 4)) if llm.max_tokens is None else llm.max_tokens
     return ModelLimits(
         context_tokens=context,

@@ -1,6 +1,6 @@
-"""Loading: defaults, file, environment, command line; one settings object or every problem at once.
+"""Load defaults, file, environment and command line into one settings object, or report every problem.
 
-Not here: rules across settings (`checks`) and printing (`explain`).
+Not here: rules across settings (`file_checks`) and printing (`explain`).
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def load(
     path: Path | None, environ: Mapping[str, str], overrides: Sequence[str], *, secrets: bool = True
 ) -> Settings:
     """The settings. `path` is the file named on the command line, `overrides` are `section.key=value`.
-    Without `secrets`, for a command that needs none, those that cannot be read here are no problem.
+    With `secrets` False, for a command that needs none, unreadable secrets are not a problem.
 
-    Raises ConfigurationProblems, which carries everything that is wrong.
+    Raises ConfigurationProblems with all problems.
     """
     return load_with_sources(path, environ, overrides, secrets=secrets).settings
 
@@ -90,7 +90,7 @@ def _validate(layers: Layers, context: SecretContext) -> tuple[Settings, frozens
 
 
 def _locate(location: tuple[int | str, ...]) -> tuple[SettingInfo, str]:
-    """The setting that an error is about, and its path with the place in a list."""
+    """The setting of an error, and its path with the position in a list."""
     name = ""
     for index, part in enumerate(location):
         name = f"{name}.{part}".lstrip(".")
@@ -117,7 +117,7 @@ def _explain_detail(setting: SettingInfo, label: str, detail: ErrorDetails, give
 
 
 def _shown(value: Any, *, numeric: bool) -> str:
-    """`value` in words. Only numbers for numeric settings are repeated: anything else may be a secret."""
+    """`value` as text. Only numbers for numeric settings are repeated: anything else may be a secret."""
     match value:
         case bool():
             return "true" if value else "false"

@@ -1,6 +1,6 @@
-"""How each platform writes the ids of people and rooms, for the lists of who may write and who may not.
+"""Check the ids of people and rooms on each platform, for the lists of who may write and who may not.
 
-Not here: who is let in (`gateway.access.policy`).
+Not here: deciding about access (`gateway.access.policy`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlatformIds:
-    """The ids of one platform."""
+    """The id formats of one platform."""
 
     person: re.Pattern[str]
     room: re.Pattern[str]
@@ -21,7 +21,7 @@ class PlatformIds:
     """Examples of both, for a sentence."""
 
     def check_allowed(self, value: str) -> str:
-        """`dm:USER`, `room:CHAT` or `room:CHAT/USER`."""
+        """Check an entry `dm:USER`, `room:CHAT` or `room:CHAT/USER`."""
         kind, _, rest = value.partition(":")
         room, slash, person = rest.partition("/") if kind == "room" else ("", "/", rest)
         if kind not in ("dm", "room"):
@@ -33,7 +33,7 @@ class PlatformIds:
         return value
 
     def check_person(self, value: str) -> str:
-        """The bare id of a person."""
+        """Check the bare id of a person."""
         if self.person.fullmatch(value) is None:
             raise self._refused("is not the bare id of a person")
         return value
@@ -60,6 +60,6 @@ DISCORD = PlatformIds(
 
 
 def person_of(entry: str) -> str:
-    """Whom a valid entry of allow names; empty for a whole room."""
+    """The person's id in a valid entry of allow; empty for a whole room."""
     kind, _, rest = entry.partition(":")
     return rest if kind == "dm" else rest.partition("/")[2]

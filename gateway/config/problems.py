@@ -1,6 +1,6 @@
-"""What is wrong with a configuration, as data and as one line for the operator.
+"""The problems of a configuration, as data and as one line for the operator.
 
-Not here: finding the problems (`load`, `checks`) and printing the settings (`explain`).
+Not here: finding the problems (`load`, `file_checks`) and printing the settings (`explain`).
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ SourceKind = Literal["default", "file", "environment", "command line"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where the value of a setting comes from."""
+    """The source of a setting's value."""
 
     kind: SourceKind
     name: str = ""
     """The file, the environment variable or the option; empty for a default."""
 
     def label(self) -> str:
-        """For a column: `default`, `file parlour.toml`, `environment PARLOUR__BOT__NAME`."""
+        """Text for a column: `default`, `file parlour.toml`, `environment PARLOUR__BOT__NAME`."""
         return f"{self.kind} {self.name}".rstrip()
 
     def phrase(self) -> str:
-        """For a sentence: `in parlour.toml`, `in the environment variable …`, `in the option --set`."""
+        """Text for a sentence: `in parlour.toml`, `in the environment variable …`, `in the option --set`."""
         match self.kind:
             case "file":
                 return f"in {self.name}"
@@ -53,7 +53,7 @@ class Problem:
 
 
 class ConfigurationProblems(ConfigurationError):
-    """Everything that is wrong, at once; `str(error)` has one line for each problem."""
+    """All problems of a configuration; `str(error)` has one line for each."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
@@ -61,7 +61,7 @@ class ConfigurationProblems(ConfigurationError):
 
 
 def one_line(text: str) -> str:
-    """`text` with every character escaped that would break the line or steer a terminal."""
+    """`text` with every character escaped that would break the line or control a terminal."""
     return "".join(character if character.isprintable() else _escape(character) for character in text)
 
 

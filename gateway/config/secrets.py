@@ -1,6 +1,6 @@
 """Secrets by reference: the settings hold `env:NAME` or `file:PATH`, never the value.
 
-A reference is read anew at each `resolve()`, so a rotated file takes effect without a restart.
+A reference is read again at each `resolve()`, so a rotated file takes effect without a restart.
 Not here: removing secrets from texts (the redactor does that with `Secrets.known_values`).
 """
 
@@ -30,7 +30,7 @@ _FORBIDDEN_MODE = stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH
 
 
 class SecretUnavailable(ConfigurationError):
-    """A referenced secret cannot be used now; the words name the reference, never the value."""
+    """A referenced secret cannot be used now; the text names the reference, never the value."""
 
     def __init__(self, reference: str, what: str, fix: str) -> None:
         self.what = what
@@ -40,7 +40,7 @@ class SecretUnavailable(ConfigurationError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretContext:
-    """What a reference is read with: the folder of the configuration file and the environment."""
+    """The context for reading a reference: the folder of the configuration file and the environment."""
 
     folder: Path = field(default_factory=Path)
     environ: Mapping[str, str] = field(default_factory=environment, repr=False)
@@ -48,7 +48,7 @@ class SecretContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretRef:
-    """A reference to a secret. Neither `str` nor `repr` nor a dump of it shows the value."""
+    """A reference to a secret. Its `str`, `repr` and dump never show the value."""
 
     scheme: Literal["env", "file"]
     target: str
@@ -57,7 +57,7 @@ class SecretRef:
 
     @classmethod
     def parse(cls, text: str, context: SecretContext | None = None) -> SecretRef:
-        """`env:NAME` or `file:PATH`. Raises ValueError, without repeating `text`, for anything else."""
+        """Parse `env:NAME` or `file:PATH`. Raises ValueError, without repeating `text`, for anything else."""
         scheme, _, target = text.partition(":")
         if scheme not in _SCHEMES or not target:
             raise ValueError(_NO_REFERENCE)
@@ -71,11 +71,11 @@ class SecretRef:
 
     @property
     def path(self) -> Path:
-        """The file meant by a `file:` reference."""
+        """The path of a `file:` reference."""
         return self.context.folder / self.target
 
     def resolve(self) -> str:
-        """The secret as it is now. Reads a small file; raises SecretUnavailable."""
+        """The secret's current value. Reads a small file; raises SecretUnavailable."""
         value = self._read_variable() if self.scheme == "env" else self._read_file()
         value = value.rstrip("\r\n")
         if not value.strip():
@@ -123,7 +123,7 @@ class SecretRef:
         try:
             return self._read_checked().decode("utf-8")
         except UnicodeDecodeError:
-            # Outside the handler, so that the error in flight does not carry the bytes along.
+            # Raised outside the handler, so that the new error's context does not contain the bytes.
             pass
         except OSError as error:
             reason = error.strerror or "cannot be read"
@@ -154,23 +154,23 @@ class SecretRef:
 
 
 class Secrets:
-    """The values that must not show up in texts. Keeps those seen before, as logs outlive a rotation."""
+    """The values that must not appear in texts. Keeps earlier values, since logs outlive a rotation."""
 
     def __init__(self, references: Iterable[SecretRef]) -> None:
         self._references = tuple(references)
         self._seen: set[str] = set()
 
     def add(self, value: str) -> None:
-        """Take in a secret that no setting refers to, such as a token made at start."""
+        """Add a secret that no setting refers to, such as a token made at start."""
         if value:
             self._seen.add(value)
 
     def refer(self, reference: SecretRef) -> None:
-        """Take in a secret to which a file beside the settings refers; it is read again as theirs are."""
+        """Add a reference from another file than the settings; it is read again like the settings' own."""
         self._references = (*self._references, reference)
 
     def known_values(self) -> tuple[str, ...]:
-        """Every secret known now or before, longest first; references that fail now are left out."""
+        """Every current and earlier secret, longest first, without references that fail now."""
         for reference in self._references:
             try:
                 self._seen.add(reference.resolve())

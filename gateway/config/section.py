@@ -1,4 +1,4 @@
-"""What a table of the configuration is: immutable, strict, closed; and how one setting is declared.
+"""The base class of the configuration's tables (immutable, strict, closed) and the declaration of a setting.
 
 Not here: the tables themselves (`settings`, `channels`).
 """
@@ -13,7 +13,7 @@ from pydantic.config import JsonDict
 
 from gateway.config.value_checks import check_path
 
-# Strict mode takes no text for a path and no list for a tuple, the only shapes that TOML has for them.
+# Strict mode rejects text for a path and a list for a tuple, the only types that TOML has for them.
 PathSetting = Annotated[Path, Field(strict=False), BeforeValidator(check_path)]
 
 
@@ -34,7 +34,8 @@ class Section(BaseModel):
 def setting(
     default: object, description: str, *, example: object = None, expected: str = "", **bounds: Any
 ) -> Any:
-    """A field. `expected` replaces the words made from type and bounds; `example` shows an optional one."""
+    """Declare a field. `expected` replaces the text made from type and bounds; `example` is the documented
+    value of an optional setting."""
     extra: JsonDict | None = {"expected": expected} if expected else None
     examples = None if example is None else [example]
     return Field(

@@ -1,7 +1,7 @@
-"""The settings: sections, defaults, bounds and their explanations. One source for code, docs and example.
+"""Declare the settings: sections, defaults, bounds and explanations. One source for code, docs and example.
 
-Not here: the channels' (`channels`), where values come from (`layers`), rules across sections (`checks`),
-words for errors (`load`).
+Not here: the channels' settings (`channels`), the sources of values (`sources`), rules across sections
+(`file_checks`), error texts (`load`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Origin = Annotated[str, AfterValidator(check_origin)]
 
 
 class BotSettings(Section):
-    """[bot]: who the bot is."""
+    """[bot]: the bot's identity."""
 
     name: Annotated[str, AfterValidator(check_name)] = setting(
         "Parlour", "The bot's name, as people see it.", min_length=1, max_length=64
@@ -47,9 +47,9 @@ class BotSettings(Section):
     )
     time_zone: Annotated[str | None, AfterValidator(check_time_zone)] = setting(
         None,
-        "The time zone of people who named none of their own, by its IANA name: for reminders, and for the "
-        "date that the model is told. When absent: this machine's. Anybody names their own by writing “my "
-        "time zone is Europe/Paris”.",
+        "The time zone of people who have not set one, by its IANA name: for reminders, and for the date in "
+        "the prompt. When absent: this machine's. People set their own by writing “my time zone is "
+        "Europe/Paris”.",
         example="Europe/Berlin",
         expected="the name of a time zone",
     )
@@ -62,7 +62,7 @@ class BotSettings(Section):
 
 
 class DataSettings(Section):
-    """[data]: what the bot remembers."""
+    """[data]: the data folder."""
 
     dir: PathSetting = setting(
         Path("data"),
@@ -72,7 +72,7 @@ class DataSettings(Section):
 
 
 class ModelsSettings(Section):
-    """[models]: where model files lie."""
+    """[models]: the folder of the model files."""
 
     dir: PathSetting = setting(
         Path("models"),
@@ -92,7 +92,7 @@ class ServerSettings(Section):
     port: int = setting(8765, "The port to listen on; 0 takes any free one.", ge=0, le=65_535)
     public_origins: tuple[Origin, ...] = setting(
         (),
-        "The exact origins, besides loopback, whose pages may use the web channel.",
+        "The exact origins, in addition to loopback, whose pages may use the web channel.",
         example=["https://bot.example.org"],
         expected="a list of up to 100 origins",
         max_length=100,
@@ -141,7 +141,7 @@ class LlmSettings(Section):
     timeout_s: float = setting(
         0.0,
         "Seconds that the model may take to its first word, retries included, and from one word to the next; "
-        "0 means 60, or 120 for the embedded one. turn.timeout_s bounds the whole.",
+        "0 means 60, or 120 for the embedded model. turn.timeout_s limits the whole turn.",
         ge=0,
         le=3_600,
     )
@@ -159,7 +159,7 @@ class LlmSettings(Section):
     retries: int = setting(2, "How often a failed call is tried again within timeout_s.", ge=0, le=10)
     context_tokens: int | None = setting(
         None,
-        "The model's window, in tokens: what it is shown and its answer. When absent: the model's own by "
+        "The model's context window, in tokens: prompt and answer. When absent: the model's own by "
         "LiteLLM's table; 4096 for the embedded model, and for one that the table does not have.",
         example=8_192,
         ge=256,
@@ -173,22 +173,22 @@ class TurnSettings(Section):
 
     timeout_s: float = setting(
         180.0,
-        "Seconds until a turn without an answer ends with an error. Hearing a voice note may take as long "
-        "without a sign of progress; waiting for its turn or for a person does not count, nor do "
-        "sub-agents, who have 15 minutes.",
+        "Seconds until a turn without an answer ends with an error. Transcribing a voice note may take as "
+        "long without progress. Waiting for a slot or for a person does not count, nor do sub-agents, which "
+        "have 15 minutes.",
         ge=1,
         le=7_200,
     )
     max_attempts: int = setting(
         3,
-        "At how many deaths of the process a message is taken up alone, and then set aside.",
+        "After how many deaths of the process during its turn a message is run alone, and then given up.",
         ge=1,
         le=20,
     )
     max_running: int = setting(
         0,
-        "How many turns run at the same time, not counting voice notes that are being heard; 0 chooses by "
-        "the model.",
+        "How many turns run at the same time, not counting voice notes that are being transcribed; 0 chooses "
+        "by the model.",
         ge=0,
         le=10_000,
     )
@@ -208,7 +208,7 @@ class StorageSettings(Section):
     )
     synchronous: Literal["full", "normal"] = setting(
         "full",
-        "When SQLite waits for the disk: full survives a power cut, normal may lose the last moments of it.",
+        "When SQLite waits for the disk: full survives a power cut, normal may lose the last moments before.",
     )
 
 
@@ -224,7 +224,7 @@ class LogSettings(Section):
 
 
 class Settings(Section):
-    """All settings, valid each by itself; `load` also checks them against each other."""
+    """All settings, each valid on its own; `load` also checks them against each other."""
 
     bot: BotSettings = BotSettings()
     data: DataSettings = DataSettings()
@@ -263,7 +263,7 @@ class Settings(Section):
 
     @property
     def web_token_path(self) -> Path:
-        """Where the made web token lies when channels.web.token is absent."""
+        """The file of the generated web token, for when channels.web.token is absent."""
         return self.data.dir / WEB_TOKEN_FILE
 
     def secret_refs(self) -> dict[str, SecretRef]:

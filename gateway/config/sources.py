@@ -1,6 +1,6 @@
-"""Where values come from: the TOML file, the environment overlay and the command line, in that order.
+"""Read values from the TOML file, the environment overlay and the command line, in that order.
 
-Each layer overwrites the one before, setting by setting. Not here: whether a value is right (`load`).
+Each layer overwrites the one before, setting by setting. Not here: validating a value (`load`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TEXT_KINDS = frozenset({"text", "choice", "path", "secret"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenValue:
-    """A value for one setting, unchecked, and where it was written."""
+    """An unchecked value for one setting, and its source."""
 
     value: Any
     source: Source
@@ -33,13 +33,13 @@ class GivenValue:
 
 @dataclass(slots=True, kw_only=True)
 class Layers:
-    """What was given so far: the effective value of each setting, and what fits nowhere."""
+    """The values given so far: the effective value of each setting, and problems such as unknown keys."""
 
     values: dict[str, GivenValue] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
     def add_file(self, path: Path) -> None:
-        """Read the TOML file at `path`; what is wrong with it becomes problems."""
+        """Read the TOML file at `path`; its errors become problems."""
         text = ""
         try:
             text = path.read_bytes().decode("utf-8")
@@ -55,7 +55,7 @@ class Layers:
         except tomllib.TOMLDecodeError as error:
             self._file_problem(path, _syntax_words(str(error), text), "correct the line there")
         except ValueError:
-            # The parser lets pass Python's own refusal to convert thousands of digits.
+            # The parser passes on Python's refusal to convert thousands of digits.
             self._file_problem(path, "holds a number with too many digits", "shorten the number")
         else:
             self.place((), table, Source(kind="file", name=str(path)))
@@ -76,7 +76,7 @@ class Layers:
             if equals and all(_NAME.fullmatch(part) for part in path):
                 self.place(path, _parse_value(dotted(path), text), Source(kind="command line", name=OPTION))
             else:
-                # The text is not repeated: it may be a secret that lost its name.
+                # The text is not repeated: it may be a secret without its setting's name.
                 self.problems.append(
                     Problem(
                         path=OPTION,
@@ -86,7 +86,7 @@ class Layers:
                 )
 
     def place(self, path: tuple[str, ...], value: Any, source: Source) -> None:
-        """Put `value` at `path`, taking tables of known sections apart."""
+        """Store `value` at `path`; a table of a known section is split into its settings."""
         name = dotted(path)
         if name in SETTINGS:
             self.values[name] = GivenValue(value=value, source=source)
@@ -101,7 +101,7 @@ class Layers:
             self.problems.append(Problem(path=name, what=what, fix=f"write the table [{name}]"))
 
     def nested(self, without: frozenset[str] = frozenset()) -> dict[str, Any]:
-        """The values as nested tables, leaving out the settings in `without`."""
+        """The values as nested tables, without the settings in `without`."""
         root: dict[str, Any] = {}
         for name, given in self.values.items():
             if name in without:
@@ -114,7 +114,7 @@ class Layers:
         return root
 
     def source_of(self, name: str) -> Source:
-        """Where the effective value of the setting `name` comes from."""
+        """The source of the effective value of the setting `name`."""
         return self.values[name].source if name in self.values else Source(kind="default")
 
     def _file_problem(self, path: Path, what: str, fix: str) -> None:
@@ -122,10 +122,10 @@ class Layers:
 
 
 def _parse_value(name: str, text: str) -> Any:
-    """`text` as a TOML value, else as it is.
+    """`text` as a TOML value, else unchanged.
 
-    A setting that holds text takes `text` as it is unless it is a quoted TOML string, so that a name like
-    1984 needs no quotes inside quotes.
+    A text setting takes `text` unchanged unless it is a quoted TOML string, so that a name like 1984 needs
+    no quotes inside quotes.
     """
     try:
         document = tomllib.loads(f"value = {text}")

@@ -1,6 +1,6 @@
-"""What the platforms' tokens and secrets look like, so that a wrong one is noticed at start, in words.
+"""Check the format of the platforms' tokens and secrets, to report a wrong one at start.
 
-A shape is no proof: whether the platform takes a token, only the platform says. No words repeat a value.
+A correct format is no proof: only the platform knows whether a token works. No text repeats a value.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from types import MappingProxyType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shape:
-    """How the value of one setting looks, and what is often put there in its place."""
+    """The format of one setting's value, and values that are often confused with it."""
 
     right: re.Pattern[str]
     what: str
-    """What every other value is."""
+    """The problem of every other value."""
     fix: str
     mistaken: tuple[tuple[re.Pattern[str], str], ...] = ()
-    """What a value that is not right may be instead; the first pattern that fits counts."""
+    """Patterns of wrong values with their problem; the first match counts."""
 
 
 def shape_problem(path: str, value: str) -> tuple[str, str] | None:
-    """What is wrong with `value` for the secret at the setting `path`, and what to do; None if nothing is."""
+    """The problem with `value` as the secret of the setting `path`, and the fix; None if it is fine."""
     shape = _SHAPES.get(path)
     if shape is None or shape.right.fullmatch(value):
         return None
@@ -110,4 +110,4 @@ _SHAPES: Mapping[str, _Shape] = MappingProxyType(
         ),
     }
 )
-"""By the setting's dotted path. Other secrets may look as they like."""
+"""By the setting's dotted path. Other secrets may have any format."""

@@ -1,6 +1,6 @@
-"""Checks of single values that bounds and types cannot say. Each refusal has words and a remedy.
+"""Check single values beyond bounds and types. Each refusal names the problem and a remedy.
 
-None repeats a text value: a secret written into the wrong setting must not reach a log.
+No refusal repeats a text value: a secret written into the wrong setting must not reach a log.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _COMPUTE_TYPES = (
     "bfloat16",
     "float32",
 )
-"""Those of https://opennmt.net/CTranslate2/quantization.html that Whisper models are run with."""
+"""The types of https://opennmt.net/CTranslate2/quantization.html that are used with Whisper models."""
 _WEBHOOK = "https://bot.example.org/telegram"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -103,7 +103,7 @@ def check_gateway_url(value: str | None) -> str | None:
 
 
 def check_webhook_url(value: str | None) -> str | None:
-    """An https address with a path of its own; http too where only this machine can call."""
+    """An https address with a path; http is allowed if only this machine can call it."""
     if value is None:
         return None
     address = _split(value, credentials=True)
@@ -144,7 +144,7 @@ def check_llm_model(value: str) -> str:
 
 
 def check_transcriber(value: str) -> str:
-    """`whisper`, `scripted:` and the text to hear, or the name of a LiteLLM model with its provider."""
+    """`whisper`, `scripted:` and the transcript, or the name of a LiteLLM model with its provider."""
     if value == "whisper" or (value.startswith("scripted:") and value != "scripted:"):
         return value
     if _ENDPOINT.fullmatch(value):
@@ -189,7 +189,7 @@ def _is_address(value: str) -> bool:
 
 
 def _split(value: str, *, credentials: bool = False) -> SplitResult | None:
-    """The parts of an http(s) address, or None when it is none."""
+    """The parts of an http(s) address, or None if it is not one."""
     if not value.isprintable() or any(character in value for character in ' \\"<>^`{|}'):
         return None
     try:

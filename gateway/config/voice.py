@@ -1,4 +1,4 @@
-"""The settings of hearing and speaking: [voice] and the sections below it."""
+"""The settings of transcription and reading aloud: [voice] and its subsections."""
 
 from __future__ import annotations
 
@@ -17,18 +17,16 @@ _MIB = 1024 * 1024
 
 
 class LiveSpeechSettings(Section):
-    """[voice.live]: hearing people while they speak, on channels that stream sound."""
+    """[voice.live]: live transcription while people speak, on channels that stream audio."""
 
     enabled: bool = setting(default=True, description="Whether the page offers to talk.")
     commit_s: float = setting(
-        0.8, "Seconds of silence after which a sentence that sounds finished is one.", ge=0.4, le=3.0
+        0.8, "Seconds of silence after which words that end like a sentence are sent.", ge=0.4, le=3.0
     )
     pause_s: float = setting(
-        1.5, "Seconds of silence after which words that sound like a whole request are one.", ge=0.5, le=10
+        1.5, "Seconds of silence after which words that form a whole request are sent.", ge=0.5, le=10
     )
-    silence_s: float = setting(
-        3.0, "Seconds of silence after which whatever was said is a message.", ge=1, le=30
-    )
+    silence_s: float = setting(3.0, "Seconds of silence after which any words are sent.", ge=1, le=30)
     max_streams: int = setting(8, "How many people may talk at the same time.", ge=1, le=1_000)
 
 
@@ -49,12 +47,12 @@ class VoiceRepliesSettings(Section):
 
 
 class VoiceSettings(Section):
-    """[voice]: hearing."""
+    """[voice]: transcription."""
 
-    enabled: bool = setting(default=True, description="Whether voice messages are heard.")
+    enabled: bool = setting(default=True, description="Whether voice messages are transcribed.")
     transcriber: Annotated[str, AfterValidator(check_transcriber)] = setting(
         "whisper",
-        'What turns speech into text: "whisper" is the bundled one, "scripted:…" a shipped fake that hears '
+        'What turns speech into text: "whisper" is the bundled one, "scripted:…" a shipped fake that returns '
         "the given text, anything else a LiteLLM name of an OpenAI-compatible endpoint such as "
         '"openai/whisper-1".',
         expected='"whisper", "scripted:…" or a LiteLLM model name',
@@ -82,19 +80,19 @@ class VoiceSettings(Section):
     )
     compute_type: Annotated[str, AfterValidator(check_compute_type)] = setting(
         "auto",
-        "Whisper's numbers, as CTranslate2 names them; auto is int8 on a processor and float16 on a GPU.",
+        "Whisper's number type, as CTranslate2 names it; auto is int8 on a processor and float16 on a GPU.",
         expected="auto or a type of CTranslate2 such as int8",
     )
     workers: int = setting(
         0,
-        "How many recordings are heard at the same time, each by a process with one thread and about 300 MB; "
-        "0 chooses by the machine.",
+        "How many recordings are transcribed at the same time, each by a process with one thread and about "
+        "300 MB; 0 chooses by the machine.",
         ge=0,
         le=64,
     )
     max_bytes: int = setting(20 * _MIB, "The largest voice message, in bytes.", ge=1_024, le=1_024 * _MIB)
     max_seconds: float = setting(
-        300.0, "The longest voice message, in seconds; what is longer is heard up to there.", ge=1, le=7_200
+        300.0, "The longest voice message, in seconds; the rest is not transcribed.", ge=1, le=7_200
     )
     language: Annotated[str | None, AfterValidator(check_language)] = setting(
         None,
@@ -110,14 +108,14 @@ class VoiceSettings(Section):
     )
     confirm_below: float = setting(
         0.5,
-        "Words that were heard with less confidence than this are shown to their speaker, who decides what "
-        "becomes of them; 0 never asks.",
+        "A transcript with less confidence than this is shown to its speaker, who confirms or discards it; 0 "
+        "never asks.",
         ge=0,
         le=1,
     )
     cache: bool = setting(
         default=True,
-        description="Whether a recording that the same person sends again within a week is not heard anew.",
+        description="Whether a recording that the same person sends again within a week is transcribed once.",
     )
     live: LiveSpeechSettings = LiveSpeechSettings()
     replies: VoiceRepliesSettings = VoiceRepliesSettings()
