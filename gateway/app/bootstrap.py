@@ -156,7 +156,7 @@ def _pipeline(
     return Pipeline(
         graph=base.extras.graph or conversation_graph(),
         llm=base.llm,
-        ears=voice_notes,
+        speech_to_text=voice_notes,
         settings=base.limits,
         clock=base.clock,
         services=replace(tooling.surroundings, rooms=rooms),

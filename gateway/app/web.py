@@ -43,13 +43,13 @@ class Page:
             self.adapter.entry_recorded(thread, entry)
 
     def attach_voice(
-        self, live: LiveSpeech | None, read_aloud: ReadAloud | None, habits: SpeakerPreferenceStore
+        self, live: LiveSpeech | None, read_aloud: ReadAloud | None, preferences: SpeakerPreferenceStore
     ) -> None:
         """Give the page live speech and reading aloud; None for what is switched off."""
         if self.adapter is None:
             return
         owner = SpeakerKey(channel=CHANNEL, account=ACCOUNT, user=OWNER.id)
-        self.adapter.attach(live, None if read_aloud is None else OwnReader(read_aloud, habits, owner))
+        self.adapter.attach(live, None if read_aloud is None else OwnReader(read_aloud, preferences, owner))
 
     async def discard_media(self, message: InboundMessage) -> None:
         """Remove the file of a finished voice note."""

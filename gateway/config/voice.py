@@ -108,8 +108,8 @@ class VoiceSettings(Section):
     )
     confirm_below: float = setting(
         0.5,
-        "A transcript with less confidence than this is shown to its speaker, who confirms or discards it; 0 "
-        "never asks.",
+        "A transcript with less confidence than this is shown to its speaker, who sends, edits or repeats "
+        "it; 0 never asks.",
         ge=0,
         le=1,
     )

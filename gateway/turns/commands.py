@@ -98,11 +98,11 @@ class SessionCommands:
         """
         thread = command.thread
         speaker = speaker_of(thread, command.author.id)
-        saved = await self._preferences.habits(speaker)
-        # A command from another chat may have come between the write and the crash.
-        known = saved.voice_command.split()
+        habits = await self._preferences.habits(speaker)
+        # Another chat's command may have come between the writing and the crash.
+        known = habits.voice_command.split()
         done = command.message_id in known
-        wanted = saved.voice_replies if done else not saved.voice_replies
+        wanted = habits.voice_replies if done else not habits.voice_replies
         if wanted and not done and not self._can_speak(thread):
             return NO_VOICE_TEXT
         if not done:
