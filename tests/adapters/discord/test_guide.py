@@ -66,7 +66,7 @@ def test_the_guide_names_every_slash_command_and_the_limits_of_the_code() -> Non
     assert (MAX_PARTS, "up to five messages" in GUIDE) == (5, True)
     assert f"`{FILE_NAME}`" in GUIDE
     assert f"last {DiscordSettings(token=str).backfill_s / 3600:.0f} hours" in GUIDE.replace("\n", " ")
-    assert f"{adapter._KNOWN_CHATS} that were heard last" in GUIDE
+    assert f"{adapter._KNOWN_CHATS} most recent ones" in GUIDE
     assert f"{backfill._PAGE * backfill._PAGES:,} messages" in GUIDE
 
 
