@@ -1,1 +1,1 @@
-"""Benches: what the gateway costs and promises, measured on real processes. Not tests: they judge nothing."""
+"""Benchmarks of the gateway's cost and of its promises, on real processes. Not tests: nothing can fail."""

@@ -50,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("names", nargs="*", metavar="NAME", help="which benches (default: all)")
     parser.add_argument("--list", action="store_true", help="name the benches and run none")
     parser.add_argument("--kills", type=int, default=20, metavar="N", help="crash: how many kills")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="crash, channels: their chance")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="crash, channels: the random seed")
     parser.add_argument("--rounds", type=int, default=9, metavar="N", help="graph: how many rounds")
     parser.add_argument("--peer", type=Path, default=graph.PEER, metavar="PYTHON", help="graph: LangGraph's")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="graph, voice: the picture of that one")
@@ -70,11 +70,12 @@ def _benches(options: argparse.Namespace) -> dict[str, Bench]:
             run=lambda: channels.run(seed=options.seed),
         ),
         "conversation": Bench(
-            summary="turns with tools, long histories, and the doors beside litellm", run=conversation.run
+            summary="turns with tools, long histories, and the model backends beside litellm",
+            run=conversation.run,
         ),
         "store": Bench(summary="the SQLite store alone", run=store.run),
         "voice": Bench(
-            summary="hearing, beside faster-whisper with its defaults",
+            summary="transcription, beside faster-whisper with its defaults",
             run=lambda: voice.run(picture=_picture(options, voice.PLOT)),
         ),
         "graph": Bench(

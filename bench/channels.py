@@ -1,7 +1,7 @@
 """What the gateway adds to a message on Telegram, Slack and Discord, beside a bare echo bot on the same SDK.
 
-Both bots talk to fake platforms in this process, each to one of its own, and are measured by what the
-platform sees. The fault figures are `tests.support.channel_faults`'.
+Both bots use fake platforms in this process, each a separate one, and are measured by the calls that the
+platform receives. The fault figures are `tests.support.channel_faults`'.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _CLOCK = SystemClock()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Bot:
-    """One bot on one platform, in a process of its own."""
+    """One bot on one platform, in a separate process."""
 
     platform: FakePlatform
     pid: int
@@ -60,7 +60,7 @@ class _Bot:
 
 @dataclass(slots=True, kw_only=True)
 class _Crowd:
-    """What a bot did under load."""
+    """A bot's figures under load."""
 
     messages: int = 0
     seconds: float = 0.0
@@ -178,7 +178,7 @@ async def _crowd(bot: _Bot, found: _Crowd) -> None:
 
 
 class _Load:
-    """The chats of a crowd: who may speak, who waits, and how long acknowledgements took."""
+    """The chats of a crowd: who may write, who waits, and how long acknowledgements took."""
 
     def __init__(self, platform: FakePlatform) -> None:
         self._platform = platform
@@ -195,7 +195,7 @@ class _Load:
         self._looked = len(platform.calls)
 
     async def speak(self, now: float) -> None:
-        """Everybody who was answered says something new."""
+        """Send a new message from each person who was answered."""
         while self._silent:
             place, person = self._silent.popleft()
             self._said += 1
@@ -204,7 +204,7 @@ class _Load:
             await self._platform.say(place, person, f"t{self._said}x")
 
     def look(self) -> bool:
-        """Take note of what the bot did meanwhile; whether somebody may speak."""
+        """Evaluate the bot's new calls. Returns whether a person may write again."""
         calls = self._platform.calls
         for call in calls[self._looked :]:
             found = _TOKEN.search(str(call.payload)) if call.method in _SHOWS else None
@@ -259,10 +259,10 @@ def _report(
         notes=(
             f"{_ROUNDS * _MESSAGES_A_ROUND} messages to each idle bot in alternation, then {_CHATS} chats",
             "the platforms' own rate limits and ours are off",
-            "the echo bot stores nothing, keeps no order and clears nothing up",
-            "Discord has no acknowledgements; the gateway looks for what it missed",
+            "the echo bot stores nothing, keeps no order and deletes no repeats",
+            "Discord has no acknowledgements; the gateway reads back missed messages",
             f"faults: all channels in one gateway, kill -9 10 times in {faults.seconds:.0f} s, seed {seed}",
-            f"turns that were cut off and begun again: {faults.turns_begun_again}",
+            f"turns that were interrupted and started again: {faults.turns_begun_again}",
         ),
         figures=figures,
     )
@@ -272,21 +272,21 @@ _ROWS = {
     "overhead_ms": "platform's event to first call, p50, ms",
     "overhead_p99_ms": "platform's event to first call, p99, ms",
     "echo_ms": "the same, bare SDK echo bot, p50, ms",
-    "msgs_per_s": f"{_CHATS} chats: messages for each processor second",
+    "msgs_per_s": f"{_CHATS} chats: messages per processor second",
     "echo_msgs_per_s": "the same, bare SDK echo bot",
-    "msgs_per_s_wall": f"{_CHATS} chats: messages a second, platform on the same machine",
+    "msgs_per_s_wall": f"{_CHATS} chats: messages per second, platform on the same machine",
     "echo_msgs_per_s_wall": "the same, bare SDK echo bot",
-    "slowest_ack_ms": "slowest acknowledgement meanwhile, ms",
+    "slowest_ack_ms": "slowest acknowledgement during that, ms",
     "echo_slowest_ack_ms": "the same, bare SDK echo bot, ms",
     "accepted": "fault run: accepted",
     "lost": "fault run: lost",
     "duplicates": "fault run: answers shown twice",
     "order_errors": "fault run: answers out of order",
     "strangers": "fault run: messages that answer nothing",
-    "labelled_repeats": "fault run: repeats that say so",
+    "labelled_repeats": "fault run: labelled repeats",
     "placeholders": "fault run: left-over placeholders",
     "fragments": "fault run: left-over previews",
-    "deletions": "fault run: messages taken back",
+    "deletions": "fault run: messages deleted",
     "rate_limited": "fault run: calls answered 429",
     "failed_after": "fault run: calls done and answered 5xx",
 }

@@ -1,7 +1,7 @@
-"""A bare echo bot on each platform's own SDK: the floor that the gateway's channels are measured against.
+"""A bare echo bot on each platform's SDK: the floor for the gateway's channels.
 
 `python -m bench.channels_echo CHANNEL NAME=VALUE …`, the pairs as a fake platform's `overrides` give them.
-It stores nothing, keeps no order and forgets everything when it dies: it is not how to write a bot. It
+It stores nothing, keeps no order and loses everything when it dies: do not use it as an example of a bot. It
 prints a line when it is connected.
 """
 

@@ -1,4 +1,4 @@
-"""The conversation's own cost: a turn that loads tools, streaming at each door, and a long history."""
+"""The cost of a conversation: a turn that loads tools, streaming through each backend, and a long history."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.conversation_doors import STREAMS, measure_doors
+from bench.conversation_backends import STREAMS, measure_backends
 from bench.report import Report, median, scratch_folder
 from pipeline.domain.clock import SystemClock
 from tests.support.gateway_process import SCRIPTED, GatewayProcess
@@ -36,10 +36,10 @@ class _Turns:
 
 
 async def run() -> Report:
-    """Measure turns of a gateway in its own process, then the doors in this one."""
+    """Measure turns of a gateway in a separate process, then the backends in this one."""
     with scratch_folder() as folder:
         turns = await _turns(folder)
-    return _report(turns, await measure_doors())
+    return _report(turns, await measure_backends())
 
 
 async def _turns(folder: Path) -> _Turns:
@@ -59,7 +59,7 @@ async def _turns(folder: Path) -> _Turns:
         short_times: list[float] = []
         long_times: list[float] = []
         for number in range(_COMPARED):
-            if number % (_SHORT // 2) == 0:  # a chat that stays short: from 10 messages to 20
+            if number % (_SHORT // 2) == 0:  # keeps the chat short: from 10 messages to 20
                 short = await _chat(stack, gateway)
                 for before in range(_SHORT // 2):
                     await _turn(short, before)
@@ -75,8 +75,8 @@ async def _turns(folder: Path) -> _Turns:
 
 
 def _overrides(folder: Path) -> tuple[str, ...]:
-    """A model that loads the five tools of `files` in every turn and then answers, and a gateway that asks
-    it for nothing else: no titles, no summaries, whatever the history's length."""
+    """A model that loads the five tools of `files` in every turn and then answers, and a gateway that makes
+    no other calls: no titles, no summaries, whatever the history's length."""
     turns = _WARM + _TURNS + _LONG // 2 + 2 * _COMPARED + (_COMPARED // (_SHORT // 2)) * (_SHORT // 2)
     load = {"calls": [{"name": "load_tools", "arguments": {"groups": ["files"]}}]}
     script = folder / "script.json"
@@ -97,7 +97,7 @@ async def _chat(stack: AsyncExitStack, gateway: GatewayProcess) -> WebChat:
 
 
 async def _turn(chat: WebChat, number: int) -> float:
-    """One turn's milliseconds. Raises RuntimeError where the script is not played as it should be."""
+    """One turn's milliseconds. Raises RuntimeError if the turn does not end with the scripted answer."""
     client_id = f"t{number}"
     began = _CLOCK.monotonic()
     await chat.send_text(client_id, _TEXT)
@@ -114,11 +114,11 @@ def _cpu_s(pid: int) -> float:
     return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _report(turns: _Turns, doors: Mapping[str, float]) -> Report:
+def _report(turns: _Turns, backends: Mapping[str, float]) -> Report:
     ratio = turns.long_ms / turns.short_ms
     return Report(
         bench="conversation",
-        title="conversation: turns with tools and a scripted model, and streaming at the doors to models",
+        title="conversation: turns with tools and a scripted model, and streaming through the model backends",
         head=("", "figure"),
         rows=[
             ("a turn that loads five tools and answers: processor time", f"{turns.cpu_ms:.1f} ms"),
@@ -126,20 +126,26 @@ def _report(turns: _Turns, doors: Mapping[str, float]) -> Report:
             (f"the same after {_SHORT} messages, p50", f"{turns.short_ms:.1f} ms"),
             (f"the same after {_LONG} messages, p50", f"{turns.long_ms:.1f} ms"),
             (f"ratio of {_LONG} to {_SHORT} messages", f"{ratio:.2f}"),
-            ("1,000 streamed tokens, direct door: processor time", f"{doors['direct']:.0f} ms"),
-            ("1,000 streamed tokens, litellm's door: processor time", f"{doors['litellm_door']:.0f} ms"),
-            ("1,000 streamed tokens, litellm alone: processor time", f"{doors['litellm']:.0f} ms"),
-            ("ratio of litellm alone to the direct door", f"{doors['litellm'] / doors['direct']:.1f}"),
+            ("1,000 streamed tokens, direct backend: processor time", f"{backends['direct']:.0f} ms"),
+            (
+                "1,000 streamed tokens, litellm backend: processor time",
+                f"{backends['litellm_backend']:.0f} ms",
+            ),
+            ("1,000 streamed tokens, litellm alone: processor time", f"{backends['litellm']:.0f} ms"),
+            (
+                "ratio of litellm alone to the direct backend",
+                f"{backends['litellm'] / backends['direct']:.1f}",
+            ),
         ],
         notes=(
             f"{_TURNS} turns, each with two calls of the model and one of load_tools; SQLite as it is served",
             f"{_COMPARED} turns of either history, in alternation; nothing is summarised",
-            f"the doors: {STREAMS} streams at a time, 50 tokens a second each; medians, in alternation",
+            f"the backends: {STREAMS} streams at a time, 50 tokens a second each; medians, in alternation",
         ),
         figures={
             "cpu_ms_per_turn": round(turns.cpu_ms, 2),
-            "direct_cpu_ms_per_1000_tokens": round(doors["direct"], 1),
-            "litellm_cpu_ms_per_1000_tokens": round(doors["litellm"], 1),
+            "direct_cpu_ms_per_1000_tokens": round(backends["direct"], 1),
+            "litellm_cpu_ms_per_1000_tokens": round(backends["litellm"], 1),
             "history_1000_over_10": round(ratio, 2),
         },
     )

@@ -1,7 +1,7 @@
-"""A model behind HTTP that costs the bench nothing: a process of its own that streams the same answer.
+"""A fake model over HTTP in a separate process, which streams the same answer to each request.
 
 `python -m bench.conversation_server PORT TOKENS` serves chat completions until it is ended. Every token
-is an event and a write of its own, a moment apart, as models send them.
+is a separate event and write, with a pause between them, as models send them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PAUSE_S = 0.02
 
 
 class Server:
-    """Streams `tokens` words to whoever asks, whatever they ask."""
+    """Streams `tokens` words to every request."""
 
     def __init__(self, tokens: int) -> None:
         chunks = [{"content": f" word{number % 10}"} for number in range(tokens)]

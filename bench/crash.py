@@ -1,4 +1,4 @@
-"""The kill run of tests/crash as a figure: how many kills, and what they broke."""
+"""The kill run of tests/crash as figures: the kills, and the damage they caused."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.support.kill_run import LONGEST_LIFE_S, SHORTEST_LIFE_S, KillPlan, ru
 
 
 async def run(*, kills: int, seed: int) -> Report:
-    """Kill a talking gateway `kills` times."""
+    """Kill a gateway `kills` times while it answers."""
     plan = KillPlan(kills=kills, seed=seed, attempts=20)
     with scratch_folder() as folder:
         found = await run_kills(folder, plan)
@@ -20,7 +20,7 @@ async def run(*, kills: int, seed: int) -> Report:
         "out of order": verdict.order_errors,
         "wrong answer": verdict.wrong_text,
         "duplicates sent": found.duplicates_sent,
-        "turns cut off and begun again": found.turns_begun_again,
+        "turns interrupted and started again": found.turns_begun_again,
         "seconds": round(found.seconds),
     }
     return Report(
@@ -29,8 +29,8 @@ async def run(*, kills: int, seed: int) -> Report:
         head=("", "count"),
         rows=[(name, str(count)) for name, count in counts.items()],
         notes=(
-            f"each life lasts {SHORTEST_LIFE_S} to {LONGEST_LIFE_S} s; an answer takes 30 to 140 ms of it",
-            f"counted from what the clients were told; SQLite's own check of the file: {found.integrity}",
+            f"each process lives {SHORTEST_LIFE_S} to {LONGEST_LIFE_S} s; an answer takes 30 to 140 ms of it",
+            f"counted from the clients' frames; SQLite's check of the file: {found.integrity}",
         ),
         figures=found.figures(),
     )

@@ -1,4 +1,4 @@
-"""The floor: the least that a durable web chat can cost. A WebSocket echo with one SQLite commit.
+"""The floor: the minimal cost of a durable web chat. A WebSocket echo with one SQLite commit.
 
 `python -m bench.floor FILE PORT` serves until it is ended. No queue, no log, no page.
 """

@@ -1,4 +1,4 @@
-"""Parlour's graph engine beside LangGraph and its SQLite saver: the same work, by turns, in one run."""
+"""Parlour's graph engine compared with LangGraph and its SQLite saver: the same work, in alternation."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def run(*, peer: Path = PEER, picture: Path = PLOT, rounds: int = _ROUNDS)
 def _require(peer: Path) -> None:
     if not peer.is_file():
         raise BenchUnavailable(
-            f"the graph bench compares with LangGraph, and there is no environment for it at {peer}: "
+            f"the graph bench compares with LangGraph, which is not installed at {peer}: "
             "`make bench NAME=graph` makes one (100 MB), or name its Python with --peer"
         )
 
@@ -119,7 +119,7 @@ async def _written(ours: Worker, peer: Worker, history: int) -> _Bytes:
 
 
 def pairings() -> dict[str, Pairing]:
-    """Everything that is timed, by the key under which the report finds it."""
+    """All timed pairs, by their key in the report."""
     found = {
         f"turn_{store}_{history}": _both(
             f"two-node turn, {words}, history {history}",
@@ -232,7 +232,7 @@ def _report(found: _Found, picture: Path, rounds: int) -> Report:
     for held, note in ((found.peer_held, ""), (found.dicts_held, f"; {_DICTS}")):
         rows += [
             _sizes(f"memory, {_THREADS} threads in mid-turn{note}", ours.held_mb, held.held_mb, "MB"),
-            _sizes(f"of which was there without them{note}", ours.empty_mb, held.empty_mb, "MB"),
+            _sizes(f"baseline without the threads{note}", ours.empty_mb, held.empty_mb, "MB"),
         ]
     about = found.about
     return Report(
@@ -243,7 +243,10 @@ def _report(found: _Found, picture: Path, rounds: int) -> Report:
         ),
         head=("", "Parlour", "LangGraph", "ratio", "rounds"),
         rows=rows,
-        notes=(*_NOTES, f"medians of {rounds} rounds, both sides by turns; the plot: {_short(picture)}"),
+        notes=(
+            *_NOTES,
+            f"medians of {rounds} rounds, both sides in alternation; the plot: {_short(picture)}",
+        ),
         figures=_figures(found),
     )
 
@@ -252,7 +255,7 @@ _NOTES = (
     "processor time of the whole process, its database threads included; ratio: LangGraph's divided by ours",
     "the same work and texts on both sides; ours with a listener for every event, updates checked and frozen",
     "SQLite on both sides: WAL, synchronous = FULL; a turn is over when all that it wrote is durable",
-    "with `normal`: synchronous = NORMAL on both sides, so nobody waits for the disk",
+    "with `normal`: synchronous = NORMAL on both sides, so no commit waits for the disk",
     "LangGraph with its defaults: AsyncSqliteSaver, durability `async`; a turn's state is its MessagesState",
     "plain dicts: LangGraph without message objects, its reducer operator.add; so in the other graphs too",
     "LangGraph reads the thread from its file at every turn; ours stays in memory, its log is for rebuilding",

@@ -63,14 +63,14 @@ class Held:
 
 
 class Worker:
-    """A side's process. Raises RuntimeError with its last words when it dies."""
+    """A side's process. Raises RuntimeError with its last output when it dies."""
 
     def __init__(self, process: Process, errors: Path) -> None:
         self._process = process
         self._errors = errors
 
     async def about(self) -> dict[str, Any]:
-        """What the side says of itself."""
+        """The side's versions and settings."""
         return await self._ask("about")
 
     async def measure(self, case: Case, count: int) -> float:
@@ -80,7 +80,7 @@ class Worker:
         return float(reply["cpu_us"])
 
     async def written(self, case: Case, turns: int) -> Written:
-        """What one turn writes: medians of `turns`, one at a time, as SQLite may begin its log anew."""
+        """What one turn writes: medians of `turns`, one at a time, as SQLite may restart its log."""
         rows: list[float] = []
         logged: list[float] = []
         for _ in range(turns):
@@ -114,7 +114,7 @@ class Worker:
 
 @asynccontextmanager
 async def worker(python: Path, module: str, folder: Path) -> AsyncIterator[Worker]:
-    """A fresh process of one side, with a folder of its own for its files."""
+    """A fresh process of one side, with a separate folder for its files."""
     errors = _errors_file(folder)
     with errors.open("wb") as stderr:
         process = await create_subprocess_exec(
@@ -143,7 +143,7 @@ def _errors_file(folder: Path) -> Path:
 
 
 async def compare(ours: Worker, peer: Worker, pairing: Pairing, rounds: int) -> Measured:
-    """Both sides by turns, `rounds` times after a first round that warms them up."""
+    """Both sides in alternation, `rounds` times after a first round that warms them up."""
     times: list[tuple[float, float]] = []
     for _ in range(rounds + 1):
         here = await ours.measure(pairing.ours, pairing.ours_count)

@@ -1,7 +1,7 @@
 """Parlour's side of the graph bench. `python -m bench.graph_ours FOLDER`.
 
-Nothing is switched off: a listener hears every event, updates are checked and frozen, and the SQLite store
-is the product's own, under a lease, with `synchronous = FULL` unless a case says otherwise.
+Nothing is switched off: a listener is called with every event, updates are checked and frozen, and the SQLite
+store is the product's, under a lease, with `synchronous = FULL` unless a case says otherwise.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class Ours:
         self._heard += 1
 
     async def _fill_log(self, case: Case, executor: Executor[None], thread: _Thread) -> int:
-        """Talk until the log holds the history, as a cold turn starts from nothing else; its records."""
+        """Run turns until the log holds the history, from which a cold turn starts; returns its records."""
         state: State = {}
         for number in range(case.history // 2):
             state = await self._run(executor, thread, inputs(case, thread.key, number), state)
@@ -173,7 +173,7 @@ def _ended(outcome: RunOutcome) -> State:
 
 
 def rebuilt(graph: GraphSpec[None], records: Sequence[Record]) -> State:
-    """A thread's state from the records of all its runs, oldest first, by the engine's own rules."""
+    """A thread's state from the records of all its runs, oldest first, by the engine's rules."""
     state: State = {}
     for _, run in groupby(records, key=lambda record: record.message_id):
         together = [record for row in run for record in from_rows(row.body)]

@@ -94,7 +94,7 @@ def _fan_out() -> GraphSpec[None]:
 
 
 def _safety() -> GraphSpec[None]:
-    """The safety-first graph of seed 1: eight nodes, of which `therapeutic` is a subgraph of seven."""
+    """The safety-first graph: eight nodes; `therapeutic` is a subgraph of seven."""
 
     async def crisis_gate(state: State, _context: None) -> NodeResult:
         update, target = work.crisis_gate(state)

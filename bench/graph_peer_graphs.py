@@ -1,6 +1,6 @@
 """The graphs of the graph bench, built with LangGraph.
 
-Written as LangGraph's own documents write such graphs: a chat in `MessagesState`, else a TypedDict with
+Written as in LangGraph's documentation: a chat in `MessagesState`, else a TypedDict with
 reducers; edges, `Command`, a compiled subgraph.
 """
 

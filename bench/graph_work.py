@@ -1,4 +1,4 @@
-"""What the graph bench asks of both engines: its cases, the nodes' work, and what must come out of it.
+"""The work of the graph bench for both engines: its cases, the nodes' work, and the expected states.
 
 Plain functions over plain data, and the standard library only: the peer's process has none of our packages.
 Both sides wrap these very functions as nodes, so the work is the same and only the engine differs; where the
@@ -62,7 +62,7 @@ class Case:
 
 
 def seed(thread: str, count: int) -> list[dict[str, str]]:
-    """`count` messages of a thread, user and assistant by turns, no two alike."""
+    """`count` messages of a thread, user and assistant in alternation, no two alike."""
     return [
         _message("assistant", f"{thread} {number}", _ASSISTANT_CHARS)
         if number % 2
@@ -159,7 +159,7 @@ def crisis_response(_state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def crisis_log(_state: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave a trace for the audit."""
+    """Write a record for the audit."""
     return {"diagnostics": {"crisis_log_ms": 0.1}}
 
 

@@ -1,7 +1,7 @@
-"""One side of the graph bench as a process: it is asked for cases over stdin, one line of JSON each.
+"""One side of the graph bench as a process: it reads cases from stdin, one line of JSON each.
 
-Both sides run this loop, each in an interpreter of its own, so that neither's threads, objects or imports
-show in the other's figures. The standard library only, as the peer's process has nothing of ours.
+Both sides run this loop, each in a separate interpreter, so that neither's threads, objects or imports change
+the other's figures. The standard library only: the peer's process has none of our packages.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Hold:
         await self._all_here.wait()
 
     def release(self) -> None:
-        """Let them go on."""
+        """Release all waiting nodes."""
         self._release.set()
 
 
@@ -62,7 +62,7 @@ class Side(Protocol):
         ...
 
     def database(self) -> Path | None:
-        """The file behind the prepared turns, if they have one."""
+        """The database file of the prepared turns, if they have one."""
         ...
 
     async def close(self) -> None:
@@ -137,7 +137,7 @@ class _Worker:
 
 
 async def run_all(turns: Sequence[Turn], at_once: int) -> list[Mapping[str, Any]]:
-    """The final states of all turns, of which so many are under way at any time."""
+    """The final states of all turns, with so many in progress at any time."""
     if at_once == 1:
         return [await turn() for turn in turns]
     states: dict[int, Mapping[str, Any]] = {}

@@ -1,4 +1,4 @@
-"""What a bench hands back, how it is printed, and the arithmetic that all of them share."""
+"""A bench's report, its printing, and the arithmetic that all benches share."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def median(values: Sequence[float]) -> float:
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """A folder on the project's own disk: the system's temporary folder may lie in memory."""
+    """A folder on the project's own disk: the system's temporary folder may be in memory."""
     base = ROOT / "build"
     base.mkdir(exist_ok=True)
     with TemporaryDirectory(dir=base, prefix="bench-") as folder:

@@ -51,7 +51,7 @@ async def run() -> Report:
     )
     rows.append(
         (
-            "the same moments, this process's own lateness: p99, max",
+            "this process's own timer delay at the same time: p99, max",
             f"{percentile(late, 0.99):.1f} ms",
             f"{max(late):.1f} ms",
         )

@@ -1,4 +1,4 @@
-"""What the benches' pictures have in common: the frame, the colours and words, as SVG written by hand."""
+"""The common parts of the benches' pictures: frame, colours and text, as SVG written by hand."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STYLE = """
 
 
 def document(title: str, height: int, body: Sequence[str], *, light: str, dark: str) -> str:
-    """The whole document; `light` and `dark` are the rules of the picture's own second colour."""
+    """The whole document; `light` and `dark` are the rules of the picture's second colour."""
     opening = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
         f'viewBox="0 0 {WIDTH} {height}" role="img" aria-label={quoteattr(title)}>'

@@ -1,8 +1,8 @@
-"""`python -m bench.talk [ROUNDS]`: talking to the page, measured where a person would: in a browser.
+"""`python -m bench.talk [ROUNDS]`: talking to the page, measured in a real browser.
 
-Its microphone says a sentence of 5 s. Measured is the time from the end of the voice to the message, and from
-the beginning of a voice to the last word of the answer that it interrupts: moments at which sound and frames
-pass the page's socket. The gateway, Whisper and the browser share the machine.
+Its microphone plays a sentence of 5 s. Measured are the time from the end of the voice to the message, and
+from the beginning of a voice to the last word of the answer that it interrupts: the times at which sound
+and frames pass the page's socket. The gateway, Whisper and the browser share the machine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the gateway adds to a turn: a scripted model answers at once, so everything measured is ours."""
+"""The gateway's cost of a turn: a scripted model answers at once, so only our work is measured."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _cpu_s(pid: int) -> float:
 
 @asynccontextmanager
 async def _floor(path: Path) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
-    """A socket to the floor's own process."""
+    """A socket to the floor's process."""
     port = free_port()
     process = await create_subprocess_exec(
         *(sys.executable, "-m", "bench.floor", str(path), str(port)),

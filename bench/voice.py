@@ -1,4 +1,4 @@
-"""Hearing beside faster-whisper with its defaults: the same model, the same recordings, in one run."""
+"""Transcription beside faster-whisper with its defaults: the same model and recordings, in one run."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class _Wer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Memory:
-    """Megabytes, after everything was heard."""
+    """Megabytes, after all transcriptions."""
 
     gateway: float
     children: Sequence[float]
@@ -88,7 +88,7 @@ async def run(*, work: Work | None = None, picture: Path = PLOT) -> Report:
     _draw(found, picture)
     return Report(
         bench="voice",
-        title="voice: Parlour's ears beside faster-whisper with its defaults; Whisper base, int8",
+        title="voice: Parlour's transcriber beside faster-whisper with its defaults; Whisper base, int8",
         head=("", "ours", "faster-whisper", "wall", "processor", "target"),
         rows=_rows(found, figures),
         notes=_notes(found, work, picture),
@@ -123,7 +123,7 @@ async def _measure(work: Work, ours: WhisperTranscriber, raw: Raw) -> _Found:
     )
 
 
-def _wer(said: Sequence[Said], heard: Sequence[Beside]) -> _Wer:
+def _wer(said: Sequence[Said], compared: Sequence[Beside]) -> _Wer:
     """Errors over all words, not the mean of the recordings' rates."""
     references = [one.transcript for one in said]
     words = [len(normalised_words(reference)) for reference in references]
@@ -133,8 +133,8 @@ def _wer(said: Sequence[Said], heard: Sequence[Beside]) -> _Wer:
         return 100 * sum(rate * count for rate, count in zip(rates, words, strict=True)) / sum(words)
 
     return _Wer(
-        ours=percent([text for one in heard for text in one.ours[-1].texts]),
-        raw=percent([text for one in heard for text in one.raw[-1].texts]),
+        ours=percent([text for one in compared for text in one.ours[-1].texts]),
+        raw=percent([text for one in compared for text in one.raw[-1].texts]),
         words=sum(words),
     )
 
@@ -158,10 +158,17 @@ def _rows(found: _Found, figures: Mapping[str, object]) -> list[tuple[str, ...]]
         for length, one in found.times.items()
     ]
     rows += [
-        _rate("words wrong, clean", found.clean, "wer_delta_clean"),
-        _rate("words wrong, noise 5 dB below the speech", found.noisy, "wer_delta_5db"),
+        _rate("word error rate, clean", found.clean, "wer_delta_clean"),
+        _rate("word error rate, noise 5 dB below the speech", found.noisy, "wer_delta_5db"),
         _timed("without speech", found.silent, "nonspeech_cpu_ratio"),
-        ("words invented there", f"{found.invented}", f"{_words(found.silent.raw[-1].texts)}", "", "", "0"),
+        (
+            "hallucinated words there",
+            f"{found.invented}",
+            f"{_words(found.silent.raw[-1].texts)}",
+            "",
+            "",
+            "0",
+        ),
         _timed("six notes of 5 s at once", found.crowd, "makespan_ratio"),
         (
             "live, end of speech to final",
@@ -171,7 +178,7 @@ def _rows(found: _Found, figures: Mapping[str, object]) -> list[tuple[str, ...]]
             "",
             f"{_TARGETS['final_ratio']:.2f}",
         ),
-        ("loop's lateness meanwhile, p99", f"{figures['loop_lag_p99_ms']} ms", "", "", "", "15 ms"),
+        ("event loop's delay during that, p99", f"{figures['loop_lag_p99_ms']} ms", "", "", "", "15 ms"),
     ]
     return rows
 
@@ -201,11 +208,11 @@ def _notes(found: _Found, work: Work, picture: Path) -> tuple[str, ...]:
     shown = picture.relative_to(ROOT) if picture.is_relative_to(ROOT) else picture
     return (
         "ours: the public transcriber with its child processes, decoding and voice detection included",
-        "faster-whisper: its call alone, in a process of its own; beam 5, language detected, its own threads",
-        f"notes of a length, at once and live: medians of {work.rounds} rounds' ratios, both sides by turns",
+        "faster-whisper: its call alone, in a separate process; beam 5, language detection, its threads",
+        f"notes of a length, at once, live: medians of {work.rounds} rounds' ratios, sides in alternation",
         f"words: {found.clean.words} clean, {found.noisy.words} in noise (white and babble)",
-        f"without speech: {len(work.silent)} recordings; the target is of processor time",
-        "live: the seed waits 1.5 s and then has the sentence heard by faster-whisper",
+        f"without speech: {len(work.silent)} recordings; the target is for processor time",
+        "live, faster-whisper: a wait of 1.5 s, then its time for the sentence",
         f"live: {found.finals.reason!r} after {found.finals.partials:.0f} partials: {found.finals.text!r}",
         f"memory in MB: this process {memory.gateway:.0f}, its children {children}; bare {memory.raw:.0f}",
         f"the plot: {shown}",

@@ -67,19 +67,19 @@ async def finals(
     listener = VadClient(settings)
     try:
         await listener.warm_up()
-        heard: list[_Message] = []
+        messages: list[_Message] = []
         seed: list[float] = []
         for _ in range(rounds):
             seed.append(FlushSettings().pause_s + (await contest.raw(wav(sentence))).wall_s)
-            heard.append(await _spoken(ours, listener, sentence))
+            messages.append(await _spoken(ours, listener, sentence))
     finally:
         await listener.close()
     return Finals(
-        ours=[message.after_s for message in heard],
+        ours=[message.after_s for message in messages],
         seed=seed,
-        text=heard[-1].text,
-        reason=heard[-1].reason,
-        partials=median([message.partials for message in heard]),
+        text=messages[-1].text,
+        reason=messages[-1].reason,
+        partials=median([message.partials for message in messages]),
     )
 
 
@@ -93,7 +93,7 @@ class _Message:
 
 
 class _Screen:
-    """What somebody who speaks would see."""
+    """Records the partial transcripts that a speaker would see."""
 
     def __init__(self) -> None:
         self.partials: list[str] = []
@@ -154,7 +154,7 @@ async def _spoken(ours: Transcriber, listener: VadClient, sentence: bytes) -> _M
 
 
 async def _play(live: LiveListener, pcm: bytes) -> None:
-    """Feed sound as a microphone does: each stretch when its time has passed."""
+    """Feed sound in real time, as a microphone does."""
     began = _CLOCK.monotonic()
     for number, start in enumerate(range(0, len(pcm), _CHUNK_BYTES), start=1):
         await _CLOCK.sleep(max(0.0, began + number * _CHUNK_S - _CLOCK.monotonic()))

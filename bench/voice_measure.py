@@ -1,4 +1,4 @@
-"""The voice bench's stopwatch: ours beside the bare recogniser, processor time, lateness and memory."""
+"""The voice bench's measurements: ours beside the bare recogniser, processor time, timer delay and memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TICK_S = 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """Seconds on the wall and of processors, and what was heard for it."""
+    """Wall and processor seconds, and the transcripts."""
 
     wall_s: float
     cpu_s: float
@@ -64,19 +64,19 @@ class Lateness:
 
     @property
     def p99_ms(self) -> float:
-        """The lateness that one tick in a hundred exceeds."""
+        """The delay that one tick in a hundred exceeds."""
         return percentile(self.late_s, 0.99) * 1e3
 
 
 class Contest:
-    """Both sides, asked in alternation."""
+    """Both sides, measured in alternation."""
 
     def __init__(self, ours: Transcriber, raw: Raw) -> None:
         self._ours = ours
         self._raw = raw
 
     async def compare(self, notes: Sequence[bytes], *, rounds: int) -> Beside:
-        """Every note on both sides in each round, one after the other, taking turns at going first."""
+        """Every note on both sides in each round, one after the other; the order alternates."""
         here: list[Spent] = []
         there: list[Spent] = []
         for number in range(rounds):
@@ -93,8 +93,8 @@ class Contest:
         return Beside(ours=here, raw=there)
 
     async def at_once(self, notes: Sequence[bytes], *, rounds: int) -> tuple[Beside, Lateness]:
-        """All notes to ours at the same moment, beside the bare recogniser hearing one after the other; and
-        how late this process's own loop was meanwhile."""
+        """All notes at once with ours, and one after the other with the bare recogniser; and the delay of
+        this process's event loop during ours."""
         here: list[Spent] = []
         there: list[Spent] = []
         late = Lateness()
@@ -105,24 +105,24 @@ class Contest:
         return Beside(ours=here, raw=there), late
 
     async def ours(self, note: bytes) -> Spent:
-        """One note, heard by ours."""
+        """One note, transcribed by ours."""
         cpu, began = self._cpu_s(), _CLOCK.monotonic()
         text = await self._text(note)
         return Spent(wall_s=_CLOCK.monotonic() - began, cpu_s=self._cpu_s() - cpu, texts=(text,))
 
     async def raw(self, note: bytes) -> Spent:
-        """One note, heard by the bare recogniser."""
-        heard = await self._raw.hear(note)
-        return Spent(wall_s=heard.wall_s, cpu_s=heard.cpu_s, texts=(heard.text,))
+        """One note, transcribed by the bare recogniser."""
+        result = await self._raw.transcribe(note)
+        return Spent(wall_s=result.wall_s, cpu_s=result.cpu_s, texts=(result.text,))
 
     async def _all(self, notes: Sequence[bytes]) -> Spent:
         cpu, began = self._cpu_s(), _CLOCK.monotonic()
         async with asyncio.TaskGroup() as group:
-            hearing = [
+            tasks = [
                 group.create_task(self._text(note, speaker=str(place))) for place, note in enumerate(notes)
             ]
         spent_s = _CLOCK.monotonic() - began
-        texts = tuple(task.result() for task in hearing)
+        texts = tuple(task.result() for task in tasks)
         return Spent(wall_s=spent_s, cpu_s=self._cpu_s() - cpu, texts=texts)
 
     async def _text(self, note: bytes, *, speaker: str = "") -> str:
@@ -130,14 +130,14 @@ class Contest:
         return " ".join(chunk.text for chunk in transcript.chunks)
 
     def _cpu_s(self) -> float:
-        """Of this process and all that it started, the bare recogniser excepted."""
+        """Processor seconds of this process and its children, without the bare recogniser."""
         children = sum(_cpu_of(pid) for pid in family(os.getpid()) if pid != self._raw.pid)
         return time.process_time() + children
 
 
 @asynccontextmanager
 async def ticking(late: Lateness) -> AsyncIterator[None]:
-    """Measures this loop's lateness for as long as the block runs."""
+    """Measures the event loop's delay while the block runs."""
 
     async def tick() -> None:
         while True:

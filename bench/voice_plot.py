@@ -20,13 +20,13 @@ _DARK = ".goal { stroke: #d29922; }"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """One ratio: 1 is what the bare recogniser takes."""
+    """One ratio; 1 is the bare recogniser's time."""
 
     label: str
     ratio: float
     target: float
     words: str
-    """What stands beside the bar."""
+    """The text beside the bar."""
 
 
 def plot(bars: Sequence[Bar], *, title: str) -> str:

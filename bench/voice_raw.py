@@ -1,8 +1,8 @@
-"""faster-whisper as it comes, in a process of its own: what hearing is compared with.
+"""faster-whisper with its defaults, in a separate process: the comparison for our transcriber.
 
-Its defaults: its own choice of threads, beam 5, the language detected, the ladder of temperatures; and int8,
-as ours. A request is four bytes of length (big endian) and the file's bytes; an answer is one line of JSON.
-Time and processor time are taken inside, around the recogniser's own call, so that the pipe costs nothing.
+Its defaults: its choice of threads, beam 5, language detection, the temperature fallback; and int8, as
+ours. A request is four bytes of length (big endian) and the file's bytes; an answer is one line of JSON.
+Time and processor time are measured inside, around the recogniser's call, so that the pipe is not counted.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _REPLY_S = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
-    """One recording, heard."""
+class RawTranscript:
+    """One recording, transcribed."""
 
     text: str
     wall_s: float
@@ -45,15 +45,15 @@ class Raw:
 
     @property
     def pid(self) -> int:
-        """For its memory."""
+        """For measuring its memory."""
         return self._process.pid
 
-    async def hear(self, data: bytes) -> Heard:
-        """What it makes of an audio file."""
+    async def transcribe(self, data: bytes) -> RawTranscript:
+        """The transcript of an audio file, with its cost."""
         assert self._process.stdin is not None
         self._process.stdin.write(_LENGTH.pack(len(data)) + data)
         reply = await self.reply()
-        return Heard(text=reply["text"], wall_s=reply["wall_s"], cpu_s=reply["cpu_s"])
+        return RawTranscript(text=reply["text"], wall_s=reply["wall_s"], cpu_s=reply["cpu_s"])
 
     async def reply(self) -> dict[str, Any]:
         """The next line that it writes."""
@@ -61,7 +61,7 @@ class Raw:
         async with asyncio.timeout(_REPLY_S):
             line = await self._process.stdout.readline()
         if not line:
-            raise RuntimeError("the bench's bare recogniser died; its last words are above")
+            raise RuntimeError("the bench's bare recogniser died; its last output is above")
         reply: dict[str, Any] = json.loads(line)
         return reply
 

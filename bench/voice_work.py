@@ -1,4 +1,4 @@
-"""What the voice bench has heard: speech of several lengths, the same in noise, and what is no speech."""
+"""The recordings of the voice bench: speech of several lengths, the same with noise, and no speech."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """All that a run hears; OGG/Opus throughout."""
+    """All recordings of a run; OGG/Opus throughout."""
 
     by_length: Mapping[str, Sequence[bytes]]
     """Short notes by their length as the figures name it: `3s`, `5s`, `11s`."""
@@ -34,7 +34,7 @@ class Work:
     clean: Sequence[Said]
     noisy: Sequence[Said]
     silent: Sequence[bytes]
-    """Nobody speaks in them."""
+    """Recordings without speech."""
     crowd: Sequence[bytes]
     """Notes that come at the same moment."""
     sentence: bytes
@@ -43,7 +43,7 @@ class Work:
 
 
 def full() -> Work:
-    """What the published figures come from: about five minutes on two cores."""
+    """The recordings of the published figures: about five minutes on two cores."""
     pcm = {clip.name: samples_of(clip) for clip in SPEECH}
     five = [pcm["lj001-0004"], pcm["lv_0890"], cut(pcm["lj001-0005"], 5), cut(pcm["lj001-0001"], 5)]
     five += [cut(pcm["lj001-0003"], 5), cut(pcm["jfk"], 5)]
@@ -72,7 +72,7 @@ def full() -> Work:
 
 
 def tiny() -> Work:
-    """The least that has every figure: to see that the bench runs, not to learn anything from it."""
+    """The smallest set that gives every figure: it shows that the bench runs; its figures mean nothing."""
     pcm = samples_of(CLIPS["lj001-0002"])
     said = Said(note=note(pcm, "ogg"), transcript=CLIPS["lj001-0002"].transcript)
     return Work(

@@ -1,4 +1,4 @@
-"""How many bytes a turn leaves on the disk as a chat grows, read from outside the gateway."""
+"""Bytes that a turn writes to disk as a chat grows, read from outside the gateway."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def _turn(chat: WebChat, number: int) -> None:
     await chat.send_text(client_id, "What is the weather like in Vienna?")
     message_id = await chat.accepted(client_id)
     await chat.terminal(message_id)
-    # The receipt is written a moment after the client was told; its pages belong to this turn.
+    # The receipt is written after the client was notified; its pages belong to this turn.
     await _CLOCK.sleep(_RECEIPT_S)
 
 

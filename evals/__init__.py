@@ -1,1 +1,1 @@
-"""Evals: what the bot answers to prompts of our own, judged by code. `make eval`; not a part of the product."""
+"""Evals: the bot's answers to our own prompts, judged by code. `make eval`; not a part of the product."""

@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in EVALS]
     if unknown:
-        print(f"evals: there is no eval {unknown[0]}; there are: {', '.join(EVALS)}", file=sys.stderr)
+        print(f"evals: no eval is called {unknown[0]}; known are: {', '.join(EVALS)}", file=sys.stderr)
         return 2
     for name in options.names or EVALS:
         try:

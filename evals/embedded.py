@@ -1,7 +1,7 @@
 """The embedded model in a whole gateway: which tool ran, with which arguments, and is the answer true.
 
-Each prompt begins a conversation of somebody who has one file and one note, and no reminder but where a list
-of them is asked for. Whatever a person is asked for is allowed.
+Each prompt begins a conversation of a person who has one file and one note, and one reminder only if the prompt asks
+for a list of them. Every approval is given.
 """
 
 from __future__ import annotations
@@ -50,29 +50,29 @@ async def run(which: str = "all") -> str:
 
 
 async def outcomes_of(asked: Sequence[Prompt], file: Path) -> list[Outcome]:
-    """What became of each prompt, one after the other."""
+    """The outcome of each prompt, one after the other."""
     outcomes: list[Outcome] = []
-    # The clock stands still, and nobody may do more than 30 things a minute: a gateway for each batch.
+    # The clock does not advance, and 30 tool calls a minute are the limit: each batch gets a new gateway.
     for at in range(0, len(asked), _BATCH):
         model = LocalModel(ChildSettings(model_path=file), clock=SystemClock())
         with scratch_folder() as folder:
             async with open_gateway(
                 folder, *_SETTINGS, clock=ManualClock(NOW.timestamp()), model=model
-            ) as house:
+            ) as gateway:
                 workspace = folder / "workspace"
-                outcomes += [await _outcome(house, workspace, prompt) for prompt in asked[at : at + _BATCH]]
+                outcomes += [await _outcome(gateway, workspace, prompt) for prompt in asked[at : at + _BATCH]]
     return outcomes
 
 
-async def _outcome(house: House, workspace: Path, prompt: Prompt) -> Outcome:
-    channel = house.channel
+async def _outcome(gateway: House, workspace: Path, prompt: Prompt) -> Outcome:
+    channel = gateway.channel
     own = person_folder(workspace, _OWNER)
-    await _cleared(house.store, own)
+    await _cleared(gateway.store, own)
     _write(own / "files" / FILE, FILE_TEXT)
     _write(own / "notes" / f"{slug(NOTE_TITLE)}.txt", f"{NOTE_TITLE}\n{NOTE_TEXT}")
     for number, words in enumerate(_before(prompt)):
         accepted = await channel.say(words, native_id=f"{prompt.id}-{number}", chat=prompt.id)
-        await _settled(house, accepted.message_id)
+        await _settled(gateway, accepted.message_id)
     accepted = await channel.say(prompt.words, native_id=prompt.id, chat=prompt.id)
     asked: set[str] = set()
     if accepted.status != "accepted":
@@ -89,7 +89,7 @@ async def _outcome(house: House, workspace: Path, prompt: Prompt) -> Outcome:
         answer=(await channel.reply(accepted.message_id)).text,
         ran=[event.tool_name for event in begun],
         summary=begun[-1].summary if begun else "",
-        stored=await _stored(house.store, own),
+        stored=await _stored(gateway.store, own),
     )
 
 
@@ -105,9 +105,9 @@ def _before(prompt: Prompt) -> list[str]:
     return [f"Remind me on 2027-01-04 at 12:00 to {REMINDER}"] if prompt.tool == "list_reminders" else []
 
 
-async def _settled(house: House, message_id: str) -> None:
+async def _settled(gateway: House, message_id: str) -> None:
     async with asyncio.timeout(_PATIENCE_S):
-        await house.channel.reply(message_id)
+        await gateway.channel.reply(message_id)
 
 
 def _allowing(event: ApprovalRequired, prompt: Prompt) -> ApprovalReply:

@@ -1,4 +1,4 @@
-"""What a turn did, and whether its answer says just that. No model judges."""
+"""Judges a turn by what it did and whether its answer says exactly that. No model judges."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ class Outcome:
 
     @property
     def right_tool(self) -> bool:
-        """Whether just the tool ran that should."""
+        """Whether the expected tool ran, and no other."""
         return self.ran == ([] if self.prompt.tool is None else [self.prompt.tool])
 
     @property
     def right_argument(self) -> bool:
-        """Whether the tool got what the message says. True where there is no tool, and none ran."""
+        """Whether the tool got what the message says. True if no tool was expected and none ran."""
         return self.right_tool and self._arguments_are_right()
 
     @property

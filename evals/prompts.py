@@ -1,4 +1,4 @@
-"""The prompts of the eval `embedded`: what somebody writes, and what the bot should do about it."""
+"""The prompts of the eval `embedded`: the user's message, and what the bot should do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 FOLDER = Path(__file__).parent
 REFUSED = "refused"
-"""As an argument `due`: it cannot be done, and has to be said so."""
+"""As an argument `due`: it cannot be done, and the answer has to say so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Prompt:
 
 
 def prompts(which: str = "all") -> list[Prompt]:
-    """Those of `tuning`, of `held_out`, which nobody looked at while the rules were written, or of both."""
+    """The prompts of `tuning`, of `held_out` (not looked at while the rules were written), or of both."""
     names = ("tuning", "held_out") if which == "all" else (which,)
     found: list[Prompt] = []
     for name in names:

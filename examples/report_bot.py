@@ -1,9 +1,9 @@
-"""A bot that answers in two steps, each with outputs that a judge checks, in place of the free conversation.
+"""A bot that answers in two steps, each with outputs that a judge checks, instead of the free conversation.
 
     python -m examples.report_bot --config parlour.toml
 
-`gather` finds out what the answer needs, `write` writes it down; both work in one conversation. Where a step
-gives up, `apologise` says why. The gateway around it is the ordinary one, with its channels, tools and doors.
+`gather` finds out what the answer needs, `write` writes it down; both work in one conversation. If a step
+gives up, `apologise` says why. The gateway is the usual one, with its channels, tools and model backends.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Draws docs/images/chat-{telegram,slack,discord}.png: what the bot posts, read back from the fake platforms.
+"""Draws docs/images/chat-{telegram,slack,discord}.png: the bot's messages, read back from the fake platforms.
 
     .venv/bin/python -m tools.chat_pictures
 
-Real adapters and SDKs talk to the fake platforms of the tests; the answers are scripted. The frame around the
-messages is a neutral drawing, not the platform's own design.
+Real adapters and SDKs are connected to the fake platforms of the tests; the answers are scripted. The frame
+around the messages is a neutral drawing, not the platform's design.
 """
 
 from __future__ import annotations

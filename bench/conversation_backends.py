@@ -1,6 +1,6 @@
-"""What streaming costs at each door to a model, beside litellm alone, on the same stream from outside.
+"""The cost of streaming through each model backend, and through litellm alone, from the same server.
 
-Processor time is this process's own, all threads; the server that streams is another process.
+Processor time is that of this process, all threads; the server that streams is another process.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ _KEY = "none"
 _TIMEOUT_S = 120.0
 
 
-async def measure_doors() -> Mapping[str, float]:
-    """Milliseconds of processor time for 1,000 tokens by `direct`, `litellm_door` and `litellm`, which is
-    litellm without anything of ours: medians of rounds in alternation, 20 streams at a time."""
+async def measure_backends() -> Mapping[str, float]:
+    """Milliseconds of processor time for 1,000 tokens with `direct`, `litellm_backend` and `litellm` (litellm
+    without our code): medians of rounds in alternation, 20 streams at a time."""
     async with _server() as api_base, AsyncExitStack() as closing:
         direct = DirectClient(model="bench", api_base=api_base, api_key=_KEY, clock=SystemClock())
-        door = LitellmClient(model=_MODEL, api_base=api_base, api_key=_KEY, clock=SystemClock())
-        for client in (direct, door):
+        through_litellm = LitellmClient(model=_MODEL, api_base=api_base, api_key=_KEY, clock=SystemClock())
+        for client in (direct, through_litellm):
             closing.push_async_callback(client.close)
             await client.warm_up()
-        ways: dict[str, Callable[[], Awaitable[str]]] = {
+        calls: dict[str, Callable[[], Awaitable[str]]] = {
             "direct": lambda: _through(direct),
-            "litellm_door": lambda: _through(door),
+            "litellm_backend": lambda: _through(through_litellm),
             "litellm": lambda: _alone(api_base),
         }
-        spent: dict[str, list[float]] = {name: [] for name in ways}
+        spent: dict[str, list[float]] = {name: [] for name in calls}
         for round_ in range(_ROUNDS + 1):
-            for name, way in ways.items():
+            for name, call in calls.items():
                 began = time.process_time()
-                texts = await asyncio.gather(*(way() for _ in range(STREAMS)))
+                texts = await asyncio.gather(*(call() for _ in range(STREAMS)))
                 if round_:  # the first round opens connections
                     spent[name].append((time.process_time() - began) * 1e6 / (STREAMS * TOKENS))
                 short = [len(text.split()) for text in texts if len(text.split()) != TOKENS]
                 if short:
-                    raise RuntimeError(f"{name}: of {TOKENS} words came {short}")
+                    raise RuntimeError(f"{name}: {short} words instead of {TOKENS}")
     return {name: median(times) for name, times in spent.items()}
 
 
@@ -66,7 +66,7 @@ async def _through(client: LlmClient) -> str:
 
 
 async def _alone(api_base: str) -> str:
-    import litellm  # noqa: PLC0415  # imported by its door before, with that door's switches
+    import litellm  # noqa: PLC0415  # imported by the backend before, with its settings
 
     stream = await litellm.acompletion(
         model=_MODEL,
@@ -77,8 +77,8 @@ async def _alone(api_base: str) -> str:
         stream=True,
         stream_options={"include_usage": True},
     )
-    pieces = [chunk.choices[0].delta.content async for chunk in stream if chunk.choices]
-    return "".join(filter(None, pieces))
+    parts = [chunk.choices[0].delta.content async for chunk in stream if chunk.choices]
+    return "".join(filter(None, parts))
 
 
 @asynccontextmanager
