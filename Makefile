@@ -1,4 +1,4 @@
-# Everything needs only Python 3.11+, git and a package registry. `make run` and `make test` are all a newcomer types.
+# Everything needs only Python 3.11+, git and a package registry. A newcomer needs only `make run` and `make test`.
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -30,7 +30,7 @@ check: setup ## format, lint, types, import contracts, docs (the tests are `make
 bench: models $(if $(NAME),$(if $(filter graph,$(NAME)),$(PEER)/.ready),$(PEER)/.ready) ## all benches, or one: make bench NAME=turn
 	@$(BIN)/python -m bench $(NAME) $(ARGS)
 
-eval: models ## what the bot answers to our own prompts, judged by code: make eval NAME=embedded
+eval: models ## test the bot on our own prompts, judged by code: make eval NAME=embedded
 	@$(BIN)/python -m evals $(NAME) $(ARGS)
 
 models: setup
@@ -42,21 +42,21 @@ $(STAMP): requirements.lock pyproject.toml tools/setup.sh
 	@PYTHON="$(PYTHON)" VENV="$(VENV)" sh tools/setup.sh
 	@touch $@
 
-# What the graph bench compares with, away from our own environment: it brings a pytest plugin along.
+# LangGraph, for the graph bench, outside of our environment: it installs a pytest plugin.
 $(PEER)/.ready: bench/peer.lock | setup
-	@printf 'installing what the graph bench compares with, in %s\n' '$(PEER)' >&2
+	@printf 'installing LangGraph for the graph bench in %s\n' '$(PEER)' >&2
 	@$(BIN)/python -m venv --clear $(PEER)
 	@$(BIN)/uv pip install --quiet --python $(PEER)/bin/python --compile-bytecode --require-hashes -r bench/peer.lock \
 		|| $(PEER)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r bench/peer.lock
 	@touch $@
 
-format: setup ## rewrite the sources in the house's format
+format: setup ## format the sources
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
 
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--custom-compile-command "make lock"
 
-lock: setup ## resolve the dependencies anew
+lock: setup ## resolve the dependencies again
 	@$(COMPILE) --all-extras --group dev pyproject.toml -o requirements.lock
 	@$(COMPILE) --constraint requirements.lock pyproject.toml -o deploy/runtime.lock
 	@$(COMPILE) --constraint requirements.lock --group bench -o bench/peer.lock
