@@ -172,8 +172,8 @@ def _safety_graph() -> Any:
         return Command(update=update, goto=target)
 
     graph = StateGraph(SafetyState)
-    ways_on = ("crisis_response", "load_memory")
-    graph.add_node("crisis_gate", crisis_gate, retry_policy=_RETRY, destinations=ways_on)
+    next_nodes = ("crisis_response", "load_memory")
+    graph.add_node("crisis_gate", crisis_gate, retry_policy=_RETRY, destinations=next_nodes)
     graph.add_node("crisis_response", _node(work.crisis_response), retry_policy=_RETRY)
     graph.add_node("crisis_log", _node(work.crisis_log), retry_policy=_RETRY)
     graph.add_node("load_memory", _node(work.load_memory), retry_policy=_RETRY)
