@@ -58,21 +58,21 @@ async def outcomes_of(asked: Sequence[Prompt], file: Path) -> list[Outcome]:
         with scratch_folder() as folder:
             async with open_gateway(
                 folder, *_SETTINGS, clock=ManualClock(NOW.timestamp()), model=model
-            ) as gateway:
+            ) as house:
                 workspace = folder / "workspace"
-                outcomes += [await _outcome(gateway, workspace, prompt) for prompt in asked[at : at + _BATCH]]
+                outcomes += [await _outcome(house, workspace, prompt) for prompt in asked[at : at + _BATCH]]
     return outcomes
 
 
-async def _outcome(gateway: House, workspace: Path, prompt: Prompt) -> Outcome:
-    channel = gateway.channel
+async def _outcome(house: House, workspace: Path, prompt: Prompt) -> Outcome:
+    channel = house.channel
     own = person_folder(workspace, _OWNER)
-    await _cleared(gateway.store, own)
+    await _cleared(house.store, own)
     _write(own / "files" / FILE, FILE_TEXT)
     _write(own / "notes" / f"{slug(NOTE_TITLE)}.txt", f"{NOTE_TITLE}\n{NOTE_TEXT}")
     for number, words in enumerate(_before(prompt)):
         accepted = await channel.say(words, native_id=f"{prompt.id}-{number}", chat=prompt.id)
-        await _settled(gateway, accepted.message_id)
+        await _settled(house, accepted.message_id)
     accepted = await channel.say(prompt.words, native_id=prompt.id, chat=prompt.id)
     asked: set[str] = set()
     if accepted.status != "accepted":
@@ -89,7 +89,7 @@ async def _outcome(gateway: House, workspace: Path, prompt: Prompt) -> Outcome:
         answer=(await channel.reply(accepted.message_id)).text,
         ran=[event.tool_name for event in begun],
         summary=begun[-1].summary if begun else "",
-        stored=await _stored(gateway.store, own),
+        stored=await _stored(house.store, own),
     )
 
 
@@ -105,9 +105,9 @@ def _before(prompt: Prompt) -> list[str]:
     return [f"Remind me on 2027-01-04 at 12:00 to {REMINDER}"] if prompt.tool == "list_reminders" else []
 
 
-async def _settled(gateway: House, message_id: str) -> None:
+async def _settled(house: House, message_id: str) -> None:
     async with asyncio.timeout(_PATIENCE_S):
-        await gateway.channel.reply(message_id)
+        await house.channel.reply(message_id)
 
 
 def _allowing(event: ApprovalRequired, prompt: Prompt) -> ApprovalReply:
