@@ -1,7 +1,7 @@
 """The embedded model in a whole gateway: which tool ran, with which arguments, and is the answer true.
 
-Each prompt begins a conversation of a person who has one file and one note, and one reminder only if the prompt asks
-for a list of them. Every approval is given.
+Each prompt begins a conversation of a person who has one file and one note, and one reminder only if the
+prompt asks for a list of them. Every approval is given.
 """
 
 from __future__ import annotations
