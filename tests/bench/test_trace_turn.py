@@ -1,0 +1,68 @@
+"""The trace of a turn runs, and its figures are of a whole turn. How large they are is not judged here."""
+
+from __future__ import annotations
+
+import json
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, create_subprocess_exec
+from pathlib import Path
+
+import pytest
+
+from tests.support.gateway_process import ROOT
+from tools.trace_turn import MODULES, OWNER, PACKAGES, STREAM, TraceUnavailable, load_modules
+
+_TURN = ("modules", "functions", "frames", "resumptions", "store_calls", "commits", "platform_calls")
+_PASSES = ("depth_worker_to_model", "event_wrappers")
+
+
+async def test_three_traces_are_counted_and_listed(tmp_path: Path) -> None:
+    listing = tmp_path / "frames.txt"
+    process = await create_subprocess_exec(
+        *(sys.executable, "-m", "tools.trace_turn", "--by-module", "--frames", str(listing)),
+        stdin=DEVNULL,
+        stdout=PIPE,
+        stderr=PIPE,
+        cwd=ROOT,
+    )
+    out, errors = await process.communicate()
+    assert process.returncode == 0, errors.decode()
+    lines = out.decode().splitlines()
+    traces = json.loads(lines[-1])["trace"]
+    assert list(traces) == ["text_turn", "voice_note", "live_chunk"]
+    for name in ("text_turn", "voice_note"):
+        figures = traces[name]
+        assert min(figures[key] for key in (*_TURN, *_PASSES)) > 0
+        assert figures["modules"] < figures["functions"] < figures["frames"]
+        assert figures["commits"] <= figures["store_calls"]
+    chunk = traces["live_chunk"]
+    assert 0 < chunk["modules"] < chunk["frames"] < 200
+    assert [chunk[key] for key in (*_PASSES, "store_calls", "platform_calls")] == [0, 0, 0, 0]
+
+    path = _below(lines, "text turn, from worker to model:")
+    assert len(path) == traces["text_turn"]["depth_worker_to_model"]
+    assert (path[0].split(":")[0], path[0].split()[1]) == (MODULES["worker"], OWNER)
+    assert (path[-1].split(":")[0], path[-1].split()[1]) == (MODULES["model"], STREAM)
+    assert len(_below(lines, "text turn, what a token passes:")) == traces["text_turn"]["event_wrappers"]
+
+    listed = listing.read_text(encoding="utf-8").splitlines()
+    calls = [line for line in listed if not line.startswith("# ")]
+    assert len(calls) == sum(figures["frames"] for figures in traces.values())
+    assert {line.partition(".")[0] for line in calls} <= set(PACKAGES)
+    assert any(line.endswith("[store-writer]") for line in calls), "the store's threads are watched too"
+
+
+def test_a_module_that_moved_is_named_in_words() -> None:
+    with pytest.raises(TraceUnavailable, match=r"'worker' is said to be in gateway\.gone, .*no module"):
+        load_modules({**MODULES, "worker": "gateway.gone"})
+
+
+def test_a_function_that_moved_is_named_in_words() -> None:
+    with pytest.raises(TraceUnavailable, match=r"gateway\.turns has no Worker\._run; put its new name"):
+        load_modules({**MODULES, "worker": "gateway.turns"})
+
+
+def _below(lines: list[str], title: str) -> list[str]:
+    """The indented lines below a title."""
+    below = lines[lines.index(title) + 1 :]
+    return [line.strip() for line in below[: below.index("")]]

@@ -1,0 +1,1 @@
+"""Tools for those who change Parlour. No product code."""
