@@ -8,7 +8,7 @@ PEER   := build/bench-peer
 ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run chat test check bench eval models setup format lock clean
+.PHONY: help run chat test check mutate bench eval models setup format lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -26,6 +26,9 @@ test: models ## set everything up and run every test
 
 check: setup ## format, lint, types, import contracts, docs (the tests are `make test`)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh tools/check.sh
+
+mutate: setup ## small faults in the core modules, and how many the tests catch: make mutate ARGS="--per-module 3"
+	@$(BIN)/python -m tools.mutate $(ARGS)
 
 bench: models $(if $(NAME),$(if $(filter graph,$(NAME)),$(PEER)/.ready),$(PEER)/.ready) ## all benches, or one: make bench NAME=turn
 	@$(BIN)/python -m bench $(NAME) $(ARGS)
