@@ -14,6 +14,8 @@ from tools.mutant_runs import Verdict, Workspace
 MODULE = "voice/adding.py"
 SOURCE = "def more(a):\n    if a > 0:\n        return a + 1\n    return a\n"
 TEST = "from voice.adding import more\n\n\ndef test_more() -> None:\n    assert more(2) == 3\n"
+# Most of the seconds that these runs would take.
+WITHOUT_PLUGINS = "-p no:hypothesispytest -p no:xdist -p no:asyncio -p no:anyio -p no:timeout"
 
 
 @pytest.fixture
@@ -21,8 +23,7 @@ def project(tmp_path: Path) -> Path:
     """A project with one module, one test that does not look at its boundary, and a table."""
     root = tmp_path / "project"
     files = {
-        # Plugins that these tests have no need of take most of the time.
-        "pyproject.toml": '[tool.pytest.ini_options]\naddopts = "-p no:hypothesispytest -p no:xdist -p no:asyncio -p no:anyio -p no:timeout"\n',
+        "pyproject.toml": f'[tool.pytest.ini_options]\naddopts = "{WITHOUT_PLUGINS}"\n',
         "tools/mutate.toml": f'[modules]\n"{MODULE}" = ["tests/test_adding.py"]\n',
         "voice/__init__.py": "",
         MODULE: SOURCE,
