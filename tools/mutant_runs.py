@@ -18,9 +18,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Self, TypeVar
 
-_NOT_COPIED = shutil.ignore_patterns(
-    ".*", "__pycache__", "build", "data", "data-*", "dist", "models", "node_modules"
-)
+_NOT_COPIED = (".git", ".venv", ".*_cache", ".hypothesis", "build", "data", "data-*", "dist", "models")
+"""At the root; what a run of the program, of a tool or of a test leaves there."""
 _TOLD_LINES = 25
 
 _Result = TypeVar("_Result")
@@ -45,7 +44,12 @@ class Workspace:
         self._output = place.with_suffix(".log")
         self._running: subprocess.Popen[bytes] | None = None
         self._changes = 0
-        shutil.copytree(root, place, ignore=_NOT_COPIED)
+        at_root, below = (shutil.ignore_patterns("__pycache__", *names) for names in (_NOT_COPIED, ()))
+        shutil.copytree(
+            root,
+            place,
+            ignore=lambda folder, names: (at_root if folder == str(root) else below)(folder, names),
+        )
 
     def run(self, tests: Sequence[str], limit_s: float) -> tuple[Verdict, float]:
         """Run pytest until the first failure; how it ended, and after how many seconds."""

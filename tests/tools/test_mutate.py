@@ -48,6 +48,19 @@ def test_caught_and_surviving_faults_are_counted_and_told(
     assert (project / MODULE).read_text("utf-8") == SOURCE
 
 
+def test_a_copy_has_the_sources_and_the_data_of_tests_and_not_what_runs_left(
+    project: Path, tmp_path: Path
+) -> None:
+    for folder in ("data", "tests/data", "voice/__pycache__", ".venv"):
+        (project / folder).mkdir()
+    Workspace(project, tmp_path / "copy")
+    folders = {path.name for path in (tmp_path / "copy").rglob("*") if path.is_dir()}
+    top = {path.name for path in (tmp_path / "copy").iterdir()}
+
+    assert top == {"pyproject.toml", "tests", "tools", "voice"}
+    assert folders == {"data", "tests", "tools", "voice"}
+
+
 def test_a_source_that_hangs_is_ended_at_its_limit(project: Path, tmp_path: Path) -> None:
     workspace = Workspace(project, tmp_path / "copy")
     hangs = "def more(a):\n    while True:\n        pass\n"
