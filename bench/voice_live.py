@@ -128,11 +128,11 @@ async def _spoken(ours: Transcriber, listener: VadClient, sentence: bytes) -> _M
 
         live = LiveListener(
             transcriber=ours,
-            listener=listener,
+            detector=listener,
             manager=manager,
             key=_KEY,
             speaker=_KEY,
-            told=screen,
+            events=screen,
             spawn=spawn,
             clock=_CLOCK,
         )

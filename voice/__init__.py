@@ -1,1 +1,1 @@
-"""EARS: audio bytes in, utterances out. Needs no other package of this project."""
+"""Speech processing: audio bytes in, utterances out. Imports no other package of this project."""

@@ -1,4 +1,4 @@
-"""The port to time, as the ears need it. Whoever hosts them brings the clock; tests bring one that stands."""
+"""The clock port. The host application injects a clock; tests inject a manual one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Seconds, in two kinds."""
+    """Two kinds of seconds."""
 
     def now(self) -> float:
         """Unix time: for what is stored."""

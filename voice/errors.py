@@ -1,16 +1,16 @@
-"""What can go wrong between audio bytes and words. `str(error)` is written for the person who spoke; what
-only the operator may see (folders, settings, addresses, words of libraries) is the error's `detail`.
+"""Errors between audio bytes and words. `str(error)` is written for the person who spoke; information for
+the operator only (folders, settings, addresses, messages of libraries) is the error's `detail`.
 
 VoiceError
-├── AudioRefused            never to be heard: too_large, too_long, unknown_format, no_audio, damaged
-├── NothingHeard            the file is sound, but holds no speech that could be understood
+├── AudioRefused            permanent: too_large, too_long, unknown_format, no_audio, damaged
+├── NothingHeard            the file is valid, but contains no recognisable speech
 └── RecogniserError         the recogniser failed, not the file; trying again may help
     ├── TranscriberUnavailable   the model is missing, or the worker could not start or died
     ├── TranscriptionTimeout     the deadline passed
     └── TranscriberBusy          the queue is full
 
-VoiceError also has SpeakerUnavailable, of the way back: an answer could not be read aloud. Its words are for
-the operator, because the answer itself has arrived in writing.
+VoiceError also has SpeakerUnavailable: an answer could not be read aloud. Its text is for the operator,
+because the user has received the answer in writing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SHUTTING_DOWN = "The voice recogniser is shutting down. Please send the recordin
 NOT_STARTING = "The voice recogniser did not start in time. Please try again later."
 NONSENSE = "The voice recogniser failed on that recording. Please send it again."
 NOT_WORKING = "Recordings cannot be heard here at the moment. Please type your message."
-"""Where the operator has something to mend: what it is stands in the error's detail."""
+"""Used where the operator must fix something; the error's detail says what."""
 
 _DETAIL_CHARS = 4_000
 
@@ -29,7 +29,7 @@ AudioRefusal = Literal["too_large", "too_long", "unknown_format", "no_audio", "d
 
 
 class VoiceError(Exception):
-    """Root. `code` is for machines; `permanent` says that the same bytes will fail again.
+    """The base class. `code` is for machines; `permanent` means that the same bytes will fail again.
 
     `detail` is for the log and the doctor, which redact it: one line of at most 4,000 characters.
     """
@@ -42,19 +42,19 @@ class VoiceError(Exception):
 
     @property
     def for_operator(self) -> str:
-        """All that is known: the detail where there is one, else the words."""
+        """The detail where there is one, else the text."""
         return self.detail or str(self)
 
 
 class AudioRefused(VoiceError):
-    """The bytes are not audio that is accepted here."""
+    """The bytes are not accepted audio."""
 
     def __init__(self, code: AudioRefusal, message: str) -> None:
         super().__init__(message, code=code, permanent=True)
 
 
 class NothingHeard(VoiceError):
-    """The audio holds no speech that could be understood."""
+    """The audio contains no recognisable speech."""
 
     def __init__(
         self, message: str = "I could not hear any words in that recording. Please record it again."
@@ -86,7 +86,7 @@ class TranscriptionTimeout(RecogniserError):
 
 
 class TranscriberBusy(RecogniserError):
-    """Too many recordings wait already."""
+    """Too many recordings are waiting."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class TranscriberBusy(RecogniserError):
 
 
 class SpeakerUnavailable(VoiceError):
-    """Nothing can be said: no voice for it, no program to say it, or it took too long."""
+    """No speech can be synthesised: no voice, no program, or a timeout."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, code="speaker_unavailable", permanent=False)

@@ -1,4 +1,4 @@
-"""A short real recording with its words, so that an installation can check its own ears.
+"""A short real recording with its words, so that an installation can check its speech recognition.
 
 The clip is from LibriVox's reading of "Sense and Sensibility" (Jane Austen), in the public domain.
 """

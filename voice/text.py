@@ -1,4 +1,4 @@
-"""Joining pieces of text as each script writes them: with spaces, or without."""
+"""Join texts as their script requires: with spaces, or without."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ _NO_SPACE_BEFORE = frozenset(".,;:!?…)]}»”’%。、，．！？；：）�
 
 
 def joined(texts: list[str]) -> str:
-    """Chunks as one text: a space between two, none where the script has none or only signs follow."""
+    """The texts as one: with a space between two, unless the script has none or only punctuation follows."""
     said = [text for text in texts if text]
-    behind = ["", *(" " if _is_apart(one, other) else "" for one, other in pairwise(said))]
-    return "".join(space + text for space, text in zip(behind, said, strict=False))
+    separators = ["", *(" " if _is_apart(one, other) else "" for one, other in pairwise(said))]
+    return "".join(space + text for space, text in zip(separators, said, strict=False))
 
 
 def _is_apart(one: str, other: str) -> bool:

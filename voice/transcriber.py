@@ -1,4 +1,4 @@
-"""The port to a speech recogniser: a recording in, a transcript out."""
+"""The speech recognition port: a recording in, a transcript out."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Literal, Protocol
 from voice.transcript import Transcript
 
 Urgency = Literal["final", "note", "partial"]
-"""What is heard first: the end of a live utterance, then voice notes, then what is only shown meanwhile."""
+"""The order of recognition: the end of a live utterance, then voice notes, then partial text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """Something to hear."""
+    """Audio to transcribe."""
 
     data: bytes
     """An audio file in any accepted container, or bare samples."""
@@ -23,12 +23,12 @@ class Recording:
     language: str | None = None
     """A code such as `de` that is certain; None detects it."""
     likely_language: str | None = None
-    """What the speaker spoke last: taken where detection is unsure."""
+    """The speaker's last language: used where detection is unsure."""
     speaker: str = ""
-    """Whose turn it counts as: waiting recordings are heard in turns of speakers."""
+    """The person it counts for: waiting recordings are transcribed in turns of speakers."""
     urgency: Urgency = "note"
     prompt: str = ""
-    """The words before it, where it was cut out of continuous speech."""
+    """The words before it, if it was cut out of continuous speech."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,15 +38,15 @@ class Waiting:
     ahead: int
     """Recordings before it."""
     eta_s: float
-    """Seconds until it is heard, estimated from what waits and how fast hearing has been."""
+    """Seconds until its transcription starts, estimated from the queue and the recent speed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growing:
-    """The words of a long recording's beginning, while the rest is being heard. Never retracted."""
+    """The words of a long recording's beginning, while the rest is transcribed. Never retracted."""
 
     text: str
-    heard_s: float
+    covered_s: float
     """Seconds of the recording that the words cover."""
 
 
@@ -54,7 +54,7 @@ OnProgress = Callable[[Waiting | Growing], None]
 
 
 class Transcriber(Protocol):
-    """A recogniser. One serves many concurrent callers."""
+    """A speech recogniser. One serves many concurrent callers."""
 
     async def transcribe(self, recording: Recording, *, on_progress: OnProgress | None = None) -> Transcript:
         """What is said in `recording`. Silence and noise give a transcript without chunks.
@@ -66,16 +66,16 @@ class Transcriber(Protocol):
         ...
 
     async def warm_up(self) -> None:
-        """Do now what the first call would otherwise wait for. Safe to call more than once.
+        """Start and load everything that the first call needs. Safe to call more than once.
 
         Raises TranscriberUnavailable or TranscriptionTimeout.
         """
         ...
 
     async def close(self) -> None:
-        """Stop every child process. Calls that still wait fail with TranscriberUnavailable."""
+        """Stop every child process. Waiting calls fail with TranscriberUnavailable."""
         ...
 
     def status(self) -> str:
-        """One line for the operator: `ready`, `loading`, `not started`, or what is wrong and what to do."""
+        """One line for the operator: `ready`, `loading`, `not started`, or the problem and its remedy."""
         ...

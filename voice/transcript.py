@@ -1,4 +1,4 @@
-"""The values of hearing: speech chunks, transcripts, utterances."""
+"""The values of transcription: speech chunks, transcripts, utterances."""
 
 from __future__ import annotations
 
@@ -16,41 +16,41 @@ Samples = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeechChunk:
-    """A stretch of speech with its words. Times are seconds from the start of the recording."""
+    """A continuous part of the speech and its words. Times are seconds from the start of the recording."""
 
     text: str
     start_s: float
     end_s: float
     confidence: float
-    """0 to 1: the mean probability the model gave its own words."""
+    """0 to 1: the mean probability of the words, from the model."""
     no_speech_probability: float
-    """0 to 1: how likely the model finds it that nobody speaks here."""
+    """0 to 1: the model's probability that there is no speech here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
-    """What a transcriber heard. No chunks means that nobody spoke."""
+    """The transcript of a recording. No chunks means no speech."""
 
     chunks: tuple[SpeechChunk, ...]
     language: str
-    """A language code, or empty where nobody spoke."""
+    """A language code, or empty where there is no speech."""
     language_probability: float
     audio_seconds: float
-    """Seconds of audio that were listened to, silence included."""
+    """Seconds of audio processed, silence included."""
     truncated: bool = False
-    """The recording was longer than allowed; the rest was left out."""
+    """Whether the recording was longer than allowed; the rest was ignored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Utterance:
-    """One thing a person said, ready to be read as a message."""
+    """One utterance of a person, ready to be processed as a message."""
 
     text: str
     language: str
     language_probability: float
-    """0 to 1: how sure the recogniser is of the language."""
+    """0 to 1: the recogniser's probability of the language."""
     confidence: float
-    """0 to 1; a hint, not the probability of being right."""
+    """0 to 1; a hint, not the probability of being correct."""
     audio_seconds: float
     truncated: bool
 

@@ -1,4 +1,4 @@
-"""Word error rate: how far a transcript is from what was said."""
+"""Word error rate: the distance of a transcript from what was said."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import unicodedata
 from collections.abc import Sequence
 
 
-def word_error_rate(reference: str, heard: str) -> float:
+def word_error_rate(reference: str, hypothesis: str) -> float:
     """Insertions, deletions and substitutions of words, divided by the reference's words.
 
     Case and punctuation do not count. 0 is perfect; inserted words can make it greater than 1.
     An empty reference gives 0 for an empty transcript and 1 for any other.
     """
-    expected, actual = normalised_words(reference), normalised_words(heard)
+    expected, actual = normalised_words(reference), normalised_words(hypothesis)
     if not expected:
         return 1.0 if actual else 0.0
     return _edit_distance(expected, actual) / len(expected)

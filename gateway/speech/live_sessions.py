@@ -102,7 +102,7 @@ class LiveSpeechService:
         self._taken_back = TakenBack(running=running, clock=clock)
         self._supervisor = supervisor
         self._manager = StreamBufferManager(
-            on_flush=self._flushed, clock=clock, shelf=voices, settings=self._settings.flush
+            on_flush=self._flushed, clock=clock, store=voices, settings=self._settings.flush
         )
         self._microphones: dict[str, LiveAudioStream] = {}
         self._handed_over: set[str] = set()
@@ -150,11 +150,11 @@ class LiveSpeechService:
             await microphone.listen(
                 LiveListener(
                     transcriber=self._transcriber,
-                    listener=self._listener,
+                    detector=self._listener,
                     manager=self._manager,
                     key=key,
                     speaker=key,
-                    told=microphone,
+                    events=microphone,
                     spawn=self._supervisor.spawn,
                     clock=self._clock,
                     hands_free=hands_free,

@@ -124,7 +124,7 @@ async def _heard(intake: VoiceIntake, recording: Recording, on_progress: OnTrans
     async with asyncio.TaskGroup() as group:
         group.create_task(_tell(told, on_progress))
         try:
-            utterance = await intake.hear(recording, on_progress=told.put_nowait)
+            utterance = await intake.transcribe(recording, on_progress=told.put_nowait)
         except VoiceError as error:
             failed = error
         finally:

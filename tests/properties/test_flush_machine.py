@@ -244,7 +244,7 @@ class Gathering(RuleBasedStateMachine):
     async def _start(self) -> None:
         self.model.speaking.clear()
         self.manager = StreamBufferManager(
-            on_flush=self.model.receive, clock=self.model.clock, shelf=self.shelf
+            on_flush=self.model.receive, clock=self.model.clock, store=self.shelf
         )
         await self.manager.restore()
 

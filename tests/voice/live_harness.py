@@ -182,11 +182,11 @@ async def open_booth(
     manager = StreamBufferManager(on_flush=on_flush, clock=clock, settings=flush)
     listener = LiveListener(
         transcriber=scribe,
-        listener=detector,
+        detector=detector,
         manager=manager,
         key="somebody",
         speaker="ann",
-        told=notes,
+        events=notes,
         spawn=supervisor.spawn,
         clock=clock,
         hands_free=hands_free,

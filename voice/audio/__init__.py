@@ -1,1 +1,1 @@
-"""Decode, detect voice and cut, in a sandboxed process."""
+"""Decode audio, detect voice and split at pauses, in a sandboxed process."""

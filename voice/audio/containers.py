@@ -1,7 +1,7 @@
-"""Which audio container some bytes are, told by their magic alone.
+"""Recognise an audio container from its magic bytes alone.
 
 An allow list: playlists, session descriptions and other text formats that could make a demuxer
-open files or sockets are not on it, and so never reach one.
+open files or sockets are not on it, and therefore never reach one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Container:
     name: str
     """`ogg`, `webm`, `mp4`, `mp3`, `wav`, `flac`, `amr` or `aac`."""
     demuxer: str
-    """FFmpeg's name of the one demuxer that may read it."""
+    """FFmpeg's name for the one demuxer that may read it."""
     offset: int = 0
     """Bytes of ID3 tag before the audio; the tag itself is never parsed."""
 

@@ -1,7 +1,7 @@
-"""The decoder as the gateway sees it: files in, pieces of speech out. The work is done in child processes.
+"""Decode files to speech segments, in sandboxed child processes. This is the gateway's side.
 
-Not here: decoding, the search for speech and the cutting (`voice.audio.decoder_main`), the recognition.
-A child that is too slow, dies, or has met several damaged files is replaced by a fresh one.
+Not here: decoding, VAD and splitting (`voice.audio.decoder_main`), recognition.
+A child that is too slow, dies, or has decoded several damaged files is replaced by a fresh one.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from voice.workers.child import Child, Dying, OnLine, command
 from voice.workers.frames import BrokenFrame, Frame
 
 _CHILDREN = 2
-"""One hostile file may keep a child busy until its deadline; the other goes on serving."""
+"""A hostile file can keep one child busy until its deadline; the other still serves."""
 _DAMAGED_FILES = 8
-"""So many of them wear a child out: its decoders may be broken by then, and a fresh child costs a third of a
-second of processor time, which nobody shall be able to ask for with every few bytes."""
+"""Damaged files after which a child is replaced: its decoders may be broken by then. A fresh child costs a
+third of a second of processor time, so one file must not be enough to cause it."""
 _FILE_DEADLINE_S = 10.0
 _START_DEADLINE_S = 60.0
 _ATTEMPTS = 2
 _BYTES_PER_SECOND = 32_000
 _MAX_PIECE_BYTES = 30 * _BYTES_PER_SECOND
-"""Whisper's window: the recogniser takes no longer piece."""
+"""Whisper's window: the recogniser takes no longer segment."""
 
 _DAMAGED = "I could not read that recording: the file is damaged. Please record it again."
 _TOO_SLOW = "Reading that recording took too long. Please send it again, or a shorter one."
@@ -74,7 +74,7 @@ class Decoder:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """The process ids of the living children."""
+        """The process ids of the running children."""
         return tuple(child.pid for child in (*self._idle, *self._busy) if child.alive)
 
     async def decode(
@@ -82,9 +82,9 @@ class Decoder:
     ) -> Decoded:
         """Decode a file, or bare samples (`pcm`: 16 kHz, mono, 16 bit little endian), in one of the children.
 
-        `on_piece` gets the pieces of speech in order, each as soon as it is certain; silence has none.
-        Raises AudioRefused (also for a file that brings the decoder down twice), TranscriberUnavailable
-        when no child can be started, TranscriptionTimeout. Cancelling the call kills the child at work.
+        `on_piece` gets the speech segments in order, each as soon as it is certain; silence has none.
+        Raises AudioRefused (also for a file that kills the decoder twice), TranscriberUnavailable
+        when no child can be started, TranscriptionTimeout. Cancelling the call kills the working child.
         """
         check_size(len(data), max_bytes=self._settings.max_bytes)
         request = Frame(header={"kind": "decode", "form": form}, body=data)
@@ -95,7 +95,7 @@ class Decoder:
                 try:
                     return await self._ask(child, request, pieces)
                 except TranscriberUnavailable:
-                    self._refuse_when_closed()  # otherwise it died, and once may be chance
+                    self._refuse_when_closed()  # otherwise it died; the first time may be chance
         raise AudioRefused("damaged", _DAMAGED)
 
     async def warm_up(self) -> None:
@@ -104,17 +104,17 @@ class Decoder:
             self._release(await self._ready_child())
 
     async def close(self) -> None:
-        """Kill every child and wait until they are gone."""
+        """Kill every child and wait until they have ended."""
         self._closed = True
         for child in (*self._idle, *self._busy):
             self._discard(child)
         async with contextlib.AsyncExitStack() as turns:
-            for _ in range(_CHILDREN):  # whoever was starting a child has failed and cleaned up then
+            for _ in range(_CHILDREN):  # then every start in progress has failed and cleaned up
                 await turns.enter_async_context(self._turns)
         await self._dying.gone()
 
     async def _ready_child(self) -> Child:
-        """A child that is warm and now busy. Raises TranscriberUnavailable."""
+        """A started child, now marked as busy. Raises TranscriberUnavailable."""
         self._refuse_when_closed()
         while self._idle:
             child = self._idle.pop()
@@ -137,7 +137,7 @@ class Decoder:
         return child
 
     async def _ask(self, child: Child, request: Frame, pieces: _Pieces) -> Decoded:
-        """One file. The child stays if it answers and is still to be trusted."""
+        """Decode one file. The child is kept if it answers and is still trusted."""
         pieces.begin()
         try:
             async with asyncio.timeout(self._deadline_s):
@@ -169,7 +169,7 @@ class Decoder:
             raise TranscriberUnavailable(SHUTTING_DOWN)
 
     def _release(self, child: Child, *, damaged: bool = False) -> None:
-        """Back to the idle ones, unless it has served long enough."""
+        """Return a child to the idle ones, unless it has served long enough."""
         wear = -(-self._settings.recycle_after // _DAMAGED_FILES) if damaged else 1
         self._files[child] = self._files.get(child, 0) + wear
         if self._closed or not child.alive or self._files[child] >= self._settings.recycle_after:
@@ -179,7 +179,7 @@ class Decoder:
         self._idle.append(child)
 
     def _discard(self, child: Child) -> None:
-        """Kill a child, and remember it until it is gone."""
+        """Kill a child, and track it until it has ended."""
         self._busy.discard(child)
         self._files.pop(child, None)
         if child in self._idle:
@@ -188,7 +188,7 @@ class Decoder:
 
 
 class _Pieces:
-    """Passes pieces on once each, in order, also when a second child decodes the file again."""
+    """Passes each segment on once and in order, also when a second child decodes the file again."""
 
     def __init__(self, on_piece: OnPiece, *, max_bytes: int) -> None:
         self._on_piece = on_piece
@@ -198,11 +198,11 @@ class _Pieces:
         self.count = 0
 
     def begin(self) -> None:
-        """The file is decoded from its start."""
+        """Decoding starts at the beginning of the file."""
         self.count = self._bytes = 0
 
     def take(self, frame: Frame) -> None:
-        """One frame from the child. Raises BrokenFrame, upon which the child is stopped."""
+        """Take one frame from the child. Raises BrokenFrame; the child is then stopped."""
         piece = piece_from_wire(frame)
         if piece.index != self.count:
             raise BrokenFrame(f"piece {piece.index} came where {self.count} was due")

@@ -1,7 +1,7 @@
-"""The decoder's own program: recordings in, pieces of speech out, one recording after the other.
+"""The decoder process: recordings in, speech segments out, one recording after the other.
 
-Started by `voice.audio.decoder_client` with `python -m`; never imported by the gateway. Every byte of a
-stranger's file is parsed here and nowhere else, by a process that can open nothing and may grow only so far.
+Started by `voice.audio.decoder_client` with `python -m`; never imported by the gateway. Untrusted files are
+parsed here and nowhere else, by a process that can open no files or sockets and has a memory limit.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _serve(request: Frame, model: SileroModel, options: argparse.Namespace, send: Send) -> None:
-    """Answer with pieces and exactly one final frame; anything unforeseen ends the process."""
+    """Answer with segments and exactly one final frame; an unexpected error ends the process."""
     job = request.header["job"]
     recording = _recording(request, options)
     pieces = 0
@@ -55,7 +55,7 @@ def _serve(request: Frame, model: SileroModel, options: argparse.Namespace, send
         send(Frame(header={"kind": "refused", "job": job, "final": True, **error_to_wire(error)}))
         return
     except MemoryError:
-        # The file's fault, or what earlier files left behind: a fresh process tells.
+        # Caused by this file or by earlier ones: a fresh process shows which.
         raise SystemExit(1) from None
     end = {
         "kind": "decoded",
@@ -72,24 +72,24 @@ def _serve(request: Frame, model: SileroModel, options: argparse.Namespace, send
 def _pieces(
     recording: AudioBlocks | _BareSamples, model: SileroModel, *, min_seconds: float
 ) -> Iterator[SpeechSegment]:
-    """The speech of a recording, each piece as soon as it is certain. Raises AudioRefused."""
+    """The speech segments of a recording, each as soon as it is certain. Raises AudioRefused."""
     detector, tracker, cutter = VoiceDetector(model), SpeechTracker(), Cutter()
     for block in recording:
         probabilities = detector.feed(block)
-        cutter.hear(block.tobytes(), probabilities)
+        cutter.feed(block.tobytes(), probabilities)
         for start, end in tracker.push(probabilities):
             yield from cutter.add(start, end)
     if recording.samples < min_seconds * SAMPLE_RATE:
         return
     probabilities = detector.finish()
-    cutter.hear(b"", probabilities)
+    cutter.feed(b"", probabilities)
     for start, end in tracker.finish(probabilities, recording.samples):
         yield from cutter.add(start, end)
     yield from cutter.finish()
 
 
 class _BareSamples:
-    """Samples without a file around them, as `AudioBlocks` gives them."""
+    """Raw samples with the interface of `AudioBlocks`."""
 
     container = "pcm"
 
@@ -111,7 +111,7 @@ def _recording(request: Frame, options: argparse.Namespace) -> AudioBlocks | _Ba
 
 
 def _warm_up(model: SileroModel, options: argparse.Namespace) -> None:
-    """Run everything once: what is loaded on first use could not be loaded later."""
+    """Run everything once: after the lockdown nothing can be loaded on first use."""
     tone = (8_000 * np.sin(np.arange(SAMPLE_RATE) / 12)).astype("<i2").tobytes()
     size = len(tone).to_bytes(4, "little")
     head = b"RIFF" + size + b"WAVEfmt \x10\0\0\0\x01\0\x01\0" + bytes.fromhex("44ac000088580100 02001000")

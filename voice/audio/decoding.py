@@ -1,7 +1,7 @@
-"""Audio files to samples, block by block and from bytes only: never from a path or an address.
+"""Decode audio files to samples, block by block and from bytes only: never from a path or an address.
 
-Runs in a child process. Everything a file may claim is bounded before it costs memory or time:
-the container by magic bytes, the codec by an allow list that also holds while the demuxer probes,
+Runs in a child process. Every claim of a file is limited before it costs memory or time:
+the container by magic bytes, the codec by an allow list that also applies while the demuxer probes,
 the sample rate and channels per frame, the length while decoding, the damage by a count.
 """
 
@@ -29,16 +29,16 @@ CODECS = frozenset(
         "adpcm_ms", "adpcm_ima_wav",
     }
 )  # fmt: skip
-"""FFmpeg's names of the decoders that may run."""
+"""FFmpeg's names for the decoders that may run."""
 
 _MIN_RATE, _MAX_RATE = 8_000, 96_000
 _MAX_CHANNELS = 8
 _MAX_DAMAGED_PACKETS = 50
 _MAX_DECLARED = 4.0
-"""A file that declares more than this many times the allowed length is refused instead of cut."""
+"""A file that declares more than this many times the allowed length is rejected and not truncated."""
 _DECLARING = frozenset({"ogg", "webm", "mp4", "flac"})
-"""Containers that state their length. FFmpeg guesses it for AMR, AAC and MP3 from the first bitrate, and a
-WAV that was written to a pipe states the largest number there is."""
+"""Containers that state their length. For AMR, AAC and MP3 FFmpeg guesses it from the first bitrate, and a
+WAV that was written to a pipe states the largest possible number."""
 _MICROSECONDS = 1_000_000
 
 _DAMAGED = "I could not read that recording: the file is damaged. Please record it again."
@@ -50,11 +50,11 @@ _UNKNOWN = (
 
 
 class AudioBlocks:
-    """A file's first audio stream as 16 kHz mono samples of 16 bit. To be iterated over once.
+    """A file's first audio stream as 16 kHz mono samples of 16 bit. Iterate over it only once.
 
     Iterating raises AudioRefused: `too_large` over `max_bytes`, `too_long` for a file that declares a
     length far beyond `max_seconds`, `unknown_format` for a container or codec that is not accepted,
-    `no_audio` without a single sample, `damaged` for anything else; but MemoryError stays what it is.
+    `no_audio` without a single sample, `damaged` for anything else. MemoryError is passed on.
     """
 
     def __init__(self, data: bytes, *, max_bytes: int, max_seconds: float) -> None:
@@ -64,12 +64,12 @@ class AudioBlocks:
         self.container = ""
         """`ogg`, `webm`, `mp4`, `mp3`, `wav`, `flac`, `amr` or `aac`."""
         self.samples = 0
-        """How many were given out so far."""
+        """Samples yielded so far."""
         self.truncated = False
-        """There was more than `max_seconds`."""
+        """Whether there was more than `max_seconds`."""
 
     def __iter__(self) -> Iterator[Block]:
-        """Blocks of about a second, `max_seconds` altogether. Raises AudioRefused."""
+        """Blocks of about a second, `max_seconds` in total. Raises AudioRefused."""
         check_size(len(self._data), max_bytes=self._max_bytes)
         if not self._data:
             raise AudioRefused("no_audio", _NO_AUDIO)
@@ -80,7 +80,7 @@ class AudioBlocks:
         try:
             yield from self._limited(_grouped(self._decoded(container)))
         except (AudioRefused, MemoryError):
-            raise  # the latter may be earlier files' fault: a fresh process tells
+            raise  # MemoryError may be caused by earlier files: a fresh process shows it
         except Exception as error:
             # Hostile files make the bindings raise UnicodeDecodeError, IndexError and more.
             raise AudioRefused("damaged", _DAMAGED) from error
@@ -121,7 +121,7 @@ class AudioBlocks:
 
 
 def _grouped(blocks: Iterator[Block]) -> Iterator[Block]:
-    """The same samples in blocks of at least a second: the voice detector costs less on many frames."""
+    """The same samples in blocks of at least a second: the voice detector is cheaper on many frames."""
     waiting: list[Block] = []
     size = 0
     for block in blocks:
@@ -135,7 +135,7 @@ def _grouped(blocks: Iterator[Block]) -> Iterator[Block]:
 
 
 def _frames(opened: Any, stream: Any) -> Iterator[Any]:
-    """Decoded frames. A damaged packet is skipped; too many of them refuse the file."""
+    """Decoded frames. Damaged packets are skipped; too many of them reject the file."""
     damaged = 0
     packets = opened.demux(stream)
     while True:
@@ -145,7 +145,7 @@ def _frames(opened: Any, stream: Any) -> Iterator[Any]:
                 return
             frames = packet.decode()
         except EOFError:
-            return  # the file ends inside a packet: what came before is sound
+            return  # the file ends inside a packet: the samples before are valid
         except (av.FFmpegError, ValueError) as error:
             damaged += 1
             if damaged > _MAX_DAMAGED_PACKETS:
@@ -157,9 +157,9 @@ def _frames(opened: Any, stream: Any) -> Iterator[Any]:
 
 
 def _joined(frames: Iterator[Any]) -> Iterator[Any]:
-    """The same samples in fewer and longer frames: what is done per frame costs more than per sample.
+    """The same samples in fewer, longer frames: the cost is more per frame than per sample.
 
-    A change of format inside the file begins a new frame.
+    A change of format inside the file starts a new frame.
     """
     fifo: Any = None
     shape: tuple[object, ...] = ()
@@ -170,7 +170,7 @@ def _joined(frames: Iterator[Any]) -> Iterator[Any]:
             fifo = None
         if fifo is None:
             fifo, shape = av.AudioFifo(), seen
-        frame.pts = None  # gaps and jumps in the file's clock must not become silence
+        frame.pts = None  # gaps and jumps in the file's timestamps must not become silence
         fifo.write(frame)
     if fifo is not None:
         yield fifo.read()
@@ -206,12 +206,12 @@ def _check_length(declared_s: float, max_seconds: float) -> None:
     if declared_s > _MAX_DECLARED * max_seconds:
         raise AudioRefused(
             "too_long",
-            f"That recording is {_in_words(declared_s)} long; I can listen to at most "
-            f"{_in_words(max_seconds)}. Please send a shorter one.",
+            f"That recording is {_readable(declared_s)} long; I can listen to at most "
+            f"{_readable(max_seconds)}. Please send a shorter one.",
         )
 
 
-def _in_words(seconds: float) -> str:
+def _readable(seconds: float) -> str:
     for size, word in ((3600, "hour"), (60, "minute"), (1, "second")):
         count = round(seconds / size)
         if seconds >= 2 * size or (seconds >= size and seconds % size == 0):

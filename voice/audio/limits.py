@@ -1,4 +1,4 @@
-"""The limit that holds before any decoder sees a file, checked in the gateway and in the worker."""
+"""The size limit that applies before any decoder gets a file, checked in the gateway and in the worker."""
 
 from __future__ import annotations
 

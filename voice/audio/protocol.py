@@ -1,6 +1,4 @@
-"""What the decoder process sends: segments of speech, and the end of a recording. Strict: a reader raises
-BrokenFrame.
-"""
+"""Read the decoder process's messages: speech segments, and the end of a recording. Raises BrokenFrame."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ _CONTAINERS = frozenset({"ogg", "webm", "mp4", "mp3", "wav", "flac", "amr", "aac
 
 
 def piece_from_wire(frame: Frame) -> SpeechSegment:
-    """A decoder's stretch of speech. Strict: raises BrokenFrame on what a sound decoder would not say."""
+    """Read a speech segment. Raises BrokenFrame on anything that an intact decoder would not send."""
     header = frame.header
     if header.get("kind") != "piece" or not frame.body or len(frame.body) % 2:
         raise BrokenFrame("not a piece of speech")
@@ -30,7 +28,7 @@ def piece_from_wire(frame: Frame) -> SpeechSegment:
 
 
 def decoded_from_wire(wire: Mapping[str, Any], *, max_seconds: float) -> Decoded:
-    """What a decoder says at a recording's end. Strict: raises BrokenFrame."""
+    """Read the end of a recording. Raises BrokenFrame."""
     try:
         decoded = Decoded(
             seconds=checked_number(wire["seconds"], at_most=max_seconds),

@@ -1,4 +1,4 @@
-"""What the decoder hands to the recogniser: stretches of speech, cut out of a recording at its pauses."""
+"""The decoder's output: speech segments, split at the pauses of a recording."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeechSegment:
-    """Speech to recognise in one go: at most the length of Whisper's window, usually less."""
+    """Speech to recognise in one pass: at most the length of Whisper's window, usually less."""
 
     index: int
-    """Its place in the recording, from 0."""
+    """Its number in the recording, from 0."""
     pcm: bytes
     """16 kHz, mono, 16 bit little endian; pauses are left out."""
     spans: tuple[tuple[float, float], ...]
-    """Where it comes from: `(start, end)` in seconds of the recording, in order and apart. Not empty."""
+    """Its place: `(start, end)` in seconds of the recording, in order and disjoint. Not empty."""
 
     @property
     def seconds(self) -> float:
-        """Length of the speech alone."""
+        """Length of the speech without pauses."""
         return len(self.pcm) / 32_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoded:
-    """A recording's end: what was decoded altogether."""
+    """The summary at a recording's end."""
 
     seconds: float
-    """Seconds of audio that were listened to, silence included."""
+    """Seconds of audio processed, silence included."""
     truncated: bool
-    """The recording was longer than allowed; the rest is left out."""
+    """Whether the recording was longer than allowed; the rest is ignored."""
     container: str
-    """`ogg`, `webm`, `mp4`, `mp3`, `wav`, `flac`, `amr` or `aac`; `pcm` for bare samples."""
+    """`ogg`, `webm`, `mp4`, `mp3`, `wav`, `flac`, `amr` or `aac`; `pcm` for raw samples."""
     pieces: int

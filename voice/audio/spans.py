@@ -1,4 +1,4 @@
-"""Where speech lies in a recording, and times in the cut-together speech mapped back to it."""
+"""The spans of speech in a recording, and the mapping from times in the joined speech to the recording."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from itertools import accumulate
 _LEEWAY_S = 0.5
 
 Spans = tuple[tuple[float, float], ...]
-"""Stretches `(start, end)` in seconds of a recording, in order and apart."""
+"""`(start, end)` in seconds of a recording, in order and disjoint."""
 
 
 def split_spans(spans: Spans, at_s: float) -> tuple[Spans, Spans]:
-    """The spans before and behind `at_s` seconds of the speech alone. Each side has at least one span.
+    """The spans before and after `at_s` seconds of the joined speech. Each side has at least one span.
 
     Raises ValueError where `at_s` does not lie inside the speech.
     """
@@ -30,7 +30,7 @@ def split_spans(spans: Spans, at_s: float) -> tuple[Spans, Spans]:
 
 
 class SpeechSpans:
-    """Stretches of speech, `(start, end)` in seconds of the recording, in order and apart."""
+    """Spans of speech, `(start, end)` in seconds of the recording, in order and disjoint."""
 
     def __init__(self, spans: Sequence[tuple[float, float]]) -> None:
         if not spans:
@@ -39,10 +39,10 @@ class SpeechSpans:
         self._ends = tuple(accumulate(end - start for start, end in self._spans))
 
     def in_recording(self, start_s: float, end_s: float) -> tuple[float, float]:
-        """A segment's times in the recording, from its times in the speech alone.
+        """Times in the recording, from times in the joined speech.
 
-        The recogniser places boundaries only roughly, so each end is assigned to the span that
-        holds the sound up to half a second inside it, and kept within that span.
+        The recogniser's boundaries are inexact, so each end is assigned to the span that
+        contains the audio up to half a second inside it, and kept within that span.
         """
         leeway = min(_LEEWAY_S, max(0.0, end_s - start_s) / 2)
         return self._place(start_s, start_s + leeway), self._place(end_s, end_s - leeway)

@@ -1,7 +1,7 @@
-"""The one door to onnxruntime: how likely each moment of a recording is speech, and where speech lies.
+"""Voice activity detection with onnxruntime: speech probability per frame, and spans of speech.
 
-The model is Silero v6, from the file that faster-whisper ships; faster-whisper itself is not loaded.
-Runs in child processes. Not here: what is done with the speech (`voice.audio.segmentation`, live segments).
+The only module that imports onnxruntime. The model is Silero v6, from the file in faster-whisper's package,
+which is not loaded itself. Runs in child processes. Not here: splitting (`voice.audio.segmentation`).
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from voice.errors import TranscriberUnavailable
 from voice.transcript import SAMPLE_RATE
 
 FRAME = 512
-"""Samples that one probability covers: 32 ms."""
+"""Samples per probability: 32 ms."""
 
 _CONTEXT = 64
 _STATE_SHAPE = (1, 1, 128)
 _FULL_SCALE = 32768.0
 
 _QUIET_RMS = 0.0005
-"""Of full scale, -66 dB. Speech turned down by 30 dB, far below whispering, still has a frame over it in
-every half second; below that the model itself begins to lose words."""
+"""As a fraction of full scale, -66 dB. Speech lowered by 30 dB, far below whispering, still exceeds it in
+every half second; below it the model itself begins to miss words."""
 _QUIET_FRAMES = 16
-"""Half a second, after which no more speech is expected."""
+"""Half a second of quiet ends the speech."""
 _REPLAYED_FRAMES = 64
-"""Two seconds of quiet that the model is shown after all when sound follows: what it says of sound depends
-on what it heard before. Without them, words after a pause were found up to 0.35 s late."""
+"""The most quiet frames that the model still gets when sound follows, two seconds: its answers depend on the
+audio before. Without them, words after a pause were found up to 0.35 s late."""
 
 _SPEECH = 0.5
 _NO_SPEECH = 0.35
 _MIN_SPEECH = SAMPLE_RATE // 10
 _MIN_PAUSE = SAMPLE_RATE
 _PAD = SAMPLE_RATE * 3 // 10
-"""Of each end of a span. Less than half a pause, so that spans stay apart."""
+"""Added to each end of a span. Less than half a pause, so that spans stay apart."""
 
 
 class SileroModel:
-    """The loaded model. Takes 10 MB; one serves any number of streams, one call at a time."""
+    """The loaded model. Uses 10 MB; one serves any number of streams, one call at a time."""
 
     def __init__(self) -> None:
         options = onnxruntime.SessionOptions()
@@ -63,10 +63,10 @@ class SileroModel:
 
 
 class VoiceDetector:
-    """One stream of samples. Answers are the same however the stream is cut into blocks.
+    """One stream of samples. The answers do not depend on how the stream is divided into blocks.
 
     Before the first sound, and after half a second of quiet, quiet frames have the probability 0 and the
-    model is asked only when sound follows: a silent recording costs nothing.
+    model runs only when sound follows: a silent recording costs nothing.
     """
 
     def __init__(self, model: SileroModel) -> None:
@@ -88,7 +88,7 @@ class VoiceDetector:
         return self._judged(samples[:whole].reshape(-1, FRAME))
 
     def finish(self) -> tuple[float, ...]:
-        """The probability of what is left at the end, filled up with silence; empty if nothing is."""
+        """The probability of the incomplete last frame, padded with silence; empty if there is none."""
         if not self._rest.size:
             return ()
         return self.feed(np.zeros(FRAME - self._rest.size, dtype=np.int16))
@@ -99,21 +99,21 @@ class VoiceDetector:
         inputs = np.concatenate([contexts, frames], axis=1).astype(np.float32) / np.float32(_FULL_SCALE)
         quiet = np.sqrt(np.mean(np.square(inputs[:, _CONTEXT:]), axis=1)) < _QUIET_RMS
         answers: list[float] = []
-        asked: list[npt.NDArray[np.float32]] = []
+        pending: list[npt.NDArray[np.float32]] = []
         for frame, is_quiet in zip(inputs, quiet, strict=True):
             self._quiet_run = self._quiet_run + 1 if is_quiet else 0
             if self._quiet_run <= _QUIET_FRAMES:
-                asked.append(frame)
+                pending.append(frame)
                 continue
-            answers += self._asked(asked)
+            answers += self._run(pending)
             answers.append(0.0)
-            asked = []
+            pending = []
             self._unseen.append(frame)
-        answers += self._asked(asked)
+        answers += self._run(pending)
         return tuple(answers)
 
-    def _asked(self, frames: list[npt.NDArray[np.float32]]) -> list[float]:
-        """What the model says of frames, after the quiet before them."""
+    def _run(self, frames: list[npt.NDArray[np.float32]]) -> list[float]:
+        """Run the model on frames, preceded by the skipped quiet frames."""
         if not frames:
             return []
         shown = np.stack([*self._unseen, *frames])
@@ -124,28 +124,28 @@ class VoiceDetector:
 
 
 def probabilities_of(model: SileroModel, pcm: bytes) -> tuple[float, ...]:
-    """One probability for each 512 samples of a whole stretch of sound: 16 kHz, mono, 16 bit."""
+    """One probability per 512 samples of a whole recording: 16 kHz, mono, 16 bit."""
     detector = VoiceDetector(model)
     return detector.feed(np.frombuffer(pcm, dtype="<i2")) + detector.finish()
 
 
 class SpeechTracker:
-    """Where speech lies, told as soon as it is certain. Pure.
+    """Finds the spans of speech, and reports each part as soon as it is certain. Pure.
 
-    A span of speech begins with a likely frame and ends where a second without one begins; shorter than
-    a tenth of a second it is none; 0.3 s around it belong to it.
+    A span begins with a likely frame and ends before a second without one; spans shorter than
+    a tenth of a second are ignored; 0.3 s on each side are added.
     """
 
     def __init__(self) -> None:
         self._frames = 0
         self._start: int | None = None
         self._pause: int | None = None
-        self._told = 0
+        self._reported = 0
 
     def push(self, probabilities: Sequence[float]) -> list[tuple[int, int]]:
-        """More stretches of certain speech, `(start, end)` in samples, in order and apart.
+        """The next parts of certain speech, `(start, end)` in samples, in order and disjoint.
 
-        One that starts where the one before ended goes on in the same span.
+        A part that starts where the one before ended continues the same span.
         """
         stretches = self._closed_by(probabilities)
         if self._start is not None:
@@ -155,7 +155,7 @@ class SpeechTracker:
         return stretches
 
     def finish(self, probabilities: Sequence[float], total: int) -> list[tuple[int, int]]:
-        """The last stretches of a stream of `total` samples; `probabilities` may reach beyond them."""
+        """The last parts of a stream of `total` samples; `probabilities` may extend beyond them."""
         stretches = self._closed_by(probabilities)
         if self._start is not None and total - self._start > _MIN_SPEECH:
             stretches += self._up_to(total)
@@ -180,11 +180,11 @@ class SpeechTracker:
         return stretches
 
     def _up_to(self, end: int) -> list[tuple[int, int]]:
-        """What of the present span is not told yet."""
-        start = max(self._told, (self._start or 0) - _PAD)
+        """The part of the present span that is not reported yet."""
+        start = max(self._reported, (self._start or 0) - _PAD)
         if end <= start:
             return []
-        self._told = end
+        self._reported = end
         return [(start, end)]
 
 

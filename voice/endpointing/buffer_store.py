@@ -1,6 +1,6 @@
-"""Speech buffers on a shelf, where they outlive the process. A shelf that fails stops nobody's speech.
+"""Persist speech buffers, so that they survive a restart. A failed write is logged and interrupts nothing.
 
-Not the shelf itself: whoever hosts the ears brings one.
+Not the storage itself: the caller passes a `BufferStore`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class BufferStore(Protocol):
-    """Where buffers are kept. Bodies are plain JSON data, `at` is Unix time."""
+    """Storage for buffers. Bodies are plain JSON data, `at` is Unix time."""
 
     async def keep_buffer(self, key: str, body: Mapping[str, Any], *, at: float) -> None: ...
 
@@ -27,46 +27,46 @@ class BufferStore(Protocol):
 
 
 class BufferRepository:
-    """A shelf, or none, as the manager uses it. Buffers are kept under their generation."""
+    """Reads and writes buffers in a store, or does nothing without one. Keys are generations."""
 
-    def __init__(self, shelf: BufferStore | None, clock: Clock) -> None:
-        self._shelf = shelf
+    def __init__(self, store: BufferStore | None, clock: Clock) -> None:
+        self._store = store
         self._clock = clock
 
-    async def keep(self, line: ThreadBuffers) -> bool:
-        """Bring the shelf up to date; whether everything of `line` is on it."""
-        if self._shelf is None:
+    async def keep(self, thread: ThreadBuffers) -> bool:
+        """Write the buffers of `thread` that changed; True when all of them are stored."""
+        if self._store is None:
             return False
-        # One at a time and the newest each time: a write that is overtaken must not bring back what is gone.
-        async with line.shelving:
-            for one in line.all():
-                if line.kept.get(one.buffer.generation) == one:
+        # One write at a time, of the newest state: a late write must not restore a dropped buffer.
+        async with thread.storing:
+            for one in thread.all():
+                if thread.kept.get(one.buffer.generation) == one:
                     continue
                 try:
                     body = one.to_body(self._clock)
-                    await self._shelf.keep_buffer(one.buffer.generation, body, at=self._clock.now())
-                except Exception as error:  # noqa: BLE001 - whatever the shelf raises
+                    await self._store.keep_buffer(one.buffer.generation, body, at=self._clock.now())
+                except Exception as error:  # noqa: BLE001 - any failure of the store
                     _log.warning("speech could not be kept; a crash now would lose it: %s", error)
                     return False
-                line.kept[one.buffer.generation] = one
+                thread.kept[one.buffer.generation] = one
         return True
 
-    async def drop(self, line: ThreadBuffers, generation: str) -> None:
-        """Take off what was handed over."""
-        if self._shelf is None:
+    async def drop(self, thread: ThreadBuffers, generation: str) -> None:
+        """Delete a buffer that was delivered."""
+        if self._store is None:
             return
-        async with line.shelving:
-            line.kept.pop(generation, None)
+        async with thread.storing:
+            thread.kept.pop(generation, None)
             try:
-                await self._shelf.drop_buffer(generation)
-            except Exception as error:  # noqa: BLE001 - whatever the shelf raises
-                _log.warning("speech that was handed over could not be taken off the shelf: %s", error)
+                await self._store.drop_buffer(generation)
+            except Exception as error:  # noqa: BLE001 - any failure of the store
+                _log.warning("a delivered speech buffer could not be deleted: %s", error)
 
     async def kept(self) -> tuple[KeptBuffer, ...]:
-        """What an earlier process left, each thread's in its order. Raises what the shelf raises."""
-        if self._shelf is None:
+        """The buffers of an earlier process, each thread's in order. Raises what the store raises."""
+        if self._store is None:
             return ()
-        found = [one for _, body in await self._shelf.buffers() if (one := self._read(body)) is not None]
+        found = [one for _, body in await self._store.buffers() if (one := self._read(body)) is not None]
         return tuple(sorted(found, key=lambda one: (one.buffer.order, one.buffer.created_at)))
 
     def _read(self, body: Mapping[str, Any]) -> KeptBuffer | None:

@@ -1,8 +1,8 @@
-"""Is a text a whole sentence, a whole thought? By its last words, its punctuation, its first words.
+"""Decide whether a text is a complete sentence or thought, from its last words, punctuation and first words.
 
-Not a parser and not a judge of meaning: what looks unfinished is given more time, never thrown away. Every
-rule errs towards "not yet", which costs a second and a half; "done" in the wrong place costs a message cut in
-two. Texts are as somebody speaks them and a recogniser writes them.
+Not a parser and no judge of meaning: text that looks unfinished gets more time and is never discarded. Every
+rule errs towards "not yet", which costs 1.5 s; a wrong "done" cuts a message in two. The texts are
+transcripts of speech.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ SentenceEnd = Literal["none", "weak", "strong"]
 _FULL_STOPS = frozenset(".。｡．।॥։።۔")  # noqa: RUF001 - the stops of many scripts, as they are written
 _ASKED_OR_CALLED = frozenset("!?！？؟‼⁇⁈⁉‽፧\u037e")  # noqa: RUF001 - likewise
 _CLOSING = "\"'”’»›«‹)]}」』】〉》）］ \t\n\r\u00a0\u2060\u3000"  # noqa: RUF001 - likewise
-"""Quotes and brackets that may stand behind the sign that ends a sentence, and space."""
-_GOES_ON = tuple(",，、،:：;-–—")  # noqa: RUF001 - likewise
+"""Quotes, brackets and space that may follow the sign that ends a sentence."""
+_CONTINUES = tuple(",，、،:：;-–—")  # noqa: RUF001 - likewise
 _ENDS_OR_NOT = frozenset(
     {"etc", "usw", "ecc", "a.m", "p.m", "u.s", "u.k", "ph.d", "inc", "ltd", "jr", "sr", "i", "я"}
 )
-"""A dot behind these belongs to them, and may end the sentence as well."""
+"""A dot after one of these belongs to it, and may also end the sentence."""
 _LETTERS = re.compile(r"(?:[^\W\d_]\.)*[a-z\u00e0-\u024f\u0430-\u044f]")
 """An initial, or letters with dots between them: `J.`, `z.B.`; without the last dot."""
 
 
 def sentence_end(text: str, language: str = "") -> SentenceEnd:
-    """How surely `text` ends as a sentence does.
+    """How clearly `text` ends a sentence.
 
-    `weak`: there is a sign, and it may mean something else: `3.` can go on as `3.50`, `etc.` has a dot of its
-    own. Three dots are what a recogniser writes where a voice trails off, and end nothing; the sign `…` is
-    set on purpose more often: it is weak. `language` is a code such as `de`; without one the words tell.
+    `weak`: the sign may mean something else: `3.` can continue as `3.50`, and `etc.` has its own dot. A
+    recogniser writes three dots where a voice trails off, so they end nothing; the sign `…` is more often
+    deliberate: it is weak. `language` is a code such as `de`; without one it is guessed from the words.
     """
     core = text.rstrip(_CLOSING)
     if not core:
@@ -47,10 +47,10 @@ def sentence_end(text: str, language: str = "") -> SentenceEnd:
 
 
 def is_complete_thought(text: str, language: str = "") -> bool:
-    """Whether somebody who pauses after `text` has said what they wanted: a sentence, a goodbye."""
+    """Whether a speaker who pauses after `text` has finished: a sentence, a request or a goodbye."""
     words = _words(text)
     core = text.rstrip(_CLOSING)
-    if not words or not core or core.endswith(_GOES_ON):
+    if not words or not core or core.endswith(_CONTINUES):
         return False
     if core[-1] in _ASKED_OR_CALLED:
         return True
@@ -70,7 +70,7 @@ def is_complete_thought(text: str, language: str = "") -> bool:
 
 
 def _after_dot(before: str, language: str) -> SentenceEnd:
-    """What the dot behind `before` means."""
+    """What the dot after `before` means."""
     if before[-1:].isdigit():
         return "weak"
     word = re.split(r"[\s(\[{\"“„«「]", before)[-1].casefold()
@@ -82,7 +82,7 @@ def _after_dot(before: str, language: str) -> SentenceEnd:
 
 
 def _is_request(said: str, phrases: Phrases) -> bool:
-    """It begins as a request or a question does, and goes on."""
+    """Whether it begins like a request or a question and has more words after that."""
     gap = " " if phrases.spaced else ""
     for filler in phrases.fillers:
         said = said.removeprefix(filler + gap)
@@ -96,6 +96,6 @@ def _is_closing(said: str, phrases: Phrases) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    """In small letters, with straight apostrophes."""
+    """Its words in lower case, with straight apostrophes."""
     plain = re.sub("[’‘ʼ´`]", "'", text.casefold())  # noqa: RUF001 - as they are written
     return re.findall(r"[\w']+(?:-[\w']+)*", plain)

@@ -1,14 +1,14 @@
-"""When speech that is being gathered becomes a message: values in, a verdict out.
+"""Decide when buffered speech becomes a message: values in, a verdict out.
 
-Nothing here waits, keeps or sends. Times are seconds of one monotonic clock.
+Nothing here waits, stores or sends. Times are seconds of one monotonic clock.
 
-| what is heard | what becomes of it |
+| the speech | the verdict |
 |---|---|
-| somebody speaks right now | it is gathered, up to the longest time |
-| a whole sentence of the least length | flushed at once |
-| a pause behind a complete thought of the least length | flushed |
+| the user is speaking | buffered, up to the maximum time |
+| a complete sentence of the minimum length | flushed at once |
+| a pause after a complete thought of the minimum length | flushed |
 | a long silence | flushed, however short it is |
-| the longest time since the first words | flushed, whatever happens |
+| the maximum time since the first words | flushed in every case |
 | speech marked as complete | flushed, however short it is |
 """
 
@@ -20,19 +20,19 @@ from voice.endpointing.completeness import is_complete_thought, sentence_end
 from voice.endpointing.speech_buffer import FlushReason, SpeechBuffer
 
 _TOLERANCE_S = 1e-6
-"""Sums of floats differ in their last digits: what is due in less is due."""
+"""Float sums are inexact: a time within this distance is due."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlushSettings:
-    """The times and lengths; the defaults are the seed's. Raises ValueError, naming the field."""
+    """Times in seconds and lengths in characters. Raises ValueError, naming the field."""
 
     pause_s: float = 1.5
     silence_s: float = 3.0
     max_s: float = 15.0
     min_chars: int = 20
     max_chars: int = 100_000
-    """Text beyond this is flushed as if its time were over."""
+    """Longer text is flushed as if the maximum time were over."""
 
     def __post_init__(self) -> None:
         if not 0 < self.pause_s <= self.silence_s <= self.max_s:
@@ -45,14 +45,14 @@ class FlushSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flush:
-    """It is a message now."""
+    """Flush the buffer now."""
 
     reason: FlushReason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """Nothing is to be done before that time, unless something happens."""
+    """Decide again at `until`, or earlier when the buffer changes."""
 
     until: float
 
@@ -66,7 +66,7 @@ Verdict = Flush | Wait | Idle
 
 
 def decide(buffer: SpeechBuffer, now: float, settings: FlushSettings) -> Verdict:
-    """What becomes of `buffer` at `now`."""
+    """Whether to flush `buffer` at `now`, a monotonic time in seconds."""
     if not buffer.content:
         return Idle()
     deadline = buffer.created_at + settings.max_s

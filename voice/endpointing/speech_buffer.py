@@ -1,7 +1,7 @@
-"""Speech that is being gathered, as a value: its chunks in order, its text, and its form on the shelf.
+"""Buffered speech as a value: its chunks in order, its text, and its stored form.
 
-Not when it becomes a message: that is voice.endpointing.flush_policy. Times are seconds of one monotonic
-clock; on the shelf they are Unix time, which is what another process can read.
+Not when it becomes a message: see voice.endpointing.flush_policy. Times are seconds of one monotonic clock;
+stored times are Unix time, which another process can read.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ FlushReason = Literal["complete", "max_time", "complete_thought", "sentence", "s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbering:
-    """Which sequence numbers of a stream of chunks have come. They count up by one, from 0."""
+    """Which sequence numbers of a thread's chunks have arrived. They count up by one, from 0."""
 
     next: int = 0
-    """Everything below has come, or is `missing` and no longer waited for."""
+    """Every lower number has arrived, or is in `missing` and no longer waited for."""
     beyond: frozenset[int] = frozenset()
-    """Came although not everything before them has."""
+    """Arrived before some lower number."""
     missing: frozenset[int] = frozenset()
-    """Were given up; they are taken all the same when they come late."""
+    """Given up; a late chunk with one of these is still accepted."""
 
     def take(self, number: int) -> Numbering | None:
-        """With `number`; None where it came before."""
+        """The numbering after `number` arrived; None where it had arrived before."""
         if number in self.missing:
             return replace(self, missing=self.missing - {number})
         if number < self.next or number in self.beyond:
@@ -40,11 +40,11 @@ class Numbering:
         return replace(self, next=following, beyond=frozenset(beyond))
 
     def give_up(self) -> Numbering:
-        """Nothing is waited for any more."""
+        """The numbering without gaps: the numbers not yet arrived become `missing`."""
         if not self.beyond:
             return self
         end = max(self.beyond) + 1
-        # The newest thousand: what is older does not come any more, and numbers may be anybody's.
+        # Only the newest thousand: older ones no longer arrive, and a client may send any number.
         skipped = set(range(max(self.next, end - 1000), end)) - self.beyond
         newest = sorted(self.missing | skipped)[-1000:]
         return Numbering(next=end, missing=frozenset(newest))
@@ -52,7 +52,7 @@ class Numbering:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BufferedChunk:
-    """A piece of speech, as text. `place` orders the chunks of a buffer."""
+    """The text of one chunk. `place` orders the chunks of a buffer."""
 
     text: str
     sequence: int | None
@@ -61,26 +61,26 @@ class BufferedChunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeechBuffer:
-    """What one thread has said and is not a message yet."""
+    """What was said in one thread and is not a message yet."""
 
     generation: str
-    """Never the same twice: whoever receives a buffer knows by it whether they had it already."""
+    """Unique: a receiver recognises by it a buffer that it already has."""
     created_at: float
     """When its first words ended."""
     last_activity: float
-    """When the last words ended, or the voice after them."""
+    """When the last words ended, or later voice without words."""
     order: int = 0
-    """Its place among its thread's that are not received yet. Not by time: words are late sometimes."""
+    """Its position among the thread's undelivered buffers. Not by time: words can arrive late."""
     chunks: tuple[BufferedChunk, ...] = ()
     complete: bool = False
-    """Whoever gathers says that nothing more comes."""
+    """The caller said that no more chunks follow."""
     gap: bool = False
-    """A chunk before the last one has not come yet."""
+    """A chunk before the last one has not arrived yet."""
     language: str = ""
     confidence: float = 1.0
-    """0 to 1, of all words; 1 where nobody said."""
+    """0 to 1, of all words; 1 where it is unknown."""
     speaking: bool = False
-    """Somebody speaks right now."""
+    """Whether the user is speaking now."""
     content: str = field(init=False, default="")
     """The chunks' text, joined."""
 
@@ -90,12 +90,12 @@ class SpeechBuffer:
     def with_chunk(
         self, text: str, *, sequence: int | None, ended_at: float, confidence: float = 1.0
     ) -> SpeechBuffer:
-        """With one more: in its sequence's place, or behind everything that is there."""
+        """A buffer with one more chunk: at its sequence's place, or at the end."""
         last = max((chunk.place for chunk in self.chunks), default=(-1, 0))
         place = (last[0], last[1] + 1) if sequence is None else (sequence, 0)
         chunk = BufferedChunk(text=text.strip(), sequence=sequence, place=place)
         chunks = tuple(sorted((*self.chunks, chunk), key=lambda one: one.place))
-        # By their letters: how long they took to say is not known here.
+        # Weighted by characters: the duration of the words is not known here.
         before, more = sum(len(one.text) for one in self.chunks), len(chunk.text)
         return replace(
             self,
@@ -106,18 +106,18 @@ class SpeechBuffer:
         )
 
 
-# ---------------------------------------------------------------- on the shelf
+# ---------------------------------------------------------------- the stored form
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptBuffer:
-    """A buffer with everything that another process needs to go on with it."""
+    """A buffer with everything that another process needs to continue it."""
 
     thread_id: str
     buffer: SpeechBuffer
     numbering: Numbering
     reason: FlushReason | None
-    """Why it was flushed; None while it gathers."""
+    """Why it was flushed; None while it is open."""
 
     def to_body(self, clock: Clock) -> dict[str, Any]:
         """As plain JSON data."""
@@ -139,7 +139,7 @@ class KeptBuffer:
 
     @classmethod
     def from_body(cls, body: Mapping[str, Any], clock: Clock) -> KeptBuffer:
-        """What `to_body` gave, in this process's time. Raises ValueError where it is something else."""
+        """Read the result of `to_body`, in this process's time. Raises ValueError for anything else."""
         try:
             return cls._read(body, clock)
         except (KeyError, TypeError, ValueError) as error:
@@ -152,7 +152,7 @@ class KeptBuffer:
         if reason is not None and reason not in get_args(FlushReason):
             raise ValueError(f"reason {reason!r}")
         now = clock.monotonic()
-        # A wall clock that was set back meanwhile must not make speech wait for it.
+        # The wall clock may have been set back since: that must not delay the speech.
         created_at = min(now, body["created_at"] - clock.now() + now)
         buffer = SpeechBuffer(
             generation=str(body["generation"]),

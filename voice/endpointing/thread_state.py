@@ -1,4 +1,4 @@
-"""`ThreadBuffers`: what the manager of speech buffers knows about one thread. State, and no rules."""
+"""`ThreadBuffers`: the state that the stream buffer manager holds per thread. No rules."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ BufferState = Literal["none", "active", "speaking", "complete", "flushing"]
 
 @dataclass(slots=True, eq=False)
 class ThreadBuffers:
-    """One thread's speech: what gathers, what was flushed, and the timers."""
+    """One thread's speech: the open buffer, the flushed ones, and the timers."""
 
     thread_id: str
     numbering: Numbering = field(default_factory=Numbering)
     speaking: bool = False
     buffer: SpeechBuffer | None = None
     sealed: list[KeptBuffer] = field(default_factory=list)
-    """Flushed and not received yet, oldest first."""
+    """Flushed and not delivered yet, oldest first."""
     timer: asyncio.Task[None] | None = None
-    """Of the open buffer; only while it sleeps."""
+    """Runs for the open buffer; set only while it sleeps."""
     retry: asyncio.Task[None] | None = None
     failures: int = 0
     kept: dict[str, KeptBuffer] = field(default_factory=dict)
-    """What the shelf holds, by generation."""
+    """What is stored, by generation."""
     delivering: asyncio.Lock = field(default_factory=asyncio.Lock)
-    shelving: asyncio.Lock = field(default_factory=asyncio.Lock)
+    storing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def all(self) -> list[KeptBuffer]:
-        """What is not received yet, oldest first."""
+        """What is not delivered yet, oldest first."""
         return [*self.sealed, *(() if self.buffer is None else (self.as_kept(self.buffer, None),))]
 
     def as_kept(self, buffer: SpeechBuffer, reason: FlushReason | None) -> KeptBuffer:

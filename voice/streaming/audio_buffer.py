@@ -1,4 +1,4 @@
-"""The last seconds of a running stream's sound, found again by the number of the frame.
+"""The last seconds of a stream's audio, addressed by frame number.
 
 Not here: what the frames mean.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 class LiveSound:
-    """Bytes that come in at the end and are forgotten at the beginning; frames count from 0 for ever."""
+    """A buffer that grows at the end and drops old frames; frames count from 0 for the whole stream."""
 
     def __init__(self, *, frame_bytes: int) -> None:
         self._frame_bytes = frame_bytes
@@ -16,11 +16,11 @@ class LiveSound:
 
     @property
     def frames(self) -> int:
-        """Whole frames that came so far."""
+        """Whole frames received so far."""
         return self._first + len(self._kept) // self._frame_bytes
 
     def add(self, pcm: bytes) -> None:
-        """More sound."""
+        """Append audio."""
         self._kept += pcm
 
     def between(self, start: int, end: int) -> bytes:
@@ -29,13 +29,13 @@ class LiveSound:
         return bytes(self._kept[first : max(0, end - self._first) * self._frame_bytes])
 
     def forget_before(self, frame: int) -> None:
-        """Nobody asks for what is older."""
+        """Drop the frames before `frame`."""
         count = min(max(0, frame - self._first), len(self._kept) // self._frame_bytes)
         del self._kept[: count * self._frame_bytes]
         self._first += count
 
     def take_back(self, frame: int) -> bytes:
-        """What came after is void, and given back: the next sound is frame `frame`."""
+        """Remove and return the audio from `frame` on: the next audio added is frame `frame` again."""
         at = max(0, frame - self._first) * self._frame_bytes
         taken = bytes(self._kept[at:])
         del self._kept[at:]

@@ -1,6 +1,6 @@
-"""The words of one microphone on their way to a message: in the order they were said, into the manager.
+"""Commit the words of one microphone to the buffer manager, in the order in which they were said.
 
-Not here: the recogniser's work (`voice.streaming.partials`), and when chunks are a message
+Not here: recognition (`voice.streaming.partials`), and when chunks become a message
 (`voice.endpointing.flush_policy`).
 """
 
@@ -24,70 +24,70 @@ _TOO_SHORT = "That was too short to hear. Hold the button for as long as you spe
 
 
 class LiveSpeechListener(Protocol):
-    """Who hears about a microphone. Every call returns at once."""
+    """Receives the events of one microphone. Every call returns at once."""
 
     def started(self) -> None:
-        """Somebody speaks."""
+        """The user began to speak."""
         ...
 
     def partial(self, text: str, stable_chars: int) -> None:
-        """All that is not a message yet; so many of its first characters stay."""
+        """The text that is not a message yet; its first `stable_chars` characters no longer change."""
         ...
 
     def ended(self) -> None:
-        """The voice fell silent."""
+        """The user stopped speaking."""
         ...
 
     def dropped(self, reason: Drop, words: str) -> None:
-        """Something said came to nothing; `words` for the person, where there are any."""
+        """Speech gave no text; `words` for the user, empty where there is nothing to say."""
         ...
 
 
 class LiveChunks:
-    """What is gathered of one stream. `key` is the manager's thread id; without `hands_free` only `finish`
-    ends a message, or the manager's longest time."""
+    """The committed words of one stream. `key` is the manager's thread id; without `hands_free` only `finish`
+    or the manager's maximum time ends a message."""
 
     def __init__(
         self,
         *,
         manager: StreamBufferManager,
         key: str,
-        told: LiveSpeechListener,
+        events: LiveSpeechListener,
         spawn: Spawn,
         hands_free: bool,
         is_speaking: Callable[[], bool],
     ) -> None:
         self._manager = manager
         self._key = key
-        self._told = told
+        self._events = events
         self._spawn = spawn
         self._hands_free = hands_free
         self._is_speaking = is_speaking
         self._pending = 0
         self._newest: asyncio.Task[None] | None = None
         self._gathered: list[Words] = []
-        """The chunks that are not a message yet."""
+        """The chunks that are not part of a message yet."""
         self._outcomes: set[_Outcome] = set()
-        """Of the segments since the speech was last settled."""
+        """The outcomes of the segments since the last call of `_settle`."""
 
     @property
     def is_gathering(self) -> bool:
-        """Whether words were understood that are not a message yet."""
+        """Whether there are words that are not part of a message yet."""
         return bool(self._gathered)
 
     def begin(self) -> None:
-        """Somebody speaks: no pause is over before the words are here."""
+        """The user began to speak: no pause counts before the words have been added."""
         self._manager.speaking(self._key, on=True)
 
     def add(self, final: Final | None, *, spoken_at: float) -> None:
-        """A segment is over, and its words follow those of the segments before. None where it was too short;
-        `spoken_at` is the monotonic time of its last voice."""
+        """Commit a finished segment after those before it. `final` is None where it was too short;
+        `spoken_at` is the monotonic time at which its voice ended."""
         self._pending += 1
         work = self._commit(final, spoken_at, self._newest)
         self._newest = self._spawn(work, name="live speech: a segment's words")
 
     async def finish(self, now: float) -> None:
-        """Everything that was added is a message when this returns, or told."""
+        """Flush: when this returns, everything added is a message or was reported as dropped."""
         if self._newest is not None:
             await asyncio.wait((self._newest,))
         await self._manager.force_flush(self._key)
@@ -95,17 +95,17 @@ class LiveChunks:
             self._settle(now)
 
     def flushed(self, chunks: int) -> None:
-        """The first `chunks` that were gathered are a message."""
+        """The first `chunks` of the committed chunks became a message."""
         del self._gathered[:chunks]
 
     def show(self, agreed: Agreed) -> None:
-        """Tell what is gathered, with the newest words behind it."""
+        """Send the committed text followed by the newest words as a partial."""
         committed = joined([words.text for words in self._gathered])
         text = joined([committed, agreed.text])
         unsure = len(agreed.text) - agreed.stable_chars
         stable = len(text) - unsure if agreed.stable_chars else len(committed)
         if text:
-            self._told.partial(text, stable)
+            self._events.partial(text, stable)
 
     async def _commit(self, final: Final | None, spoken_at: float, before: asyncio.Task[None] | None) -> None:
         try:
@@ -120,31 +120,31 @@ class LiveChunks:
     async def _take(self, final: Final | None, spoken_at: float) -> _Outcome:
         if final is None:
             return "too_short"
-        heard = await final
-        if isinstance(heard, VoiceError):
-            self._told.dropped("busy" if isinstance(heard, TranscriberBusy) else "unavailable", str(heard))
+        words = await final
+        if isinstance(words, VoiceError):
+            self._events.dropped("busy" if isinstance(words, TranscriberBusy) else "unavailable", str(words))
             return "failed"
-        if not heard.text:
+        if not words.text:
             return "nothing_heard"
-        self._gathered.append(heard)
-        # Without a number: segments come in order, and a microphone that is opened again counts anew.
+        self._gathered.append(words)
+        # Without a sequence number: segments come in order, and a microphone that is reopened counts from 0.
         await self._manager.add_speech_chunk(
             self._key,
-            heard.text,
+            words.text,
             spoken_at=spoken_at,
-            language=heard.language,
-            confidence=heard.confidence,
+            language=words.language,
+            confidence=words.confidence,
         )
         self.show(Agreed(text="", stable_chars=0))
         return "words"
 
     def _settle(self, spoken_at: float) -> None:
-        """Everything said so far is heard: pauses count again, from the last voice on."""
+        """Everything said so far is transcribed: pauses count again, from the end of the voice."""
         outcomes, self._outcomes = self._outcomes, set()
-        # A breath or a cough beside words is nothing to tell.
+        # A breath or a cough next to words is not reported.
         if not self._gathered and not outcomes & {"words", "failed"}:
             if "too_short" in outcomes and "nothing_heard" not in outcomes:
-                self._told.dropped("too_short", "" if self._hands_free else _TOO_SHORT)
+                self._events.dropped("too_short", "" if self._hands_free else _TOO_SHORT)
             else:
-                self._told.dropped("nothing_heard", _NOTHING)
+                self._events.dropped("nothing_heard", _NOTHING)
         self._manager.speaking(self._key, on=False, at=spoken_at)

@@ -1,7 +1,7 @@
-"""Which words of a growing transcript will stay: those that two hearings in a row agree on.
+"""Find the words of a growing transcript that no longer change: those that two passes in a row agree on.
 
-LocalAgreement-2: a recording is heard again and again while it grows, and its last words change each time.
-Pure: texts in, texts out. Not here: when something is heard again, and what the final text is.
+LocalAgreement-2: a recording is transcribed repeatedly while it grows, and its last words change each time.
+Pure: texts in, texts out. Not here: when a pass is made, and what the final text is.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-# Scripts without spaces between words: each letter is compared by itself.
+# Scripts without spaces between words: each letter is compared separately.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"\s*(?:[{_UNSPACED}]|[^\s{_UNSPACED}]+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreed:
-    """A transcript in which the beginning is settled."""
+    """A transcript whose beginning no longer changes."""
 
     text: str
     stable_chars: int
-    """So many of its first characters stand in every later text of the same segment."""
+    """This many of its first characters are part of every later text of the same segment."""
 
 
 class Agreement:
-    """The agreement over the hearings of one segment of speech."""
+    """The agreement over the transcription passes of one speech segment."""
 
     def __init__(self) -> None:
         self._stable = ""
@@ -33,10 +33,10 @@ class Agreement:
         self._previous: list[str] = []
 
     def add(self, text: str) -> Agreed:
-        """Take the newest transcript of the segment from its beginning.
+        """Add the newest transcript of the segment, from the segment's beginning.
 
-        Words count as equal without case and punctuation; a word that becomes stable keeps the look that it
-        has now. What follows the last word is never stable: the recogniser writes a full stop at every cut.
+        Words are compared without case and punctuation; a word that becomes stable keeps its spelling.
+        What follows the last word is never stable: the recogniser writes a full stop at every cut.
         """
         newest = _words(text)
         agreed = max(self._count, _common(self._previous, newest))
@@ -51,7 +51,7 @@ class Agreement:
         return Agreed(text=self._stable + rest, stable_chars=len(self._stable))
 
     def _punctuation(self, newest: list[str]) -> str:
-        """What the newest transcript has after the last stable word, where that became stable without."""
+        """The punctuation after the last stable word, where that word became stable without any."""
         if not 0 < self._count <= len(newest) or _bare(self._stable) != self._stable:
             return ""
         last = newest[self._count - 1]
@@ -59,7 +59,7 @@ class Agreement:
 
 
 def _words(text: str) -> list[str]:
-    """The words with the space before them, so that joined they are the text; each with its punctuation."""
+    """The words, each with the space before it and its punctuation; joined, they are the text."""
     words: list[str] = []
     for found in _WORD.findall(" ".join(text.split())):
         if words and not _key(found):
@@ -91,5 +91,5 @@ def _bare(word: str) -> str:
 
 
 def _counts(char: str) -> bool:
-    """Whether it is part of a word: a letter, a digit, or a mark on one."""
+    """Whether `char` is part of a word: a letter, a digit, or a mark on one."""
     return char.isalnum() or unicodedata.category(char).startswith("M")

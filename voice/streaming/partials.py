@@ -1,6 +1,6 @@
-"""The recogniser at work on one running stream: its finals, which are tried twice, and its partials.
+"""Transcribe one running stream: finals, which are tried twice, and partials.
 
-Not here: where segments begin and end, and what becomes of their words.
+Not here: where segments begin and end, and what happens to their words.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from voice.transcription.hallucinations import spoken_text
 _log = logging.getLogger(__name__)
 
 PARTIAL_EVERY_S = 1.2
-"""Hearing the beginning of a segment again costs a third of a core at this pace."""
-AGAIN_S = 0.5
-"""Before a final is tried the second time: a queue moves on and a process is replaced in such a time."""
+"""Seconds. Transcribing a growing segment repeatedly at this interval costs a third of a core."""
+RETRY_S = 0.5
+"""Seconds before a final is retried: enough for a queue to advance or a process to be replaced."""
 PROMPT_CHARS = 200
 SURE_OF_LANGUAGE = 0.5
-"""With less probability, a language is no hint for what follows."""
+"""A less probable language is no hint for the following segments."""
 
 ResultT = TypeVar("ResultT")
 
 
 class Spawn(Protocol):
-    """Runs work in the background. Whoever gives it sees to it that the tasks end."""
+    """Runs work in the background. The caller that provides it makes sure that the tasks end."""
 
     def __call__(self, work: Coroutine[Any, Any, ResultT], *, name: str) -> asyncio.Task[ResultT]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """What was said in a segment; empty where nothing was understood."""
+    """The words of a segment; empty where none were recognised."""
 
     text: str
     language: str
@@ -49,11 +49,11 @@ class Words:
 
 
 Final = asyncio.Task[Words | VoiceError]
-"""The words, or why there are none. It fails only by being cancelled."""
+"""The words, or the error that prevented them. Raises only when it is cancelled."""
 
 
 class LiveHearing:
-    """What is being heard of one stream. `speaker` is whose turn it counts as."""
+    """Transcribes one stream. `speaker` is the person whose turn it counts as in the queue."""
 
     def __init__(
         self,
@@ -77,42 +77,42 @@ class LiveHearing:
         self._next_partial = 0.0
 
     def begin(self) -> None:
-        """A segment begins: partials are about it from now on."""
+        """Begin a segment: later partials belong to it."""
         self.stop_partial()
         self._agreement = Agreement()
         self._next_partial = self._clock.monotonic() + PARTIAL_EVERY_S
 
     def final(self, pcm: bytes, *, after: Final | None = None) -> Final:
-        """Begin to hear a whole segment; a partial makes way. `after`: it was cut off the end of that one."""
+        """Transcribe a whole segment; stops a partial. `after`: the segment that this one was cut from."""
         self.stop_partial()
-        task = self._spawn(self._hear(pcm, after), name="live speech: a final")
+        task = self._spawn(self._transcribe(pcm, after), name="live speech: a final")
         self._finals.add(task)
         task.add_done_callback(self._finals.discard)
         return task
 
     def is_due(self) -> bool:
-        """Whether `partial` may be called now: at most one in PARTIAL_EVERY_S, and never beside a final."""
+        """Whether `partial` may be called now: at most once in PARTIAL_EVERY_S, and never during a final."""
         at_work = self._finals or self._partial is not None
         return not at_work and self._clock.monotonic() >= self._next_partial
 
     def partial(self, pcm: bytes, on_text: Callable[[Agreed], None], *, after: Final | None = None) -> None:
-        """Begin to hear the segment so far. `on_text` gets what two hearings agree on, and the rest."""
+        """Start transcribing the segment so far. `on_text` gets the agreed words and the rest."""
         self._next_partial = self._clock.monotonic() + PARTIAL_EVERY_S
-        self._partial = self._spawn(self._hear_partial(pcm, on_text, after), name="live speech: a partial")
+        self._partial = self._spawn(self._send_partial(pcm, on_text, after), name="live speech: a partial")
         self._partial.add_done_callback(self._partial_done)
 
     def stop_partial(self) -> None:
-        """Nobody wants the running partial any more."""
+        """Cancel the running partial."""
         if self._partial is not None:
             self._partial.cancel()
 
-    async def _hear(self, pcm: bytes, after: Final | None) -> Words | VoiceError:
+    async def _transcribe(self, pcm: bytes, after: Final | None) -> Words | VoiceError:
         recording = self._recording(pcm, "final", await _prompt(after))
         try:
             try:
                 transcript = await self._transcriber.transcribe(recording)
             except RecogniserError:
-                await self._clock.sleep(AGAIN_S)
+                await self._clock.sleep(RETRY_S)
                 transcript = await self._transcriber.transcribe(recording)
         except VoiceError as error:
             if error.detail:
@@ -123,12 +123,12 @@ class LiveHearing:
             self._likely_language = transcript.language
         return words
 
-    async def _hear_partial(self, pcm: bytes, on_text: Callable[[Agreed], None], after: Final | None) -> None:
+    async def _send_partial(self, pcm: bytes, on_text: Callable[[Agreed], None], after: Final | None) -> None:
         recording = self._recording(pcm, "partial", await _prompt(after))
         try:
             transcript = await self._transcriber.transcribe(recording)
         except VoiceError:
-            return  # it is only shown; the final tells what is wrong
+            return  # a partial is only displayed; the final reports the error
         on_text(self._agreement.add(_words(transcript).text))
 
     def _recording(self, pcm: bytes, urgency: Urgency, prompt: str) -> Recording:
@@ -148,12 +148,12 @@ class LiveHearing:
 
 
 async def _prompt(after: Final | None) -> str:
-    """The last words of the piece before, once they are known."""
+    """The last words of the segment before, once they are known."""
     if after is None:
         return ""
-    await asyncio.wait((after,))  # not the task itself: cancelling who waits must not cancel it
-    heard = None if after.cancelled() else after.result()
-    return heard.text[-PROMPT_CHARS:] if isinstance(heard, Words) else ""
+    await asyncio.wait((after,))  # not the task itself: cancelling the waiter must not cancel it
+    words = None if after.cancelled() else after.result()
+    return words.text[-PROMPT_CHARS:] if isinstance(words, Words) else ""
 
 
 def _words(transcript: Transcript) -> Words:

@@ -1,7 +1,7 @@
-"""Where speech begins, pauses and ends in a running stream, decided from voice probabilities.
+"""Find where speech begins, pauses and ends in a running stream, from voice probabilities.
 
-Pure: one probability per frame of 32 ms in, decisions out; the audio's own time is the only clock. Not here:
-the sound itself, its words, and which segments together make a message.
+Pure: one probability per frame of 32 ms in, decisions out; frame counts are the only clock. Not here:
+the audio itself, its words, and which segments form a message.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ FRAME_SAMPLES = 512
 FRAME_S = FRAME_SAMPLES / SAMPLE_RATE
 
 _BACK_FRAMES = 2
-"""Frames over the threshold that end a pause: one alone is a click."""
+"""Frames above the threshold that end a pause: a single one is a click."""
 _GAP_FRAMES = 5
-"""A gap between words is judged over 160 ms: single low frames also stand inside of words."""
+"""A gap between words is judged over 160 ms: words also contain single low frames."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,18 +26,18 @@ class SegmentRules:
     """Thresholds (0 to 1) and times in seconds. Raises ValueError, naming the field."""
 
     threshold: float = 0.5
-    """What counts as a voice while nobody speaks."""
+    """What counts as a voice outside a segment."""
     keep_threshold: float = 0.35
-    """What counts as a voice while somebody speaks: words end more softly than they begin."""
+    """What counts as a voice within a segment: words end more softly than they begin."""
     onset_s: float = 0.128
     pre_roll_s: float = 0.5
-    """Sound before the onset that belongs to the segment: soft consonants are not a voice yet."""
+    """Audio before the onset that belongs to the segment: soft consonants do not count as a voice yet."""
     pause_s: float = 0.35
     commit_s: float = 0.8
     cap_s: float = 15.0
-    """Speech without a pause is cut after so long."""
+    """Speech without a pause is cut after this time."""
     cut_window_s: float = 5.0
-    """Where the best gap for the cut is looked for, back from its end."""
+    """The last seconds of the segment, in which the best gap for the cut is searched."""
     min_speech_s: float = 0.3
 
     def __post_init__(self) -> None:
@@ -59,14 +59,14 @@ class _Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Began(_Decision):
-    """Somebody speaks. The segment's sound begins at frame `start`."""
+    """The user began to speak. The segment's audio begins at frame `start`."""
 
     start: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paused(_Decision):
-    """Perhaps the end: frames `start` to `end` (excluded) can be heard already."""
+    """Possibly the end: frames `start` to `end` (excluded) can be transcribed already."""
 
     start: int
     end: int
@@ -74,12 +74,12 @@ class Paused(_Decision):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumed(_Decision):
-    """It was not the end: the segment goes on."""
+    """The pause was not the end: the segment continues."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended(_Decision):
-    """The segment is over: frames `start` to `end`, the same as in its last pause where there was one."""
+    """The segment ended: frames `start` to `end`, as in its last pause where there was one."""
 
     start: int
     end: int
@@ -89,7 +89,7 @@ class Ended(_Decision):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut(_Decision):
-    """The speech goes on, but its frames `start` to `end` are over; the next segment begins at `end`."""
+    """The speech continues, but frames `start` to `end` are finished; the next segment begins at `end`."""
 
     start: int
     end: int
@@ -97,7 +97,7 @@ class Cut(_Decision):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TooShort(_Decision):
-    """There was a sound, but too little of a voice for a word."""
+    """There was too little voice for a word."""
 
 
 Decision = Began | Paused | Resumed | Ended | Cut | TooShort
@@ -105,21 +105,21 @@ Decision = Began | Paused | Resumed | Ended | Cut | TooShort
 
 @dataclass(slots=True, kw_only=True)
 class _Open:
-    """The segment that is being spoken."""
+    """The open segment."""
 
     number: int
     start: int
     probabilities: deque[float]
-    """Of every frame since `start`."""
+    """One per frame since `start`."""
     voiced: int
     """Frames with a voice."""
     voice_end: int
     carried: bool = False
-    """It is the tail of a cut: however short, its words belong to what stands before."""
+    """It is the tail of a cut: its words belong to the segment before, however short it is."""
     silent: int = 0
     back: int = 0
     paused_at: int = 0
-    """The end of the sound as the last pause told it; 0 while somebody speaks."""
+    """The end frame of the last pause; 0 while the user speaks."""
 
 
 class Segmenter:
@@ -137,12 +137,12 @@ class Segmenter:
 
     @property
     def frames(self) -> int:
-        """Frames that were judged."""
+        """Frames judged so far."""
         return self._frames
 
     @property
     def speaking(self) -> int:
-        """The segment that is being spoken or pauses; 0 while there is none."""
+        """The number of the open segment, also in a pause; 0 where there is none."""
         return self._open.number if self._open else 0
 
     @property
@@ -152,13 +152,13 @@ class Segmenter:
 
     @property
     def keep_from(self) -> int:
-        """The first frame whose sound may still be asked for."""
+        """The first frame whose audio may still be needed."""
         if self._open is not None:
             return self._open.start
         return max(self._floor, self._frames - len(self._recent))
 
     def feed(self, probability: float) -> tuple[Decision, ...]:
-        """Judge the next frame. Seldom more than one decision."""
+        """Judge the next frame. Rarely more than one decision."""
         self._frames += 1
         self._recent.append(probability)
         if self._open is None:
@@ -169,11 +169,11 @@ class Segmenter:
         return self._follow(self._open, probability)
 
     def finish(self) -> tuple[Decision, ...]:
-        """The stream ends here, or its speaker says that they are through. It may go on afterwards."""
+        """End the open segment: the stream ended, or the user said so. More frames may follow."""
         return (self._over(self._open),) if self._open is not None else ()
 
     def _listen(self) -> tuple[Decision, ...]:
-        """Nobody speaks yet."""
+        """Look for the onset of speech."""
         last = list(self._recent)[-self._onset :]
         if len(last) < self._onset or min(last) < self._rules.threshold:
             return ()
@@ -189,13 +189,13 @@ class Segmenter:
         return (Began(segment=self._segments, start=start),)
 
     def _follow(self, it: _Open, probability: float) -> tuple[Decision, ...]:
-        """Somebody speaks."""
+        """Extend the open segment."""
         rules = self._rules
         if probability >= rules.keep_threshold:
             it.silent = 0
             it.voiced += 1
             it.voice_end = self._frames
-            # Only here, so that the tail always has a voice in it; a silence ends the segment soon anyway.
+            # Cut only on a voiced frame, so that the tail has a voice; silence ends the segment soon anyway.
             return self._cut(it) if self._frames - it.start >= _frames(rules.cap_s) else ()
         it.silent += 1
         if it.silent < _frames(rules.pause_s):
@@ -207,7 +207,7 @@ class Segmenter:
         return (*paused, self._over(it)) if it.silent >= _frames(rules.commit_s) else paused
 
     def _wait(self, it: _Open, probability: float) -> tuple[Decision, ...]:
-        """There is a pause in the speech."""
+        """Look for the end of a pause."""
         it.silent += 1
         it.back = it.back + 1 if probability >= self._rules.threshold else 0
         if it.back >= _BACK_FRAMES:
@@ -246,13 +246,13 @@ class Segmenter:
 
 
 def _best_gap(probabilities: list[float], *, first: int) -> int:
-    """The middle of the 160 ms from `first` on that sound least like a voice; of equals the latest, which
-    leaves most in one piece."""
+    """The middle frame of the 160 ms, from `first` on, that are least like a voice; the latest of equals,
+    which keeps the segment longest."""
     half = _GAP_FRAMES // 2
     middles = range(max(half, first), len(probabilities) - half)
     return min(reversed(middles), key=lambda at: sum(probabilities[at - half : at + half + 1]))
 
 
 def _frames(seconds: float) -> int:
-    """Frames that last at least so long."""
+    """Frames that last at least `seconds`."""
     return math.ceil(seconds / FRAME_S - 1e-9)

@@ -1,8 +1,8 @@
-"""One open microphone: sound in, speech chunks of a message out, and what is heard meanwhile told at once.
+"""The session of one open microphone: audio in, chunks of speech out, events on the way.
 
-Segments are found by their voice (`voice.streaming.segmenter`), heard while the silence behind them still
-lasts (`voice.streaming.partials`) and given to a `StreamBufferManager`, which makes messages of them. Not
-here: the message, its speaker's rights, and for how long somebody may listen.
+Segments are found by voice activity (`voice.streaming.segmenter`), transcribed during the silence after
+them (`voice.streaming.partials`) and added to a `StreamBufferManager`, which forms messages. Not here:
+messages, permissions and time limits.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from voice.transcriber import Transcriber
 _log = logging.getLogger(__name__)
 
 _MOST_LOSSES = 3
-"""A detector that breaks down more often in one stream does so because of the stream."""
+"""After more losses than this in one stream, the stream itself is taken to be the cause."""
 _HELD_BYTES = 10 * 32_000
-"""What is said while another detector starts; of more the oldest is left out."""
+"""Audio kept while another detector starts; beyond it, the oldest is dropped."""
 _CATCH_UP_S = 1.0
-"""The last sound before `finish` is judged within a few milliseconds, or never."""
+"""Seconds. The last audio before `finish` is judged within a few milliseconds, or never."""
 
 _BROKE_OFF = "Listening broke off. Please open the microphone again."
 
@@ -49,19 +49,19 @@ _BROKE_OFF = "Listening broke off. Please open the microphone again."
 class LiveListener:
     """The session of one open microphone. Belongs to the event loop it is opened on.
 
-    `key` is the manager's thread id, `speaker` whose turn the recogniser counts it as. With `hands_free`
-    pauses end a message; without, only `finish` does, or the manager's longest time.
+    `key` is the manager's thread id, `speaker` the person whose turn it counts as in the queue. With
+    `hands_free` a pause ends a message; without, only `finish` or the manager's maximum time does.
     """
 
     def __init__(
         self,
         *,
         transcriber: Transcriber,
-        listener: ActivityDetector,
+        detector: ActivityDetector,
         manager: StreamBufferManager,
         key: str,
         speaker: str,
-        told: LiveSpeechListener,
+        events: LiveSpeechListener,
         spawn: Spawn,
         clock: Clock,
         hands_free: bool = True,
@@ -69,15 +69,15 @@ class LiveListener:
         likely_language: str | None = None,
         rules: SegmentRules | None = None,
     ) -> None:
-        self._listener = listener
-        self._told = told
+        self._detector = detector
+        self._events = events
         self._spawn = spawn
         self._clock = clock
         self._segmenter = Segmenter(rules)
         self._sound = LiveSound(frame_bytes=FRAME_BYTES)
         self._held = b""
-        """Sound that no detector has judged."""
-        self._hearing = LiveHearing(
+        """Audio that no detector has judged yet."""
+        self._transcription = LiveHearing(
             transcriber=transcriber,
             clock=clock,
             spawn=spawn,
@@ -88,12 +88,12 @@ class LiveListener:
         self._chunks = LiveChunks(
             manager=manager,
             key=key,
-            told=told,
+            events=events,
             spawn=spawn,
             hands_free=hands_free,
             is_speaking=lambda: self.is_speaking,
         )
-        self._ears: ActivityStream | None = None
+        self._stream: ActivityStream | None = None
         self._losses = 0
         self._closed = False
         self._finishing = asyncio.Lock()
@@ -106,95 +106,95 @@ class LiveListener:
 
     @property
     def silent_s(self) -> float:
-        """Seconds since somebody spoke."""
+        """Seconds since the user spoke."""
         return 0.0 if self.is_speaking else self._clock.monotonic() - self._voice_at
 
     @property
     def seconds_since_audio(self) -> float:
-        """Seconds since any sound came."""
+        """Seconds since any audio arrived."""
         return self._clock.monotonic() - self._sound_at
 
     @property
     def vad_failed(self) -> bool:
-        """Nothing is heard any more, and nothing will be: the detector is gone."""
+        """Whether the detector failed for good: no more speech is transcribed."""
         return self._losses > _MOST_LOSSES
 
     @property
     def is_speaking(self) -> bool:
-        """Whether somebody speaks, or has paused just now."""
+        """Whether the user speaks or has just paused."""
         return self._segmenter.speaking > 0
 
     @property
     def is_gathering(self) -> bool:
-        """Whether words were understood that are not a message yet."""
+        """Whether there are words that are not part of a message yet."""
         return self._chunks.is_gathering
 
     async def open(self) -> None:
-        """Begin to listen. Raises TranscriberUnavailable."""
+        """Start the detector. Raises TranscriberUnavailable."""
         await self._attach()
 
     def feed(self, pcm: bytes) -> None:
-        """More sound: 16 kHz, mono, 16 bit little endian. Returns at once; what is too much is dropped."""
+        """Add audio: 16 kHz, mono, 16 bit little endian. Returns at once; excess audio is dropped."""
         if self._closed or self.vad_failed:
             return
         self._sound_at = self._clock.monotonic()
-        if self._ears is None:
+        if self._stream is None:
             excess = max(0, len(self._held) + len(pcm) - _HELD_BYTES)
             self._held = (self._held + pcm)[excess + excess % 2 :]
             return
         self._sound.add(pcm)  # first, because the detector may answer at once
-        self._ears.feed(pcm)
+        self._stream.feed(pcm)
 
     def sound_stopped(self) -> None:
-        """No sound comes any more, so no silence will end the open segment: it ends here."""
+        """End the open segment: no more audio arrives, so no silence can end it."""
         self._decide(self._segmenter.finish())
 
     async def finish(self) -> None:
-        """What was said so far is a message now, or its `dropped` was told."""
+        """Flush: when this returns, what was said is a message or was reported as `dropped`."""
         async with self._finishing:
             await self._catch_up()
             self._decide(self._segmenter.finish())
             await self._chunks.finish(self._clock.monotonic())
 
     async def close(self) -> None:
-        """As `finish`, and the microphone is closed."""
+        """Call `finish`, then close the microphone."""
         if self._closed:
             return
         self._closed = True
         try:
             await self.finish()
         finally:
-            self._hearing.stop_partial()
-            if self._ears is not None:
-                self._ears.close()
+            self._transcription.stop_partial()
+            if self._stream is not None:
+                self._stream.close()
 
     def flushed(self, chunks: int) -> None:
-        """The first `chunks` that were gathered are a message."""
+        """The first `chunks` of the committed chunks became a message."""
         self._chunks.flushed(chunks)
 
-    # ------------------------------------------------------------ from sound to segments
+    # ------------------------------------------------------------ from audio to segments
 
     async def _attach(self) -> None:
         offset = self._segmenter.frames
-        ears = await self._listener.open(lambda first, found: self._judged(offset + first, found))
-        ears.on_lost = self._lost
-        self._ears = ears
+        stream = await self._detector.open(lambda first, found: self._judged(offset + first, found))
+        stream.on_lost = self._lost
+        self._stream = stream
         held, self._held = self._held, b""
         if held:
             self.feed(held)
 
     def _judged(self, first: int, probabilities: tuple[float, ...]) -> None:
-        """The detector's next frames, of which some may have been left out."""
+        """Process the detector's next frames, with gaps where frames were dropped."""
         left_out = (0.0,) * (first - self._segmenter.frames)
         for probability in left_out + probabilities:
             self._decide(self._segmenter.feed(probability))
         self._sound.forget_before(self._segmenter.keep_from)
         self._judged_more.set()
-        self._hear_meanwhile()
+        self._transcribe_partial()
 
     def _lost(self) -> None:
-        """The detector broke down: what was said so far counts, and another one is asked for the rest."""
-        self._ears = None
+        """The detector failed: end the open segment, and open another detector for the rest."""
+        self._stream = None
         self._losses += 1
         self._held = self._sound.take_back(self._segmenter.frames)
         self._decide(self._segmenter.finish())
@@ -204,22 +204,22 @@ class LiveListener:
 
     async def _reattach(self) -> None:
         if self.vad_failed:
-            self._told.dropped("unavailable", _BROKE_OFF)
+            self._events.dropped("unavailable", _BROKE_OFF)
             return
         try:
             await self._attach()
         except TranscriberUnavailable as error:
             self._losses = _MOST_LOSSES + 1
             _log.warning("live speech is heard no more: %s", error.for_operator)
-            self._told.dropped("unavailable", str(error))
-        if self._closed and self._ears is not None:
-            self._ears.close()
+            self._events.dropped("unavailable", str(error))
+        if self._closed and self._stream is not None:
+            self._stream.close()
 
     async def _catch_up(self) -> None:
-        """Wait until all sound that came is judged."""
+        """Wait until all received audio is judged."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CATCH_UP_S):
-                while self._ears is not None and self._segmenter.frames < self._sound.frames:
+                while self._stream is not None and self._segmenter.frames < self._sound.frames:
                     self._judged_more.clear()
                     await self._judged_more.wait()
 
@@ -234,7 +234,7 @@ class LiveListener:
             case Began():
                 self._begin(decision.start, before=None)
                 self._chunks.begin()
-                self._told.started()
+                self._events.started()
             case Paused():
                 self._speculation = self._final(decision.start, decision.end)
             case Resumed():
@@ -246,20 +246,20 @@ class LiveListener:
             case Ended():
                 final = self._speculation or self._final(decision.start, decision.end)
                 self._over(final, voice_end=decision.voice_end)
-                self._told.ended()
+                self._events.ended()
             case TooShort():
                 self._forget_speculation()
                 self._over(None, voice_end=self._segmenter.frames)
-                self._told.ended()
+                self._events.ended()
             case _:
                 assert_never(decision)
 
     def _begin(self, start: int, *, before: Final | None) -> None:
         self._start, self._before, self._speculation = start, before, None
-        self._hearing.begin()
+        self._transcription.begin()
 
     def _final(self, start: int, end: int) -> Final:
-        return self._hearing.final(self._sound.between(start, end), after=self._before)
+        return self._transcription.final(self._sound.between(start, end), after=self._before)
 
     def _forget_speculation(self) -> None:
         if self._speculation is not None:
@@ -267,14 +267,14 @@ class LiveListener:
             self._speculation = None
 
     def _over(self, final: Final | None, *, voice_end: int) -> None:
-        """The segment is over: its words follow those of the segments before."""
+        """Commit the words of the ended segment after those before it."""
         now = self._clock.monotonic()
         self._voice_at = now
         self._chunks.add(final, spoken_at=now - (self._sound.frames - voice_end) * FRAME_S)
 
-    def _hear_meanwhile(self) -> None:
+    def _transcribe_partial(self) -> None:
         number = self._segmenter.speaking
-        if not number or self._segmenter.pausing or not self._hearing.is_due():
+        if not number or self._segmenter.pausing or not self._transcription.is_due():
             return
 
         def show(agreed: Agreed) -> None:
@@ -282,4 +282,4 @@ class LiveListener:
                 self._chunks.show(agreed)
 
         sound = self._sound.between(self._start, self._segmenter.frames)
-        self._hearing.partial(sound, show, after=self._before)
+        self._transcription.partial(sound, show, after=self._before)

@@ -1,7 +1,7 @@
-"""Live streams of samples in, the likelihood of speech out, frame by frame, from one child process.
+"""Voice activity detection for live streams: samples in, speech probabilities per frame out.
 
-Not here: the detector (`voice.streaming.vad_main`), where an utterance ends (`voice.streaming.vad_port`),
-recognition.
+One child process serves all streams. Not here: the detector (`voice.streaming.vad_main`), where an utterance
+ends (`voice.streaming.segmenter`), recognition.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from voice.workers.child import Child, Dying, OnLine, command
 from voice.workers.frames import BrokenFrame, Frame
 
 _FRAME_BYTES = 1024
-"""512 samples, what one probability covers."""
+"""512 samples: one probability each."""
 _BACKLOG_BYTES = 10 * 32_000 // _FRAME_BYTES * _FRAME_BYTES
 _TURN_BYTES = 64 * _FRAME_BYTES
-"""Of one stream in one request: two seconds."""
+"""The most per stream in one request: two seconds."""
 _REQUEST_BYTES = 1024 * 1024
 _START_DEADLINE_S = 60.0
 _ANSWER_DEADLINE_S = 10.0
@@ -34,14 +34,14 @@ _log = logging.getLogger(__name__)
 
 
 class ListenerStream:
-    """One person's live sound: 16 kHz, mono, 16 bit little endian. Given out by `VadClient.open`."""
+    """One person's live audio: 16 kHz, mono, 16 bit little endian. Created by `VadClient.open`."""
 
     def __init__(self, stream_id: int, on_probabilities: OnProbabilities, wake: Callable[[], None]) -> None:
         self.id = stream_id
         self.on_lost: Callable[[], None] | None = None
-        """Called once if the child process is gone; nothing comes from this stream after that."""
+        """Called once if the child process ends; no probabilities follow."""
         self.dropped = 0
-        """Samples that were left out, the oldest first, because more than ten seconds waited."""
+        """Samples dropped, the oldest first, because more than ten seconds were waiting."""
         self.over = False
         self._on_probabilities = on_probabilities
         self._wake = wake
@@ -49,7 +49,7 @@ class ListenerStream:
         self._next_frame = 0
 
     def feed(self, pcm: bytes) -> None:
-        """Take more sound, of any length; returns at once. Nothing happens once the stream is over."""
+        """Add audio of any length; returns at once. Ignored after the stream is over."""
         if self.over:
             return
         self._pending += pcm
@@ -63,7 +63,7 @@ class ListenerStream:
             self._wake()
 
     def close(self) -> None:
-        """The stream is over; what still waits is forgotten. Safe to call more than once."""
+        """End the stream and drop the waiting audio. Safe to call more than once."""
         if not self.over:
             self.over = True
             self._pending.clear()
@@ -75,20 +75,20 @@ class ListenerStream:
         return len(self._pending) >= _FRAME_BYTES
 
     def take(self) -> tuple[int, bytes]:
-        """The next frames to judge, whole ones only, and the index of the first."""
+        """The index of the next frame to judge, and the waiting whole frames."""
         size = min(_TURN_BYTES, len(self._pending) // _FRAME_BYTES * _FRAME_BYTES)
         first, pcm = self._next_frame, bytes(self._pending[:size])
         del self._pending[:size]
         self._next_frame += size // _FRAME_BYTES
         return first, pcm
 
-    def tell(self, first: int, probabilities: tuple[float, ...]) -> None:
-        """Pass on the answer to what was taken, unless the stream is over."""
+    def deliver(self, first: int, probabilities: tuple[float, ...]) -> None:
+        """Pass on the probabilities of the frames taken, unless the stream is over."""
         if not self.over:
             self._on_probabilities(first, probabilities)
 
     def lose(self) -> None:
-        """The child is gone."""
+        """The child process ended."""
         if not self.over:
             self.over = True
             self._pending.clear()
@@ -99,7 +99,7 @@ class ListenerStream:
 class VadClient:
     """Judges any number of live streams. Belongs to the event loop it is first used on.
 
-    While anything waits, one request at a time takes what all streams have. `on_line` gets what the child
+    While audio waits, one request at a time takes it from all streams. `on_line` gets what the child
     writes to stderr.
     """
 
@@ -113,13 +113,13 @@ class VadClient:
         self._ended: list[int] = []
         self._opened = 0
         self._served = 0
-        """Streams that the present child has seen."""
+        """Streams opened on the present child."""
         self._pump: asyncio.Task[None] | None = None
         self._closed = False
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """The living child's process id, if there is one."""
+        """The running child's process id, if there is one."""
         return (self._child.pid,) if self._child is not None and self._child.alive else ()
 
     async def open(self, on_probabilities: OnProbabilities) -> ListenerStream:
@@ -136,7 +136,7 @@ class VadClient:
         return stream
 
     async def warm_up(self) -> None:
-        """Start the child, if it does not run. Raises TranscriberUnavailable."""
+        """Start the child unless it runs. Raises TranscriberUnavailable."""
         async with self._starting:
             if self._closed:
                 raise TranscriberUnavailable(_CLOSED)
@@ -145,19 +145,19 @@ class VadClient:
                 return
             if self._child is not None:
                 self._dying.end(self._child)
-            self._lose_everyone()
+            self._lose_streams()
             self._served = 0
             self._child = await self._started()
 
     async def close(self) -> None:
-        """End every stream and the child, and wait until it is gone. Streams are not told."""
+        """End every stream and the child, and wait for its exit. `on_lost` is not called."""
         self._closed = True
         for stream in tuple(self._streams.values()):
             stream.close()
         if self._child is not None:
             self._dying.end(self._child)
         async with self._starting:
-            pass  # whoever was starting a child has failed and cleaned up
+            pass  # a start in progress has failed and cleaned up
         if self._pump is not None:
             await asyncio.wait((self._pump,))
         await self._dying.gone()
@@ -182,25 +182,25 @@ class VadClient:
 
     def _gone(self, child: Child) -> None:
         if child is self._child:
-            self._lose_everyone()
+            self._lose_streams()
 
-    def _lose_everyone(self) -> None:
+    def _lose_streams(self) -> None:
         streams, self._streams = self._streams, {}
         self._ended.clear()
         for stream in streams.values():
             stream.lose()
 
     def _wake(self) -> None:
-        """Something waits: see that it is taken."""
+        """Start the task that takes the waiting audio, unless it runs."""
         for stream_id in [key for key, stream in self._streams.items() if stream.over]:
             del self._streams[stream_id]
             self._ended.append(stream_id)
         if self._pump is None and self.pids and not self._closed:
-            # This object owns the task: it ends when nothing waits any more, and `close` waits for it.
+            # This object owns the task: it ends when no audio waits, and `close` waits for it.
             self._pump = asyncio.get_running_loop().create_task(self._pumped(), name="listener")
 
     async def _pumped(self) -> None:
-        """Ask until nothing waits."""
+        """Send requests until no audio waits."""
         try:
             while (child := self._child) is not None and child.alive and not self._closed:
                 taken = self._taken()
@@ -211,7 +211,7 @@ class VadClient:
             self._pump = None
 
     def _taken(self) -> list[tuple[ListenerStream, int, bytes]]:
-        """What the streams have, the longest unserved first."""
+        """The waiting audio of the streams, the longest unserved first."""
         taken: list[tuple[ListenerStream, int, bytes]] = []
         for stream in tuple(self._streams.values()):
             if stream.waits and (len(taken) + 1) * _TURN_BYTES <= _REQUEST_BYTES:
@@ -239,8 +239,8 @@ class VadClient:
             return
         for (stream, first, _), probabilities in zip(taken, judged, strict=True):
             try:
-                stream.tell(first, probabilities)
-            except Exception:  # noqa: BLE001 - whatever goes wrong in one stream, the others are told
+                stream.deliver(first, probabilities)
+            except Exception:  # noqa: BLE001 - an error in one stream must not affect the others
                 _log.exception("a live stream could not take its probabilities")
 
 

@@ -1,7 +1,7 @@
-"""The listener's own program: how likely each moment of many live streams is speech, as it arrives.
+"""The VAD process: speech probabilities for many live streams, as the audio arrives.
 
 Started by `voice.streaming.vad_client` with `python -m`; never imported by the gateway. Not here: what pauses
-mean (`voice.streaming.vad_port`), and recognition.
+mean (`voice.streaming.segmenter`), and recognition.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from voice.workers.frames import Frame, error_to_wire
 from voice.workers.sandbox import allow_cpu, die_with_parent, lock_down, take_over_pipes
 
 _DIGITS = 4
-"""Of a probability on the wire."""
+"""Decimal places of a probability on the wire."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,12 +40,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     while True:
         request = requests.get()
         allow_cpu()
-        answer = _heard(request, streams, model)
+        answer = _judge(request, streams, model)
         send(Frame(header={"kind": "heard", "job": request.header["job"], "final": True, "streams": answer}))
 
 
-def _heard(request: Frame, streams: dict[int, VoiceDetector], model: SileroModel) -> list[dict[str, Any]]:
-    """The probabilities of each stream's new frames. A stream begins with its first frames."""
+def _judge(request: Frame, streams: dict[int, VoiceDetector], model: SileroModel) -> list[dict[str, Any]]:
+    """The probabilities of each stream's new frames. A stream is created by its first frames."""
     for stream_id in request.header["ended"]:
         streams.pop(stream_id, None)
     answer: list[dict[str, Any]] = []

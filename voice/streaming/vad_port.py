@@ -1,4 +1,4 @@
-"""The port to what tells voices from other sound in a running stream, and its shipped fake.
+"""The voice activity detection port, and its shipped fake.
 
 Not here: the model (`voice.streaming.vad_client`), and what the probabilities lead to
 (`voice.streaming.segmenter`).
@@ -12,25 +12,25 @@ from typing import Protocol
 from voice.errors import TranscriberUnavailable
 
 OnProbabilities = Callable[[int, tuple[float, ...]], None]
-"""Given the number of the first frame, from 0, and the probabilities of a voice (0 to 1) in it and in those
-after it; a frame is 512 samples of 16 kHz."""
+"""Called with the number of the first frame, from 0, and the speech probabilities (0 to 1) of that frame and
+the following ones; a frame is 512 samples of 16 kHz."""
 
 FRAME_BYTES = 1024
 
 
 class ActivityStream(Protocol):
-    """One stream of sound."""
+    """One stream of audio."""
 
     on_lost: Callable[[], None] | None
-    """Called once when no probabilities come any more, although nobody closed the stream."""
+    """Called once when probabilities end although the stream was not closed."""
 
     def feed(self, pcm: bytes) -> None:
-        """More sound: 16 kHz, mono, 16 bit little endian. Returns at once; of too much the oldest frames are
-        left out, and their numbers never told."""
+        """Add audio: 16 kHz, mono, 16 bit little endian. Returns at once; of excess audio the oldest frames
+        are dropped, and their probabilities are never delivered."""
         ...
 
     def close(self) -> None:
-        """Nothing is judged any more."""
+        """Stop judging."""
         ...
 
 
@@ -43,7 +43,7 @@ class ActivityDetector(Protocol):
 
 
 class EnergyDetector:
-    """The shipped fake: whatever is louder than a whisper is a voice. Judges within `feed`.
+    """The shipped fake: any audio louder than a whisper is a voice. Judges within `feed`.
 
     For tests, demonstrations and offline development.
     """
@@ -51,7 +51,7 @@ class EnergyDetector:
     def __init__(self) -> None:
         self.streams: list[EnergyStream] = []
         self.refusal = ""
-        """Words with which the next streams are refused."""
+        """If set, `open` refuses with this text."""
 
     async def open(self, on_probabilities: OnProbabilities) -> ActivityStream:
         if self.refusal:
@@ -86,7 +86,7 @@ class EnergyStream:
         self.closed = True
 
     def lose(self) -> None:
-        """End as a stream ends whose process died."""
+        """End as if the process had died."""
         self.closed = True
         if self.on_lost is not None:
             self.on_lost()

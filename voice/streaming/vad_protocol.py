@@ -1,4 +1,4 @@
-"""What the voice detector process answers. Strict: a reader raises BrokenFrame."""
+"""Read the answers of the voice activity detection process. Strict: raises BrokenFrame."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from voice.workers.frames import BrokenFrame, checked_number
 
 
 def probabilities_from_wire(wire: Mapping[str, Any], *, frames: Sequence[int]) -> list[tuple[float, ...]]:
-    """A listener's answer about some streams, so many frames of each. Strict: raises BrokenFrame."""
+    """The probabilities of each stream; `frames` is the expected number per stream. Raises BrokenFrame."""
     try:
         judged = [
             tuple(checked_number(one, at_most=1.0) for one in entry["probabilities"])

@@ -1,6 +1,6 @@
-"""Speech samples to a voice message as phones send them: OGG with Opus, and what players draw of it.
+"""Encode speech samples as a voice message, OGG with Opus, and compute the waveform that players draw.
 
-Runs in the child that speaks. Not here: where the samples come from.
+Runs in the synthesis process. Not here: where the samples come from.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from voice.synthesis.synthesizer import SpokenAudio
 
 SAMPLE_RATE = 48_000
 BIT_RATE = 28_000
-"""Bits a second. What messengers record voice notes with lies between 16 and 32 thousand."""
+"""Bits a second. Messengers record voice notes with 16 to 32 thousand."""
 WAVEFORM_POINTS = 256
 _POINTS_PER_S = 20.0
 _OPTIONS = {"application": "voip", "vbr": "on"}
@@ -34,7 +34,7 @@ def encode(samples: NDArray[np.int16], *, rate: int) -> SpokenAudio:
         )
         stream.bit_rate = BIT_RATE
         resampler = av.AudioResampler(format="s16", layout="mono", rate=SAMPLE_RATE)
-        # A second at a time: in one frame a minute and a half takes a hundred megabytes on its way.
+        # A second at a time: as one frame, a minute and a half takes a hundred megabytes of memory.
         for start in range(0, samples.size, rate):
             block = np.ascontiguousarray(samples[start : start + rate]).reshape(1, -1)
             frame = av.AudioFrame.from_ndarray(block, format="s16", layout="mono")

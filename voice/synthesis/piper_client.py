@@ -1,7 +1,7 @@
-"""Reads answers aloud with Piper in a child process: one request after the other, each with a deadline.
+"""Synthesise speech with Piper in a child process: one request after the other, each with a deadline.
 
-Not here: what is said (`gateway.delivery.voice_replies` makes words of Markdown) and how it sounds
-(`piper_process`).
+Not here: the text (`gateway.delivery.voice_replies` converts Markdown to words) and the synthesis itself
+(`voice.synthesis.piper_main`).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from voice.workers.frames import BrokenFrame, Frame
 _log = logging.getLogger(__name__)
 
 MAX_CHARACTERS = 1_500
-"""Some ninety seconds of speech. Longer answers are read by eye."""
+"""About ninety seconds of speech. Longer answers are shortened."""
 QUEUE_LIMIT = 8
-"""Requests that may be at work or wait."""
+"""The most requests that run or wait."""
 _DEADLINE_FLOOR_S = 20.0
 _DEADLINE_PER_CHARACTER_S = 0.08
-"""Some fifteen times what one core needs: the child steps back behind everybody else."""
+"""About fifteen times what one core needs: the child has a low scheduling priority."""
 _START_DEADLINE_S = 60.0
 _MAX_OGG_BYTES = 8 * 1024 * 1024
 _VOICE_NAME = re.compile(r"[\w.+-]+")
@@ -41,7 +41,7 @@ _FULL = "Too many answers wait to be read aloud."
 
 
 class PiperSpeaker:
-    """Implements `Speaker`. The voices are the files `<name>.onnx` and `<name>.onnx.json` in `voices_dir`."""
+    """Implements `SpeechSynthesizer`. Each voice is `<name>.onnx` with `<name>.onnx.json` in `voices_dir`."""
 
     def __init__(self, voices_dir: Path, *, deadline_floor_s: float = _DEADLINE_FLOOR_S) -> None:
         self._voices_dir = voices_dir
@@ -55,7 +55,7 @@ class PiperSpeaker:
 
     @property
     def child_pid(self) -> int | None:
-        """The living child's process id."""
+        """The running child's process id."""
         return self._child.pid if self._child is not None and self._child.alive else None
 
     def speaks(self, language: str) -> bool:
@@ -89,7 +89,7 @@ class PiperSpeaker:
         self._closed = True
         self._discard(self._child)
         async with self._turn:
-            pass  # whoever was at work or starting the child has failed and cleaned up
+            pass  # a running request or start has failed and cleaned up
         await self._dying.gone()
 
     def status(self) -> str:
@@ -116,7 +116,7 @@ class PiperSpeaker:
         return f"There is no voice in {self._voices_dir}: run `parlour models get voice-en`."
 
     async def _ask(self, request: Frame, *, deadline_s: float) -> Frame:
-        """One request. Speaking cannot be interrupted from outside: giving up means killing the child."""
+        """Send one request. Synthesis cannot be interrupted from outside: cancelling kills the child."""
         child = await self._ready_child()
         try:
             async with asyncio.timeout(deadline_s):
@@ -134,7 +134,7 @@ class PiperSpeaker:
             raise
 
     async def _ready_child(self) -> Child:
-        """The living child. Raises SpeakerUnavailable."""
+        """The running child. Raises SpeakerUnavailable."""
         if self._closed:
             raise SpeakerUnavailable(_CLOSED)
         if self._child is not None and self._child.alive:
@@ -168,7 +168,7 @@ class PiperSpeaker:
         self._discard(self._child)
 
     def _discard(self, child: Child | None) -> None:
-        """Kill the child; `close` waits until it is gone."""
+        """Kill the child; `close` waits until it has ended."""
         if child is None:
             return
         self._dying.end(child)
@@ -177,7 +177,7 @@ class PiperSpeaker:
 
 
 def voices_in(folder: Path) -> Mapping[str, str]:
-    """The name of a voice for each language that there is one for, by the language's code such as `en`."""
+    """The installed voices by language code, such as `en`: one name for each language."""
     voices: dict[str, str] = {}
     for path in sorted(folder.glob("*.onnx")):
         if path.stem in voices.values() or not _VOICE_NAME.fullmatch(path.stem):
@@ -186,13 +186,13 @@ def voices_in(folder: Path) -> Mapping[str, str]:
             about = json.loads(path.with_name(f"{path.name}.json").read_bytes())
             language = _family(str(about["language"]["code"]))
         except (OSError, ValueError, KeyError, TypeError):
-            continue  # a model without its description, or half of a download
+            continue  # a model without its description, or a partial download
         voices.setdefault(language, path.stem)
     return voices
 
 
 def shortened(text: str) -> str:
-    """`text` as far as it is read aloud: at most 1,500 characters, cut after a sentence if it has one."""
+    """The part of `text` to read aloud: at most 1,500 characters, cut after a sentence where possible."""
     text = text.strip()
     if len(text) <= MAX_CHARACTERS:
         return text

@@ -1,8 +1,8 @@
-"""The speaker's own program: text to a voice message, one after the other, until stdin closes.
+"""The speech synthesis process: text in, voice messages out, one after the other, until stdin closes.
 
 Started by `voice.workers.child` with `python -m`; never imported by the gateway. The only program that
-imports piper, which is GPL-3.0-or-later and an optional installation: it is run beside ours and never linked
-into it.
+imports piper, which is GPL-3.0-or-later and an optional installation: it runs as a separate program and is
+never linked into ours.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _ADDRESS_SPACE_BYTES = 2 * 1024**3
 _MAX_REQUEST_BYTES = 64 * 1024
 _VOICES_LOADED = 2
 PIECE_CHARACTERS = 220
-"""Said at a time. Memory grows faster than a piece does: 1,400 characters in one take 1.4 GB."""
+"""Synthesised at a time. Memory grows faster than the text: 1,400 characters at once take 1.4 GB."""
 _PAUSE_S = 0.18
-"""Between two pieces, which the model does not know to be neighbours."""
+"""Seconds between two parts, which the model synthesises independently."""
 _NICENESS = 5
-"""Hearing goes before speaking: the written answer has arrived, and somebody else's note may be waiting."""
+"""Transcription has priority: the written answer has arrived, and other users' notes may be waiting."""
 _SENTENCE = re.compile(r"(?<=[.!?…:;])\s+|\n+")
 _CLAUSE = re.compile(r"(?<=[,–—)])\s+")  # noqa: RUF001 - the dash is meant
 _PHONEMES = re.compile(r"\[\[|\]\]")
@@ -64,14 +64,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def pieces(text: str) -> Iterator[str]:
-    """`text` in pieces of at most 220 characters, cut after sentences, else after clauses, else at spaces.
-    Nothing is left out but white space."""
+    """`text` in parts of at most 220 characters, split after sentences, else after clauses, else at spaces.
+    Only white space is left out."""
     for sentence in _SENTENCE.split(text):
         yield from _packed(_CLAUSE.split(sentence.strip()))
 
 
 class _Voices:
-    """The voices in memory, those that were asked for last."""
+    """The voices in memory: the most recently used ones."""
 
     def __init__(self, folder: Path, load: Callable[[Path], Any]) -> None:
         self._folder = folder
@@ -83,7 +83,7 @@ class _Voices:
         if name not in self._loaded:
             try:
                 self._loaded[name] = self._load(self._folder / f"{name}.onnx")
-            except Exception as error:  # piper and onnxruntime raise whatever they like for a broken file
+            except Exception as error:  # piper and onnxruntime raise any exception for a broken file
                 raise SpeakerUnavailable(
                     f"The voice {name} in {self._folder} cannot be loaded ({error}): fetch it again."
                 ) from error
@@ -94,7 +94,7 @@ class _Voices:
 
 
 def _serve(request: Frame, voices: _Voices, send: Send) -> None:
-    """Answer one request with exactly one final frame; an unforeseen error ends the process."""
+    """Answer one request with exactly one final frame; an unexpected error ends the process."""
     job = {"job": request.header["job"], "final": True}
     try:
         answer, body = _answer(voices.get(str(request.header["voice"])), request)
@@ -116,10 +116,10 @@ def _answer(voice: Any, request: Frame) -> tuple[dict[str, Any], bytes]:
 
 
 def _samples(voice: Any, text: str) -> NDArray[np.int16]:
-    """Mono, at the voice's own rate, shape [n]; n is 0 where nothing can be said."""
+    """Mono, at the voice's sample rate, shape [n]; n is 0 where nothing can be spoken."""
     pause = np.zeros(int(voice.config.sample_rate * _PAUSE_S), dtype=np.int16)
     said: list[NDArray[np.int16]] = []
-    # Double brackets would be taken for phonemes.
+    # Piper would take double brackets for phonemes.
     for piece in pieces(_PHONEMES.sub(" ", text)):
         for chunk in voice.synthesize(piece):
             said += [pause, chunk.audio_int16_array] if said else [chunk.audio_int16_array]
@@ -127,7 +127,7 @@ def _samples(voice: Any, text: str) -> NDArray[np.int16]:
 
 
 def _packed(clauses: Sequence[str]) -> Iterator[str]:
-    """Clauses put together while they fit."""
+    """Clauses joined up to the size limit."""
     held = ""
     for clause in clauses:
         for part in _short(clause):
@@ -151,7 +151,7 @@ def _short(clause: str) -> Iterator[str]:
 
 
 def _limit() -> None:
-    """Bound the address space, and step back behind those who hear."""
+    """Limit the address space, and lower the scheduling priority below transcription."""
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     wanted = _ADDRESS_SPACE_BYTES if hard == resource.RLIM_INFINITY else min(_ADDRESS_SPACE_BYTES, hard)
     resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))

@@ -1,4 +1,4 @@
-"""What the speech synthesis process answers. Strict: a reader raises BrokenFrame."""
+"""Read the speech synthesis process's answers. Strict: raises BrokenFrame."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _MAX_WAVEFORM = 256
 
 
 def spoken_from_wire(frame: Frame) -> SpokenAudio:
-    """A speaker's voice message. Strict: raises BrokenFrame."""
+    """Read a voice message. Raises BrokenFrame."""
     try:
         seconds, waveform = checked_number(frame.header["seconds"]), bytes.fromhex(frame.header["waveform"])
     except (KeyError, TypeError, ValueError) as error:

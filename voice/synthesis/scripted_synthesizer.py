@@ -1,7 +1,7 @@
-"""The shipped fake of `Speaker`: says silence as long as the words would take, and records its calls.
+"""The shipped fake of `SpeechSynthesizer`: produces silence of a plausible length and records its calls.
 
-For tests, demonstrations and offline development. What it gives is a real OGG file with Opus, put together
-from bytes, so that nothing native is loaded.
+For tests, demonstrations and offline development. Its output is a real OGG file with Opus, assembled
+from bytes, so that no native code is loaded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SECONDS_PER_WORD = 0.4
 _PACKETS_PER_S = 50
 _SAMPLES_PER_PACKET = 960
 _SILENCE = b"\xf8\xff\xfe"
-"""20 ms of nothing, 48 kHz mono: RFC 6716, a packet without any coded energy."""
+"""20 ms of silence, 48 kHz mono: RFC 6716, a packet without any coded energy."""
 _SERIAL = 1
 _PAGE = struct.Struct("<4sBBqIIIB")
 _FIRST, _LAST = 2, 4
@@ -35,7 +35,7 @@ class SpokenCall:
 
 
 class ScriptedSpeaker:
-    """Implements `Speaker`. `failures` are played first, one for each call; None lets one pass."""
+    """Implements `SpeechSynthesizer`. `failures` are raised first, one per call; None lets one succeed."""
 
     def __init__(
         self, *, languages: Iterable[str] = ("en",), failures: Iterable[SpeakerUnavailable | None] = ()
@@ -76,7 +76,7 @@ class ScriptedSpeaker:
 
 
 def silence(seconds: float) -> bytes:
-    """An OGG file with Opus, 48 kHz mono, of `seconds` to the next 20 ms."""
+    """An OGG file with Opus, 48 kHz mono, of `seconds` rounded to 20 ms."""
     head = b"OpusHead" + struct.pack("<BBHIhB", 1, 1, 0, 48_000, 0, 0)
     tags = b"OpusTags" + struct.pack("<I7sI", 7, b"Parlour", 0)
     pages = [_page([head], 0, 0, _FIRST), _page([tags], 0, 1, 0)]

@@ -1,7 +1,7 @@
-"""A transcriber that remembers: the same recording by the same person is recognised once.
+"""Cache transcripts: the same recording by the same person is recognised once.
 
-Not here: where transcripts are kept (the `TranscriptShelf`, brought by whoever hosts the ears), recognition.
-Failures are never kept, nor is live sound, which nobody sends twice.
+Not here: storage (the caller passes a `TranscriptStore`), recognition. Failures are not stored, and neither
+is live audio, which is never sent twice.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from voice.workers.frames import BrokenFrame
 
 _KEPT_S = 7 * 86_400.0
 _LIMIT = 2_000
-"""Transcripts on the shelf; the oldest are forgotten."""
+"""The most stored transcripts; the oldest are deleted."""
 
 _log = logging.getLogger(__name__)
 
 
-class TranscriptShelf(Protocol):
-    """Where transcripts are kept: plain JSON data under a key, with Unix times."""
+class TranscriptStore(Protocol):
+    """Storage for transcripts: plain JSON data under a key, with Unix times."""
 
     async def transcript(self, key: str, *, newer_than: float) -> Mapping[str, Any] | None:
-        """What was kept under `key` after that time; None where there is nothing."""
+        """What was stored under `key` after that time; None where there is nothing."""
         ...
 
     async def keep_transcript(self, key: str, body: Mapping[str, Any], *, at: float, limit: int) -> None:
-        """Keep a transcript; beyond `limit` of them the oldest are forgotten."""
+        """Store a transcript; beyond `limit` of them the oldest are deleted."""
         ...
 
 
 @dataclass(slots=True, eq=False)
 class _Flight:
-    """A recording that is being recognised, and everybody who wants to know."""
+    """A recording in recognition, and the callers that wait for it."""
 
     landed: asyncio.Future[Transcript]
     listeners: list[OnProgress] = field(default_factory=list)
@@ -53,14 +53,14 @@ class _Flight:
 
 
 class CachedTranscriber:
-    """Implements `Transcriber` with another one. `settings_key` names the model, the engine and what else
-    makes the same bytes give other words: a change of it forgets everything."""
+    """Implements `Transcriber` by wrapping another one. `settings_key` names the model, the engine and every
+    other setting that affects the words: changing it invalidates the cache."""
 
     def __init__(
-        self, inner: Transcriber, shelf: TranscriptShelf, clock: Clock, *, settings_key: str
+        self, inner: Transcriber, store: TranscriptStore, clock: Clock, *, settings_key: str
     ) -> None:
         self._inner = inner
-        self._shelf = shelf
+        self._store = store
         self._clock = clock
         self._settings_key = settings_key
         self._flights: dict[str, _Flight] = {}
@@ -76,16 +76,16 @@ class CachedTranscriber:
         if on_progress is not None:
             flight.listeners.append(on_progress)
         try:
-            transcript = await self._remembered(key) or await self._heard(key, recording, flight)
+            transcript = await self._stored(key) or await self._transcribe_and_store(key, recording, flight)
         except VoiceError as error:
             flight.landed.set_exception(error)
-            flight.landed.exception()  # nobody may have joined, which is no error
+            flight.landed.exception()  # avoids asyncio's warning where no caller joined
             raise
         else:
             flight.landed.set_result(transcript)
             return transcript
         finally:
-            flight.landed.cancel()  # only where the call was cancelled: whoever joined it takes over
+            flight.landed.cancel()  # only if this call was cancelled: another caller takes over
             del self._flights[key]
 
     async def warm_up(self) -> None:
@@ -97,28 +97,28 @@ class CachedTranscriber:
     def status(self) -> str:
         return self._inner.status()
 
-    async def _heard(self, key: str, recording: Recording, flight: _Flight) -> Transcript:
+    async def _transcribe_and_store(self, key: str, recording: Recording, flight: _Flight) -> Transcript:
         transcript = await self._inner.transcribe(recording, on_progress=flight.tell)
         try:
             body = transcript_to_wire(transcript)
-            await self._shelf.keep_transcript(key, body, at=self._clock.now(), limit=_LIMIT)
-        except Exception as error:  # noqa: BLE001 - whatever the shelf raises, the words are there
+            await self._store.keep_transcript(key, body, at=self._clock.now(), limit=_LIMIT)
+        except Exception as error:  # noqa: BLE001 - after any failure of the store, the words are there
             _log.warning("a transcript could not be kept: %s", error)
         return transcript
 
-    async def _remembered(self, key: str) -> Transcript | None:
+    async def _stored(self, key: str) -> Transcript | None:
         try:
-            body = await self._shelf.transcript(key, newer_than=self._clock.now() - _KEPT_S)
+            body = await self._store.transcript(key, newer_than=self._clock.now() - _KEPT_S)
             return transcript_from_wire(body) if body is not None else None
         except BrokenFrame as error:
             _log.warning("a transcript that was kept cannot be read: %s", error)
-        except Exception as error:  # noqa: BLE001 - whatever the shelf raises, it can be heard again
+        except Exception as error:  # noqa: BLE001 - after any failure of the store, transcribe again
             _log.warning("a transcript that was kept cannot be had: %s", error)
         return None
 
 
 async def _joined(flight: _Flight, on_progress: OnProgress | None) -> Transcript | None:
-    """What the flight brings; None where whoever began it gave up."""
+    """The transcript of another call; None where that call was cancelled."""
     if on_progress is not None:
         flight.listeners.append(on_progress)
     try:
@@ -130,7 +130,7 @@ async def _joined(flight: _Flight, on_progress: OnProgress | None) -> Transcript
 
 
 def _key(recording: Recording, settings_key: str) -> str:
-    """The speaker is part of it: nobody learns, by sending a file, that somebody else has sent it."""
+    """The cache key. It includes the speaker: a person must not learn that another sent the same file."""
     parts = (
         settings_key,
         hashlib.sha256(recording.speaker.encode()).hexdigest(),

@@ -1,4 +1,4 @@
-"""Which processor the recogniser computes on, and with which numbers. Loads native code: worker only."""
+"""Choose the recogniser's processor and number format. Loads native code: worker process only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _AUTO_COMPUTE_TYPES = {"cpu": ("int8", "float32"), "cuda": ("float16", "int8", "
 
 
 def chosen_device(device: Device) -> Literal["cpu", "cuda"]:
-    """The processor or the GPU that `device` comes to here. Raises TranscriberUnavailable."""
+    """The processor or the GPU that `device` selects on this machine. Raises TranscriberUnavailable."""
     if device == "cpu":
         return "cpu"
     found: int = ctranslate2.get_cuda_device_count()
@@ -27,7 +27,7 @@ def chosen_device(device: Device) -> Literal["cpu", "cuda"]:
 
 
 def chosen_compute_type(compute_type: str, device: Literal["cpu", "cuda"]) -> str:
-    """CTranslate2's name of the arithmetic to use on `device`. Raises TranscriberUnavailable."""
+    """CTranslate2's name of the number format for `device`. Raises TranscriberUnavailable."""
     supported: set[str] = ctranslate2.get_supported_compute_types(device)
     if compute_type == "auto":
         return next((name for name in _AUTO_COMPUTE_TYPES[device] if name in supported), "default")

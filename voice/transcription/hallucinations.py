@@ -1,7 +1,7 @@
-"""Words that nobody said: the labels and stock phrases Whisper writes over noise.
+"""Filter out invented words: the labels and stock phrases that Whisper writes over noise.
 
-Labels in brackets are dropped always. Stock phrases can be meant ("thank you" is an answer), so
-they are dropped only together with weak acoustics; that judgement takes the whole speech chunk.
+Labels in brackets are always removed. Stock phrases can be meant ("thank you" is an answer), so
+they are removed only together with weak acoustics; that decision takes the whole speech chunk.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ altyazı m k; abone olmayı unutmayın
 시청해주셔서 감사합니다; 감사합니다; 구독과 좋아요 부탁드립니다; mbc 뉴스 이덕영입니다
 """  # noqa: RUF001 - Cyrillic and Turkish letters are meant
 """What Whisper writes over noise: thanks, farewells and credits at the ends of the videos it learned from.
-A line or more for each language: en, de, fr, es, pt, it, nl, pl, ru, tr, ja, ko. Twice where the capital
-letter folds into two characters, the Turkish dotted I."""
+One line or more per language: en, de, fr, es, pt, it, nl, pl, ru, tr, ja, ko. An entry is there twice where
+the capital letter folds into two characters, as the Turkish dotted I does."""
 _STOCK_PHRASES = frozenset(
     " ".join(normalised_words(phrase)) for line in _PHRASES.splitlines() for phrase in line.split(";")
 ) - {""}
@@ -60,22 +60,22 @@ _LIKELY_SILENCE = 0.4
 
 
 def spoken_text(chunk: SpeechChunk) -> str:
-    """The chunk's words without artefacts, on one line; empty when nothing is left."""
+    """The chunk's words without artefacts, on one line; empty when none remain."""
     text = without_labels(chunk.text)
     return "" if _is_weak(chunk) and _is_stock(text) else text
 
 
 def shown_text(text: str) -> str:
-    """Words to show while the rest is heard; empty where they say nothing, or a stock phrase alone.
+    """Words to show as a partial; empty where there are none, or only a stock phrase.
 
-    Nothing is known of the sound yet, so a phrase that may be meant waits for the whole.
+    The acoustics are not known yet, so a phrase that can be meant waits for the final text.
     """
     text = without_labels(text)
     return "" if _is_stock(text) else text
 
 
 def without_labels(text: str) -> str:
-    """`text` without labels and notes, on one line; empty where no word is left."""
+    """`text` without labels and notes, on one line; empty where no word remains."""
     text = " ".join(_NOTES.sub(" ", _LABEL.sub(" ", text)).split())
     return text if normalised_words(text) else ""
 
@@ -85,7 +85,7 @@ def _is_stock(text: str) -> bool:
 
 
 def _is_weak(chunk: SpeechChunk) -> bool:
-    """Whether the sound gives little reason to believe in the words."""
+    """Whether the acoustics make the words doubtful."""
     unsure = chunk.confidence < _WEAK_CONFIDENCE
     brief = chunk.end_s - chunk.start_s < _SHORT_S and chunk.confidence < 0.6
     return unsure or brief or chunk.no_speech_probability > _LIKELY_SILENCE

@@ -1,7 +1,7 @@
-"""A recording on its way through the pool: what is asked about it, and who waits for the answers.
+"""The state of a recording in the pool: its requests and their results.
 
-Mutable, and the pool's own: callers make a `TranscriptionJob` and hand it over. Not here: the order of
-things.
+Mutable, and used by the pool only: callers create a `TranscriptionJob` and pass it in. Not here: the order
+of requests.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from voice.workers.frames import Frame
 
 _TELL_EVERY_S = 1.0
 _NOTICEABLE = 0.25
-"""A part of the wait: what changes by less is not worth telling."""
+"""As a fraction of the wait: smaller changes are not reported."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -30,80 +30,80 @@ class TranscriptionJob:
     urgency: Urgency
     beam: int
     language: str | None = None
-    """Certain."""
+    """A language that is certain."""
     likely: str | None = None
-    """Taken where detection is unsure; what the recording's first words were in, once they are heard."""
+    """Used where detection is unsure; the language of the first words, once they are transcribed."""
     prompt: str = ""
     on_waiting: Callable[[Waiting], None] | None = None
     begun: bool = False
-    """A recogniser has taken its first piece."""
+    """A recogniser has taken its first segment."""
     requests: list[SegmentJob] = field(default_factory=list)
     detected: bool = False
-    """`likely` comes from the recording itself."""
-    _told: tuple[float, Waiting] | None = None
+    """Whether `likely` was detected in the recording itself."""
+    _reported: tuple[float, Waiting] | None = None
 
-    def tell(self, waiting: Waiting) -> None:
-        """Tell whoever listens, if the recording still waits."""
+    def report(self, waiting: Waiting) -> None:
+        """Call `on_waiting`, if the recording still waits."""
         if self.on_waiting is not None and not self.begun:
             self.on_waiting(waiting)
 
     def is_news(self, waiting: Waiting, *, now: float) -> bool:
-        """Whether to tell it: the first time, then what changed noticeably, at most once a second."""
-        if self._told is not None:
-            at, last = self._told
+        """Whether to report `waiting`: the first time, then noticeable changes, at most once a second."""
+        if self._reported is not None:
+            at, last = self._reported
             moved = abs(waiting.eta_s - last.eta_s) > max(_TELL_EVERY_S, _NOTICEABLE * last.eta_s)
             if now - at < _TELL_EVERY_S or not (moved or waiting.ahead != last.ahead):
                 return False
-        self._told = (now, waiting)
+        self._reported = (now, waiting)
         return True
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class SegmentJob:
-    """One piece of a recording, and the promise of what is heard in it."""
+    """One segment of a recording, and the future of its result."""
 
-    hearing: TranscriptionJob
-    piece: SpeechSegment
-    heard: asyncio.Future[TranscribedSegment]
+    job: TranscriptionJob
+    segment: SpeechSegment
+    result: asyncio.Future[TranscribedSegment]
     tries: int = 0
 
     @property
     def rank(self) -> Rank:
-        """Its place in the order of the queue."""
-        if self.hearing.urgency != "note":
+        """Its rank in the queue."""
+        if self.job.urgency != "note":
             return Rank.FINAL
-        return Rank.NOTE if self.piece.index == 0 else Rank.REST
+        return Rank.NOTE if self.segment.index == 0 else Rank.REST
 
-    def settle(self, heard: TranscribedSegment) -> None:
-        """Keep the promise; what comes later in the recording is likely in the same language."""
-        if heard.language and not self.hearing.detected:
-            self.hearing.detected, self.hearing.likely = True, heard.language
-        if not self.heard.done():
-            self.heard.set_result(heard)
+    def settle(self, result: TranscribedSegment) -> None:
+        """Set the result; the rest of the recording is likely in the same language."""
+        if result.language and not self.job.detected:
+            self.job.detected, self.job.likely = True, result.language
+        if not self.result.done():
+            self.result.set_result(result)
 
     def fail(self, error: VoiceError) -> None:
-        """Break the promise, unless it is kept or nobody waits for it any more."""
-        if not self.heard.done():
-            self.heard.set_exception(error)
-            self.heard.exception()  # whoever waits sees it; nobody waiting is no error
+        """Set an exception, unless the request is done or cancelled."""
+        if not self.result.done():
+            self.result.set_exception(error)
+            self.result.exception()  # avoids asyncio's warning where no caller waits
 
 
 def request_frame(requests: Sequence[SegmentJob]) -> Frame:
-    """The question that a worker process answers about some pieces at once."""
+    """The request to a worker process for some segments at once."""
     return Frame(
         header={
             "kind": "hear",
             "pieces": [
                 {
-                    "bytes": len(request.piece.pcm),
-                    "spans": request.piece.spans,
-                    "language": request.hearing.language,
-                    "likely": request.hearing.likely,
-                    "prompt": request.hearing.prompt if request.piece.index == 0 else "",
-                    "beam": request.hearing.beam,
+                    "bytes": len(request.segment.pcm),
+                    "spans": request.segment.spans,
+                    "language": request.job.language,
+                    "likely": request.job.likely,
+                    "prompt": request.job.prompt if request.segment.index == 0 else "",
+                    "beam": request.job.beam,
                 }
                 for request in requests
             ],
         },
-        body=b"".join(request.piece.pcm for request in requests),
+        body=b"".join(request.segment.pcm for request in requests),
     )

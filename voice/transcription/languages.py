@@ -1,4 +1,4 @@
-"""The names of languages as services write them, read as codes. Whisper's hundred, in English."""
+"""Language codes for the English names that services use; Whisper's hundred languages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CODE = re.compile("[a-z]{2,3}")
 
 
 def language_code(name: str) -> str:
-    """`de` for `German`, `de` and `de-AT`; empty for a name that is not known."""
+    """`de` for `German`, `de` and `de-AT`; empty for an unknown name."""
     name = name.strip().lower()
     code = _CODES.get(name, name.partition("-")[0])
     return code if _CODE.fullmatch(code) else ""

@@ -1,4 +1,4 @@
-"""How much of Whisper's 30 s window a piece of speech needs, and whether to believe what came out. Pure.
+"""Fit Whisper's 30 s window to a speech segment, and judge whether to believe the result. Pure.
 
 Whisper was trained on windows of 3000 frames, padded where the speech is shorter; the encoder's work grows
 faster than the window. Not here: the model.
@@ -32,14 +32,14 @@ _WORDY = {
 _RATES: Mapping[str, int] = {
     language: rate for rate, languages in _WORDY.items() for language in languages.split()
 }
-"""Tokens a second of languages that Whisper's vocabulary spells letter by letter, or byte by byte: what the
-first article of human rights takes, said in eleven seconds, and as much again."""
+"""Tokens a second of languages that Whisper's vocabulary spells letter by letter, or byte by byte: twice what
+article 1 of the Universal Declaration of Human Rights takes, spoken in eleven seconds."""
 _TOKENS_FLOOR = 24
 _FEWEST_OF_RATE = 0.25
-"""Of the most tokens a second. Measured in English: 3.1 to 4.6 tokens a second of detected speech, an old
-speech with its pauses included; at most 2.8 where one of two sentences was left out."""
+"""As a fraction of the highest rate. Measured in English: 3.1 to 4.6 tokens a second of detected speech, an
+old speech with its pauses included; at most 2.8 where one of two sentences was left out."""
 _EDGES_S = 0.3
-"""Of what counts as speech: before the first word and behind the last; it matters in short ones."""
+"""Seconds counted as speech before the first and after the last word; significant in short segments."""
 
 _SILENCE_BELOW_PEAK = 2.0
 """The log-mel scale ends 8 decades of power below the loudest frame, and is divided by 4."""
@@ -68,10 +68,10 @@ class Window:
     floor: int = 1000
     """Frames at least, 10 ms each."""
     margin: int = 500
-    """Frames of silence after the speech: Whisper takes speech that ends with its window for cut off."""
+    """Frames of silence after the speech: Whisper treats speech that reaches the window's end as cut off."""
 
     def frames(self, speech_frames: int) -> int:
-        """Frames to encode for so many frames of speech; at most the full window."""
+        """Frames to encode for `speech_frames` frames of speech; at most the full window."""
         return min(FULL_FRAMES, max(self.floor, speech_frames + self.margin))
 
 
@@ -81,8 +81,8 @@ FULL = Window(floor=FULL_FRAMES)
 def fitted(mel: Mel, frames: int) -> Mel:
     """The log-mel spectrogram (bands, n) cut or extended with silence to (bands, `frames`).
 
-    Silence is the floor of the logarithmic scale, which is what a recording that goes on in silence has
-    there. Zeros, which faster-whisper pads with, are a loud hum on this scale.
+    Silence is the floor of the logarithmic scale, as in a recording that continues in silence. Zeros,
+    which faster-whisper pads with, are a loud hum on this scale.
     """
     bands, length = mel.shape
     padded = np.full((bands, frames), mel.max() - _SILENCE_BELOW_PEAK, dtype=np.float32)
@@ -91,22 +91,22 @@ def fitted(mel: Mel, frames: int) -> Mel:
 
 
 def token_budget(speech_s: float, *, prompt_tokens: int, language: str) -> int:
-    """The longest answer that is let happen: a loop of invented words ends here and not after 448 tokens."""
+    """The longest answer allowed: a loop of invented words ends here and not after 448 tokens."""
     return max(1, min(_wanted(speech_s, language), MAX_TOKENS - prompt_tokens))
 
 
-def prompt_room(speech_s: float, *, language: str, control_tokens: int) -> int:
-    """How many tokens of the words before may be told, so that the answer has room: at most half of all."""
+def prompt_token_limit(speech_s: float, *, language: str, control_tokens: int) -> int:
+    """The most prompt tokens that leave room for the answer: at most half of all."""
     return max(0, min(MAX_TOKENS // 2 - 1, MAX_TOKENS - control_tokens - _wanted(speech_s, language)))
 
 
 def words_missing(tokens: int, speech_s: float, language: str) -> bool:
-    """Whether `tokens` are so few for `speech_s` seconds of speech that some of it may not be transcribed."""
+    """Whether `tokens` are so few for `speech_s` seconds of speech that words may be missing."""
     return tokens < _FEWEST_OF_RATE * _rate(language) * (speech_s - _EDGES_S)
 
 
 def compression_ratio(text: str) -> float:
-    """How many times smaller the text gets compressed; repetitions make it large.
+    """By which factor the text shrinks when compressed; repetitions make it large.
 
     Every letter counts as one byte: in UTF-8 the letters of Hindi or Tamil begin with the same two, and
     ordinary sentences look like loops.
@@ -118,7 +118,7 @@ def compression_ratio(text: str) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoding:
-    """What the decoder wrote for some speech."""
+    """The decoder's text for some speech."""
 
     text: str
     tokens: int
@@ -128,7 +128,7 @@ class Decoding:
 
 
 def judge(decoding: Decoding, *, speech_s: float, language: str, budget: int = MAX_TOKENS) -> Verdict:
-    """Whether the text can be what was said in `speech_s` seconds; one that fills the `budget` is cut off."""
+    """Whether the text is plausible for `speech_s` seconds of speech; one that fills `budget` is cut off."""
     if not any(char.isalnum() for char in decoding.text):
         return "silent"
     looped = compression_ratio(decoding.text) > _MAX_COMPRESSION
@@ -146,7 +146,7 @@ def judge(decoding: Decoding, *, speech_s: float, language: str, budget: int = M
 def echoes(text: str, prompt: str) -> bool:
     """Whether `text` is a passage of the prompt, word by word, case and punctuation aside.
 
-    Whisper sometimes writes its prompt again instead of what is said, and is sure of it. A passage of fewer
+    Whisper sometimes repeats its prompt instead of what is said, with high confidence. A passage of fewer
     than 4 words proves nothing.
     """
     said, before = normalised_words(text), normalised_words(prompt)
@@ -157,7 +157,7 @@ def echoes(text: str, prompt: str) -> bool:
 
 
 def confidence(decoding: Decoding, verdict: Verdict) -> float:
-    """0 to 1; below 0.37 for what is not sure, however sure of itself the model was."""
+    """0 to 1; below 0.37 for an unsure verdict, even if the model's own probability is high."""
     bound = 0.0 if verdict == "sure" else _MIN_LOG_PROBABILITY
     return math.exp(min(bound, decoding.log_probability))
 

@@ -1,6 +1,4 @@
-"""What the recogniser answers and what the transcript cache stores, as JSON. Strict: a reader raises
-BrokenFrame.
-"""
+"""Read the recogniser's answers; read and write stored transcripts. JSON; a reader raises BrokenFrame."""
 
 from __future__ import annotations
 
@@ -19,12 +17,12 @@ _LANGUAGE = re.compile(r"[a-z]{2,8}|")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscribedSegment:
-    """What the recogniser heard in one piece of a recording."""
+    """The transcript of one segment of a recording."""
 
     chunks: tuple[SpeechChunk, ...]
     """Times are seconds of the recording."""
     language: str
-    """Empty where nobody spoke."""
+    """Empty where there is no speech."""
     language_probability: float
 
 
@@ -34,7 +32,7 @@ def transcript_to_wire(transcript: Transcript) -> dict[str, Any]:
 
 
 def transcript_from_wire(wire: Mapping[str, Any]) -> Transcript:
-    """Raises BrokenFrame on anything that `transcript_to_wire` could not have written."""
+    """Inverse of `transcript_to_wire`. Raises BrokenFrame on any other data."""
     try:
         return Transcript(
             chunks=tuple(
@@ -56,10 +54,10 @@ def transcript_from_wire(wire: Mapping[str, Any]) -> Transcript:
         raise BrokenFrame(f"not a transcript: {error!r}") from error
 
 
-def heard_from_wire(wire: Mapping[str, Any], *, pieces: int) -> tuple[TranscribedSegment, ...]:
-    """A recogniser's answer about so many pieces, in their order.
+def segments_from_wire(wire: Mapping[str, Any], *, pieces: int) -> tuple[TranscribedSegment, ...]:
+    """Read a recogniser's answer to a request of `pieces` segments, in their order.
 
-    Strict: raises BrokenFrame on anything that a sound recogniser would not say.
+    Raises BrokenFrame on anything that an intact recogniser would not send.
     """
     listed = wire.get("pieces")
     if wire.get("kind") != "heard" or not isinstance(listed, list) or len(listed) != pieces:

@@ -1,6 +1,6 @@
-"""One recogniser of the pool: a worker process with its start, its deadlines and its successor.
+"""One recogniser of the pool: a worker process, its start, deadlines and replacement.
 
-Not here: which speech it hears (`voice.transcription.pool`), the process itself (`voice.workers.child`), the
+Not here: scheduling (`voice.transcription.pool`), the process itself (`voice.workers.child`), the
 model (`voice.transcription.recognizer_main`).
 """
 
@@ -17,14 +17,14 @@ _WARM_UP = Frame(header={"kind": "warm_up"})
 
 
 class Recogniser:
-    """Answers one request at a time, in a process that is started when it is first needed.
+    """Answers one request at a time, in a process that is started on first use.
 
-    Recognition cannot be interrupted from outside: giving up means killing the process.
+    Recognition cannot be interrupted from outside: cancelling kills the process.
     """
 
     def __init__(self, command: Sequence[str], on_line: OnLine, *, start_deadline_s: float) -> None:
         self.jobs = 0
-        """Requests since the process was started."""
+        """Requests since the process started."""
         self.starting = False
         self._command = command
         self._on_line = on_line
@@ -32,23 +32,23 @@ class Recogniser:
         self._turn = asyncio.Lock()
         self._child: Child | None = None
         self._coming: set[Child] = set()
-        """Started, and not serving yet."""
+        """Processes that are starting."""
         self._dying = Dying()
         self._renewing = False
         self._closed = False
 
     @property
     def pid(self) -> int | None:
-        """The living process's id; None where there is none."""
+        """The running process's id; None where there is none."""
         return self._child.pid if self._child is not None and self._child.alive else None
 
     @property
     def idle(self) -> bool:
-        """Whether a request would be worked on at once."""
+        """Whether a request would be processed at once."""
         return self.pid is not None and not self._turn.locked()
 
     async def start(self) -> None:
-        """Bring the process up with its model loaded; nothing where it is. Raises TranscriberUnavailable."""
+        """Start the process and load its model, unless it runs. Raises TranscriberUnavailable."""
         async with self._turn:
             await self._living()
 
@@ -62,9 +62,9 @@ class Recogniser:
                 raise TranscriptionTimeout(NOT_STARTING) from error
 
     async def ask(self, request: Frame, *, deadline_s: float) -> Frame:
-        """The answer of the process, which `start` brought up.
+        """The answer of the process, which `start` started.
 
-        Raises TimeoutError at the deadline and VoiceError when the process dies; it is gone then.
+        Raises TimeoutError at the deadline and VoiceError when the process dies; it has ended in both cases.
         """
         async with self._turn:
             child = await self._living()
@@ -72,9 +72,9 @@ class Recogniser:
             return await self._ask(child, request, deadline_s)
 
     async def renew(self) -> None:
-        """Replace the process by a fresh one, which is started first, so that no request waits for it.
+        """Replace the process. The fresh one is started first, so that no request waits for it.
 
-        Raises TranscriberUnavailable or TranscriptionTimeout; the old process serves on then.
+        Raises TranscriberUnavailable or TranscriptionTimeout; the old process then stays in use.
         """
         if self._renewing or self._closed:
             return
@@ -102,7 +102,7 @@ class Recogniser:
         self._discard(self._child)
 
     async def close(self) -> None:
-        """Return when no process is left. A request that is under way fails."""
+        """End the processes and wait for that. A running request fails."""
         self._closed = True
         self.kill()
         for child in self._coming:
@@ -126,7 +126,7 @@ class Recogniser:
         return self._child
 
     async def _start_child(self) -> Child:
-        """A process that is ready. Raises TranscriberUnavailable; nothing is left of it then."""
+        """A process that is ready. Raises TranscriberUnavailable, after ending the process."""
         child: Child | None = None
         try:
             self._refuse_when_closed()
@@ -158,7 +158,7 @@ class Recogniser:
             raise TranscriberUnavailable(SHUTTING_DOWN)
 
     def _discard(self, child: Child | None) -> None:
-        """Kill a process, and remember it until it is gone."""
+        """Kill a process, and track it until it has ended."""
         if child is None:
             return
         if child is self._child:

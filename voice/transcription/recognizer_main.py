@@ -1,7 +1,7 @@
-"""The recogniser's own program: pieces of speech in, words out, one job after the other, until stdin closes.
+"""The recogniser process: speech segments in, words out, one job after the other, until stdin closes.
 
-Started by `voice.workers.child` with `python -m`; never imported by the gateway. Files from strangers are
-decoded elsewhere (`voice.audio.decoder_main`); here arrive bare samples.
+Started by `voice.workers.child` with `python -m`; never imported by the gateway. Untrusted files are decoded
+elsewhere (`voice.audio.decoder_main`); this process gets only samples.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from typing import Any, Literal, TypeVar
 from voice.audio.vad import SileroModel, probabilities_of
 from voice.errors import TranscriberUnavailable
 from voice.transcription.device import Device, chosen_device
-from voice.transcription.engine_io import PieceHeard, PieceJob
-from voice.transcription.omission_check import CheckedEngine, Hears
+from voice.transcription.engine_io import EngineJob, EngineResult
+from voice.transcription.omission_check import CheckedEngine, SpeechEngine
 from voice.transcription.whisper_engine import WhisperEngine
 from voice.workers.frames import Frame, error_to_wire
 from voice.workers.sandbox import die_with_parent, take_over_pipes
 
 _GIGABYTE = 1024**3
 _ADDRESS_SPACE_BYTES = 2 * _GIGABYTE
-"""The base model takes half of it."""
+"""The base model uses half of it."""
 _MODEL_COPIES = 4
-"""Of a larger model's file: as it is read, as it is converted, as it is kept, and what it computes with."""
+"""Copies of a larger model's file in memory: read, converted, stored, and working memory."""
 _MAX_BODY_BYTES = 64 * 1024 * 1024
 
 EngineT = TypeVar("EngineT")
@@ -40,13 +40,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     requests, send = take_over_pipes(_MAX_BODY_BYTES)
     try:
         engine = _engine(options)
-        hears = _checked(engine) if options.engine == "fast" else engine
+        checked = _checked(engine) if options.engine == "fast" else engine
     except TranscriberUnavailable as error:
         send(Frame(header={"kind": "unavailable", **error_to_wire(error)}))
         return 1
     send(Frame(header={"kind": "ready"}))
     while True:
-        send(_answer(requests.get(), engine, hears))
+        send(_answer(requests.get(), engine, checked))
 
 
 def chosen_engine(
@@ -55,11 +55,11 @@ def chosen_engine(
     *,
     found: Literal["cpu", "cuda"] | None = None,
 ) -> EngineT:
-    """What `load` gives for the processor or the GPU that `device` comes to here, or that was `found`.
+    """The result of `load` for the processor or the GPU that `device` selects here, or for `found`.
     Raises TranscriberUnavailable.
 
-    A GPU that is found but cannot be used (its driver is there, CUDA's libraries are not) is `auto`'s reason
-    for the processor.
+    With `auto`, a GPU that is found but cannot be used (a driver without CUDA's libraries) falls back to the
+    processor.
     """
     where = found or chosen_device(device)
     if where == "cpu" or device == "cuda":
@@ -72,7 +72,7 @@ def chosen_engine(
 
 
 def address_space_bytes(model_dir: Path) -> int:
-    """How far a process with this model may grow on the processor."""
+    """The address space limit of a process with this model on the processor."""
     model = model_dir / "model.bin"
     size = model.stat().st_size if model.is_file() else 0
     return max(_ADDRESS_SPACE_BYTES, _GIGABYTE + _MODEL_COPIES * size)
@@ -95,22 +95,22 @@ def _checked(engine: WhisperEngine) -> CheckedEngine:
     return CheckedEngine(engine, lambda pcm: probabilities_of(model, pcm))
 
 
-def _answer(request: Frame, engine: WhisperEngine, hears: Hears) -> Frame:
-    """The one, final answer to a request; an unforeseen error ends the process."""
+def _answer(request: Frame, engine: WhisperEngine, checked: SpeechEngine) -> Frame:
+    """The one, final answer to a request; an unexpected error ends the process."""
     job = request.header["job"]
     if request.header["kind"] == "warm_up":
         engine.warm_up()
         return Frame(header={"kind": "warm", "job": job, "final": True})
-    heard = hears.hear(list(_jobs(request)))
-    pieces = [_to_wire(piece) for piece in heard]
+    results = checked.transcribe(list(_jobs(request)))
+    pieces = [_to_wire(result) for result in results]
     return Frame(header={"kind": "heard", "job": job, "final": True, "pieces": pieces})
 
 
-def _jobs(request: Frame) -> Iterator[PieceJob]:
+def _jobs(request: Frame) -> Iterator[EngineJob]:
     offset = 0
     for piece in request.header["pieces"]:
         end = offset + piece["bytes"]
-        yield PieceJob(
+        yield EngineJob(
             pcm=request.body[offset:end],
             spans=tuple((float(start), float(end)) for start, end in piece["spans"]),
             language=piece["language"],
@@ -121,16 +121,16 @@ def _jobs(request: Frame) -> Iterator[PieceJob]:
         offset = end
 
 
-def _to_wire(heard: PieceHeard) -> Mapping[str, Any]:
+def _to_wire(result: EngineResult) -> Mapping[str, Any]:
     return {
-        "chunks": [asdict(chunk) for chunk in heard.chunks],
-        "language": heard.language,
-        "language_probability": heard.language_probability,
+        "chunks": [asdict(chunk) for chunk in result.chunks],
+        "language": result.language,
+        "language_probability": result.language_probability,
     }
 
 
 def _limit_memory(address_space: int) -> None:
-    """Bound the address space: a process that grows fails here and harms nobody else."""
+    """Limit the address space: a process that grows fails alone, without harm to the machine."""
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     wanted = address_space if hard == resource.RLIM_INFINITY else min(address_space, hard)
     resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))

@@ -1,6 +1,6 @@
-"""The pieces of one recording, handed to the recognisers as they come and put together in their order.
+"""Submit the segments of one recording to the pool and assemble the transcript in their order.
 
-Not here: cutting (`voice.audio.segmentation`), whose turn it is (`voice.transcription.pool`).
+Not here: splitting (`voice.audio.segmentation`), the order of the queue (`voice.transcription.pool`).
 """
 
 from __future__ import annotations
@@ -18,68 +18,68 @@ from voice.transcription.pool import Pool
 from voice.transcription.protocol import TranscribedSegment
 
 _SURE_OF_LANGUAGE = 0.8
-"""Of a piece in another language than the rest of its recording: with less, that of the rest is taken."""
+"""A segment in another language than its recording, with less probability, is transcribed in the latter."""
 
 
 class Parts:
-    """The pieces of one recording, heard in any order, put together in their own."""
+    """The segments of one recording: transcribed in any order, assembled in their own."""
 
-    def __init__(self, pool: Pool, hearing: TranscriptionJob, on_progress: OnProgress | None) -> None:
+    def __init__(self, pool: Pool, job: TranscriptionJob, on_progress: OnProgress | None) -> None:
         self._pool = pool
-        self._hearing = hearing
+        self._job = job
         self._on_progress = on_progress
-        self._pieces: list[tuple[SpeechSegment, asyncio.Future[TranscribedSegment]]] = []
+        self._segments: list[tuple[SpeechSegment, asyncio.Future[TranscribedSegment]]] = []
         self._refusal: VoiceError | None = None
         self._shown = ""
         self._complete = False
 
-    def take(self, piece: SpeechSegment) -> None:
-        """Hand a piece to the pool. A refusal is kept for `complete`: the decoder has no use for it."""
+    def take(self, segment: SpeechSegment) -> None:
+        """Submit a segment. A refusal is raised by `complete` and not here, in the decoder's callback."""
         if self._refusal is not None:
             return
         try:
-            heard = self._pool.submit(self._hearing, piece)
+            result = self._pool.submit(self._job, segment)
         except VoiceError as error:
             self._refusal = error
             return
-        self._pieces.append((piece, heard))
-        heard.add_done_callback(self._show)
+        self._segments.append((segment, result))
+        result.add_done_callback(self._show)
 
     def complete(self) -> None:
-        """No piece follows. Raises the refusal of any of them."""
+        """End the recording's segments. Raises the refusal of any of them."""
         self._complete = True
         if self._refusal is not None:
             raise self._refusal
 
-    async def heard(self) -> list[TranscribedSegment]:
-        """Every piece's words, in order. Raises what the first failed one raises.
+    async def results(self) -> list[TranscribedSegment]:
+        """Every segment's words, in order. Raises what the first failed one raises.
 
-        A piece may be a word or two, from which a language is guessed badly: one that seems to be in another
-        language than the rest, and not surely, is heard once more in that of the rest.
+        A language is detected badly from a word or two: a segment that seems to be in another language than
+        the rest, with low probability, is transcribed again in the language of the rest.
         """
-        heard = [await heard for _, heard in self._pieces]
-        language, _ = spoken_language(heard)
+        results = [await result for _, result in self._segments]
+        language, _ = spoken_language(results)
         doubtful = [
             index
-            for index, one in enumerate(heard)
+            for index, one in enumerate(results)
             if one.chunks and one.language != language and one.language_probability < _SURE_OF_LANGUAGE
         ]
-        if doubtful and self._hearing.language is None:
-            self._hearing.language = language
-            again = {index: self._pool.submit(self._hearing, self._pieces[index][0]) for index in doubtful}
+        if doubtful and self._job.language is None:
+            self._job.language = language
+            again = {index: self._pool.submit(self._job, self._segments[index][0]) for index in doubtful}
             for index, one in again.items():
-                heard[index] = await one
-        return heard
+                results[index] = await one
+        return results
 
     def end(self) -> None:
-        """Nobody wants to know of progress any more."""
+        """Stop reporting progress."""
         self._on_progress = None
 
-    def joined(self, decoded: Decoded, heard: list[TranscribedSegment]) -> Transcript:
+    def joined(self, decoded: Decoded, results: list[TranscribedSegment]) -> Transcript:
         """The transcript of the whole recording."""
-        language, probability = spoken_language(heard)
+        language, probability = spoken_language(results)
         return Transcript(
-            chunks=tuple(chunk for piece in heard for chunk in piece.chunks),
+            chunks=tuple(chunk for segment in results for chunk in segment.chunks),
             language=language,
             language_probability=probability,
             audio_seconds=decoded.seconds,
@@ -87,30 +87,30 @@ class Parts:
         )
 
     def _show(self, _: asyncio.Future[TranscribedSegment]) -> None:
-        """Tell the words of the beginning when there are more of them, and more are to come."""
+        """Report the words of the beginning, if there are new ones and the recording is not finished."""
         if self._on_progress is None:
             return
-        texts, heard_s, count = [], 0.0, 0
-        for piece, heard in self._pieces:
-            if not heard.done() or heard.cancelled() or heard.exception() is not None:
+        texts, covered_s, count = [], 0.0, 0
+        for segment, result in self._segments:
+            if not result.done() or result.cancelled() or result.exception() is not None:
                 break
-            texts += [text for chunk in heard.result().chunks if (text := spoken_text(chunk))]
-            heard_s, count = piece.spans[-1][1], count + 1
+            texts += [text for chunk in result.result().chunks if (text := spoken_text(chunk))]
+            covered_s, count = segment.spans[-1][1], count + 1
         text = joined(texts)
-        if text != self._shown and not (self._complete and count == len(self._pieces)):
+        if text != self._shown and not (self._complete and count == len(self._segments)):
             self._shown = text
-            self._on_progress(Growing(text=text, heard_s=heard_s))
+            self._on_progress(Growing(text=text, covered_s=covered_s))
 
 
-def spoken_language(heard: list[TranscribedSegment]) -> tuple[str, float]:
-    """The language that was spoken longest, and how sure that is; empty where nobody spoke."""
+def spoken_language(results: list[TranscribedSegment]) -> tuple[str, float]:
+    """The language spoken longest and its probability; empty and 0 where there is no speech."""
     seconds: dict[str, float] = {}
     surest: dict[str, float] = {}
-    for piece in heard:
-        if piece.chunks and piece.language:
-            spoken_s = sum(chunk.end_s - chunk.start_s for chunk in piece.chunks)
-            seconds[piece.language] = seconds.get(piece.language, 0.0) + spoken_s
-            surest[piece.language] = max(surest.get(piece.language, 0.0), piece.language_probability)
+    for segment in results:
+        if segment.chunks and segment.language:
+            spoken_s = sum(chunk.end_s - chunk.start_s for chunk in segment.chunks)
+            seconds[segment.language] = seconds.get(segment.language, 0.0) + spoken_s
+            surest[segment.language] = max(surest.get(segment.language, 0.0), segment.language_probability)
     if not seconds:
         return "", 0.0
     language = max(seconds, key=lambda code: seconds[code])

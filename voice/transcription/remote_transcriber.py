@@ -1,7 +1,8 @@
-"""A transcriber behind an address: any service that speaks OpenAI's transcription API, through litellm.
+"""Transcribe with any remote service that implements OpenAI's transcription API, through litellm.
 
-Files are decoded here first, by the same locked-down decoder as always: limits hold, and silence never leaves
-the house. Not here: retries (whoever spoke may press the button), choice of the service.
+Files are decoded here first, by the same sandboxed decoder: limits apply, and silence is not sent.
+Not here: retries (the user can press the button), choice of the service.
+
 litellm is large, so it is imported by `warm_up` or the first call, in a thread.
 """
 
@@ -38,21 +39,21 @@ from voice.transcription.languages import language_code
 
 _AT_ONCE = 4
 _MOST_SILENCE_S = 1.0
-"""Between two pieces, as much as there was: a recogniser that hears none joins what was said apart."""
+"""The longest pause sent between two segments: without a pause a recogniser joins separate sentences."""
 _REQUEST_S = 300.0
 """Seconds of speech in one request: 10 MB, where services take 25."""
 _SOCKET_TIMEOUT_S = 600
-"""One value for all calls: litellm keeps one connection pool per distinct timeout. Deadlines are ours."""
+"""One value for all calls: litellm keeps one connection pool per distinct timeout. Deadlines are set here."""
 _UNKNOWN_CONFIDENCE = 0.8
-"""Where a service says nothing of its confidence: enough not to ask back, and not as if it were sure."""
+"""For a service without confidence values: high enough not to ask back, but not certain."""
 _NO_KEY = "none"
-"""Without any, litellm would send a key of the environment's that is meant for OpenAI elsewhere."""
+"""Without a key, litellm would send an environment variable's key that is meant for OpenAI."""
 _UNREACHED = "Recordings cannot be heard at the moment. Please send yours again later, or type your message."
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
 
 
 class SpeechDecoder(Protocol):
-    """What this needs of `voice.audio.decoder_client.Decoder`."""
+    """The needed part of `voice.audio.decoder_client.Decoder`."""
 
     async def decode(
         self, data: bytes, *, form: Literal["file", "pcm"] = "file", on_piece: Callable[[SpeechSegment], None]
@@ -66,9 +67,9 @@ class SpeechDecoder(Protocol):
 class EndpointTranscriber:
     """Implements `Transcriber`. `model` is litellm's `provider/name`, `api_base` the service's address.
 
-    `api_key` is asked for at each call, and may raise TranscriberUnavailable; the key is shown nowhere, nor
-    is what a service says about it. The decoder is closed with it. What is only shown meanwhile (`partial`)
-    is refused: not worth a paid call.
+    `api_key` is called for each request and may raise TranscriberUnavailable. Neither the key nor
+    a service's message about it is ever shown. `close` also closes the decoder. A `partial` is refused: it is
+    not worth a paid call.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class EndpointTranscriber:
         self._deadlines: set[asyncio.Timeout] = set()
         self._library: Any = None
         self._formats = ["verbose_json", "json"]
-        """What the service offers, best first."""
+        """The response formats that the service offers, best first."""
         self._status = "not started"
         self._closed = False
 
@@ -103,10 +104,12 @@ class EndpointTranscriber:
             raise TranscriberBusy
         self._admitted += 1
         try:
-            pieces: list[SpeechSegment] = []
-            decoded = await self._decoder.decode(recording.data, form=recording.form, on_piece=pieces.append)
+            segments: list[SpeechSegment] = []
+            decoded = await self._decoder.decode(
+                recording.data, form=recording.form, on_piece=segments.append
+            )
             async with self._turns:
-                return await self._heard(recording, decoded, pieces, on_progress)
+                return await self._transcribe(recording, decoded, segments, on_progress)
         finally:
             self._admitted -= 1
 
@@ -122,7 +125,7 @@ class EndpointTranscriber:
             deadline.reschedule(asyncio.get_running_loop().time())
         await self._decoder.close()
         if self._library is not None:
-            # The pools are shared: a language model's client that is in use reconnects.
+            # The pools are shared: a language model's client in use reconnects.
             await self._library.close_litellm_async_clients()
             self._library.in_memory_llm_clients_cache.flush_cache()
             self._library = None
@@ -130,38 +133,38 @@ class EndpointTranscriber:
     def status(self) -> str:
         return "closed" if self._closed else self._status
 
-    async def _heard(
+    async def _transcribe(
         self,
         recording: Recording,
         decoded: Decoded,
-        pieces: Sequence[SpeechSegment],
+        segments: Sequence[SpeechSegment],
         on_progress: OnProgress | None,
     ) -> Transcript:
         chunks: list[SpeechChunk] = []
         language = ""
-        groups = tuple(_groups(pieces))
+        groups = tuple(_groups(segments))
         for number, group in enumerate(groups, start=1):
             answer = await self._answer(recording, group)
             chunks += _chunks(answer, group)
             language = language or language_code(str(_field(answer, "language") or ""))
             if on_progress is not None and number < len(groups) and chunks:
                 text = joined([chunk.text for chunk in chunks])
-                on_progress(Growing(text=text, heard_s=group[-1].spans[-1][1]))
+                on_progress(Growing(text=text, covered_s=group[-1].spans[-1][1]))
         if groups:
             self._status = "ready"
         spoken = language or recording.language or self._settings.language or recording.likely_language or ""
         return Transcript(
             chunks=tuple(chunks),
             language=spoken if chunks else "",
-            # Services tell no probability; a language that was asked for is certain.
+            # Services report no probability; a requested language is certain.
             language_probability=(1.0 if recording.language else _UNKNOWN_CONFIDENCE) if chunks else 0.0,
             audio_seconds=decoded.seconds,
             truncated=decoded.truncated,
         )
 
-    async def _answer(self, recording: Recording, pieces: Sequence[SpeechSegment]) -> Any:
-        """What the service says about some pieces, in the best form it offers. Raises RecogniserError."""
-        pcm = _with_pauses(pieces)
+    async def _answer(self, recording: Recording, segments: Sequence[SpeechSegment]) -> Any:
+        """The service's answer for some segments, in the best format it offers. Raises RecogniserError."""
+        pcm = _with_pauses(segments)
         deadline_s = max(self._settings.deadline_floor_s, len(pcm) / 32_000)
         self._refuse_when_closed()
         litellm = await self._litellm()
@@ -178,7 +181,7 @@ class EndpointTranscriber:
                 self._refuse_when_closed()
                 raise self._noted(TranscriptionTimeout()) from None
             except VoiceError as error:
-                raise self._noted(error) from None  # the key's, which is asked for here
+                raise self._noted(error) from None  # raised by `api_key`
             except Exception as error:  # noqa: BLE001 - litellm raises a family per provider
                 if _status_of(error) in (400, 415, 422) and self._formats[0] != "json":
                     self._formats = ["json"]
@@ -205,8 +208,8 @@ class EndpointTranscriber:
         }
 
     def _failure(self, status: int | None) -> VoiceError:
-        """The error in our words, with what the operator has to do as its detail; of the service's own only
-        the number, as its words may quote the key."""
+        """The error with our text and the operator's remedy as its detail; of the service's own text only the
+        status number, because that text may quote the key."""
         where = f"The transcription service of {self._model!r}"
         if status == 429:
             return TranscriberBusy(detail=f"{where} takes no more recordings now ({status}).")
@@ -245,73 +248,73 @@ class EndpointTranscriber:
         return error
 
 
-def _groups(pieces: Sequence[SpeechSegment]) -> Iterator[list[SpeechSegment]]:
-    """The pieces in order, as many together as one request may hold."""
+def _groups(segments: Sequence[SpeechSegment]) -> Iterator[list[SpeechSegment]]:
+    """The segments in order, grouped into requests of at most 300 s."""
     group: list[SpeechSegment] = []
-    for piece in pieces:
-        if group and sum(other.seconds for other in group) + piece.seconds > _REQUEST_S:
+    for segment in segments:
+        if group and sum(other.seconds for other in group) + segment.seconds > _REQUEST_S:
             yield group
             group = []
-        group.append(piece)
+        group.append(segment)
     if group:
         yield group
 
 
-def _pauses(pieces: Sequence[SpeechSegment]) -> list[float]:
-    """Seconds of silence that are sent behind each piece; none behind the last."""
-    between = [after.spans[0][0] - before.spans[-1][1] for before, after in pairwise(pieces)]
+def _pauses(segments: Sequence[SpeechSegment]) -> list[float]:
+    """Seconds of silence sent after each segment; none after the last."""
+    between = [after.spans[0][0] - before.spans[-1][1] for before, after in pairwise(segments)]
     return [*(min(_MOST_SILENCE_S, max(0.0, pause_s)) for pause_s in between), 0.0]
 
 
-def _with_pauses(pieces: Sequence[SpeechSegment]) -> bytes:
-    """The samples that are sent: the pieces with their pauses."""
-    silences = (bytes(2 * round(pause_s * SAMPLE_RATE)) for pause_s in _pauses(pieces))
+def _with_pauses(segments: Sequence[SpeechSegment]) -> bytes:
+    """The samples to send: the segments with their pauses."""
+    silences = (bytes(2 * round(pause_s * SAMPLE_RATE)) for pause_s in _pauses(segments))
     return b"".join(
-        part for piece, silence in zip(pieces, silences, strict=True) for part in (piece.pcm, silence)
+        part for segment, silence in zip(segments, silences, strict=True) for part in (segment.pcm, silence)
     )
 
 
-def _sent_spans(pieces: Sequence[SpeechSegment]) -> list[tuple[float, float]]:
-    """Where in the recording the sent samples lie: each pause belongs to the span before it."""
+def _sent_spans(segments: Sequence[SpeechSegment]) -> list[tuple[float, float]]:
+    """The spans of the sent samples in the recording: each pause belongs to the span before it."""
     spans: list[tuple[float, float]] = []
-    for piece, pause_s in zip(pieces, _pauses(pieces), strict=True):
-        *before, (start, end) = piece.spans
+    for segment, pause_s in zip(segments, _pauses(segments), strict=True):
+        *before, (start, end) = segment.spans
         spans += [*before, (start, end + pause_s)]
     return spans
 
 
-def _chunks(answer: Any, pieces: Sequence[SpeechSegment]) -> list[SpeechChunk]:
-    """The words with their times in the recording: by segments where the service gives them."""
-    segments = _field(answer, "segments")
-    if isinstance(segments, Sequence):
-        times = SpeechSpans(_sent_spans(pieces))
-        chunks = [chunk for segment in segments if (chunk := _chunk(segment, times)) is not None]
+def _chunks(answer: Any, segments: Sequence[SpeechSegment]) -> list[SpeechChunk]:
+    """The words with their times in the recording: per segment where the service returns segments."""
+    parts = _field(answer, "segments")
+    if isinstance(parts, Sequence):
+        times = SpeechSpans(_sent_spans(segments))
+        chunks = [chunk for part in parts if (chunk := _chunk(part, times)) is not None]
         if chunks:
             return chunks
     text = str(_field(answer, "text") or "").strip()
     whole = SpeechChunk(
         text=text,
-        start_s=pieces[0].spans[0][0],
-        end_s=pieces[-1].spans[-1][1],
+        start_s=segments[0].spans[0][0],
+        end_s=segments[-1].spans[-1][1],
         confidence=_UNKNOWN_CONFIDENCE,
         no_speech_probability=0.0,
     )
     return [whole] if text else []
 
 
-def _chunk(segment: Any, times: SpeechSpans) -> SpeechChunk | None:
-    text = str(_field(segment, "text") or "").strip()
+def _chunk(part: Any, times: SpeechSpans) -> SpeechChunk | None:
+    text = str(_field(part, "text") or "").strip()
     if not text:
         return None
-    log_probability = _finite(_field(segment, "avg_logprob"))
-    start_s = _number(_field(segment, "start"))
-    start_s, end_s = times.in_recording(start_s, max(start_s, _number(_field(segment, "end"))))
+    log_probability = _finite(_field(part, "avg_logprob"))
+    start_s = _number(_field(part, "start"))
+    start_s, end_s = times.in_recording(start_s, max(start_s, _number(_field(part, "end"))))
     return SpeechChunk(
         text=text,
         start_s=start_s,
         end_s=max(start_s, end_s),
         confidence=_UNKNOWN_CONFIDENCE if log_probability is None else math.exp(min(0.0, log_probability)),
-        no_speech_probability=min(1.0, _number(_field(segment, "no_speech_prob"))),
+        no_speech_probability=min(1.0, _number(_field(part, "no_speech_prob"))),
     )
 
 
@@ -349,7 +352,7 @@ def _wav(pcm: bytes) -> bytes:
 
 @functools.cache
 def _import_litellm() -> Any:
-    """Import litellm with its habits switched off; runs in a thread. Raises ImportError."""
+    """Import litellm with its telemetry and logging off; runs in a thread. Raises ImportError."""
     environ = os.environ  # noqa: TID251 - litellm reads these at import and offers no other switch
     environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     environ["LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS"] = "True"
@@ -358,17 +361,17 @@ def _import_litellm() -> Any:
         name = "no_proxy" if "no_proxy" in environ else "NO_PROXY"
         environ[name] = ",".join(filter(None, (environ.get(name), "127.0.0.1", "localhost")))
     litellm: Any = importlib.import_module("litellm")
-    importlib.import_module("openai.resources.audio")  # it would stop the loop in the first call
+    importlib.import_module("openai.resources.audio")  # imported lazily, it would block the event loop
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     litellm.turn_off_message_logging = True
     for name in _LOGGERS:
-        # Every failure it logs also reaches us as an exception, in our words.
+        # Every failure that it logs is also raised as an exception and reported from there.
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     return litellm
 
 
 def _ignore_its_warnings() -> None:
-    """Advice to litellm's own authors, which nobody who runs a bot can follow."""
+    """Suppress warnings that concern litellm's developers and not its operator."""
     warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"(litellm|openai|pydantic)\b")
     warnings.filterwarnings("ignore", message="Item .* on TypedDict class", category=UserWarning)

@@ -22,12 +22,12 @@ _SECONDS_PER_WORD = 0.4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedProgress:
-    """An answer that shows itself coming."""
+    """An answer with progress reports before it."""
 
     waiting: tuple[Waiting, ...] = ()
-    """Told first."""
+    """Reported first."""
     partials: tuple[str, ...] = ()
-    """The beginning as it grows."""
+    """The growing beginning of the text."""
     then: ScriptedWords
 
 
@@ -42,12 +42,12 @@ class ScriptedCall:
 
     @property
     def data(self) -> bytes:
-        """The bytes that were to be heard."""
+        """The bytes of the recording."""
         return self.recording.data
 
     @property
     def language(self) -> str | None:
-        """The language that was given as certain."""
+        """The language given as certain."""
         return self.recording.language
 
 
@@ -76,7 +76,7 @@ class ScriptedTranscriber:
 
     @classmethod
     def always(cls, text: str) -> Self:
-        """One that hears `text` in every recording."""
+        """A transcriber that answers `text` to every recording."""
         transcriber = cls()
         transcriber._in_order = itertools.repeat(text)
         return transcriber
@@ -130,4 +130,4 @@ def _show(answer: ScriptedProgress, on_progress: OnProgress | None) -> None:
     for waiting in answer.waiting:
         on_progress(waiting)
     for text in answer.partials:
-        on_progress(Growing(text=text, heard_s=_SECONDS_PER_WORD * len(text.split())))
+        on_progress(Growing(text=text, covered_s=_SECONDS_PER_WORD * len(text.split())))

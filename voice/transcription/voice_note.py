@@ -1,4 +1,4 @@
-"""One voice note to one utterance. Failures are raised in the user's words and never become text."""
+"""Transcribe a voice note to an utterance. Failures are raised with text for the user."""
 
 from __future__ import annotations
 
@@ -19,40 +19,40 @@ _NOTHING_IN_THE_BEGINNING = (
 
 
 class VoiceIntake:
-    """Hears voice notes with a transcriber. Holds no state; one serves every conversation."""
+    """Transcribes voice notes. Holds no state; one serves every conversation."""
 
     def __init__(self, transcriber: Transcriber, settings: VoiceSettings) -> None:
         self._transcriber = transcriber
         self._settings = settings
 
-    async def hear(self, recording: Recording, *, on_progress: OnProgress | None = None) -> Utterance:
-        """What is said in `recording`; a language that the settings fix counts for every one.
-        Growing words come without artefacts.
+    async def transcribe(self, recording: Recording, *, on_progress: OnProgress | None = None) -> Utterance:
+        """What is said in `recording`; a language that the settings fix applies to every recording.
+        Partial text is reported without Whisper's artefacts.
 
         Raises AudioRefused, NothingHeard, TranscriberUnavailable, TranscriptionTimeout or
-        TranscriberBusy, each with words for the person who spoke.
+        TranscriberBusy, each with text for the person who spoke.
         """
         check_size(len(recording.data), max_bytes=self._settings.max_bytes)
         known = replace(recording, language=recording.language or self._settings.language)
         shown = _without_artefacts(on_progress) if on_progress is not None else None
         transcript = await self._transcriber.transcribe(known, on_progress=shown)
-        heard = [(text, chunk) for chunk in transcript.chunks if (text := spoken_text(chunk))]
-        if not heard and transcript.truncated:
+        spoken = [(text, chunk) for chunk in transcript.chunks if (text := spoken_text(chunk))]
+        if not spoken and transcript.truncated:
             raise NothingHeard(_NOTHING_IN_THE_BEGINNING.format(seconds=transcript.audio_seconds))
-        if not heard:
+        if not spoken:
             raise NothingHeard
         return Utterance(
-            text=joined([text for text, _ in heard]),
+            text=joined([text for text, _ in spoken]),
             language=transcript.language,
             language_probability=transcript.language_probability,
-            confidence=mean_confidence([chunk for _, chunk in heard]),
+            confidence=mean_confidence([chunk for _, chunk in spoken]),
             audio_seconds=transcript.audio_seconds,
             truncated=transcript.truncated,
         )
 
 
 def _without_artefacts(on_progress: OnProgress) -> OnProgress:
-    """Passes on what is worth showing: growing words only when there are other words than before."""
+    """Passes on only new text, without artefacts."""
     last = ""
 
     def show(progress: Waiting | Growing) -> None:

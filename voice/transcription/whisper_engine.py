@@ -1,7 +1,7 @@
-"""The one door to faster-whisper: pieces of speech in, words out, on one thread. Blocking.
+"""Recognise speech segments with faster-whisper, on one thread. Blocking.
 
-Runs in the worker process only. The pieces come from a voice detector: Whisper hardly ever sees silence,
-hum or hiss, for which it invents words. Not here: decoding files and finding the speech in them.
+The only module that imports it; runs in the worker process only. The segments come from a voice detector:
+Whisper rarely gets silence, hum or hiss, for which it invents words. Not here: decoding files and VAD.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from voice.audio.spans import SpeechSpans
 from voice.errors import TranscriberUnavailable
 from voice.transcript import SAMPLE_RATE, Samples, SpeechChunk
 from voice.transcription.device import Device, chosen_compute_type, chosen_device
-from voice.transcription.engine_io import PieceHeard, PieceJob
+from voice.transcription.engine_io import EngineJob, EngineResult
 from voice.transcription.mel_window import (
     FRAMES_PER_SECOND,
     FULL,
@@ -36,7 +36,7 @@ from voice.transcription.mel_window import (
     echoes,
     fitted,
     judge,
-    prompt_room,
+    prompt_token_limit,
     token_budget,
 )
 
@@ -47,16 +47,16 @@ _log = logging.getLogger(__name__)
 _SURE_OF_LANGUAGE = 0.5
 _MAX_PROMPT_TOKENS = MAX_TOKENS // 2 - 1
 _CONTROL_TOKENS = 5
-"""Start of the words before, start of the transcript, language, task, no timestamps."""
+"""Start of the prompt, start of the transcript, language, task, no timestamps."""
 _FITTED = Window()
 
 
-_NOTHING = PieceHeard(chunks=(), language="", language_probability=0.0, low=False)
+_NOTHING = EngineResult(chunks=(), language="", language_probability=0.0, low=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Heard:
-    """One decoding with what it is worth."""
+class _Decoded:
+    """One decoding and its assessment."""
 
     decoding: Decoding
     verdict: Verdict
@@ -65,7 +65,7 @@ class _Heard:
 
 
 def missing_files(model_dir: Path) -> tuple[str, ...]:
-    """What a model folder lacks, by name; empty when it can be loaded."""
+    """The names of the files that a model folder lacks; empty when it can be loaded."""
     missing = [
         name for name in ("model.bin", "config.json", "tokenizer.json") if not (model_dir / name).is_file()
     ]
@@ -75,9 +75,9 @@ def missing_files(model_dir: Path) -> tuple[str, ...]:
 
 
 def shortest_window(encode: Callable[[Mel], Any], bands: int) -> Window:
-    """The fitted window, tried once on silence; the full one where the runtime refuses it.
+    """The fitted window, tested once on silence; the full one where the runtime rejects it.
 
-    Raises TranscriberUnavailable where nothing can be computed at all.
+    Raises TranscriberUnavailable where the runtime computes nothing at all.
     """
     frames = _FITTED.floor
     try:
@@ -107,8 +107,8 @@ class WhisperEngine:
     """A loaded model. Construction takes about half a second and 200 MB for the base model.
 
     `fast` fits Whisper's window to the speech, encodes it once for the language and the words, and tries
-    once more with the full window where the words look wrong. `plain` is faster-whisper as it comes,
-    without its ladder of temperatures, which invents words over noise at any cost.
+    once more with the full window where the words look wrong. `plain` is faster-whisper with its defaults,
+    without its temperature fallback, which invents words over noise and has no bound on its cost.
     Raises TranscriberUnavailable.
     """
 
@@ -133,28 +133,28 @@ class WhisperEngine:
 
     @property
     def encoder_passes(self) -> int:
-        """Windows encoded so far; those of a batch count one each."""
+        """Windows encoded so far; each of a batch counts."""
         return self._model.passes
 
     def warm_up(self) -> None:
-        """Run the model once on a second of tone, so that the first note does not wait."""
+        """Run the model once on a second of tone, so that the first note does not wait for it."""
         time = np.arange(SAMPLE_RATE) / SAMPLE_RATE
         tone = (3000 * np.sin(2 * np.pi * 220 * time)).astype("<i2").tobytes()
-        self.hear([PieceJob(pcm=tone, spans=((0.0, 1.0),), beam_size=1)])
+        self.transcribe([EngineJob(pcm=tone, spans=((0.0, 1.0),), beam_size=1)])
 
-    def hear(self, jobs: Sequence[PieceJob]) -> list[PieceHeard]:
-        """What is said in each piece, in the order of `jobs`."""
+    def transcribe(self, jobs: Sequence[EngineJob]) -> list[EngineResult]:
+        """The words of each segment, in the order of `jobs`."""
         if self._engine == "plain":
             return [self._plain_opinion(job) for job in jobs]
-        heard: dict[int, _Heard] = {}
+        first: dict[int, _Decoded] = {}
         for batch in self._batches(jobs):
-            heard.update(
+            first.update(
                 zip(batch, self._decode([jobs[index] for index in batch], self._window), strict=True)
             )
-        return [_piece(job, self._second_opinion(job, heard[index])) for index, job in enumerate(jobs)]
+        return [_result(job, self._second_opinion(job, first[index])) for index, job in enumerate(jobs)]
 
-    def _batches(self, jobs: Sequence[PieceJob]) -> list[tuple[int, ...]]:
-        """Which jobs to decode together. One search has one beam size, and prompts of one length."""
+    def _batches(self, jobs: Sequence[EngineJob]) -> list[tuple[int, ...]]:
+        """Which jobs to decode together: a search has one beam size and prompts of one length."""
         together: dict[int, list[int]] = {}
         for index, job in enumerate(jobs):
             if not job.prompt:
@@ -167,8 +167,8 @@ class WhisperEngine:
             groups += [tuple(indices[place] for place in batch) for batch in batches(frames)]
         return groups
 
-    def _second_opinion(self, job: PieceJob, first: _Heard) -> _Heard:
-        """`first`, or where its words look wrong, the better of it and one more try with the full window."""
+    def _second_opinion(self, job: EngineJob, first: _Decoded) -> _Decoded:
+        """`first`; where its words look wrong, the better of it and one try with the full window."""
         frames = self._window.frames(round(job.seconds * FRAMES_PER_SECOND))
         may_differ = frames < FULL_FRAMES or job.prompt
         echoed = echoes(first.decoding.text, job.prompt)
@@ -178,11 +178,11 @@ class WhisperEngine:
         if echoed:
             return second
         if first.verdict == second.verdict == "unsure":
-            return max(first, second, key=lambda heard: heard.decoding.log_probability)
+            return max(first, second, key=lambda one: one.decoding.log_probability)
         return first if second.verdict == "looped" else second
 
-    def _decode(self, jobs: Sequence[PieceJob], window: Window) -> list[_Heard]:
-        """Encode and decode pieces in one go; several have one beam size, and no prompt."""
+    def _decode(self, jobs: Sequence[EngineJob], window: Window) -> list[_Decoded]:
+        """Encode and decode segments together; several must share a beam size and have no prompt."""
         mels = [self._model.feature_extractor(_samples(job))[:, :-1] for job in jobs]
         frames = window.frames(max(mel.shape[1] for mel in mels))
         encoded = self._model.encode(np.stack([fitted(mel, frames) for mel in mels]))
@@ -202,12 +202,12 @@ class WhisperEngine:
             suppress_tokens=self._suppressed,
         )
         return [
-            self._heard(result, job, budget, *language)
+            self._assess(result, job, budget, *language)
             for result, job, language in zip(results, jobs, languages, strict=True)
         ]
 
-    def _languages(self, jobs: Sequence[PieceJob], encoded: Any) -> list[tuple[str, float]]:
-        """Each piece's language and its probability: 1 where it was certain before."""
+    def _languages(self, jobs: Sequence[EngineJob], encoded: Any) -> list[tuple[str, float]]:
+        """Each segment's language and its probability: 1 where it was given."""
         known = [self._known(job) for job in jobs]
         if all(known):
             return [(language, 1.0) for language in known if language]
@@ -221,7 +221,7 @@ class WhisperEngine:
             for language, job, ranking in zip(known, jobs, detected, strict=True)
         ]
 
-    def _known(self, job: PieceJob) -> str | None:
+    def _known(self, job: EngineJob) -> str | None:
         if not self._model.model.is_multilingual:
             return "en"
         return job.language if job.language in self._model.supported_languages else None
@@ -234,33 +234,37 @@ class WhisperEngine:
             )
         return self._tokenizers[language]
 
-    def _prompt(self, job: PieceJob, language: str) -> list[int]:
-        """The tokens that the answer continues. Without timestamps: it is faster, and errs less."""
+    def _prompt(self, job: EngineJob, language: str) -> list[int]:
+        """The tokens that the answer continues. Without timestamps: that is faster and more accurate."""
         tokenizer = self._tokenizer(language)
         before: list[int] = []
-        room = prompt_room(job.seconds, language=language, control_tokens=_CONTROL_TOKENS)
-        if job.prompt and room:
-            before = [tokenizer.sot_prev, *tokenizer.encode(" " + job.prompt.strip())[-room:]]
+        limit = prompt_token_limit(job.seconds, language=language, control_tokens=_CONTROL_TOKENS)
+        if job.prompt and limit:
+            before = [tokenizer.sot_prev, *tokenizer.encode(" " + job.prompt.strip())[-limit:]]
         return [*before, *tokenizer.sot_sequence, tokenizer.no_timestamps]
 
-    def _heard(self, result: Any, job: PieceJob, budget: int, language: str, probability: float) -> _Heard:
+    def _assess(
+        self, result: Any, job: EngineJob, budget: int, language: str, probability: float
+    ) -> _Decoded:
         tokens = result.sequences_ids[0]
         decoding = Decoding(
             text=self._tokenizer(language).decode(tokens).strip(),
             tokens=len(tokens),
-            # The score is the mean without the end of text, which is as good a sign as any word.
+            # The score is the mean without the end-of-text token, which is as informative as any other token.
             log_probability=result.scores[0] * len(tokens) / (len(tokens) + 1),
             no_speech_probability=result.no_speech_prob,
         )
         verdict = judge(decoding, speech_s=job.seconds, language=language, budget=budget)
-        return _Heard(decoding=decoding, verdict=verdict, language=language, language_probability=probability)
+        return _Decoded(
+            decoding=decoding, verdict=verdict, language=language, language_probability=probability
+        )
 
-    def _plain_opinion(self, job: PieceJob) -> PieceHeard:
-        first = self._hear_plain(job)
+    def _plain_opinion(self, job: EngineJob) -> EngineResult:
+        first = self._transcribe_plain(job)
         echoed = echoes(" ".join(chunk.text for chunk in first.chunks), job.prompt)
-        return self._hear_plain(replace(job, prompt="")) if echoed else first
+        return self._transcribe_plain(replace(job, prompt="")) if echoed else first
 
-    def _hear_plain(self, job: PieceJob) -> PieceHeard:
+    def _transcribe_plain(self, job: EngineJob) -> EngineResult:
         samples = _samples(job)
         language, probability = self._known(job), 1.0
         if language is None:
@@ -292,13 +296,13 @@ class WhisperEngine:
                 low = low or verdict == "unsure"
         if not chunks:
             return _NOTHING
-        return PieceHeard(
+        return EngineResult(
             chunks=tuple(chunks), language=language, language_probability=_unit(probability), low=low
         )
 
 
 class _CountingModel(WhisperModel):  # type: ignore[misc]  # faster_whisper ships no type information
-    """faster-whisper's model, which counts what it encodes."""
+    """faster-whisper's model with a count of encoded windows."""
 
     passes = 0
 
@@ -334,20 +338,20 @@ def _loaded(model_dir: Path, device: Device, compute_type: str) -> _CountingMode
         ) from error
 
 
-def _samples(job: PieceJob) -> Samples:
+def _samples(job: EngineJob) -> Samples:
     return np.frombuffer(job.pcm, dtype="<i2").astype(np.float32) / np.float32(32768)
 
 
-def _piece(job: PieceJob, heard: _Heard) -> PieceHeard:
-    if heard.verdict in {"silent", "looped"}:
+def _result(job: EngineJob, decoded: _Decoded) -> EngineResult:
+    if decoded.verdict in {"silent", "looped"}:
         return _NOTHING
     times = (job.spans[0][0], job.spans[-1][1])
-    return PieceHeard(
-        chunks=(_chunk(heard.decoding, heard.verdict, times),),
-        language=heard.language,
-        language_probability=_unit(heard.language_probability),
-        low=heard.verdict == "unsure",
-        tokens=heard.decoding.tokens,
+    return EngineResult(
+        chunks=(_chunk(decoded.decoding, decoded.verdict, times),),
+        language=decoded.language,
+        language_probability=_unit(decoded.language_probability),
+        low=decoded.verdict == "unsure",
+        tokens=decoded.decoding.tokens,
     )
 
 

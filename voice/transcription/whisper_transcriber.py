@@ -1,8 +1,7 @@
-"""The real transcriber: a decoder and a pool of recognisers, each in processes of their own.
+"""Transcribe with Whisper: a sandboxed decoder and a pool of recognisers, each in separate processes.
 
-A recording is cut into pieces of speech while it is decoded, and its beginning is recognised meanwhile. Not
-here: decoding (`voice.audio.decoder_client`), whose turn it is and what happens to processes
-(`voice.transcription.pool`).
+A recording is split into speech segments while it is decoded, and its beginning is recognised meanwhile.
+Not here: decoding (`voice.audio.decoder_client`), scheduling and processes (`voice.transcription.pool`).
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from voice.workers.child import OnLine, command
 
 _BYTES_PER_SECOND = 32_000
 _WINDOW_S = 30.0
-"""Of Whisper: no piece may be longer."""
+"""Whisper's window: no segment may be longer."""
 _PARTIAL_BEAM = 1
-"""What is shown meanwhile is replaced in a second: half the work for a word in a hundred."""
+"""A partial is replaced within a second: half the work costs one more wrong word in a hundred."""
 
 _log = logging.getLogger(__name__)
 
@@ -42,16 +41,16 @@ class WhisperTranscriber:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Every living process, the recognisers first."""
+        """The ids of the running processes, the recognisers first."""
         return (*self._pool.pids, *self._decoder.pids)
 
     @property
     def recogniser_pids(self) -> tuple[int, ...]:
-        """The living recognisers."""
+        """The ids of the running recognisers."""
         return self._pool.pids
 
     async def transcribe(self, recording: Recording, *, on_progress: OnProgress | None = None) -> Transcript:
-        hearing = TranscriptionJob(
+        job = TranscriptionJob(
             speaker=recording.speaker,
             urgency=recording.urgency,
             beam=_PARTIAL_BEAM if recording.urgency == "partial" else self._settings.beam_size,
@@ -60,14 +59,14 @@ class WhisperTranscriber:
             prompt=recording.prompt,
             on_waiting=on_progress,
         )
-        parts = Parts(self._pool, hearing, on_progress)
-        self._pool.admit(hearing)
+        parts = Parts(self._pool, job, on_progress)
+        self._pool.admit(job)
         try:
             decoded = await self._decoded(recording, parts)
-            return parts.joined(decoded, await parts.heard())
+            return parts.joined(decoded, await parts.results())
         finally:
             parts.end()
-            self._pool.leave(hearing)
+            self._pool.leave(job)
 
     async def warm_up(self) -> None:
         try:
@@ -85,13 +84,13 @@ class WhisperTranscriber:
         return self._pool.status()
 
     async def _decoded(self, recording: Recording, parts: Parts) -> Decoded:
-        """What there is to hear, all of it handed to the pool."""
+        """Decode the recording and submit every segment."""
         seconds = len(recording.data) / _BYTES_PER_SECOND
         live = recording.form == "pcm" and recording.urgency != "note"
         if not live or seconds > _WINDOW_S:
             decoded = await self._decoder.decode(recording.data, form=recording.form, on_piece=parts.take)
         else:
-            # Whoever cut it out of live sound has looked for speech in it already.
+            # The live session that cut it out has found the speech in it already.
             spoken = seconds >= max(self._settings.min_seconds, 1 / _BYTES_PER_SECOND)
             if spoken:
                 whole = recording.data[: len(recording.data) // 2 * 2]

@@ -1,11 +1,11 @@
-"""One child process, seen from its parent: start, ask, kill. Not here: queue, deadlines, restarts.
+"""Control one child process from its parent: start, request, kill. Not here: queue, deadlines, restarts.
 
-A child is a program of this package that speaks frames (`voice.workers.frames`) on its standard input and
-output. It says `ready` or `unavailable` once, then answers each request, which carries a `job`, with any
+A child is a program of this package that sends frames (`voice.workers.frames`) on its standard input and
+output. It sends `ready` or `unavailable` once, then answers each request, which carries a `job`, with any
 number of frames and a last one that has `"final": true` in its header.
 
 Built on asyncio's subprocess protocol: answers arrive in callbacks, so no task has to read the
-pipes and a caller that is cancelled leaves nothing half read.
+pipes and cancelling a caller leaves no frame half read.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _MAX_LINE_BYTES = 8192
 
 
 def command(module: str, *arguments: str) -> tuple[str, ...]:
-    """How the program `module` of this package is started, with its parent's process id as first option."""
+    """The command that starts `module` of this package, with its parent's process id as an option."""
     # -P keeps the working directory off the import path: a file there must not replace a library.
     interpreter = (sys.executable, "-P", "-X", "faulthandler", "-m", module)
     return (*interpreter, "--parent-pid", str(os.getpid()), *arguments)
 
 
 class Child(asyncio.SubprocessProtocol):
-    """A running program. Takes one request at a time; `alive` turns False for good when it ends."""
+    """A running program. Takes one request at a time; `alive` is False for good once it has ended."""
 
     def __init__(self, on_line: OnLine, *, max_body_bytes: int = 0) -> None:
         loop = asyncio.get_running_loop()
@@ -47,7 +47,7 @@ class Child(asyncio.SubprocessProtocol):
         self.ready: asyncio.Future[None] = loop.create_future()
         """Done when it can take requests; fails with TranscriberUnavailable."""
         self.ended: asyncio.Future[None] = loop.create_future()
-        """Done when the process is gone and its pipes are closed."""
+        """Done when the process has ended and its pipes are closed."""
         self._on_line = on_line
         self._frames = FrameReader(max_body_bytes=max_body_bytes)
         self._line = bytearray()
@@ -59,8 +59,8 @@ class Child(asyncio.SubprocessProtocol):
 
     @classmethod
     async def start(cls, command: Sequence[str], on_line: OnLine, *, max_body_bytes: int = 0) -> Self:
-        """Start the program; `on_line` gets each line it writes to stderr, and a frame of its may have
-        `max_body_bytes` beside its header. Raises TranscriberUnavailable."""
+        """Start the program; `on_line` gets each line that it writes to stderr, and its frames may have
+        `max_body_bytes` in addition to the header. Raises TranscriberUnavailable."""
         loop = asyncio.get_running_loop()
         try:
             _, child = await loop.subprocess_exec(
@@ -98,14 +98,14 @@ class Child(asyncio.SubprocessProtocol):
         return answer
 
     def kill(self) -> None:
-        """End the process now, and believe nothing of what it said last. Safe to call more than once;
-        `ended` tells when it is gone."""
+        """End the process now, and ignore all further output. Safe to call more than once; `ended` is done
+        when the process has ended."""
         self.alive, self._killed = False, True
         if self._transport is not None:
             with contextlib.suppress(ProcessLookupError):
                 self._transport.kill()
 
-    # What the event loop calls.
+    # Callbacks of the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         if isinstance(transport, asyncio.SubprocessTransport):
@@ -119,7 +119,7 @@ class Child(asyncio.SubprocessProtocol):
         try:
             for frame in () if self._killed else self._frames.feed(data):
                 self._take(frame)
-        except Exception as error:  # noqa: BLE001 - whatever a hostile program's frames can provoke
+        except Exception as error:  # noqa: BLE001 - any error that a hostile program's frames can cause
             self._on_line(f"the worker broke the protocol and is stopped: {error}")
             self.kill()
 
@@ -133,7 +133,7 @@ class Child(asyncio.SubprocessProtocol):
         for future in (self.ready, self._answer):
             if future is not None and not future.done():
                 future.set_exception(TranscriberUnavailable(DIED))
-                future.exception()  # nobody may be waiting, which is no error
+                future.exception()  # avoids asyncio's warning where no caller waits
         self._flush_log()
         if not self.ended.done():
             self.ended.set_result(None)
@@ -145,7 +145,7 @@ class Child(asyncio.SubprocessProtocol):
             self.ready.set_result(None)
         elif kind == "unavailable" and not self.ready.done():
             self.ready.set_exception(error_from_wire(header))
-            self.ready.exception()  # nobody may be waiting, which is no error
+            self.ready.exception()  # avoids asyncio's warning where no caller waits
         elif header.get("job") == self._jobs and self._answer is not None and not self._answer.done():
             if header.get("final") is True:
                 self._answer.set_result(frame)
@@ -168,7 +168,7 @@ class Child(asyncio.SubprocessProtocol):
 
 
 class Dying:
-    """The children that one owner has ended, until they are gone."""
+    """The children that one owner has killed, until they have ended."""
 
     def __init__(self) -> None:
         self._children: set[Child] = set()
@@ -181,22 +181,22 @@ class Dying:
             child.ended.add_done_callback(lambda _: self._children.discard(child))
 
     async def gone(self) -> None:
-        """Return when none is left."""
+        """Wait until all have ended."""
         while self._children:
-            # Not the futures themselves: cancelling who waits must not cancel them.
+            # Not the futures themselves: cancelling the waiter must not cancel them.
             await asyncio.wait({child.ended for child in self._children})
 
 
 def _ignore(frame: Frame) -> None:
-    """A frame that nobody asked for."""
+    """Ignore an unexpected frame."""
 
 
 def _environment() -> dict[str, str]:
-    """All of the child's environment: no secret of the gateway's reaches it."""
+    """The child's whole environment: it contains no secret of the gateway."""
     return {
         "HF_HUB_OFFLINE": "1",
         "OMP_NUM_THREADS": "1",
-        # onnxruntime otherwise opens a database in the cache folder and reports to its maker.
+        # Otherwise onnxruntime opens a database in the cache folder and sends telemetry to its vendor.
         "ORT_DISABLE_TELEMETRY": "1",
         "MALLOC_ARENA_MAX": "2",
         "PYTHONUTF8": "1",

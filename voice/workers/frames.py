@@ -1,7 +1,7 @@
-"""The language between the gateway's process and the worker: frames, and values as JSON.
+"""The protocol between the gateway's process and its workers: frames, and values as JSON.
 
-A frame is two big-endian 32-bit lengths, a JSON object and raw bytes. The parent treats what comes
-back as untrusted: the worker decodes files from strangers.
+A frame is two big-endian 32-bit lengths, a JSON object and raw bytes. The parent treats the workers'
+output as untrusted: the decoder reads files from strangers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _REFUSALS: Mapping[str, AudioRefusal] = {
 
 
 class BrokenFrame(ValueError):
-    """The bytes are not frames; the stream cannot be read any further."""
+    """The bytes are not valid frames; the stream cannot be read any further."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Frame:
 
 
 class FrameReader:
-    """Cuts a stream that arrives in arbitrary pieces into frames."""
+    """Splits a stream that arrives in arbitrary parts into frames."""
 
     def __init__(self, *, max_body_bytes: int) -> None:
         self._max_body_bytes = max_body_bytes
@@ -83,7 +83,7 @@ def error_to_wire(error: VoiceError) -> dict[str, Any]:
 
 
 def error_from_wire(wire: Mapping[str, Any]) -> VoiceError:
-    """The error a worker reported: a refusal of the audio, or else a failure of the recogniser."""
+    """The error reported by a worker: rejected audio, or otherwise a failure of the recogniser."""
     message = str(wire.get("message", ""))
     refusal = _REFUSALS.get(str(wire.get("code")))
     if refusal:
@@ -92,16 +92,16 @@ def error_from_wire(wire: Mapping[str, Any]) -> VoiceError:
 
 
 def checked_number(value: object, *, at_most: float = _MAX_SECONDS) -> float:
-    """A finite number from 0."""
+    """`value` as a finite number of at least 0. Raises BrokenFrame."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise BrokenFrame("a number is missing")
-    if not 0 <= value <= at_most:  # which no NaN is
+    if not 0 <= value <= at_most:  # False for NaN
         raise BrokenFrame("a number is out of its bounds")
     return float(value)
 
 
 def checked_count(value: object) -> int:
-    """A whole number from 0."""
+    """`value` as an integer of at least 0. Raises BrokenFrame."""
     if not isinstance(value, int) or checked_number(value) != value:
         raise BrokenFrame("a number is not whole")
     return value
@@ -117,7 +117,7 @@ def _checked(lengths: bytes, max_body_bytes: int) -> tuple[int, int]:
 def _parsed(header: bytes) -> Mapping[str, Any]:
     try:
         value = json.loads(header)
-    except (ValueError, RecursionError) as error:  # the latter for brackets in brackets in brackets
+    except (ValueError, RecursionError) as error:  # the latter for deeply nested brackets
         raise BrokenFrame("a frame's header is not JSON") from error
     if not isinstance(value, dict):
         raise BrokenFrame("a frame's header is not an object")

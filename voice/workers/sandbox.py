@@ -1,7 +1,7 @@
-"""What a child program needs before it meets strangers' bytes: pipes, an end with its parent, and limits.
+"""Prepare a child program for untrusted bytes: pipes, an end with its parent, and kernel limits.
 
-Not here: the parent's side (`voice.workers.child`) and what the programs do. The limits are the kernel's own,
-kept for good: a decoder that is taken over can open no file and no socket, and can grow only so far.
+Not here: the parent's side (`voice.workers.child`) and the programs themselves. The kernel enforces the
+limits permanently: a compromised decoder can open no file and no socket, and its memory is limited.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _PR_SET_NO_NEW_PRIVS = 38
 _CAPABILITY_VERSION_3 = 0x20080522
 
 ADDRESS_SPACE_BYTES = 512 * 1024**2
-"""numpy, av, onnxruntime and the model take 260 MB of it, five minutes of sound in a 20 MB file 60 more."""
+"""numpy, av, onnxruntime and the model use 260 MB of it, five minutes of audio in a 20 MB file 60 more."""
 JOB_CPU_SECONDS = 20
-"""Five minutes of loud noise, the most that a job can hold, take about two."""
+"""Five minutes of loud noise, the most that a job can contain, take about two."""
 
 Send = Callable[[Frame], None]
 
 
 def take_over_pipes(max_body_bytes: int) -> tuple[queue.SimpleQueue[Frame], Send]:
-    """The queue that requests arrive on, and the way to answer.
+    """The queue of incoming requests, and the function that sends an answer.
 
-    Standard output is moved away, so that a library that prints cannot break the frames. A thread
-    reads standard input, so that its end stops the process even in the middle of a job.
+    Standard output is redirected, so that a library that prints cannot corrupt the frames. A thread
+    reads standard input, so that its end stops the process even during a job.
     """
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
@@ -54,7 +54,7 @@ def take_over_pipes(max_body_bytes: int) -> tuple[queue.SimpleQueue[Frame], Send
 
 
 def die_with_parent(parent_pid: int) -> None:
-    """Ask Linux to kill this process with its parent. Elsewhere the end of stdin does it."""
+    """Ask Linux to kill this process with its parent. On other systems, the end of stdin stops it."""
     if sys.platform == "linux":
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent_pid:
@@ -62,7 +62,7 @@ def die_with_parent(parent_pid: int) -> None:
 
 
 def lock_down(*, address_space_bytes: int = ADDRESS_SPACE_BYTES) -> None:
-    """Give up, for good, what decoding does not need. Call it once everything is loaded and warm.
+    """Drop every right that decoding does not need, permanently. Call it after everything is loaded and warm.
 
     Afterwards no descriptor can be opened, so no file, socket or process can be reached beyond the
     pipes that are open; no file can grow; memory ends at `address_space_bytes`; no core is written.
@@ -72,13 +72,13 @@ def lock_down(*, address_space_bytes: int = ADDRESS_SPACE_BYTES) -> None:
     _limit(resource.RLIMIT_FSIZE, 0)
     _limit(resource.RLIMIT_CORE, 0)
     if sys.platform == "linux":
-        _limit(resource.RLIMIT_NPROC, 0)  # binds every user but root; nothing is started here anyway
+        _limit(resource.RLIMIT_NPROC, 0)  # applies to every user except root; nothing is started here anyway
         _prctl(_PR_SET_NO_NEW_PRIVS, 1)
         _drop_capabilities()
 
 
 def allow_cpu(seconds: int = JOB_CPU_SECONDS) -> None:
-    """From now on, `seconds` more of processor time before the kernel ends this process."""
+    """Allow `seconds` more of processor time before the kernel ends this process."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     wanted = int(usage.ru_utime + usage.ru_stime) + seconds
@@ -86,7 +86,7 @@ def allow_cpu(seconds: int = JOB_CPU_SECONDS) -> None:
 
 
 def _limit(kind: int, value: int) -> None:
-    """Both the soft and the hard limit: what is given up cannot be taken back."""
+    """Set both the soft and the hard limit, so that it cannot be raised again."""
     _, hard = resource.getrlimit(kind)
     lowered = _at_most(value, hard)
     resource.setrlimit(kind, (lowered, lowered))
@@ -101,7 +101,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _drop_capabilities() -> None:
-    """Without them root is bound by limits like anybody; a user who has none loses nothing."""
+    """Drop all capabilities, so that the limits also apply to root; other users lose nothing."""
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     nothing = (ctypes.c_uint32 * 6)()  # effective, permitted and inheritable, 64 bits each
     ctypes.CDLL(None, use_errno=True).capset(header, nothing)
@@ -112,4 +112,4 @@ def _read_requests(stream: BinaryIO, requests: queue.SimpleQueue[Frame], max_bod
         while (frame := read_frame(stream, max_body_bytes=max_body_bytes)) is not None:
             requests.put(frame)
     finally:
-        os._exit(0)  # the parent is gone or speaks nonsense: nobody waits for the running job
+        os._exit(0)  # the parent has ended or sends invalid frames: no caller waits for the running job

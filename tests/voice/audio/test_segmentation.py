@@ -24,7 +24,7 @@ def cut(
     pcm: bytes, spans: Sequence[tuple[int, int]], likelihoods: Sequence[float] = ()
 ) -> list[SpeechSegment]:
     cutter = Cutter()
-    cutter.hear(pcm, likelihoods or [1.0] * (len(pcm) // 2 // FRAME))
+    cutter.feed(pcm, likelihoods or [1.0] * (len(pcm) // 2 // FRAME))
     pieces = [piece for start, end in spans for piece in cutter.add(start, end)]
     return pieces + list(cutter.finish())
 
@@ -61,7 +61,7 @@ def test_speech_on_both_sides_of_a_long_pause_is_never_one_piece() -> None:
 
 def test_a_piece_comes_out_as_soon_as_speech_begins_again_behind_it() -> None:
     cutter = Cutter()
-    cutter.hear(recording(20), [1.0] * (20 * RATE // FRAME))
+    cutter.feed(recording(20), [1.0] * (20 * RATE // FRAME))
     assert list(cutter.add(0, 4 * RATE)) == []
     (first,) = cutter.add(6 * RATE, 7 * RATE)
     assert (first.index, first.spans) == (0, ((0.0, 4.0),))
@@ -97,7 +97,7 @@ def test_what_remains_is_never_a_scrap() -> None:
 
 def test_a_piece_comes_out_as_soon_as_more_than_twenty_five_seconds_are_known() -> None:
     cutter = Cutter()
-    cutter.hear(recording(60), [1.0] * (60 * RATE // FRAME))
+    cutter.feed(recording(60), [1.0] * (60 * RATE // FRAME))
     assert list(cutter.add(0, 25 * RATE)) == []
     (first,) = cutter.add(25 * RATE, 26 * RATE)
     assert first.index == 0
@@ -124,7 +124,7 @@ def test_no_sample_of_speech_is_lost_or_doubled_however_it_arrives(
     likelihoods = np.random.default_rng(abs(seed)).random(position // FRAME + 1).tolist()
 
     cutter = Cutter()
-    cutter.hear(pcm, likelihoods)
+    cutter.feed(pcm, likelihoods)
     pieces: list[SpeechSegment] = []
     for number, (start, end) in enumerate(spans):
         step = steps[number % len(steps)]

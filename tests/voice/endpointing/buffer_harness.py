@@ -91,7 +91,7 @@ class Desk:
         self.clock = clock or ManualClock()
         self.receiver = receiver or Receiver(self.clock)
         self.manager = StreamBufferManager(
-            on_flush=self.receiver, clock=self.clock, shelf=shelf, settings=settings
+            on_flush=self.receiver, clock=self.clock, store=shelf, settings=settings
         )
 
     async def say(self, text: str, **how: Any) -> ChunkResult:

@@ -177,4 +177,4 @@ async def test_threads_that_are_through_are_forgotten() -> None:
             await desk.manager.add_speech_chunk(f"t{number}", "hm", is_complete=True)
             desk.manager.speaking(f"t{number}", False)
             await desk.manager.force_flush(f"t{number}")
-        assert desk.manager._lines == {}
+        assert desk.manager._threads == {}

@@ -53,11 +53,11 @@ async def open_microphone(
     manager = StreamBufferManager(on_flush=flushed.put, clock=clock)
     microphone = LiveListener(
         transcriber=transcriber,
-        listener=detector,
+        detector=detector,
         manager=manager,
         key="somebody",
         speaker="ann",
-        told=notes,
+        events=notes,
         spawn=supervisor.spawn,
         clock=clock,
     )

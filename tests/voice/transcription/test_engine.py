@@ -14,7 +14,7 @@ from tests.voice.variants import mean_error_rate, variants
 from voice.errors import TranscriberUnavailable
 from voice.settings import VoiceSettings
 from voice.transcription.device import chosen_compute_type, chosen_device
-from voice.transcription.engine_io import PieceHeard, PieceJob
+from voice.transcription.engine_io import EngineJob, EngineResult
 from voice.transcription.mel_window import FULL, FULL_FRAMES, Mel, Window
 from voice.transcription.whisper_engine import WhisperEngine, settled_language, shortest_window
 from voice.wer import normalised_words, word_error_rate
@@ -42,8 +42,8 @@ def job(
     likely_language: str | None = None,
     prompt: str = "",
     beam_size: int = 5,
-) -> PieceJob:
-    return PieceJob(
+) -> EngineJob:
+    return EngineJob(
         pcm=pcm,
         spans=((1.0, 1.0 + len(pcm) / 32_000),),
         language=language,
@@ -53,7 +53,7 @@ def job(
     )
 
 
-def words_of(heard: PieceHeard) -> str:
+def words_of(heard: EngineResult) -> str:
     return " ".join(chunk.text for chunk in heard.chunks)
 
 
@@ -73,7 +73,7 @@ def test_it_hears_as_well_as_faster_whisper_itself(engine: WhisperEngine, settin
         samples = np.frombuffer(pcm, dtype="<i2").astype(np.float32) / 32768
         segments, _ = model.transcribe(samples, language="en", beam_size=5, temperature=0.0)
         raw.append(" ".join(segment.text for segment in segments))
-    heard = [words_of(piece) for piece in engine.hear([job(pcm) for pcm in said])]
+    heard = [words_of(piece) for piece in engine.transcribe([job(pcm) for pcm in said])]
     assert error_rate(clips, heard) <= error_rate(clips, raw) + 0.02, heard
 
 
@@ -83,7 +83,7 @@ def test_one_encoder_pass_gives_the_language_and_the_words(
     passes = []
     for each in (engine, plain):
         before = each.encoder_passes
-        (heard,) = each.hear([job(samples_of(CLEAR))])
+        (heard,) = each.transcribe([job(samples_of(CLEAR))])
         passes.append(each.encoder_passes - before)
         assert heard.language == "en"
         assert heard.language_probability > 0.9
@@ -98,7 +98,7 @@ def test_pieces_heard_together_say_what_they_say_alone_and_keep_their_order(engi
     names = ("lj001-0004", "lj001-0002", "lv_0880", "lj001-0003")
     jobs = [job(samples_of(CLIPS[name]), language="en", beam_size=1) for name in names]
     before = engine.encoder_passes
-    together = engine.hear(jobs)
+    together = engine.transcribe(jobs)
     assert engine.encoder_passes - before == len(jobs)
     for name, heard in zip(names, together, strict=True):
         assert word_error_rate(CLIPS[name].transcript, words_of(heard)) < 0.2, words_of(heard)
@@ -108,12 +108,12 @@ def test_pieces_heard_together_say_what_they_say_alone_and_keep_their_order(engi
 def test_silence_hum_and_hiss_that_got_past_the_detector_give_no_words(
     clip: Clip, engine: WhisperEngine
 ) -> None:
-    (heard,) = engine.hear([job(samples_of(clip), beam_size=1)])
-    assert heard == PieceHeard(chunks=(), language="", language_probability=0.0, low=False)
+    (heard,) = engine.transcribe([job(samples_of(clip), beam_size=1)])
+    assert heard == EngineResult(chunks=(), language="", language_probability=0.0, low=False)
 
 
 def test_the_dots_that_faster_whisper_writes_over_silence_are_no_words(plain: WhisperEngine) -> None:
-    (heard,) = plain.hear([job(bytes(64_000), language="cy", beam_size=1)])
+    (heard,) = plain.transcribe([job(bytes(64_000), language="cy", beam_size=1)])
     assert heard.chunks == ()
 
 
@@ -123,7 +123,7 @@ def test_what_looks_wrong_in_a_short_window_is_heard_again_in_the_full_one(setti
     right = 0
     for pcm in variants(samples_of(clip), 3):
         before = cramped.encoder_passes
-        (heard,) = cramped.hear([job(pcm, language="en")])
+        (heard,) = cramped.transcribe([job(pcm, language="en")])
         passes = cramped.encoder_passes - before
         right += passes == 2 and word_error_rate(clip.transcript, words_of(heard)) < 0.1
         assert passes <= 2
@@ -133,7 +133,7 @@ def test_what_looks_wrong_in_a_short_window_is_heard_again_in_the_full_one(setti
 def test_words_that_stay_doubtful_are_kept_with_a_low_confidence(engine: WhisperEngine) -> None:
     syllable = samples_of(CLIPS["lj001-0002"])[32_000:48_000]
     before = engine.encoder_passes
-    (heard,) = engine.hear([job(syllable, language="en")])
+    (heard,) = engine.transcribe([job(syllable, language="en")])
     assert engine.encoder_passes - before == 2
     assert heard.low
     assert words_of(heard)
@@ -141,12 +141,12 @@ def test_words_that_stay_doubtful_are_kept_with_a_low_confidence(engine: Whisper
 
 
 def test_a_certain_language_is_not_detected(engine: WhisperEngine) -> None:
-    (heard,) = engine.hear([job(samples_of(CLEAR), language="de", likely_language="en", beam_size=1)])
+    (heard,) = engine.transcribe([job(samples_of(CLEAR), language="de", likely_language="en", beam_size=1)])
     assert (heard.language, heard.language_probability) == ("de", 1.0)
 
 
 def test_a_language_nobody_knows_is_detected(engine: WhisperEngine) -> None:
-    (heard,) = engine.hear([job(samples_of(CLEAR), language="tlh", likely_language="tlh", beam_size=1)])
+    (heard,) = engine.transcribe([job(samples_of(CLEAR), language="tlh", likely_language="tlh", beam_size=1)])
     assert heard.language == "en"
 
 
@@ -171,7 +171,7 @@ def test_the_words_before_are_taken_and_may_be_long(kind: str, request: pytest.F
     each: WhisperEngine = request.getfixturevalue(kind)
     before = "He told them what the old printers had done, page after page, " * 60
     said = variants(samples_of(CLEAR))
-    heard = each.hear([job(pcm, language="en", prompt=before, beam_size=1) for pcm in said])
+    heard = each.transcribe([job(pcm, language="en", prompt=before, beam_size=1) for pcm in said])
     assert mean_error_rate(CLEAR.transcript, [words_of(piece) for piece in heard]) < 0.2, heard
 
 

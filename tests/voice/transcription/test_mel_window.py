@@ -21,7 +21,7 @@ from voice.transcription.mel_window import (
     echoes,
     fitted,
     judge,
-    prompt_room,
+    prompt_token_limit,
     token_budget,
     words_missing,
 )
@@ -144,15 +144,15 @@ def test_words_that_were_cut_off_are_not_sure() -> None:
 
 @given(seconds=st.floats(0, 30), language=st.sampled_from(("en", "hi", "th", "my")))
 def test_the_words_before_leave_the_answer_its_room(seconds: float, language: str) -> None:
-    room = prompt_room(seconds, language=language, control_tokens=5)
+    room = prompt_token_limit(seconds, language=language, control_tokens=5)
     assert 0 <= room <= 223
     alone = token_budget(seconds, prompt_tokens=5, language=language)
     assert token_budget(seconds, prompt_tokens=5 + room, language=language) == alone
 
 
 def test_fifteen_seconds_of_english_leave_all_the_room_that_there_is_for_the_words_before() -> None:
-    assert prompt_room(15.0, language="en", control_tokens=5) == 223
-    assert prompt_room(15.0, language="hi", control_tokens=5) == 0
+    assert prompt_token_limit(15.0, language="en", control_tokens=5) == 223
+    assert prompt_token_limit(15.0, language="hi", control_tokens=5) == 0
 
 
 @pytest.mark.parametrize(

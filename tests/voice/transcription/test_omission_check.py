@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from voice.transcript import SpeechChunk
-from voice.transcription.engine_io import PieceHeard, PieceJob
+from voice.transcription.engine_io import EngineJob, EngineResult
 from voice.transcription.omission_check import CheckedEngine, cutting_frame
 
 FRAME_BYTES = 1024
@@ -25,7 +25,7 @@ def activity(pcm: bytes) -> Sequence[float]:
     return [0.9 if pcm[at] else 0.1 for at in range(0, len(pcm), FRAME_BYTES)]
 
 
-def spoken(job: PieceJob) -> list[float]:
+def spoken(job: EngineJob) -> list[float]:
     """The seconds of each sentence in a piece: what stands between pauses."""
     parts = job.pcm.split(PAUSE * FRAME_BYTES)
     return [len(part) / 32_000 for part in parts if len(part) >= FRAME_BYTES]
@@ -38,16 +38,16 @@ class OneSentence:
     sentences: int = 1
     low_below_s: float = 0.0
     """Pieces shorter than this are heard with a low confidence."""
-    asked: list[PieceJob] = field(default_factory=list)
+    asked: list[EngineJob] = field(default_factory=list)
 
-    def hear(self, jobs: Sequence[PieceJob]) -> list[PieceHeard]:
+    def transcribe(self, jobs: Sequence[EngineJob]) -> list[EngineResult]:
         self.asked += jobs
         return [self._heard(job) for job in jobs]
 
-    def _heard(self, job: PieceJob) -> PieceHeard:
+    def _heard(self, job: EngineJob) -> EngineResult:
         said = spoken(job)[: self.sentences]
         if not said:
-            return PieceHeard(chunks=(), language="", language_probability=0.0, low=False)
+            return EngineResult(chunks=(), language="", language_probability=0.0, low=False)
         chunk = SpeechChunk(
             text=f"{len(said)} said",
             start_s=job.spans[0][0],
@@ -55,7 +55,7 @@ class OneSentence:
             confidence=0.9,
             no_speech_probability=0.0,
         )
-        return PieceHeard(
+        return EngineResult(
             chunks=(chunk,),
             language="en",
             language_probability=0.9,
@@ -64,14 +64,14 @@ class OneSentence:
         )
 
 
-def job(pcm: bytes, *, start_s: float = 10.0) -> PieceJob:
-    return PieceJob(pcm=pcm, spans=((start_s, start_s + len(pcm) / 32_000),), prompt="before")
+def job(pcm: bytes, *, start_s: float = 10.0) -> EngineJob:
+    return EngineJob(pcm=pcm, spans=((start_s, start_s + len(pcm) / 32_000),), prompt="before")
 
 
 def test_a_sentence_that_was_left_out_behind_a_pause_is_heard_apart_and_keeps_its_place() -> None:
     engine = OneSentence()
     piece = job(frames((3.2, VOICE), (0.64, PAUSE), (3.2, VOICE)))
-    (heard,) = CheckedEngine(engine, activity).hear([piece])
+    (heard,) = CheckedEngine(engine, activity).transcribe([piece])
     assert [chunk.text for chunk in heard.chunks] == ["1 said", "1 said"]
     first, second = heard.chunks
     assert first.start_s == 10.0
@@ -87,7 +87,7 @@ def test_a_sentence_that_was_left_out_behind_a_pause_is_heard_apart_and_keeps_it
 def test_three_sentences_of_which_one_was_heard_are_heard_all() -> None:
     pause = (0.48, PAUSE)
     piece = job(frames((2.56, VOICE), pause, (2.56, VOICE), pause, (2.56, VOICE)))
-    (heard,) = CheckedEngine(OneSentence(), activity).hear([piece])
+    (heard,) = CheckedEngine(OneSentence(), activity).transcribe([piece])
     assert len(heard.chunks) == 3
 
 
@@ -98,22 +98,22 @@ def test_speech_that_is_heard_whole_is_heard_once_and_the_detector_is_not_asked(
         raise AssertionError(f"asked about {len(pcm)} bytes")
 
     pieces = [job(frames((3.2, VOICE), (0.32, PAUSE), (3.2, VOICE)))] * 2
-    CheckedEngine(engine, never).hear(pieces)
+    CheckedEngine(engine, never).transcribe(pieces)
     assert engine.asked == pieces
 
 
 def test_long_silence_beside_few_words_is_no_reason_to_hear_twice() -> None:
     engine = OneSentence()
     piece = job(frames((4.8, PAUSE), (1.6, VOICE), (4.8, PAUSE)))
-    CheckedEngine(engine, activity).hear([piece])
+    CheckedEngine(engine, activity).transcribe([piece])
     assert engine.asked == [piece]
 
 
 def test_slow_speech_is_kept_as_it_was_heard_and_tried_at_most_six_times_more() -> None:
     class Slow(OneSentence):
-        def _heard(self, job: PieceJob) -> PieceHeard:
+        def _heard(self, job: EngineJob) -> EngineResult:
             heard = super()._heard(job)
-            return PieceHeard(
+            return EngineResult(
                 chunks=heard.chunks,
                 language="en",
                 language_probability=0.9,
@@ -122,7 +122,7 @@ def test_slow_speech_is_kept_as_it_was_heard_and_tried_at_most_six_times_more() 
             )
 
     engine = Slow()
-    (heard,) = CheckedEngine(engine, activity).hear([job(frames((19.2, VOICE)))])
+    (heard,) = CheckedEngine(engine, activity).transcribe([job(frames((19.2, VOICE)))])
     assert len(heard.chunks) == 1
     assert len(engine.asked) == 1 + 2 + 4
 
@@ -130,14 +130,14 @@ def test_slow_speech_is_kept_as_it_was_heard_and_tried_at_most_six_times_more() 
 def test_words_that_halves_only_guess_do_not_replace_words_that_are_sure() -> None:
     engine = OneSentence(low_below_s=5.0)
     piece = job(frames((3.2, VOICE), (0.64, PAUSE), (3.2, VOICE)))
-    (heard,) = CheckedEngine(engine, activity).hear([piece])
+    (heard,) = CheckedEngine(engine, activity).transcribe([piece])
     assert len(heard.chunks) == 1
 
 
 def test_where_nobody_speaks_nothing_is_tried_again() -> None:
     engine = OneSentence()
     piece = job(frames((9.6, PAUSE)))
-    (heard,) = CheckedEngine(engine, activity).hear([piece])
+    (heard,) = CheckedEngine(engine, activity).transcribe([piece])
     assert (heard.chunks, engine.asked) == ((), [piece])
 
 

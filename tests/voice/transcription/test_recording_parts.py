@@ -22,7 +22,7 @@ async def heard(house: House, texts: list[str], *, language: str | None = None) 
             parts.take(SpeechSegment(index=index, pcm=pcm, spans=((4.0 * index, 4.0 * index + 2.0),)))
         parts.complete()
         decoded = Decoded(seconds=4.0 * len(texts), truncated=False, container="ogg", pieces=len(texts))
-        return parts.joined(decoded, await parts.heard())
+        return parts.joined(decoded, await parts.results())
     finally:
         house.pool.leave(hearing)
         await house.pool.close()

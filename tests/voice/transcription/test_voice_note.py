@@ -38,7 +38,7 @@ def intake(*answers: Transcript | str | VoiceError) -> VoiceIntake:
 async def test_chunks_become_one_utterance_in_order() -> None:
     first = chunk("Turn on", end=1.0, confidence=0.6)
     second = chunk("the light.", start=1.0, end=4.0, confidence=1.0)
-    utterance = await intake(said(first, second, truncated=True)).hear(Recording(data=b"note"))
+    utterance = await intake(said(first, second, truncated=True)).transcribe(Recording(data=b"note"))
     assert utterance.text == "Turn on the light."
     assert utterance.confidence == pytest.approx(0.9)
     assert utterance.audio_seconds == 7.5
@@ -47,7 +47,7 @@ async def test_chunks_become_one_utterance_in_order() -> None:
 
 
 async def test_chunks_of_a_language_without_spaces_are_joined_without() -> None:
-    utterance = await intake(said(chunk("明日の朝、"), chunk("起こしてください。"))).hear(
+    utterance = await intake(said(chunk("明日の朝、"), chunk("起こしてください。"))).transcribe(
         Recording(data=b"note")
     )
     assert utterance.text == "明日の朝、起こしてください。"
@@ -59,17 +59,19 @@ async def test_chunks_of_a_language_without_spaces_are_joined_without() -> None:
 )
 async def test_what_is_no_speech_is_told_in_words_and_never_becomes_a_message(text: str) -> None:
     with pytest.raises(NothingHeard, match="could not hear any words") as caught:
-        await intake(said(chunk(text))).hear(Recording(data=b"note"))
+        await intake(said(chunk(text))).transcribe(Recording(data=b"note"))
     assert caught.value.code == "nothing_heard"
 
 
 async def test_a_transcript_without_chunks_is_nothing_heard() -> None:
     with pytest.raises(NothingHeard):
-        await intake(said()).hear(Recording(data=b"note"))
+        await intake(said()).transcribe(Recording(data=b"note"))
 
 
 async def test_labels_are_cut_out_of_real_speech_and_ordinary_brackets_stay() -> None:
-    utterance = await intake(said(chunk("Call [BLANK_AUDIO] the (big) shop."))).hear(Recording(data=b"note"))
+    utterance = await intake(said(chunk("Call [BLANK_AUDIO] the (big) shop."))).transcribe(
+        Recording(data=b"note")
+    )
     assert utterance.text == "Call the (big) shop."
 
 
@@ -81,19 +83,21 @@ async def test_a_stock_phrase_over_weak_sound_is_dropped(
     phrase: str, confidence: float, no_speech: float
 ) -> None:
     with pytest.raises(NothingHeard):
-        await intake(said(chunk(phrase, confidence=confidence, no_speech=no_speech))).hear(
+        await intake(said(chunk(phrase, confidence=confidence, no_speech=no_speech))).transcribe(
             Recording(data=b"note")
         )
 
 
 async def test_a_clear_thank_you_is_a_message() -> None:
     assert (
-        await intake(said(chunk("Thank you.", end=0.8))).hear(Recording(data=b"note"))
+        await intake(said(chunk("Thank you.", end=0.8))).transcribe(Recording(data=b"note"))
     ).text == "Thank you."
 
 
 async def test_weak_sound_alone_drops_no_ordinary_sentence() -> None:
-    utterance = await intake(said(chunk("Where is my parcel?", confidence=0.2))).hear(Recording(data=b"note"))
+    utterance = await intake(said(chunk("Where is my parcel?", confidence=0.2))).transcribe(
+        Recording(data=b"note")
+    )
     assert utterance.text == "Where is my parcel?"
     assert utterance.confidence == pytest.approx(0.2)
 
@@ -102,7 +106,7 @@ async def test_too_many_bytes_never_reach_the_transcriber() -> None:
     transcriber = ScriptedTranscriber(["never said"])
     small = VoiceSettings(model_dir=Path("/nowhere"), max_bytes=3)
     with pytest.raises(AudioRefused) as caught:
-        await VoiceIntake(transcriber, small).hear(Recording(data=b"note"))
+        await VoiceIntake(transcriber, small).transcribe(Recording(data=b"note"))
     assert caught.value.code == "too_large"
     assert transcriber.calls == []
 
@@ -112,25 +116,25 @@ async def test_too_many_bytes_never_reach_the_transcriber() -> None:
 )
 async def test_the_transcribers_failure_passes_through_unchanged(failure: VoiceError) -> None:
     with pytest.raises(type(failure)) as caught:
-        await intake(failure).hear(Recording(data=b"note"))
+        await intake(failure).transcribe(Recording(data=b"note"))
     assert caught.value is failure
 
 
 async def test_the_language_hint_of_the_call_outranks_the_setting() -> None:
     transcriber = ScriptedTranscriber(["eins", "zwei"])
     german = VoiceIntake(transcriber, VoiceSettings(model_dir=Path("/nowhere"), language="de"))
-    await german.hear(Recording(data=b"one"))
-    await german.hear(Recording(data=b"two", language="fr"))
+    await german.transcribe(Recording(data=b"one"))
+    await german.transcribe(Recording(data=b"two", language="fr"))
     assert [call.language for call in transcriber.calls] == ["de", "fr"]
 
 
 async def test_the_script_answers_by_hash_before_order() -> None:
     by_hash = {hashlib.sha256(b"known").hexdigest(): "by hash"}
     ears = VoiceIntake(ScriptedTranscriber(["in order"], by_hash=by_hash), SETTINGS)
-    assert (await ears.hear(Recording(data=b"known"))).text == "by hash"
-    assert (await ears.hear(Recording(data=b"other"))).text == "in order"
+    assert (await ears.transcribe(Recording(data=b"known"))).text == "by hash"
+    assert (await ears.transcribe(Recording(data=b"other"))).text == "in order"
     with pytest.raises(VoiceError, match="no answer left"):
-        await ears.hear(Recording(data=b"third"))
+        await ears.transcribe(Recording(data=b"third"))
 
 
 @pytest.mark.parametrize(
@@ -151,7 +155,9 @@ async def test_growing_words_come_without_artefacts_and_only_when_there_are_more
     )
     told: list[Waiting | Growing] = []
     ears = VoiceIntake(ScriptedTranscriber([answer]), SETTINGS)
-    assert (await ears.hear(Recording(data=b"note"), on_progress=told.append)).text == "So far. So good."
+    assert (
+        await ears.transcribe(Recording(data=b"note"), on_progress=told.append)
+    ).text == "So far. So good."
     assert told[0] == waiting
     assert [progress.text for progress in told if isinstance(progress, Growing)] == ["So", "So far."]
 
@@ -168,10 +174,10 @@ async def test_stock_phrases_are_known_in_many_languages_and_need_weak_sound_to_
     phrase: str,
 ) -> None:
     with pytest.raises(NothingHeard):
-        await intake(said(chunk(phrase, confidence=0.3))).hear(Recording(data=b"note"))
-    assert (await intake(said(chunk(phrase))).hear(Recording(data=b"note"))).text == phrase
+        await intake(said(chunk(phrase, confidence=0.3))).transcribe(Recording(data=b"note"))
+    assert (await intake(said(chunk(phrase))).transcribe(Recording(data=b"note"))).text == phrase
 
 
 async def test_a_recording_that_was_cut_before_anybody_spoke_says_how_far_it_was_heard() -> None:
     with pytest.raises(NothingHeard, match=r"in the first 8 seconds .* and I listen no further"):
-        await intake(said(truncated=True)).hear(Recording(data=b"note"))
+        await intake(said(truncated=True)).transcribe(Recording(data=b"note"))

@@ -189,7 +189,7 @@ async def test_a_long_note_grows_from_its_beginning_and_takes_nothing_back(setti
     whole = " ".join(chunk.text for chunk in transcript.chunks)
     assert grown
     assert all(whole.startswith(progress.text) and progress.text != whole for progress in grown)
-    assert [progress.heard_s for progress in grown] == sorted({progress.heard_s for progress in grown})
+    assert [progress.covered_s for progress in grown] == sorted({progress.covered_s for progress in grown})
     starts = [chunk.start_s for chunk in transcript.chunks]
     assert starts == sorted(starts)
 

@@ -15,7 +15,7 @@ from voice.errors import NOT_WORKING, AudioRefused, TranscriberUnavailable
 from voice.streaming.vad_protocol import probabilities_from_wire
 from voice.synthesis.protocol import spoken_from_wire
 from voice.transcript import SpeechChunk, Transcript
-from voice.transcription.protocol import heard_from_wire, transcript_from_wire, transcript_to_wire
+from voice.transcription.protocol import segments_from_wire, transcript_from_wire, transcript_to_wire
 from voice.workers.frames import BrokenFrame, Frame, FrameReader, error_from_wire, error_to_wire, read_frame
 
 frames = st.builds(
@@ -94,10 +94,10 @@ def answer(*, chunk: dict[str, Any] | None = None, **piece: Any) -> dict[str, An
 
 
 def test_an_answer_about_pieces_is_read() -> None:
-    (piece,) = heard_from_wire(answer(), pieces=1)
+    (piece,) = segments_from_wire(answer(), pieces=1)
     assert (piece.language, piece.language_probability) == ("en", 0.7)
     assert [(chunk.text, chunk.start_s, chunk.end_s) for chunk in piece.chunks] == [("hi", 0.0, 1.5)]
-    (silent,) = heard_from_wire(answer(chunks=[], language="", language_probability=0), pieces=1)
+    (silent,) = segments_from_wire(answer(chunks=[], language="", language_probability=0), pieces=1)
     assert silent.chunks == ()
 
 
@@ -124,7 +124,7 @@ def test_an_answer_about_pieces_is_read() -> None:
 )
 def test_an_answer_that_no_sound_recogniser_gives_is_a_broken_frame(nonsense: dict[str, Any]) -> None:
     with pytest.raises(BrokenFrame):
-        heard_from_wire(nonsense, pieces=1)
+        segments_from_wire(nonsense, pieces=1)
 
 
 @pytest.mark.parametrize(
