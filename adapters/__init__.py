@@ -1,1 +1,1 @@
-"""CHANNELS: translate between one platform and the shared vocabulary, nothing else."""
+"""Channels: translate between one platform and the shared types, nothing else."""

@@ -1,4 +1,4 @@
-"""Fetching a file from a platform's server: what passes is tried again a few times, and said in words."""
+"""Download a file from a platform's server, with retries and readable errors."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from pipeline.domain.clock import Clock
 from pipeline.domain.errors import MediaUnavailable
 
 WAITS_S = (1.0, 3.0, 8.0)
-"""Between two attempts. Somebody waits for an answer to what they said."""
+"""Seconds between attempts. Short, because the user waits for an answer."""
 _LAST_BEGINS_S = 45.0
-"""No further attempt begins later than this after the first one: attempts that time out take long."""
+"""No attempt starts later than this after the first one: attempts that time out are slow."""
 _GONE = frozenset({404, 410})
 _PASSING = frozenset({408, 425, 429})
 _SERVER_ERROR = 500
 
 
 class NotNow(Exception):
-    """An attempt failed in a way that may pass. The words are for the person who sent the file; `detail` is
-    for the log: what the platform said, without an address or a token."""
+    """A temporary failure of an attempt. The text is for the person who sent the file; `detail` is
+    for the log: the platform's message, without an address or a token."""
 
     def __init__(self, words: str, *, retry_after_s: float | None = None, detail: str = "") -> None:
         super().__init__(words)
@@ -28,7 +28,7 @@ class NotNow(Exception):
 
 
 async def fetched(attempt: Callable[[], Awaitable[bytes]], clock: Clock) -> bytes:
-    """What `attempt` gives, tried again after `WAITS_S` while it raises NotNow. Raises MediaUnavailable."""
+    """The result of `attempt`, retried after `WAITS_S` while it raises NotNow. Raises MediaUnavailable."""
     latest = clock.monotonic() + _LAST_BEGINS_S
     for wait in (*WAITS_S, None):
         try:
@@ -43,7 +43,7 @@ async def fetched(attempt: Callable[[], Awaitable[bytes]], clock: Clock) -> byte
 
 
 def not_fetched(platform: str, failure: Failure) -> NotNow | MediaUnavailable:
-    """What the failure of a call means to the person who sent the file; its own words are the detail."""
+    """The error for the person who sent the file; the failure's message is the detail."""
     if failure.kind in ("transient", "rate_limit"):
         words = f"The file could not be fetched from {platform}"
         return NotNow(words, retry_after_s=failure.retry_after_s, detail=failure.message)
@@ -51,7 +51,7 @@ def not_fetched(platform: str, failure: Failure) -> NotNow | MediaUnavailable:
 
 
 def refused(platform: str, status: int) -> Exception:
-    """What the HTTP status of a download, other than 200, means: NotNow or MediaUnavailable."""
+    """The error for a download's HTTP status other than 200: NotNow or MediaUnavailable."""
     if status in _GONE:
         return MediaUnavailable(f"{platform} no longer has the file. Please send it again.")
     if status in _PASSING or status >= _SERVER_ERROR:

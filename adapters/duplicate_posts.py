@@ -1,7 +1,7 @@
-"""What a posting channel offers where a lost confirmation can be cleared up afterwards, by edits.
+"""The port of posting channels that can find an unconfirmed post afterwards, by edits.
 
-Some platforms cannot tell whether a post arrived, and let a bot edit messages whose ids it only guesses. Once
-a later message is there, the ids below it are few.
+Some platforms cannot tell whether a post arrived, but let a bot edit messages whose ids it only guesses. Once
+a later message exists, there are few ids below it.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from pipeline.domain.ids import ThreadKey
 
 @runtime_checkable
 class AdoptingChannel(Protocol):
-    """Counts where `capabilities.adopts`. One attempt per call; any exception is given to `classify`."""
+    """Implemented where `capabilities.adopts`. One attempt per call; `classify` takes any exception."""
 
     async def adopt(
         self, thread: ThreadKey, part: Part, *, repeat: str, labels: Iterable[str], known: Iterable[str]
     ) -> Receipt | None:
-        """The message that an earlier post of `part` made, which shows it afterwards; None for none.
+        """Find the message that an earlier post of `part` made, and make it show `part`; None for none.
 
-        It is looked for below the message `repeat`, which shows the part again, and above the newest of the
-        messages `known` to be on record; `labels` are messages about the repeat. Raises InvalidInput where
-        nobody can tell, and what the calls raise."""
+        The search covers the ids below the message `repeat`, which shows the part again, and above the newest
+        of the recorded messages `known`; `labels` are messages about the repeat. Raises InvalidInput where
+        the search is impossible, and the errors of the calls."""
         ...
 
     async def take_back(self, thread: ThreadKey, native_id: str) -> None:
-        """Delete a message of ours; one that is gone already is no error."""
+        """Delete one of the bot's messages; a missing one is no error."""
         ...

@@ -1,4 +1,4 @@
-"""Message ids derived from the platform's identity of an event. Deduping itself is the inbox's work."""
+"""Derive message ids from the platform's identity of an event. The inbox removes duplicates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _HEX_DIGITS = 20
 def derived_message_id(channel: str, account: str, native_id: str) -> str:
     """The same id for every redelivery: `m_` and 80 bits of a hash over the three parts, in hex.
 
-    The parts are length-prefixed, so that no two different triples run together to the same text.
+    The parts are length-prefixed, so that different triples never give the same text.
     """
     digest = hashlib.sha256()
     for part in (channel, account, native_id):

@@ -1,4 +1,4 @@
-"""What kind of file a platform describes, from its declared type, else from the end of its name."""
+"""The kind of a file, from its declared type, else from its name's extension."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _NO_TYPES = ("", "application/octet-stream", "binary/octet-stream")
 
 
 def media_kind(mime: str, name: str) -> MediaKind:
-    """The kind; a file of no declared type counts as sound if its name ends like one of a sound file: what it
-    really is, the decoder finds out from its bytes."""
+    """The kind; a file without a declared type counts as audio if its extension is one of an audio format:
+    the decoder determines the real format from the bytes."""
     declared = mime.lower().partition(";")[0].strip()
     if declared in _NO_TYPES:
         return "audio" if name.lower().endswith(_SOUND_NAMES) else "file"

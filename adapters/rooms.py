@@ -1,6 +1,6 @@
-"""What a channel may offer for its rooms besides: names of people, and what was said before a message.
+"""Optional ports of a channel for group chats: people's names, and the messages before a mention.
 
-Both are asked for when a turn begins: never before an acknowledgement, and never for a stranger.
+Both are called when a turn begins: never before an acknowledgement, and never for a stranger.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ class NamingChannel(Protocol):
     """A channel whose messages name people by their ids alone."""
 
     async def named(self, message: InboundMessage) -> InboundMessage:
-        """The message with the name of its author, and with names in place of the ids of those it mentions,
-        as far as the platform tells them. Any exception is given to `classify`."""
+        """The message with its author's name, and with names in place of the ids that it mentions,
+        as far as the platform provides them. `classify` takes any exception."""
         ...
 
 
 class ReadingChannel(Protocol):
-    """A channel that can read what was said in a room before a message."""
+    """A channel that can read the messages in a group chat before a given one."""
 
     async def recent(self, thread: ThreadKey, *, before: str, limit: int) -> tuple[RoomLine, ...]:
-        """The newest `limit` messages at most, oldest first, of the platform's thread where the room has
-        threads and the message is in one, else of the room; the bot's own included. `before` is the native id
-        of the message before which to read; empty for the newest. Any exception is given to `classify`."""
+        """The newest `limit` messages, oldest first, of the platform's thread if the message is in one, else
+        of the group chat; the bot's messages included. Reads before the native id `before`; empty means the
+        newest. `classify` takes any exception."""
         ...
 
 
 def looks_up_names(channel: object) -> TypeIs[NamingChannel]:
-    """What `isinstance` says of a channel, which takes too long for every message."""
+    """Like `isinstance`, which is too slow for every message."""
     return hasattr(channel, "named")
 
 
 def reads_rooms(channel: object) -> TypeIs[ReadingChannel]:
-    """What `isinstance` says of a channel, which takes too long for every message."""
+    """Like `isinstance`, which is too slow for every message."""
     return hasattr(channel, "recent")

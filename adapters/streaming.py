@@ -1,7 +1,6 @@
 """Live output to readers of different speeds: a lossy queue per reader, and the answers in progress.
 
-Not a broadcaster: who subscribes to what is decided by the adapter or the gateway that uses these.
-Everything here is synchronous except waiting for the next item, so a publisher never blocks.
+Not a broadcaster: the adapter or the gateway decides who subscribes to what.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ T = TypeVar("T")
 
 
 class LossyEventQueue(Generic[T]):
-    """One reader's queue. When it is full the oldest droppable item goes; nothing else ever does.
+    """One reader's queue. When it is full, the oldest droppable item is dropped; no other item ever is.
 
     `soft_limit` counts all items, `hard_limit` the items that may not be dropped: beyond it the
     reader is too slow, the queue empties itself and ends, and `too_slow` says so. One reader only.
@@ -53,13 +52,13 @@ class LossyEventQueue(Generic[T]):
 
     @property
     def closed(self) -> bool:
-        """Nothing more is taken in; what is queued may still be read."""
+        """Whether the queue accepts no more items; queued ones can still be read."""
         return self._closed
 
     def put(self, item: T, *, droppable: bool = False) -> bool:
         """Queue `item`; False when the queue has ended or ends now because the reader is too slow.
 
-        A droppable item that had to make room still returns True: the reader may miss it.
+        A droppable item that is itself dropped still returns True.
         """
         if self._closed:
             return False
@@ -90,7 +89,7 @@ class LossyEventQueue(Generic[T]):
         return items
 
     def close(self) -> None:
-        """Take nothing more in; the reader gets what is queued and then the end. Safe to repeat."""
+        """Accept no more items; the reader gets the queued ones and then the end. Safe to repeat."""
         self._closed = True
         self._changed.set()
 
@@ -112,14 +111,14 @@ class LossyEventQueue(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveAnswer:
-    """An answer that is being written right now."""
+    """An answer in progress."""
 
     message_id: str
     text: str
-    """What the reader of all `llm_token` events has so far; may be empty."""
+    """The text of all `llm_token` events so far; may be empty."""
     approvals: tuple[ApprovalRequired | ApprovalResolved, ...] = ()
-    """The questions of this turn, oldest first, each with the time that is left; behind one that is not open
-    any more, what came of it."""
+    """The questions of this turn, oldest first, each with the remaining time; a resolved one is followed by
+    its resolution."""
 
 
 @dataclass(slots=True)
@@ -127,12 +126,12 @@ class _Partial:
     pieces: list[str] = field(default_factory=list)
     chars: int = 0
     approvals: dict[str, tuple[ApprovalRequired, float]] = field(default_factory=dict)
-    """Each with when it was asked, by the monotonic clock."""
+    """Each with the monotonic time at which it was asked."""
     resolved: dict[str, ApprovalResolved] = field(default_factory=dict)
 
 
 class LiveAnswers:
-    """The answers in progress per thread, for readers who come in the middle of one.
+    """The answers in progress per thread, for readers that join late.
 
     Bounded: at most `max_answers` over all threads (the oldest is forgotten first), at most
     `max_chars` of each. What is cut off reaches the reader with the terminal event.
@@ -145,7 +144,7 @@ class LiveAnswers:
         self._partials: OrderedDict[tuple[ThreadKey, str], _Partial] = OrderedDict()
 
     def observe(self, thread: ThreadKey, event: PipelineEvent) -> None:
-        """Take in one event of `thread`, in the order in which readers get them."""
+        """Process one event of `thread`, in the order in which readers get them."""
         key = (thread, event.message_id)
         if is_terminal(event):
             self._partials.pop(key, None)
@@ -180,7 +179,7 @@ class LiveAnswers:
                 questions += (question, resolved)
             elif not question.timeout_s:
                 questions.append(question)
-            elif left > 0:  # 0 would be for ever; one whose time is over is about to be resolved
+            elif left > 0:  # 0 would mean no limit; an expired one is about to be resolved
                 questions.append(replace(question, timeout_s=left))
         return tuple(questions)
 
@@ -194,7 +193,7 @@ class LiveAnswers:
 
     def _append(self, partial: _Partial, event: LlmToken) -> None:
         if event.offset < partial.chars:
-            # The turn started its answer again: after a crash, or because a round was revised.
+            # The turn restarted its answer: after a crash, or because a round was revised.
             kept = "".join(partial.pieces)[: max(0, event.offset)]
             partial.pieces[:] = [kept]
             partial.chars = len(kept)

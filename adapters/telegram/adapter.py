@@ -1,4 +1,4 @@
-"""One Telegram bot as a channel: its life, and what the gateway asks of it."""
+"""The adapter of one Telegram bot: its lifecycle and the channel interface."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _GUARANTEES = {
 
 
 class TelegramAdapter:
-    """A posting channel for one bot. Usable without `run`, for replies that are still on their way."""
+    """A posting channel for one bot. Usable without `run`, for replies that are still to be delivered."""
 
     name = CHANNEL
 
@@ -216,12 +216,12 @@ class TelegramAdapter:
                 on_inbound=on_inbound,
                 tasks=tasks,
             )
-            beside = [tasks.create_task(self._drafts.renew()), tasks.create_task(self._set_commands())]
+            background = [tasks.create_task(self._drafts.renew()), tasks.create_task(self._set_commands())]
             try:
                 await self._updates_into(receiver)
             except Exception as error:  # noqa: BLE001 - raised again below, outside of the group
                 failure = error
-            for task in beside:
+            for task in background:
                 task.cancel()
         if failure is not None:
             raise failure
@@ -234,7 +234,7 @@ class TelegramAdapter:
             await poller.run()
 
     async def _set_commands(self) -> None:
-        """The menu of commands. A bot without it works all the same."""
+        """Set the command menu. The bot also works without it."""
         try:
             await self._api.call("setMyCommands", {"commands": list(_COMMANDS)})
         except TelegramError as error:

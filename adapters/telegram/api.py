@@ -1,8 +1,8 @@
-"""The Bot API through python-telegram-bot, with raw JSON in and out, and the token kept out of reach.
+"""The Bot API through python-telegram-bot, with raw JSON in and out, and the token kept out of the SDK.
 
-Telegram's token is part of every address. Here the SDK only ever sees a stand-in for it; the real one is put
-in by the lowest layer, so no log line and no exception can carry it, and a rotated token counts at once.
-What the methods mean is their callers' business.
+Telegram's token is part of every address. The SDK only gets a placeholder; the transport inserts the real
+token, so no log line and no exception can contain it, and a rotated token takes effect at once.
+The callers know what the methods mean.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from telegram.request import HTTPXRequest
 from adapters.telegram.settings import TelegramSettings
 from pipeline.domain.clock import Clock
 
-_STAND_IN = "0:token"
+_PLACEHOLDER = "0:token"
 _CONNECT_S = 10.0
 _CALL_S = 20.0
 _UPLOAD_S = 60.0
 _READ_S = 90.0
-"""Above every deadline: the clock decides when a call has taken too long."""
+"""Longer than every deadline: the clock decides when a call times out."""
 _POOL_S = 30.0
 _CONNECTIONS = 64
 _UPLOADS = frozenset({"document", "voice"})
@@ -44,7 +44,7 @@ class FloodWait(TelegramError):
 
 
 class TelegramApi:
-    """Opens connections while anybody uses them: the receiving loop for long, a late reply for a moment."""
+    """Keeps connections open while they are used: by the receiving loop for long, by a late reply briefly."""
 
     def __init__(self, settings: TelegramSettings, clock: Clock) -> None:
         self._settings = settings
@@ -65,7 +65,8 @@ class TelegramApi:
                 await connections.close()
 
     async def call(self, method: str, params: Mapping[str, Any], *, wait_s: float = 0.0) -> Any:
-        """The method's `result`. `wait_s`: how much longer the answer may take. Raises TelegramError."""
+        """The method's `result`. `wait_s`: additional seconds that the answer may take. Raises
+        TelegramError."""
         deadline_s = wait_s + (_CALL_S if _UPLOADS.isdisjoint(params) else _UPLOAD_S)
         async with self.connected():
             try:
@@ -76,10 +77,10 @@ class TelegramApi:
 
     @asynccontextmanager
     async def file(self, path: str) -> AsyncIterator[httpx.Response]:
-        """The response for a file that getFile named, its body unread. Raises httpx.HTTPError, and
+        """The response for a file named by getFile, its body unread. Raises httpx.HTTPError, and
         TimeoutError after a minute."""
         async with self.connected(), self._clock.timeout(_UPLOAD_S):
-            url = f"{self._settings.server}/file/bot{_STAND_IN}/{quote(path)}"
+            url = f"{self._settings.server}/file/bot{_PLACEHOLDER}/{quote(path)}"
             async with self._connections().files.stream("GET", url) as response:
                 yield response
 
@@ -91,11 +92,11 @@ class TelegramApi:
 
 class _Connections:
     def __init__(self, settings: TelegramSettings) -> None:
-        # Polls have connections of their own: a long poll never makes an answer wait.
+        # Polls have separate connections: a long poll never delays an answer.
         self._requests = [_request(settings.token, size) for size in (2, _CONNECTIONS)]
         polls, calls = self._requests
         base = f"{settings.server}/bot"
-        self.bot = _PlainBot(_STAND_IN, base_url=base, get_updates_request=polls, request=calls)
+        self.bot = _PlainBot(_PLACEHOLDER, base_url=base, get_updates_request=polls, request=calls)
         timeout = httpx.Timeout(_READ_S, connect=_CONNECT_S)
         transport = _TokenTransport(settings.token, size=_CONNECTIONS)
         self.files = httpx.AsyncClient(transport=transport, timeout=timeout, follow_redirects=False)
@@ -107,8 +108,8 @@ class _Connections:
 
 
 class _PlainBot(Bot):
-    """The SDK's client without its object model: an update of a kind it does not know must not be lost, and
-    one that it cannot parse must not hold up the others."""
+    """The SDK's client without its object model: updates of an unknown kind must not be lost, and an
+    unreadable update must not block the others."""
 
     async def call(self, method: str, params: Mapping[str, Any]) -> Any:
         return await self._post(method, dict(params))
@@ -120,13 +121,14 @@ class _Request(HTTPXRequest):
         if code == 429:
             raise FloodWait(_retry_after(payload))
         if code == 404 and str(kwargs.get("url", "")).endswith(_NEW_METHODS):
-            # The SDK calls this an invalid token; an older server of one's own answers so to new methods.
+            # The SDK reports an invalid token; a self-hosted older server answers the same to new methods.
             raise EndPointNotFound("Not Found")
         return code, payload
 
     @staticmethod
     def parse_json_payload(payload: bytes) -> Any:
-        """The SDK's own writes a response that it cannot read into the log, people's words included."""
+        """Parse without logging: the SDK's own parser logs an unreadable response, including people's
+        messages."""
         try:
             return json.loads(payload.decode("utf-8", "replace"))
         except (ValueError, RecursionError):
@@ -134,7 +136,7 @@ class _Request(HTTPXRequest):
 
 
 class _TokenTransport(httpx.AsyncBaseTransport):
-    """Puts the token into the address when the request leaves."""
+    """Inserts the token into the address when a request is sent."""
 
     def __init__(self, token: Callable[[], str], *, size: int) -> None:
         self._token = token
@@ -143,7 +145,7 @@ class _TokenTransport(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         token = quote(self._token(), safe=":").encode()
-        path = request.url.raw_path.replace(f"/bot{_STAND_IN}/".encode(), b"/bot" + token + b"/", 1)
+        path = request.url.raw_path.replace(f"/bot{_PLACEHOLDER}/".encode(), b"/bot" + token + b"/", 1)
         leaving = httpx.Request(
             request.method,
             request.url.copy_with(raw_path=path),
@@ -159,7 +161,7 @@ class _TokenTransport(httpx.AsyncBaseTransport):
 
 @functools.cache
 def _certificates() -> ssl.SSLContext:
-    # Reading them takes tens of milliseconds: once a process, not once a connection.
+    # Loading them takes tens of milliseconds: once per process, not once per connection.
     return httpx.create_ssl_context()
 
 

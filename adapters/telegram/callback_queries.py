@@ -1,4 +1,4 @@
-"""A press on one of our buttons, answered where it was pressed: a few words, and the buttons go."""
+"""Answer a press on one of the bot's buttons: a short text, and the buttons are removed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _UNKNOWN = "This button does nothing any more."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallbackQuery:
-    """What answering a press takes."""
+    """The data needed to answer a press."""
 
     query_id: str
     data: str
@@ -36,7 +36,7 @@ class CallbackQuery:
 
 
 def callback_query_of(update: Mapping[str, Any]) -> CallbackQuery | None:
-    """The press that the update is, or None. Pure."""
+    """The press in `update`, or None. Pure."""
     query = mapping(update.get("callback_query"))
     query_id = text(query.get("id"), most=100)
     if not query_id:
@@ -54,8 +54,8 @@ def callback_query_of(update: Mapping[str, Any]) -> CallbackQuery | None:
 async def answer(
     api: TelegramApi, sender: Sender, press: CallbackQuery, acceptance: Acceptance | None
 ) -> None:
-    """Tell the presser what became of it. `acceptance` None: the button is unknown. Never raises but
-    CancelledError: the press itself is durable already, or was refused."""
+    """Show the outcome to the person who pressed. `acceptance` None: the button is unknown. Raises only
+    CancelledError: the press itself is already durable, or was refused."""
     try:
         words = _words(press, acceptance)[:_MAX_WORDS]
         await api.call("answerCallbackQuery", {"callback_query_id": press.query_id, "text": words})
@@ -84,7 +84,7 @@ def _words(press: CallbackQuery, acceptance: Acceptance | None) -> str:
 
 
 def _is_over(press: CallbackQuery, acceptance: Acceptance | None) -> bool:
-    # The Stop button goes with the preview that it belongs to.
+    # The Stop button disappears with its preview.
     if acceptance is None or press.data == STOP:
         return False
     return acceptance.status != "refused" or acceptance.over

@@ -1,4 +1,4 @@
-"""What a Telegram message says without text: places, contacts, polls and the like, in words. Pure."""
+"""Describe the content of a Telegram message that is not text: places, contacts, polls and the like. Pure."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _UNUSABLE: Mapping[str, str] = {
     "giveaway_winners": "the winners of a giveaway",
     "rich_message": "a message in Telegram's rich format",
 }
-"""Kinds whose content a bot is not told, by the field that holds them."""
+"""Kinds whose content a bot does not get, by the field that contains them."""
 
 
 def described(message: Mapping[str, Any]) -> str:
-    """The content in one line in brackets; empty where there is none of a kind that has words."""
+    """The content in one line in brackets; empty for kinds without a description."""
     for field, describe in (
         ("venue", _venue),  # before the location that it also carries
         ("location", _location),
@@ -39,12 +39,12 @@ def described(message: Mapping[str, Any]) -> str:
 
 
 def unusable(message: Mapping[str, Any]) -> tuple[str, ...]:
-    """What the message carries that has neither words nor a file, each with its article."""
+    """The kinds of content without a description or a file, each with its article."""
     return tuple(words for field, words in _UNUSABLE.items() if mapping(message.get(field)))
 
 
 def moves(message: Mapping[str, Any]) -> bool:
-    """Whether it shares a place that is sent anew, as an edit, each time that it changes."""
+    """Whether it shares a live location, which is sent again as an edit whenever it changes."""
     return bool(mapping(message.get("location")))
 
 

@@ -1,5 +1,5 @@
-"""What went wrong with a call to Telegram, understood. Words come from kinds, never from an address; those
-of a refusal quote Telegram's description, and are for the operator."""
+"""Classify failed calls to Telegram. Messages are made from kinds, never from an address; a refusal's message
+quotes Telegram's description and is for the operator."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _UNSENT = (
     httpx.UnsupportedProtocol,
 )
 _MOST_WORDS = 4_000
-"""Far behind what anybody shows: whoever does has the redactor cut them, so that no secret is halved."""
+"""Longer than any display: the redactor shortens it later, so that no secret is cut in half."""
 
 
 def classify(error: Exception) -> Failure:
-    """The failure that `error`, raised by a call that shows something, stands for."""
+    """The failure for `error`, raised by a call that sends."""
     match error:
         case FloodWait(seconds=seconds):
             words = f"Telegram asks to wait {seconds:g} s"
@@ -66,12 +66,12 @@ def classify(error: Exception) -> Failure:
 
 
 def is_not_modified(error: BadRequest) -> bool:
-    """Telegram says that the message shows this already."""
+    """Whether Telegram reports that the message already shows this."""
     return "message is not modified" in words_of(error).lower()
 
 
 def is_refused_format(error: BadRequest) -> bool:
-    """Telegram does not like the entities; the bare words may pass."""
+    """Whether Telegram rejects the entities; the text alone may succeed."""
     return any(words in words_of(error).lower() for words in _FORMAT)
 
 
@@ -89,7 +89,7 @@ def _refusal(error: BadRequest) -> FailureKind:
 
 def _unreachable(error: Exception) -> Failure:
     if isinstance(error.__cause__, ConfigurationError):
-        # The token could not be read: nothing was sent, and the words say what to do.
+        # The token could not be read: nothing was sent, and the message says what to do.
         return Failure(kind="auth", message=str(error.__cause__))
     unsent = isinstance(error.__cause__ or error, _UNSENT)
     if unsent:

@@ -1,4 +1,4 @@
-"""Fields of JSON from outside, each with its type and bounds. Whatever does not fit counts as absent."""
+"""Read fields of untrusted JSON, with types and bounds. A value that does not fit counts as absent."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ def items(value: object, *, most: int) -> list[Any]:
 
 
 def integer(value: object) -> int | None:
-    """A whole number that an id can be. JSON's true is none."""
+    """An integer usable as an id. JSON's true is None."""
     return value if type(value) is int and abs(value) < _LARGEST else None
 
 
 def seconds(value: object) -> float | None:
-    """A duration that is not negative."""
+    """A non-negative duration."""
     if type(value) not in (int, float) or not isinstance(value, int | float):
         return None
     return float(value) if 0 <= value < _LARGEST and math.isfinite(value) else None
 
 
 def text(value: object, *, most: int) -> str:
-    """At most `most` characters, without halves of characters, which no store takes."""
+    """At most `most` characters, without lone surrogates, which no store accepts."""
     if not isinstance(value, str):
         return ""
     return value[:most].encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def units(value: str) -> bytes:
-    """The text as Telegram counts it: two bytes a unit."""
+    """The text in UTF-16, as Telegram counts it: two bytes per unit."""
     return value.encode("utf-16-le", "surrogatepass")

@@ -1,5 +1,5 @@
-"""From an update's JSON to the shared vocabulary. Pure, and for anything at all: what is no message, press
-or command of a person gives None, and nothing raises.
+"""Parse an update's JSON to the shared types. Pure, for any input: an update that is no person's message,
+press or command gives None, and nothing raises.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _MAX_NAME = 200
 _MAX_ENTITIES = 200
 _GENERAL_TOPIC = 1
 _COMMAND_TO = re.compile(r"(/[a-z0-9_]{1,64})(@[a-z0-9_]{1,64}bot)\b", re.IGNORECASE)
-"""A command with the name of the bot that it is for; the names of bots end so."""
+"""A command addressed to a bot by name; bot names end in `bot`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParseContext:
-    """What the parser has to know besides the update."""
+    """The parser's input besides the update."""
 
     account: str
     bot_id: int
@@ -51,7 +51,7 @@ class ParseContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Origin:
-    """Where an update comes from, and its identity."""
+    """The source and identity of an update."""
 
     native_id: str
     message_id: str
@@ -62,7 +62,7 @@ class _Origin:
 
 
 def parse_update(update: Mapping[str, Any], context: ParseContext) -> Inbound | None:
-    """The message, command or answer that `update` is, or None."""
+    """The message, command or answer in `update`, or None."""
     number = integer(mapping(update).get("update_id"))
     if number is None or number < 0:
         return None
@@ -77,7 +77,7 @@ def parse_update(update: Mapping[str, Any], context: ParseContext) -> Inbound | 
 
 
 def chat_of(update: Mapping[str, Any]) -> int | None:
-    """The chat whose order the update is part of; None where there is none."""
+    """The chat within which the update is ordered; None where there is none."""
     for kind in ("message", "edited_message", "stopped_message_generation"):
         if kind in update:
             return integer(mapping(mapping(update[kind]).get("chat")).get("id"))
@@ -96,7 +96,7 @@ def _message(
         return None
     media = media_of(message)
     forwarded = any(key in message for key in ("forward_origin", "forward_date", "via_bot"))
-    # What somebody else wrote orders nothing, and a file with such a caption is to be answered, not lost.
+    # A forwarded text is no command, and a file with such a caption is answered, not lost.
     command = None if forwarded or media != Media() else _command(words.bare)
     if command is not None:
         return SessionCommand(
@@ -117,7 +117,7 @@ def _message(
         return None
     replied = mapping(message.get("reply_to_message"))
     if "forum_topic_created" in replied:
-        # In a forum every message replies to the one that opened its topic.
+        # In a forum, every message replies to the one that opened its topic.
         replied = {}
     return InboundMessage(
         message_id=origin.message_id,
@@ -144,7 +144,7 @@ def _press(
     query: Mapping[str, Any], number: int, context: ParseContext
 ) -> ApprovalReply | SessionCommand | None:
     message = mapping(query.get("message"))
-    # Nobody writes in the name of a chat by pressing: the presser is always a person.
+    # A press is never made in the name of a chat: the presser is always a person.
     origin = _origin({**message, "sender_chat": None}, mapping(query.get("from")), number, context)
     data = text(query.get("data"), most=64)
     if origin is None:
@@ -169,8 +169,8 @@ def _press(
 
 
 def _stopped(stopped: Mapping[str, Any], number: int, context: ParseContext) -> SessionCommand | None:
-    """The Stop button of a streamed preview. Telegram does not say who pressed it: in a private chat it can
-    only have been the one person there."""
+    """The Stop button of a streamed preview. Telegram does not say who pressed it: in a private chat it is
+    the only person there."""
     chat = mapping(stopped.get("chat"))
     person = {"id": chat.get("id"), "first_name": chat.get("first_name")}
     message = {"chat": chat, "message_thread_id": stopped.get("message_thread_id"), "is_topic_message": True}
@@ -220,8 +220,8 @@ def _origin(
 
 def _author(sender: Mapping[str, Any], sender_chat: Mapping[str, Any], chat_id: int) -> Author | None:
     if sender_chat:
-        # An anonymous administrator writes in the group's name and is known by the group's id alone. A
-        # channel's posts, forwarded here or written in its name, are nobody's.
+        # An anonymous administrator writes in the group's name, and only the group's id is known. A
+        # channel's posts, forwarded here or written in its name, have no person as author.
         if integer(sender_chat.get("id")) != chat_id:
             return None
         return Author(id=str(chat_id), name=text(sender_chat.get("title"), most=_MAX_NAME))
@@ -234,7 +234,7 @@ def _author(sender: Mapping[str, Any], sender_chat: Mapping[str, Any], chat_id: 
 
 
 def _command(words: str) -> CommandName | None:
-    # Everybody's first message to a bot is /start, with or without the parameter of a link.
+    # The first message to a bot is /start, with or without the parameter of a link.
     if words.strip().lower().split(" ", 1)[0] == "/start":
         return "help"
     return parse_command(words)
@@ -261,13 +261,13 @@ def _id_text(value: object) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Words:
-    """A message's text, and to whom it speaks."""
+    """A message's text and its addressee."""
 
     bare: str
     """Without the mention of the bot."""
     mentions_bot: bool
     for_another_bot: bool
-    """A command with another bot's name."""
+    """Whether it is a command with another bot's name."""
 
     @classmethod
     def of(cls, message: Mapping[str, Any], context: ParseContext) -> _Words:
@@ -276,7 +276,7 @@ class _Words:
         marks = items(message.get("entities" if key == "text" else "caption_entities"), most=_MAX_ENTITIES)
         name, raw = f"@{context.bot_username}".lower(), units(whole)
         bare, mentioned = raw, False
-        # From the end, so that the offsets before a cut stay right.
+        # From the end, so that the offsets before a cut stay valid.
         for start, end, entity in sorted(_spans(marks, raw), key=lambda span: span[:2], reverse=True):
             marked = raw[start:end].decode("utf-16-le", "replace").lower()
             if _is_mention(entity, marked, name, context.bot_id):
@@ -297,7 +297,7 @@ def _spans(marks: list[Any], raw: bytes) -> list[tuple[int, int, Mapping[str, An
     last_start = len(raw) + 1
     for mark in sorted((mapping(mark) for mark in marks), key=_offset, reverse=True):
         start, length = _offset(mark) * 2, (integer(mark.get("length")) or 0) * 2
-        # One that overlaps a later one would be cut twice.
+        # An entity that overlaps a later one would be cut twice.
         if start >= 0 and length > 0 and start + length <= min(len(raw), last_start):
             spans.append((start, start + length, mark))
             if mark.get("type") in ("mention", "text_mention"):
@@ -319,7 +319,7 @@ def _is_mention(entity: Mapping[str, Any], marked: str, name: str, bot_id: int) 
 def _cut(raw: bytes, start: int, end: int) -> bytes:
     before, after = raw[:start].decode("utf-16-le", "replace"), raw[end:].decode("utf-16-le", "replace")
     if not before.strip():
-        # "@bot: what is …" speaks to the bot; the colon belongs to the mention.
+        # "@bot: what is …" addresses the bot; the colon belongs to the mention.
         after = after.lstrip(" ,:")
     elif before.endswith(" "):
         after = after.removeprefix(" ")

@@ -1,4 +1,4 @@
-"""Files in messages: which of them are spoken, how they are named, and fetching their bytes again later."""
+"""The files in messages: which of them are speech, their names, and their download."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FILE_ID = re.compile(r"[A-Za-z0-9_-]{1,250}")
 _FILE_PATH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 _GONE = "Telegram no longer has this file. Please send it again."
 _SPOKEN: tuple[tuple[str, MediaKind], ...] = (("voice", "voice"), ("video_note", "video"), ("audio", "audio"))
-"""In the Bot API's words and in ours: a round video message is a voice note with a face."""
+"""The Bot API's names and ours: a round video message counts as a voice note."""
 _ATTACHED: tuple[tuple[str, MediaKind], ...] = (
     ("animation", "video"),
     ("video", "video"),
@@ -34,14 +34,14 @@ _ATTACHED: tuple[tuple[str, MediaKind], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Media:
-    """What a message carries besides words."""
+    """The files of a message."""
 
     voice: MediaRef | None = None
     attachments: tuple[MediaRef, ...] = ()
 
 
 def media_of(message: Mapping[str, Any]) -> Media:
-    """The files of a message; nothing where there are none or where they are malformed. Pure."""
+    """The files of a message; empty where there are none or where they are malformed. Pure."""
     for field, kind in _SPOKEN:
         voice = _ref(mapping(message.get(field)), kind)
         if voice is not None:
@@ -57,13 +57,13 @@ def media_of(message: Mapping[str, Any]) -> Media:
             continue
         if ref.kind == "audio":
             return Media(voice=ref)
-        # An animation also comes as a document, for old clients: the first that fits is all there is.
+        # An animation is also sent as a document, for old clients: only the first match counts.
         return Media(attachments=(ref,))
     return Media()
 
 
 async def download(api: TelegramApi, ref: MediaRef, clock: Clock, *, max_bytes: int) -> bytes:
-    """The bytes behind `ref`, from the Bot API server and nowhere else. Raises MediaUnavailable."""
+    """The bytes of `ref`, only from the Bot API server. Raises MediaUnavailable."""
     if ref.channel != CHANNEL or not _FILE_ID.fullmatch(ref.handle):
         raise MediaUnavailable("This is no file of Telegram's.")
     return await fetched(lambda: _once(api, ref, max_bytes), clock)

@@ -1,4 +1,4 @@
-"""Albums: Telegram sends each picture of one as an update of its own; a reader sees one message. Pure."""
+"""Combine albums: Telegram sends each picture as a separate update, while a user sees one message. Pure."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ Update = Mapping[str, Any]
 
 
 def album_of(update: Update) -> str:
-    """What the parts of one album have in common; empty for anything else."""
+    """The common id of an album's parts; empty for anything else."""
     return text(mapping(update.get("message")).get("media_group_id"), most=64)
 
 
-def lanes(updates: Sequence[Update]) -> list[list[list[Update]]]:
+def by_chat(updates: Sequence[Update]) -> list[list[list[Update]]]:
     """The updates by chat, in their order; within a chat, the parts of an album together."""
-    by_chat: dict[int | None, list[list[Update]]] = {}
+    chats: dict[int | None, list[list[Update]]] = {}
     for update in updates:
-        lane = by_chat.setdefault(chat_of(update), [])
+        queue = chats.setdefault(chat_of(update), [])
         album = album_of(update)
-        if album and lane and album_of(lane[-1][0]) == album:
-            lane[-1].append(update)
+        if album and queue and album_of(queue[-1][0]) == album:
+            queue[-1].append(update)
         else:
-            lane.append([update])
-    return list(by_chat.values())
+            queue.append([update])
+    return list(chats.values())
 
 
 def ends_inside_album(updates: Sequence[Update]) -> bool:
-    """Whether the newest update may have more parts to come."""
+    """Whether more parts of the newest update's album may follow."""
     return bool(updates) and bool(album_of(updates[-1]))
 
 
 def merged(parts: Sequence[InboundMessage]) -> InboundMessage:
-    """One message with the files and the words of all parts, under the identity of the first."""
+    """One message with the files and the text of all parts, under the identity of the first."""
     first = parts[0]
     return replace(
         first,

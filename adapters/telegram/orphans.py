@@ -1,7 +1,7 @@
-"""Messages of ours that Telegram did not confirm: looked for by an edit of the ids where they can be.
+"""Find the bot's messages that Telegram did not confirm, by editing the ids that they can have.
 
-A bot may edit its own messages only, and only in the chat that it names. An edit that Telegram takes, or that
-changes nothing, has therefore found a message of ours.
+A bot may edit only its own messages, and only in the given chat. An edit that succeeds, or that
+changes nothing, has therefore found one of them.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from pipeline.domain.errors import InvalidInput
 from pipeline.domain.ids import ThreadKey
 
 MOST_TRIED = 40
-"""Ids of private chats are counted over all chats of a bot: between two messages of one may be many."""
+"""Ids of private chats are counted over all chats of a bot: two messages of one chat may be far apart."""
 
 
 async def adopt(
     sender: Sender, thread: ThreadKey, part: Part, *, repeat: str, labels: Iterable[str], known: Iterable[str]
 ) -> str:
-    """The oldest message of ours above the newest known one and below `repeat`, which shows `part` now; empty
+    """The bot's oldest message above the newest known one and below `repeat`, which shows `part` now; empty
     for none. Raises InvalidInput where there are too many ids, and TelegramError."""
     above = {*labels, repeat}
     if part.file is not None or not repeat.isdecimal():
@@ -38,7 +38,7 @@ async def adopt(
         try:
             await sender.edit(thread, str(number), part)
         except BadRequest:
-            # Somebody else's, in another chat, a file, or not there.
+            # Another author's, in another chat, a file, or missing.
             continue
         return str(number)
     return ""

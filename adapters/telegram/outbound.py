@@ -1,4 +1,4 @@
-"""What is shown, as Bot API fields. Pure: sending is `sending`'s."""
+"""Render content as Bot API fields. Pure: `sending` sends them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ _NO_PREVIEW: Mapping[str, Any] = {"is_disabled": True}
 _MAX_LABEL = 64
 _MAX_OPTIONS = 20
 _MAX_QUESTIONS = 5
-"""A keyboard has room for a hundred buttons; the words of further questions are there to answer by typing."""
+"""A keyboard fits a hundred buttons; further questions can be answered by typing."""
 _ONE_ROW_CHARS = 30
 _ONE_ROW_BUTTONS = 8
-"""What Telegram shows in one row."""
+"""The most buttons that Telegram shows in one row."""
 
 
 def render(outgoing: Outgoing) -> tuple[Part, ...]:
-    """`outgoing` as messages; more than MAX_PARTS become the first one and a file. Buttons on the last."""
+    """`outgoing` as messages; more than MAX_PARTS become the first one and a file. The last has the
+    buttons."""
     texts = telegram_parts(outgoing.text, heard=outgoing.heard)
     if len(texts) > MAX_PARTS and not outgoing.unfinished:
         whole = Part(body={}, plain=FILE_NAME, file=as_file(outgoing.text), file_name=FILE_NAME)
@@ -43,13 +44,13 @@ def render(outgoing: Outgoing) -> tuple[Part, ...]:
 
 
 def unformatted(part: Part) -> dict[str, Any]:
-    """The part's fields with nothing in them that Telegram has to parse."""
+    """The part's fields without anything that Telegram parses."""
     fields = {key: value for key, value in part.body.items() if key != "entities"}
     return {**fields, "text": part.plain}
 
 
 def place_of(thread: ThreadKey) -> dict[str, Any]:
-    """The fields that say where a message goes. Raises ValueError for a thread that is not Telegram's."""
+    """The fields that address a message. Raises ValueError for a thread that is not Telegram's."""
     place = {"chat_id": int(thread.chat)}
     if thread.topic is not None:
         place["message_thread_id"] = int(thread.topic)
@@ -57,7 +58,7 @@ def place_of(thread: ThreadKey) -> dict[str, Any]:
 
 
 def reply_fields(thread: ThreadKey, reply_handle: str) -> dict[str, Any]:
-    """In a room an answer points at the message that it answers; in a private chat it is plain to see."""
+    """In a group chat an answer replies to its message; in a private chat that is not needed."""
     if not reply_handle.isdecimal() or not thread.chat.startswith("-"):
         return {}
     target = {"message_id": int(reply_handle), "allow_sending_without_reply": True}
@@ -65,7 +66,7 @@ def reply_fields(thread: ThreadKey, reply_handle: str) -> dict[str, Any]:
 
 
 def without_question(markup: Mapping[str, Any], data: str) -> dict[str, Any]:
-    """The keyboard without the buttons of the question that the button `data` belongs to."""
+    """The keyboard without the buttons of the question to which the button `data` belongs."""
     handle = data.rpartition(":")[0]
     rows = [
         [button for button in row if str(button.get("callback_data", "")).rpartition(":")[0] != handle]

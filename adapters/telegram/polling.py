@@ -1,7 +1,7 @@
-"""Receiving by long polling. An update is confirmed, by asking for the next one, only after it is durable.
+"""Receive by long polling. An update is confirmed, by requesting the next one, only after it is durable.
 
-One poll at a time. Chats of one batch go on at the same time, each in its order; what could not be made
-durable is asked for again, and so is everything behind it, which the gateway then recognises.
+One poll at a time. The chats of a batch are processed concurrently, each in order; updates that could not be
+stored are requested again with all later ones, which the gateway then recognises.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from adapters.telegram.api import FloodWait, TelegramApi
 from adapters.telegram.failures import classify
 from adapters.telegram.fields import integer
 from adapters.telegram.inbound import ALLOWED_UPDATES
-from adapters.telegram.media_groups import ends_inside_album, lanes
+from adapters.telegram.media_groups import by_chat, ends_inside_album
 from adapters.telegram.receiving import Health, Receiver
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
@@ -34,7 +34,7 @@ _CONFLICT = (
 )
 _BATCH = 100
 _BACKOFF_S = (1.0, 2.0, 3.0, 5.0)
-"""Short: while it waits, the bot hears nothing. A 429 says by itself how long to wait."""
+"""Short, because the bot receives nothing meanwhile. A 429 says how long to wait."""
 _CONFLICT_BACKOFF_S = (10.0, 20.0, 30.0)
 _ALBUM_WAIT_S = 0.7
 _MOST_ALBUM_WAITS = 4
@@ -43,7 +43,7 @@ Update = Mapping[str, Any]
 
 
 class Poller:
-    """Asks for updates until cancelled. Raises ConfigurationError for a token that Telegram refuses."""
+    """Polls for updates until cancelled. Raises ConfigurationError for a token that Telegram rejects."""
 
     def __init__(self, api: TelegramApi, receiver: Receiver, health: Health, clock: Clock, *, poll_s: int):
         self._api = api
@@ -53,7 +53,7 @@ class Poller:
         self._poll_s = poll_s
         self._offset: int | None = None
         self._durable: set[int] = set()
-        """Updates at or behind the offset that need not be handed over again."""
+        """Stored updates at or after the offset."""
 
     async def run(self) -> None:
         await self._delete_webhook()
@@ -81,7 +81,7 @@ class Poller:
                 failures += 1
 
     async def _delete_webhook(self) -> None:
-        """A webhook that somebody set shuts polls out. What waits for it stays."""
+        """Delete a webhook, which would block polling. Its waiting updates are kept."""
         try:
             await self._api.call("deleteWebhook", {"drop_pending_updates": False})
         except InvalidToken:
@@ -90,12 +90,12 @@ class Poller:
             self._health.down(classify(error).message)
 
     async def _next_batch(self) -> list[Update]:
-        # After a start or a failure a short question tells at once whether all is well again.
+        # After a start or a failure, a poll without waiting shows at once whether the connection works.
         batch = await self._ask(self._poll_s if self._health.read().state == "up" else 0)
         for _ in range(_MOST_ALBUM_WAITS):
             if len(batch) >= _BATCH or not ends_inside_album(batch):
                 break
-            # The other pictures are on their way. Nothing is confirmed yet, so they come with these.
+            # The other pictures follow soon. Nothing is confirmed yet, so the next poll returns all of them.
             await self._clock.sleep(_ALBUM_WAIT_S)
             more = await self._ask(0)
             if len(more) <= len(batch):
@@ -114,27 +114,27 @@ class Poller:
         return [update for update in answer if isinstance(update, dict) and _number(update) >= 0]
 
     async def _take(self, batch: Sequence[Update]) -> bool:
-        """Hand the batch over and move the offset past what is durable; whether that is all of it."""
+        """Process a batch and move the offset past the durable updates; whether all of them are."""
         if not batch:
-            # Everything is confirmed. Telegram may start a new, lower sequence after a quiet week, and an
+            # Everything is confirmed. Telegram may start a new, lower sequence after a quiet week, and the
             # old offset would confirm those updates unseen.
             self._offset = None
             self._durable.clear()
             return True
         new = [update for update in batch if _number(update) not in self._durable]
         async with asyncio.TaskGroup() as group:
-            for lane in lanes(new):
-                group.create_task(self._take_lane(lane))
+            for queue in by_chat(new):
+                group.create_task(self._take_in_order(queue))
         missing = [_number(update) for update in batch if _number(update) not in self._durable]
         self._offset = min(missing) if missing else max(map(_number, batch)) + 1
         self._durable = {number for number in self._durable if number >= self._offset}
         return not missing
 
-    async def _take_lane(self, lane: Sequence[Sequence[Update]]) -> None:
-        for updates in lane:
+    async def _take_in_order(self, queue: Sequence[Sequence[Update]]) -> None:
+        for updates in queue:
             try:
                 await self._receiver.take(updates)
-            except Exception as error:  # noqa: BLE001 - whatever it was: not durable, so asked for again
+            except Exception as error:  # noqa: BLE001 - not durable after any failure
                 _log.error("an update is not stored: %s", type(error).__name__)
                 return
             self._durable.update(_number(update) for update in updates)

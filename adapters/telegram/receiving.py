@@ -1,5 +1,5 @@
-"""From updates to the gateway: parsed, made durable by `on_inbound`, presses answered. Where updates come
-from is `polling`'s and `webhook`'s business, and so is telling Telegram that they arrived.
+"""Process updates: parse, make durable with `on_inbound`, answer presses. `polling` and `webhook` receive the
+updates and acknowledge them to Telegram.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class Health:
-    """How the receive path is."""
+    """The state of the receive path."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -33,20 +33,20 @@ class Health:
         return self._now
 
     def starting(self) -> None:
-        """Nothing heard yet."""
+        """Nothing was received yet."""
         self._now = ChannelHealth(state="starting", received_at=self._now.received_at)
 
     def up(self, detail: str = "") -> None:
-        """Telegram has just answered, or spoken."""
+        """Telegram has just sent something."""
         self._now = ChannelHealth(state="up", detail=detail, received_at=self._clock.monotonic())
 
     def down(self, detail: str) -> None:
-        """Nothing can arrive, and why."""
+        """Nothing can be received; `detail` says why."""
         self._now = ChannelHealth(state="down", detail=detail, received_at=self._now.received_at)
 
 
 class Receiver:
-    """Hands updates to the gateway. `tasks` takes the answers to presses, which nobody waits for."""
+    """Passes updates to the gateway. `tasks` runs the answers to presses in the background."""
 
     def __init__(
         self,
@@ -68,8 +68,8 @@ class Receiver:
         self._tasks = tasks
 
     async def take(self, updates: Sequence[Mapping[str, Any]]) -> None:
-        """Make one update durable, or the parts of one album together. Raises what `on_inbound` raised:
-        then Telegram must not be told that it arrived."""
+        """Make one update durable, or the parts of one album together. Raises the errors of `on_inbound`:
+        the update must then not be acknowledged to Telegram."""
         items = [item for item in (self._parsed(update) for update in updates) if item is not None]
         press = callback_query_of(updates[0])
         acceptance = None
@@ -89,7 +89,7 @@ class Receiver:
         try:
             return await self._on_inbound(item)
         except InvalidInput:
-            # It would be refused for ever, and everything behind it would wait.
+            # It would be refused for ever and block all later updates.
             _log.exception("an update was dropped", extra={"native_id": item.native_id})
             return None
 

@@ -1,4 +1,4 @@
-"""Calls that show something: one attempt each, and once more without formatting where Telegram refuses it."""
+"""Send content: one attempt per call, and a second one without formatting where Telegram rejects it."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from pipeline.domain.ids import ThreadKey
 _VOICE_NAME = "answer.ogg"
 _NEWEST = 8
 _CHATS = 2_000
-"""Chats of which the newest messages are remembered."""
+"""The most chats whose newest messages are remembered."""
 
 
 class Sender:
-    """Shows parts in chats. Raises TelegramError, and InvalidInput for what can never be shown."""
+    """Sends parts to chats. Raises TelegramError, and InvalidInput for content that can never be sent."""
 
     def __init__(self, api: TelegramApi) -> None:
         self._api = api
         self._confirmed: OrderedDict[str, deque[str]] = OrderedDict()
 
     def confirmed(self, thread: ThreadKey) -> tuple[str, ...]:
-        """The newest messages of the chat that this process has posted, oldest first."""
+        """The newest messages that this process posted in the chat, oldest first."""
         return tuple(self._confirmed.get(thread.chat, ()))
 
     async def post(self, thread: ThreadKey, part: Part, *, reply_handle: str = "") -> str:
-        """A new message; its id."""
+        """Post a message; its id."""
         fields = {**_place(thread), **reply_fields(thread, reply_handle)}
         if part.file is not None:
             upload = InputFile(part.file, filename=part.file_name)
@@ -45,13 +45,13 @@ class Sender:
         return self._noted(thread, _id_of(shown))
 
     async def voice(self, thread: ThreadKey, clip: VoiceClip, *, reply_handle: str = "") -> str:
-        """A new voice message; its id. Telegram draws the waveform by itself."""
+        """Post a voice message; its id. Telegram computes the waveform itself."""
         fields = {**_place(thread), **reply_fields(thread, reply_handle), "duration": round(clip.seconds)}
         upload = InputFile(clip.data, filename=_VOICE_NAME)
         return self._noted(thread, _id_of(await self._api.call("sendVoice", {**fields, "voice": upload})))
 
     async def delete(self, thread: ThreadKey, native_id: str) -> None:
-        """Delete a message of ours."""
+        """Delete one of the bot's messages."""
         fields = {"chat_id": _place(thread)["chat_id"], "message_id": int(native_id)}
         try:
             await self._api.call("deleteMessage", fields)
@@ -60,7 +60,7 @@ class Sender:
                 raise
 
     async def edit(self, thread: ThreadKey, native_id: str, part: Part) -> None:
-        """Make a message of ours show `part`; showing it already is as good."""
+        """Edit one of the bot's messages to show `part`; an unchanged message is no error."""
         if part.file is not None or not native_id.isdecimal():
             raise InvalidInput(f"telegram: message {native_id!a} cannot become this part by an edit")
         fields = {"chat_id": _place(thread)["chat_id"], "message_id": int(native_id)}
@@ -71,13 +71,13 @@ class Sender:
                 raise
 
     async def draft(self, thread: ThreadKey, draft_id: int, part: Part) -> None:
-        """Show a preview that vanishes by itself after 30 seconds, with a Stop button. Private chats only."""
+        """Show a preview that expires after 30 seconds, with a Stop button. Private chats only."""
         body = {key: part.body[key] for key in ("text", "entities") if key in part.body}
         fields = {**_place(thread), "draft_id": draft_id, "can_stop": True}
         await self._show("sendMessageDraft", Part(body=body, plain=part.plain), fields)
 
     async def typing(self, thread: ThreadKey) -> None:
-        """Show that the bot is at work."""
+        """Show a typing indicator."""
         await self._api.call("sendChatAction", {**_place(thread), "action": "typing"})
 
     async def set_buttons(self, chat: int, message_id: int, markup: Mapping[str, Any]) -> None:
@@ -108,7 +108,7 @@ class Sender:
 def _id_of(shown: Any) -> str:
     number = integer(mapping(shown).get("message_id"))
     if number is None:
-        # Delivered, as far as anybody can tell; without the id nothing can be done with it later.
+        # Presumably delivered; without the id it cannot be edited later.
         raise TelegramError("Telegram confirmed a message without saying its id")
     return str(number)
 

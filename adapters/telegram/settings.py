@@ -1,4 +1,4 @@
-"""What the Telegram channel needs to be told. Values only: the gateway's configuration fills them in."""
+"""The Telegram channel's settings. Values only: the gateway's configuration provides them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ PUBLIC_API = "https://api.telegram.org"
 DEFAULT_RATES = RateLimits(
     chat_per_s=1.0, chat_burst=3, room_per_minute=20.0, account_per_s=30.0, edit_interval_s=1.1
 )
-"""One message a second in a chat, twenty a minute in a group, thirty a second in all: the Bot API's FAQ, "My
-bot is hitting limits". The exact limits are unpublished; a `retry_after` is obeyed whatever stands here."""
+"""One message a second in a chat, twenty a minute in a group, thirty a second in total: the Bot API's FAQ,
+"My bot is hitting limits". The exact limits are unpublished; a `retry_after` always applies."""
 
 _TOKEN = re.compile(r"[0-9]{3,20}:[A-Za-z0-9_-]{20,100}")
 _SECRET = re.compile(r"[A-Za-z0-9_-]{32,256}")
@@ -25,7 +25,7 @@ _SECRET = re.compile(r"[A-Za-z0-9_-]{32,256}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelegramSettings:
-    """The Telegram channel's settings. The callables are asked anew at each use."""
+    """The Telegram channel's settings. The callables are called at each use."""
 
     token: Callable[[], str]
     """The bot's token, as @BotFather gave it."""
@@ -34,16 +34,16 @@ class TelegramSettings:
     """Another Bot API server than Telegram's own, for example `http://127.0.0.1:8081`."""
     mode: Literal["polling", "webhook"] = "polling"
     webhook_url: str | None = None
-    """The public address that Telegram posts to; its path is the route's."""
+    """The public address to which Telegram posts; its path is the route's."""
     webhook_secret: Callable[[], str] | None = None
     replies: Literal["post", "edit", "plain"] = "post"
-    """`post`: the answer is posted, or takes its preview's place; a post without confirmation is looked for.
+    """`post`: the answer is posted, or replaces its preview; an unconfirmed post is searched for.
     `edit`: a recorded placeholder becomes the answer. `plain`: it is posted, and nothing is edited."""
     previews: bool = True
     """Show the answer while it is being written."""
     rates: RateLimits | None = None
     poll_s: int = 25
-    """How long one poll waits for news."""
+    """Seconds that one poll waits for updates."""
 
     def __post_init__(self) -> None:
         if self.mode == "webhook":
@@ -60,7 +60,7 @@ class TelegramSettings:
 
     @property
     def server(self) -> str:
-        """The Bot API server's address, without a slash at its end."""
+        """The Bot API server's address, without a trailing slash."""
         return (self.api_base or PUBLIC_API).rstrip("/")
 
     @property
@@ -69,7 +69,7 @@ class TelegramSettings:
         return urlsplit(self.webhook_url or "").path or "/"
 
     def checked_token(self) -> None:
-        """Raise ConfigurationError unless the token looks like one. Never says what it is."""
+        """Raise ConfigurationError unless the token looks valid. The message never contains it."""
         if not _TOKEN.fullmatch(self.token()):
             raise ConfigurationError(
                 "channels.telegram.token does not look like a bot token (digits, a colon, some 35 "
@@ -77,7 +77,7 @@ class TelegramSettings:
             )
 
     def secret(self) -> str:
-        """The webhook's secret of this moment. Raises ConfigurationError where it would protect nothing."""
+        """The webhook's present secret. Raises ConfigurationError where it would not protect."""
         secret = self.webhook_secret() if self.webhook_secret is not None else ""
         if not _SECRET.fullmatch(secret):
             raise ConfigurationError(

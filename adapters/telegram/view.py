@@ -24,7 +24,7 @@ _RENEW_AFTER_S = 20.0
 """Telegram shows a draft for 30 seconds."""
 _LOOK_EVERY_S = 5.0
 _LONGEST_DRAFT_S = 600.0
-"""A view that nobody closed is not renewed for ever."""
+"""A view that is never closed must not be renewed for ever."""
 
 
 class EditedView:
@@ -40,7 +40,7 @@ class EditedView:
         adopts: bool = False,
         in_doubt: bool = False,
     ) -> None:
-        """`adopts`: a post that may have been made is not made again; the final answer looks for it.
+        """`adopts`: an unconfirmed post is not repeated; the final answer searches for it.
         `in_doubt`: an earlier process may have posted the message."""
         self._sender = sender
         self._thread = thread
@@ -57,7 +57,7 @@ class EditedView:
     async def show(self, outgoing: Outgoing) -> None:
         if self._in_doubt:
             return
-        # The first message of several stays the first: what is further on comes with the final answer.
+        # Only the first of several messages is shown: the final answer brings the others.
         first = render(outgoing)[0]
         part = replace(first, body={**first.body, "reply_markup": STOP_KEYBOARD})
         if part == self._shown:
@@ -75,7 +75,7 @@ class EditedView:
             self._in_doubt = self._adopts and classify(error).maybe_delivered
             raise
         except asyncio.CancelledError:
-            # Given up for the answer that waits: it may still arrive.
+            # Cancelled in favour of the final answer: the post may still arrive.
             self._in_doubt = self._adopts
             raise
 
@@ -85,21 +85,21 @@ class EditedView:
 
 
 class Drafts:
-    """Streams drafts, and shows those that wait for news again before they vanish."""
+    """Streams drafts, and renews idle ones before they expire."""
 
     def __init__(self, sender: Sender, clock: Clock) -> None:
         self._sender = sender
         self._clock = clock
         self._open: set[DraftView] = set()
         self.supported = True
-        """False once the Bot API server has said that it knows no drafts."""
+        """False once the Bot API server has reported that it knows no drafts."""
 
     def view(self, thread: ThreadKey, key: str) -> DraftView:
         """A view for the answer under `key`; the same key gives the same draft."""
         return DraftView(self, thread, draft_id_of(key))
 
     async def renew(self) -> None:
-        """Keep waiting drafts on the screen; until cancelled."""
+        """Renew idle drafts until cancelled."""
         while True:
             await self._clock.sleep(_LOOK_EVERY_S)
             now = self._clock.monotonic()
@@ -110,19 +110,19 @@ class Drafts:
                     await view.show_again()
 
     def opened(self, view: DraftView) -> None:
-        """Renew this one from now on."""
+        """Start renewing `view`."""
         self._open.add(view)
 
     def closed(self, view: DraftView) -> None:
-        """Let this one vanish."""
+        """Stop renewing `view`."""
         self._open.discard(view)
 
     def now(self) -> float:
-        """Of the monotonic clock."""
+        """The monotonic time."""
         return self._clock.monotonic()
 
     async def send(self, thread: ThreadKey, draft_id: int, part: Part) -> float:
-        """Show a draft; when, by the monotonic clock."""
+        """Show a draft; the monotonic time of the call."""
         try:
             await self._sender.draft(thread, draft_id, part)
         except EndPointNotFound:
@@ -132,7 +132,7 @@ class Drafts:
 
 
 class DraftView:
-    """A preview in a private chat that is no message: it vanishes when the answer comes."""
+    """A preview in a private chat that is no message: it disappears when the answer arrives."""
 
     native_id = ""
 
@@ -147,7 +147,7 @@ class DraftView:
         self.shown_at = 0.0
 
     async def show(self, outgoing: Outgoing) -> None:
-        # The newest words are at the end; an answer that needs several messages shows its last one.
+        # The newest text is at the end: an answer of several messages shows its last one.
         part = render(outgoing)[-1]
         async with self._sending:
             if part == self._shown:
@@ -159,7 +159,7 @@ class DraftView:
             self._shown = part
 
     async def show_again(self) -> None:
-        """Renew what is shown. Not worth an error: the next news shows it anyway."""
+        """Show the text again. Errors are ignored: the next update shows it anyway."""
         if self._shown is None or self._sending.locked():
             return
         async with self._sending:
@@ -170,7 +170,7 @@ class DraftView:
             except TelegramError as error:
                 _log.info("a preview was not renewed", extra={"reason": classify(error).message})
                 if isinstance(error, FloodWait):
-                    # As if shown so late that the next renewal comes after the wait.
+                    # Set as if shown later, so that the next renewal comes after the wait.
                     waited_from = self._drafts.now() + error.seconds - _RENEW_AFTER_S
                     self.shown_at = max(self.shown_at, waited_from)
                 if isinstance(error, BadRequest | EndPointNotFound):
@@ -178,11 +178,11 @@ class DraftView:
 
     async def close(self) -> None:
         self._drafts.closed(self)
-        # After a renewal that is under way: one that came after the answer would show above it again.
+        # Wait for a running renewal: after the answer it would show the draft above it again.
         async with self._sending:
             self._closed = True
 
 
 def draft_id_of(key: str) -> int:
-    """A draft's number, made from the answer's key: never zero, and the same for every attempt."""
+    """A draft's number, derived from the answer's key: never zero, and the same for every attempt."""
     return int.from_bytes(hashlib.sha256(key.encode()).digest()[:4], "big") % (2**31 - 1) + 1

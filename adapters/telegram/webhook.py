@@ -1,6 +1,6 @@
-"""Receiving by webhook: Telegram posts each update to the gateway's HTTP server.
+"""Receive by webhook: Telegram posts each update to the gateway's HTTP server.
 
-Who does not know the secret is turned away before a byte of the body is read. 200 means durable; Telegram
+A request without the secret is rejected before a byte of its body is read. 200 means durable; Telegram
 sends everything else again.
 """
 
@@ -44,11 +44,12 @@ class Webhook:
         self._receiver: Receiver | None = None
 
     def routes(self) -> Iterable[web.RouteDef]:
-        """For the gateway's server. While nobody receives, everything is answered 503."""
+        """The routes for the gateway's server. While no `run` is active, every request gets 503."""
         return (web.post(self._settings.webhook_path, self._on_post),)
 
     async def run(self, receiver: Receiver) -> None:
-        """Register and receive until cancelled. Raises ConfigurationError for what Telegram refuses."""
+        """Register and receive until cancelled. Raises ConfigurationError for settings that Telegram
+        rejects."""
         self._receiver = receiver
         registered = ""
         try:
@@ -63,7 +64,7 @@ class Webhook:
             self._receiver = None
 
     async def _register(self, secret: str) -> str:
-        """Tell Telegram where to post; the secret that counts now, or empty where it did not work."""
+        """Register the address at Telegram; the secret now in use, or empty where that failed."""
         params = {
             "url": self._settings.webhook_url,
             "secret_token": secret,
@@ -84,7 +85,7 @@ class Webhook:
         return secret
 
     async def _is_lost(self) -> bool:
-        """Whether Telegram posts somewhere else by now; and how it gets on."""
+        """Whether Telegram now posts to another address; also logs its delivery errors."""
         try:
             info = mapping(await self._api.call("getWebhookInfo", {}))
         except InvalidToken:
@@ -112,7 +113,7 @@ class Webhook:
             return _turned_away(400)
         try:
             await self._receiver.take([update])
-        except Exception as error:  # noqa: BLE001 - whatever it was: not durable, so Telegram keeps it
+        except Exception as error:  # noqa: BLE001 - after any failure it is not durable, so Telegram keeps it
             _log.warning("an update is not stored: %s", type(error).__name__)
             return _turned_away(503)
         self._health.up()
@@ -126,7 +127,7 @@ class Webhook:
             secret = self._settings.secret()
         except ConfigurationError:
             return False
-        # As bytes: compare_digest takes no text beyond ASCII, and a header may hold any.
+        # As bytes: compare_digest takes only ASCII text, and a header may contain other characters.
         return hmac.compare_digest(presented[0].encode("utf-8", "surrogatepass"), secret.encode())
 
     async def _body(self, request: web.Request) -> bytes | web.Response:
@@ -155,6 +156,6 @@ def _update(body: bytes) -> Mapping[str, Any] | None:
 
 def _turned_away(status: int) -> web.Response:
     response = web.Response(status=status)
-    # What is left of the body is not waited for.
+    # The rest of the body is not awaited.
     response.force_close()
     return response

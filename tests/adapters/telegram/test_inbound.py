@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from adapters.identity import derived_message_id
 from adapters.telegram.callback_queries import callback_query_of
 from adapters.telegram.inbound import chat_of, parse_update
-from adapters.telegram.media_groups import lanes
+from adapters.telegram.media_groups import by_chat
 from pipeline.domain.messages import ApprovalReply, InboundMessage, SessionCommand
 from tests.adapters.telegram.payloads import (
     ANN,
@@ -383,7 +383,7 @@ def test_nothing_makes_the_parser_raise(value: Any) -> None:
     parse_update({"update_id": 1, **update}, CONTEXT)
     callback_query_of(update)
     chat_of(update)
-    assert sum(len(part) for lane in lanes([update, update]) for part in lane) == 2
+    assert sum(len(part) for lane in by_chat([update, update]) for part in lane) == 2
 
 
 @given(st.dictionaries(KEYS, ANYTHING, max_size=8), st.sampled_from(["message", "edited_message"]))
