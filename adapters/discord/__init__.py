@@ -1,1 +1,1 @@
-"""The Discord channel: one bot by discord.py."""
+"""The Discord channel: one bot, through discord.py."""

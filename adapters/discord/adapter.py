@@ -1,4 +1,4 @@
-"""The Discord channel: what the gateway drives, put together from its parts."""
+"""The Discord channel's adapter: the channel interface, composed of its parts."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _IS_VOICE_MESSAGE = 1 << 13
 _TYPING_S = 9.0
 _SILENCE_S = 120.0
 _LOOK_BEFORE_S = 60.0
-"""Two machines' clocks may differ."""
+"""Two machines' clocks may differ by this much."""
 _LOOK_PAGES = 3
 _PAGE = 100
 _FIRST_RETRY_S = 1.0
@@ -76,13 +76,14 @@ class DiscordAdapter:
         self._listed = ListedChats(self._rest, people=settings.people, rooms=settings.rooms)
         self._alone = asyncio.Lock()
         self._tasks: asyncio.TaskGroup | None = None
-        self._lanes: ChatQueues | None = None
+        self._queues: ChatQueues | None = None
         self._bot_id = ""
         self._bot_roles: frozenset[str] = frozenset()
         self._detail = "not started"
         self._sessions = 0
         self._gaps: Mapping[str, int] = {}
-        """What earlier runs had heard and not handed over, by chat: the id to fetch from."""
+        """By chat, the id from which on earlier runs received messages without delivering them to the
+        inbox."""
 
     @property
     def name(self) -> str:
@@ -127,14 +128,14 @@ class DiscordAdapter:
             try:
                 async with asyncio.TaskGroup() as tasks:
                     self._tasks = tasks
-                    self._lanes = ChatQueues(tasks, on_inbound, self._backfill.missed, self._clock)
+                    self._queues = ChatQueues(tasks, on_inbound, self._backfill.missed, self._clock)
                     await self._connect()
             except* _Ended as ended:
                 failure = next(one.cause for one in ended.exceptions if isinstance(one, _Ended))
             finally:
-                if self._lanes is not None:
-                    self._gaps = _earliest(self._gaps, self._lanes.unfinished())
-                self._tasks = self._lanes = None
+                if self._queues is not None:
+                    self._gaps = _earliest(self._gaps, self._queues.unfinished())
+                self._tasks = self._queues = None
                 self._detail = "stopped"
             if failure is not None:
                 self._detail = str(failure) or type(failure).__name__
@@ -155,7 +156,7 @@ class DiscordAdapter:
         try:
             await self._gateway.run()
         except Exception as error:  # noqa: BLE001 - raised again by `run`
-            # Ends the group: whatever is still on its way to the inbox the next run fetches again.
+            # Ends the group: the next run fetches everything again that is not in the inbox yet.
             raise _Ended(error) from None
 
     def _context(self) -> Context:
@@ -164,26 +165,26 @@ class DiscordAdapter:
         )
 
     def _on_dispatch(self, name: str, data: Mapping[str, Any]) -> None:
-        tasks, lanes = self._tasks, self._lanes
-        if tasks is None or lanes is None:
+        tasks, queues = self._tasks, self._queues
+        if tasks is None or queues is None:
             return
         if name == "READY":
             self._bot_id = snowflake(mapping(data.get("user")).get("id"))
             self._sessions += 1
-            lanes.hold()
-            tasks.create_task(self._begin_session(lanes, self._sessions, mapping(data.get("application"))))
+            queues.hold()
+            tasks.create_task(self._begin_session(queues, self._sessions, mapping(data.get("application"))))
             return
         self._bot_roles |= bot_roles(name, data, self._bot_id)
         item = parse_event(name, data, self._context())
         if name == "INTERACTION_CREATE":
-            self._on_interaction(tasks, lanes, data, item)
+            self._on_interaction(tasks, queues, data, item)
         elif item is not None:
-            # An edit is an event of its own; fetching the chat again would not bring it.
+            # An edit is a separate event: fetching the chat again would not return it.
             place = int(item.native_id) if item.native_id.isdecimal() else 0
-            lanes.put(item.thread.chat, Job(item=item, place=place))
+            queues.put(item.thread.chat, Job(item=item, place=place))
 
     def _on_interaction(
-        self, tasks: asyncio.TaskGroup, lanes: ChatQueues, data: Mapping[str, Any], item: Inbound | None
+        self, tasks: asyncio.TaskGroup, queues: ChatQueues, data: Mapping[str, Any], item: Inbound | None
     ) -> None:
         interaction = Interaction(data, self._rest, self._clock)
         if not interaction.answerable:
@@ -192,11 +193,11 @@ class DiscordAdapter:
             tasks.create_task(interaction.dismiss())
             return
         outcome = asyncio.get_running_loop().create_future()
-        lanes.put(item.thread.chat, Job(item=item, outcome=outcome))
+        queues.put(item.thread.chat, Job(item=item, outcome=outcome))
         tasks.create_task(interaction.settle(item, outcome))
 
-    async def _begin_session(self, lanes: ChatQueues, session: int, application: Mapping[str, Any]) -> None:
-        """A session that continues none: what came in between is to be fetched."""
+    async def _begin_session(self, queues: ChatQueues, session: int, application: Mapping[str, Any]) -> None:
+        """A new session without resume: messages from before it have to be fetched."""
         wait_s = _FIRST_RETRY_S
         while (seen := await self._last_seen()) is None:
             await self._clock.sleep(wait_s)
@@ -204,13 +205,13 @@ class DiscordAdapter:
         seen |= await self._listed.unheard(seen)
         if session == self._sessions:
             gaps, self._gaps = self._gaps, {}
-            lanes.release(_earliest(gaps, seen))
+            queues.release(_earliest(gaps, seen))
         await self._register_commands(snowflake(application.get("id")))
 
     async def _last_seen(self) -> dict[str, int] | None:
         try:
             seen = await self._timeline.last_seen(CHANNEL, self.account, limit=_KNOWN_CHATS)
-        except Exception as error:  # noqa: BLE001 - asked again until it answers
+        except Exception as error:  # noqa: BLE001 - retried until it succeeds
             _log.warning("discord: the store does not say what is known (%s)", type(error).__name__)
             return None
         places = {thread.chat: leading_snowflake(native_id) for thread, native_id in seen.items()}
@@ -219,7 +220,7 @@ class DiscordAdapter:
     async def _register_commands(self, application: str) -> None:
         try:
             await self._rest.set_commands(application, SLASH_COMMANDS)
-        except Exception as error:  # noqa: BLE001 - the bot works without them: /stop can be written
+        except Exception as error:  # noqa: BLE001 - the bot works without them: /stop can be typed
             _log.warning("discord: no slash commands: %s", classify(error).message)
 
     # -- sending ----------------------------------------------------------------------------------
@@ -239,7 +240,7 @@ class DiscordAdapter:
 
         native_id, as_wanted = await _plain_if_refused(once, part)
         if not as_wanted:
-            # The nonce found what an earlier process had posted under this key: the preview.
+            # The nonce returned the preview that an earlier process had posted under this key.
             return await self.edit(thread, native_id, part)
         return Receipt(native_id=native_id)
 
@@ -265,7 +266,7 @@ class DiscordAdapter:
         return Receipt(native_id=native_id)
 
     async def find(self, thread: ThreadKey, part: Part, *, key: str, since: float) -> Receipt | None:  # noqa: ARG002 - Discord keeps no keys
-        # Asked for, as this may come before READY: nobody's messages would mean that nothing was posted.
+        # Awaited, because this may run before READY: without a bot id, the post would never be found.
         bot_id = await self._gateway.bot_id()
         after = snowflake_at(since - _LOOK_BEFORE_S)
         for _ in range(_LOOK_PAGES):
@@ -316,7 +317,7 @@ def _earliest(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int
 
 
 async def _plain_if_refused(attempt: Callable[[Part], Awaitable[T]], part: Part) -> T:
-    """The attempt at `part`; after Discord refused its form, one more without formatting."""
+    """Attempt to send `part`; after Discord rejected its format, once more without formatting."""
     try:
         return await attempt(part)
     except discord.HTTPException as error:
@@ -326,7 +327,7 @@ async def _plain_if_refused(attempt: Callable[[Part], Awaitable[T]], part: Part)
 
 
 class _Ended(Exception):
-    """The connection is over, and with it everything that runs beside it."""
+    """The connection has ended: cancels all tasks that run with it."""
 
     def __init__(self, cause: Exception) -> None:
         super().__init__()

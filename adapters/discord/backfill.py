@@ -1,6 +1,6 @@
-"""What a chat missed while no session heard it: fetched by REST, read by the same parser.
+"""Fetch the messages of a chat that no session received, by REST, and parse them like events.
 
-Not here: when (`lanes`), and which of it is known already (the inbox).
+Not here: when (`chat_queues`), and which of them are known already (the inbox).
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ T = TypeVar("T")
 
 _PAGE = 100
 _PAGES = 50
-"""5,000 messages of one chat; a room with more talk than that in a day is not read back whole."""
+"""5,000 messages of one chat; a chat with more messages in a day is not fetched completely."""
 _FIRST_RETRY_S = 1.0
 _LONGEST_RETRY_S = 60.0
 _AT_ONCE = 4
-"""Chats that are read back side by side: Discord bears 50 calls a second of one bot."""
+"""Chats fetched concurrently: Discord allows 50 calls a second per bot."""
 _PASSING = ("transient", "rate_limit")
-"""What is worth asking again; meanwhile the chat waits. After anything else it goes on without."""
+"""Failures to retry; the chat waits meanwhile. After any other failure it continues without the messages."""
 
 
 class Backfill:
-    """Reads chats back. `context` is asked for every message."""
+    """Fetches missed messages. `context` is called for every message."""
 
     def __init__(self, rest: Rest, clock: Clock, context: Callable[[], Context], *, back_s: float) -> None:
         self._rest = rest
@@ -44,10 +44,10 @@ class Backfill:
         self._slots = asyncio.Semaphore(_AT_ONCE)
 
     async def missed(self, chat: str, after: int) -> AsyncIterator[Inbound]:
-        """The edits that were made to the last messages of `chat` since the one with the id `after`, then the
-        messages with greater ids, oldest first; none older than `back_s`.
+        """The edits of the last messages of `chat` made since the one with the id `after`, then the messages
+        with greater ids, oldest first; none older than `back_s`.
 
-        Ends early where the bot may no longer read; asks again for as long as Discord does not answer.
+        Ends early where the bot may not read any more; retries for as long as Discord does not answer.
         """
         after = max(after, snowflake_at(self._clock.now() - self._back_s))
         place = await self._persist(partial(self._rest.channel, chat), chat)
@@ -60,7 +60,7 @@ class Backfill:
             if not page:
                 return
             for message in page:
-                # REST tells the server of a channel, not of its messages.
+                # REST names the server of a channel, but not of its messages.
                 located = {**message, "guild_id": place.get("guild_id"), "channel_id": chat}
                 item = parse_event("MESSAGE_CREATE", located, self._context())
                 if item is not None:
@@ -71,7 +71,7 @@ class Backfill:
         _log.warning("discord: chat %s has missed more than %d messages", chat, _PAGE * _PAGES)
 
     async def _edited(self, chat: str, after: int, place: Mapping[str, Any]) -> AsyncIterator[Inbound]:
-        """Edits of what was heard before. The inbox knows those that it has heard of."""
+        """Edits of messages received before. The inbox recognises those that it knows."""
         ask = partial(self._rest.messages_before, chat, after + 1, limit=_PAGE)
         context = replace(self._context(), stale_edit_s=self._clock.now() - unix_of(str(after)))
         for message in await self._persist(ask, chat) or ():
@@ -81,13 +81,13 @@ class Backfill:
                 yield item
 
     async def _persist(self, ask: Callable[[], Awaitable[T]], chat: str) -> T | None:
-        """The answer; None when there will never be one."""
+        """The answer; None after a permanent failure."""
         wait_s = _FIRST_RETRY_S
         while True:
             try:
                 async with self._slots:
                     return await ask()
-            except Exception as error:  # noqa: BLE001 - classified, and asked again
+            except Exception as error:  # noqa: BLE001 - classified, and retried
                 failure = classify(error)
             if failure.kind not in _PASSING:
                 _log.warning("discord: chat %s cannot be read back: %s", chat, failure.message)

@@ -1,8 +1,8 @@
-"""What came in, on its way to the inbox: one lane per chat, one item at a time, none lost on the way.
+"""Deliver received items to the inbox: one queue per chat, one item at a time, without loss.
 
-The gateway of Discord takes no acknowledgement, so what the inbox could not take is kept here and offered
-again. A lane with too much in it forgets it all, remembers where that began, and fetches it anew later;
-the same happens to every known chat after a lost session. The inbox tells what it has already.
+Discord's gateway takes no acknowledgement, so items that the inbox could not store are kept here and
+retried. A queue that grows too long drops its items, remembers the first id, and fetches them again later;
+every known chat does the same after a lost session. The inbox recognises known items.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from pipeline.domain.messages import Inbound
 _log = logging.getLogger(__name__)
 
 Missed = Callable[[str, int], AsyncIterator[Inbound]]
-"""(chat, id) -> the messages of the chat after the id, oldest first."""
+"""(chat, id) -> the messages of the chat with greater ids, oldest first."""
 
-_MOST_IN_LANE = 200
+_MOST_IN_QUEUE = 200
 _MOST_IN_ALL = 2_000
 _FIRST_RETRY_S = 0.5
 _LONGEST_RETRY_S = 30.0
@@ -37,9 +37,9 @@ class Job:
 
     item: Inbound
     place: int = 0
-    """The message's own id, from which on the chat can be fetched again; 0 for what cannot be."""
+    """The message's id, from which on the chat can be fetched again; 0 for items that cannot be fetched."""
     outcome: asyncio.Future[Acceptance] | None = None
-    """Set for a person who waits for it: such an item is offered once."""
+    """Set where a person waits for it: such an item is tried only once."""
 
 
 @dataclass(slots=True, eq=False)
@@ -47,12 +47,12 @@ class _ChatQueue:
     jobs: deque[Job] = field(default_factory=deque)
     current: Job | None = None
     after: int | None = None
-    """The chat is to be fetched from here on, before anything else of it is offered."""
+    """If set, messages with greater ids are fetched before any other item is delivered."""
     fetching: int | None = None
-    """It is being fetched from here on."""
+    """If set, messages with greater ids are being fetched."""
 
     def first_open(self) -> int | None:
-        """The id after which something of the chat is not handed over; None when nothing can be fetched."""
+        """The id after which some message is not delivered; None when nothing can be fetched."""
         jobs = self.jobs if self.current is None else (self.current, *self.jobs)
         places = [job.place - 1 for job in jobs if job.place]
         places += [place for place in (self.after, self.fetching) if place is not None]
@@ -60,77 +60,77 @@ class _ChatQueue:
 
 
 class ChatQueues:
-    """Runs in `tasks`; ends with them. `hold` and `release` bracket the question what was missed."""
+    """Runs in `tasks` and ends with them. Delivery is suspended between `hold` and `release`."""
 
     def __init__(self, tasks: asyncio.TaskGroup, on_inbound: OnInbound, missed: Missed, clock: Clock) -> None:
         self._tasks = tasks
         self._on_inbound = on_inbound
         self._missed = missed
         self._clock = clock
-        self._lanes: dict[str, _ChatQueue] = {}
+        self._queues: dict[str, _ChatQueue] = {}
         self._waiting = 0
         self._released = asyncio.Event()
         self._released.set()
 
     def put(self, chat: str, job: Job) -> None:
-        """Queue `job` behind what came before it in `chat`."""
-        lane = self._lane(chat)
-        if len(lane.jobs) >= _MOST_IN_LANE or self._waiting >= _MOST_IN_ALL:
-            self._overflow(chat, lane, job)
+        """Append `job` to the queue of `chat`."""
+        queue = self._queue(chat)
+        if len(queue.jobs) >= _MOST_IN_QUEUE or self._waiting >= _MOST_IN_ALL:
+            self._overflow(chat, queue, job)
             return
-        lane.jobs.append(job)
+        queue.jobs.append(job)
         self._waiting += 1
 
     def hold(self) -> None:
-        """Offer nothing until `release`: older messages may have been missed."""
+        """Deliver nothing until `release`: older messages may have been missed."""
         self._released.clear()
 
     def release(self, seen: Mapping[str, int]) -> None:
-        """Go on; each chat of `seen` is fetched from the given id on before anything else of it."""
+        """Resume; each chat of `seen` is first fetched from the given id on."""
         for chat, after in seen.items():
-            lane = self._lane(chat)
-            lane.after = after if lane.after is None else min(after, lane.after)
+            queue = self._queue(chat)
+            queue.after = after if queue.after is None else min(after, queue.after)
         self._released.set()
 
     def unfinished(self) -> dict[str, int]:
-        """By chat, the id from which on something heard was not handed over."""
-        gaps = {chat: lane.first_open() for chat, lane in self._lanes.items()}
+        """By chat, the id after which some received message was not delivered."""
+        gaps = {chat: queue.first_open() for chat, queue in self._queues.items()}
         return {chat: after for chat, after in gaps.items() if after is not None}
 
-    def _lane(self, chat: str) -> _ChatQueue:
-        lane = self._lanes.get(chat)
-        if lane is None:
-            lane = self._lanes[chat] = _ChatQueue()
-            self._tasks.create_task(self._work(chat, lane))
-        return lane
+    def _queue(self, chat: str) -> _ChatQueue:
+        queue = self._queues.get(chat)
+        if queue is None:
+            queue = self._queues[chat] = _ChatQueue()
+            self._tasks.create_task(self._work(chat, queue))
+        return queue
 
-    def _overflow(self, chat: str, lane: _ChatQueue, job: Job) -> None:
-        lane.jobs.append(job)
-        lane.after = lane.first_open()
-        dropped = list(lane.jobs)
+    def _overflow(self, chat: str, queue: _ChatQueue, job: Job) -> None:
+        queue.jobs.append(job)
+        queue.after = queue.first_open()
+        dropped = list(queue.jobs)
         self._waiting -= len(dropped) - 1
-        lane.jobs.clear()
+        queue.jobs.clear()
         for one in dropped:
             if one.outcome is not None and not one.outcome.done():
                 refused = Acceptance(status="refused", message_id=one.item.message_id, reason=_BUSY)
                 one.outcome.set_result(refused)
         _log.warning("discord: %d items of chat %s wait too long; fetching them later", len(dropped), chat)
 
-    async def _work(self, chat: str, lane: _ChatQueue) -> None:
+    async def _work(self, chat: str, queue: _ChatQueue) -> None:
         await self._released.wait()
-        while lane.jobs or lane.after is not None:
-            if lane.after is not None:
-                lane.fetching, lane.after = lane.after, None
-                async for item in self._missed(chat, lane.fetching):
+        while queue.jobs or queue.after is not None:
+            if queue.after is not None:
+                queue.fetching, queue.after = queue.after, None
+                async for item in self._missed(chat, queue.fetching):
                     await self._offer(Job(item=item))
-                lane.fetching = None
+                queue.fetching = None
             else:
-                lane.current = lane.jobs.popleft()
+                queue.current = queue.jobs.popleft()
                 self._waiting -= 1
-                await self._offer(lane.current)
-                lane.current = None
+                await self._offer(queue.current)
+                queue.current = None
             await self._released.wait()
-        del self._lanes[chat]
+        del self._queues[chat]
 
     async def _offer(self, job: Job) -> None:
         wait_s = _FIRST_RETRY_S
@@ -142,7 +142,7 @@ class ChatQueues:
                     "discord: an item was refused for good", extra={"native_id": job.item.native_id}
                 )
                 acceptance = Acceptance(status="refused", message_id=job.item.message_id, reason=_FAILED)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the item is kept
+            except Exception as error:  # noqa: BLE001 - the item is kept after any failure
                 _log.warning("discord: the inbox did not take an item (%s)", type(error).__name__)
                 if job.outcome is None:
                     await self._clock.sleep(wait_s)

@@ -1,4 +1,4 @@
-"""What a Discord message says without text: polls, stickers and embeds, in words. Pure."""
+"""Describe the content of a Discord message that is not text: polls, stickers and embeds. Pure."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _MOST_STICKERS = 3
 
 
 def described(message: Mapping[str, Any]) -> str:
-    """The content in brackets, one line for each; empty where there is none of a kind that has words. Embeds
-    count where the message has no text: elsewhere they are previews of its links."""
+    """The content in brackets, one line each; empty for kinds without a description. Embeds
+    count only where the message has no text: elsewhere they are previews of its links."""
     lines = [_poll(mapping(message.get("poll")))]
     lines += [_sticker(one) for one in items(message.get("sticker_items"), limit=_MOST_STICKERS)]
     if not text(message.get("content"), limit=1):
@@ -26,7 +26,7 @@ def described(message: Mapping[str, Any]) -> str:
 
 
 def unusable(message: Mapping[str, Any]) -> tuple[str, ...]:
-    """What the message carries that has neither words nor a file, each with its article."""
+    """The kinds of content without a description or a file, each with its article."""
     return ("an invitation to an activity",) if mapping(message.get("activity")) else ()
 
 

@@ -1,4 +1,4 @@
-"""Fetches attachments: the link is asked for anew each time, and only Discord's own file servers are called.
+"""Download attachments: the link is requested each time, and only Discord's own file servers are used.
 
 Not here: what the bytes are. They are opaque.
 """
@@ -29,7 +29,7 @@ _GONE = "Discord no longer has the file. Please send it again."
 
 
 class Downloads:
-    """Downloads for one bot. `api_base` is another server's address, whose files are taken as well."""
+    """Downloads for one bot. `api_base` is another server's address, whose files are also accepted."""
 
     def __init__(self, rest: Rest, clock: Clock, api_base: str | None) -> None:
         self._rest = rest
@@ -37,7 +37,7 @@ class Downloads:
         self._own_server = urlsplit(api_base or "").netloc
 
     async def fetch(self, ref: MediaRef, *, max_bytes: int) -> bytes:
-        """The bytes. Raises MediaUnavailable when gone, not ours, out of reach or over `max_bytes`."""
+        """The bytes. Raises MediaUnavailable when gone, foreign, unreachable or over `max_bytes`."""
         place = place_of(ref.handle) if ref.channel == CHANNEL else None
         if place is None:
             raise MediaUnavailable("this is not a file of the Discord channel")
@@ -54,13 +54,13 @@ class Downloads:
             async with self._clock.timeout(_WHOLE_S):
                 return await _read(url, max_bytes)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            # The words of these errors may hold the link, which opens the file.
+            # The text of these errors may contain the link, which gives access to the file.
             raise not_fetched("Discord", classify(error)) from None
 
     async def _find(self, channel: str, message: str, attachment: str) -> Mapping[str, Any]:
         try:
             found = attachment_in(await self._rest.message(channel, message), attachment)
-        except Exception as error:  # noqa: BLE001 - classified, and told in words
+        except Exception as error:  # noqa: BLE001 - classified and reported
             failure = classify(error)
             if failure.kind == "not_found":
                 raise MediaUnavailable(_GONE, detail=failure.message) from None
@@ -76,7 +76,7 @@ class Downloads:
             return False
         if self._own_server and parts.netloc == self._own_server:
             return parts.scheme in ("http", "https")
-        # The whole host: with a user name or a port in it, it is another one.
+        # Compare the whole authority: with a user name or a port it is a different one.
         return parts.scheme == "https" and parts.netloc in _FILE_HOSTS
 
 

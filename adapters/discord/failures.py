@@ -1,6 +1,6 @@
-"""What a failed call to Discord means.
+"""Classify failed calls to Discord.
 
-Its words are made of kinds and numbers: an error's own text may hold a URL."""
+Messages are made from kinds and numbers: an error's own text may contain a URL."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BY_STATUS: dict[int, tuple[FailureKind, str]] = {
 
 
 def classify(error: Exception) -> Failure:
-    """The failure in `error`, raised by a call of `rest`."""
+    """The failure for `error`, raised by a call of `rest`."""
     match error:
         case NotConnected():
             return Failure(kind="transient", message="the bot is not connected to Discord")

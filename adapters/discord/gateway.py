@@ -1,7 +1,7 @@
-"""The life of the one discord.py client: connect, listen to the raw gateway, close before anything new.
+"""The lifecycle of the one discord.py client: connect, receive raw gateway events, close before a new start.
 
-discord.py identifies, beats, resumes and reconnects; its cache and its event objects are not used. Not
-here: what the events mean (`inbound`), and catching up after a session was lost (`lanes`, `backfill`).
+discord.py identifies, sends heartbeats, resumes and reconnects; its cache and its event objects are not used.
+Not here: what the events mean (`inbound`), and catching up after a lost session (`chat_queues`, `backfill`).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _log = logging.getLogger(__name__)
 
 OnDispatch = Callable[[str, Mapping[str, Any]], None]
 INTENTS = discord.Intents(guilds=True, guild_messages=True, dm_messages=True, message_content=True)
-"""What the bot hears: messages of servers and of direct chats, with their words."""
+"""The events that the bot receives: messages of servers and of direct chats, with their text."""
 
 _IDENTIFY_AGAIN_S = 5.0
-"""Discord takes one IDENTIFY in five seconds."""
+"""Seconds. Discord accepts one IDENTIFY in five seconds."""
 _LOGIN_S = 5.0
 _BROKEN_S = 20.0
-"""For how long discord.py may try to resume a lost connection."""
+"""Seconds for which discord.py may try to resume a lost connection."""
 _LOOK_S = 2.0
 _CLOSE_S = 3.0
 _HEARTBEAT_TIMEOUT_S = 60.0
@@ -50,7 +50,7 @@ _INTENT_REFUSED = (
 
 
 class GatewayClient:
-    """Connects with `run`; gives every dispatch of the gateway to `on_dispatch`, in order."""
+    """Connects with `run`; passes every gateway dispatch to `on_dispatch`, in order."""
 
     def __init__(self, settings: DiscordSettings, clock: Clock, on_dispatch: OnDispatch) -> None:
         self._settings = settings
@@ -63,7 +63,7 @@ class GatewayClient:
         self.received_at: float | None = None
 
     async def client(self) -> discord.Client:
-        """The client, logged in; waited for while it is about to be. Raises NotConnected."""
+        """The logged-in client; waits for a login in progress. Raises NotConnected."""
         try:
             async with self._clock.timeout(_LOGIN_S):
                 await self._logged_in.wait()
@@ -74,16 +74,16 @@ class GatewayClient:
         return self._client
 
     async def bot_id(self) -> str:
-        """The bot's own id, which the login tells before the gateway does. Raises NotConnected."""
+        """The bot's id, known from the login before the gateway sends it. Raises NotConnected."""
         user = (await self.client()).user
         if user is None:
             raise NotConnected
         return str(user.id)
 
     async def run(self) -> None:
-        """Stay connected until cancelled. Raises ConfigurationError, or ConnectionError to be tried again.
+        """Stay connected until cancelled. Raises ConfigurationError, or ConnectionError for a retry.
 
-        The client is closed when this returns, whichever way."""
+        The client is always closed when this returns."""
         quiet()
         point_at(api_base=self._settings.api_base, gateway_url=self._settings.gateway_url)
         client = _Client(self, self._clock)
@@ -96,8 +96,8 @@ class GatewayClient:
                 stays_broken = broken.done()
             finally:
                 broken.cancel()
-                # Both: on Python 3.11 the wait_for in which discord.py connects swallows a cancellation that
-                # comes as the connection stands; a closed client ends all the same.
+                # Both: on Python 3.11 discord.py connects in a wait_for that swallows a cancellation which
+                # arrives as the connection succeeds; a closed client ends in any case.
                 connection.cancel()
                 self._client, self.connected = None, False
                 self._logged_in.clear()
@@ -107,8 +107,8 @@ class GatewayClient:
         raise _meaning(connection.result()) from None
 
     async def _broken_for_long(self) -> None:
-        """Return when the connection has been lost for a while. discord.py would wait ever longer, up to a
-        quarter of an hour; a new run connects at once and fetches what was missed."""
+        """Return when the connection has been lost for a while. discord.py would wait longer and longer, up
+        to a quarter of an hour; a new run connects at once and fetches the missed messages."""
         while True:
             await self._clock.sleep(_LOOK_S)
             lost_at = self._lost_at
@@ -116,8 +116,8 @@ class GatewayClient:
                 return
 
     async def check_login(self) -> str:
-        """The bot's name, after a login that opens no gateway connection. Raises ConfigurationError for a
-        token that Discord refuses or a bot that may not read messages, else ConnectionError or OSError."""
+        """The bot's name, after a login without a gateway connection. Raises ConfigurationError for a
+        token that Discord rejects or a bot that may not read messages, else ConnectionError or OSError."""
         quiet()
         point_at(api_base=self._settings.api_base, gateway_url=self._settings.gateway_url)
         async with discord.Client(intents=INTENTS, http_trace=one_attempt()) as client:
@@ -133,11 +133,11 @@ class GatewayClient:
         return str(user)
 
     def logged_in(self) -> None:
-        """Calls can be made from now on."""
+        """Calls are possible from now on."""
         self._logged_in.set()
 
-    def heard(self, frame: str | bytes) -> None:
-        """A frame of the gateway came in: any of them is a sign of life."""
+    def frame_received(self, frame: str | bytes) -> None:
+        """A gateway frame arrived: any frame is a sign of life."""
         self.received_at = self._clock.monotonic()
         payload = mapping(json.loads(frame))
         name = payload.get("t")
@@ -149,7 +149,7 @@ class GatewayClient:
         self._on_dispatch(name, mapping(payload.get("d")))
 
     def lost(self) -> None:
-        """The connection broke; discord.py is going to resume it."""
+        """The connection broke; discord.py will resume it."""
         if self.connected:
             _log.info("discord: the connection broke")
             self._lost_at = self._clock.monotonic()
@@ -160,17 +160,17 @@ class GatewayClient:
             async with self._clock.timeout(_CLOSE_S):
                 await client.close()
         except TimeoutError:
-            # The other side does not answer the closing frame; the sockets are closed all the same.
+            # The peer does not answer the closing frame; the sockets are closed in any case.
             await client.http.close()
 
 
 class _Client(discord.Client):
-    """discord.py's client without caches, and with our clock between two IDENTIFYs."""
+    """discord.py's client without caches, and with the injected clock between two IDENTIFYs."""
 
     def __init__(self, owner: GatewayClient, clock: Clock) -> None:
         super().__init__(
             intents=INTENTS,
-            # The raw frames; the only public way to them.
+            # The raw frames: the only public access to them.
             enable_debug_events=True,
             http_trace=one_attempt(),
             max_messages=None,
@@ -180,8 +180,8 @@ class _Client(discord.Client):
             heartbeat_timeout=_HEARTBEAT_TIMEOUT_S,
             allowed_mentions=discord.AllowedMentions.none(),
         )
-        # Its cache would take every object apart, and one that it cannot read would end the connection again
-        # at each attempt. Nothing here reads the cache, and discord.py offers no setting that leaves it out.
+        # Its cache would parse every object, and an unreadable one would end the connection at each attempt.
+        # Nothing here reads the cache, and discord.py has no setting to disable it.
         self._connection.parsers.clear()
         self._owner = owner
         self._pause = clock.sleep
@@ -194,8 +194,8 @@ class _Client(discord.Client):
             await self._pause(_IDENTIFY_AGAIN_S)
 
     async def on_socket_raw_receive(self, frame: str | bytes) -> None:
-        # No await: discord.py starts a task for each frame, and tasks begin in the order of the frames.
-        self._owner.heard(frame)
+        # No await: discord.py starts a task per frame, and tasks start in the order of the frames.
+        self._owner.frame_received(frame)
 
     async def on_disconnect(self) -> None:
         self._owner.lost()
@@ -207,13 +207,13 @@ class _Client(discord.Client):
 async def _outcome(connection: Coroutine[Any, Any, None]) -> Exception | None:
     try:
         await connection
-    except Exception as error:  # noqa: BLE001 - told in our words by `_meaning`
+    except Exception as error:  # noqa: BLE001 - reported by `_meaning`
         return error
     return None
 
 
 def _meaning(error: Exception | None) -> Exception:
-    """The end of a connection in our words: who mends it, an operator or the next attempt."""
+    """The error for the end of a connection: a ConfigurationError for the operator, or one to retry."""
     match error:
         case None:
             return ConnectionError("the connection to Discord ended")

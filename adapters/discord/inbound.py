@@ -1,6 +1,6 @@
-"""Discord's gateway events as inbound items: pure, from the raw JSON, and never raising.
+"""Parse Discord's gateway events to inbound items: pure, from the raw JSON, and never raising.
 
-Not here: where the events come from (`gateway`, `backfill`), and the answers to buttons (`interactions`).
+Not here: the source of the events (`gateway`, `backfill`), and the answers to buttons (`interactions`).
 """
 
 from __future__ import annotations
@@ -31,42 +31,42 @@ from pipeline.domain.messages import (
 )
 
 _TEXT_CHARS = 16_000
-"""Four times what Discord lets anybody write: more is no message of Discord's."""
+"""Four times the longest message that Discord allows."""
 _QUOTE_CHARS = 4_000
 _NAME_CHARS = 100
 _MENTIONS = 100
 _ROLES = 500
 _ORDINARY_TYPES = (0, 19)
-"""A message and a reply; joins, pins, boosts and thread openings are others."""
+"""A message and a reply; other types are joins, pins, boosts and new threads."""
 _FORWARD = 1
 _SLASH_COMMAND, _COMPONENT = 2, 3
 _SERVER, _BOT_DM = 0, 1
 _OUR_CONTEXTS = (_SERVER, _BOT_DM)
-"""Not the third one: a chat among people, where an app that its user installed can be called."""
+"""Not the third context: a chat among people, where an app installed by a user can be called."""
 _MENTION = re.compile(r"<@([!&]?)([0-9]{1,20})>")
 _ROLE = "&"
 _STALE_EDIT_S = 900.0
-"""An update with an older edit is about something else, like a pin, or a link that was looked up."""
+"""An update with an older edit has another cause, such as a pin or a link preview."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What an event is read with."""
+    """The parser's other input."""
 
     account: str
     bot_id: str
     now: float
     """Unix seconds."""
     bot_roles: frozenset[str] = frozenset()
-    """The roles that servers made for the bot, of the same name: people mention them as often."""
+    """The roles that servers created for the bot, with its name: people also mention those."""
     stale_edit_s: float = _STALE_EDIT_S
-    """How old an edit may be."""
+    """The maximum age of an edit."""
 
 
 def parse_event(name: str, data: object, context: Context) -> Inbound | None:
-    """The item in the gateway event `name` with the payload `data`; None for what is not for the bot.
+    """The item in the gateway event `name` with the payload `data`; None for events that are not for the bot.
 
-    `MESSAGE_CREATE` also reads messages fetched by REST, given their `guild_id`, which REST leaves out.
+    `MESSAGE_CREATE` also parses messages fetched by REST, given their `guild_id`, which REST omits.
     """
     payload = mapping(data)
     if name == "MESSAGE_CREATE":
@@ -81,7 +81,7 @@ def parse_event(name: str, data: object, context: Context) -> Inbound | None:
 
 
 def bot_roles(name: str, data: object, bot_id: str) -> frozenset[str]:
-    """The bot's own roles that a server's event tells of."""
+    """The bot's own roles named in a server's event."""
     payload = mapping(data)
     if name == "GUILD_CREATE":
         roles = items(payload.get("roles"), limit=_ROLES)
@@ -122,14 +122,14 @@ def _from_words(
     passed_on = "" if forwarded is None else _all_words(forwarded)
     if not words:
         words, passed_on = passed_on, ""
-    # Who adds words of their own to what they pass on has said those themselves.
+    # A person who adds text to a forwarded message has written that text.
     all_forwarded = forwarded is not None and not passed_on
     media = media_of(payload, () if forwarded is None else (forwarded,))
     addressed = private or mentioned or snowflake(mapping(replied.get("author")).get("id")) == context.bot_id
     command = None if edited or media.any or forwarded is not None else parse_command(words)
     thread = _thread(payload, context)
     message_id = derived_message_id(CHANNEL, context.account, native_id)
-    # In a room only the bot that is named knows that the command is meant for it.
+    # In a group chat only a mentioned bot knows that the command is for it.
     if command is not None and addressed:
         return SessionCommand(
             message_id=message_id,
@@ -167,7 +167,7 @@ def _from_words(
 
 
 def _deleted(payload: Mapping[str, Any], context: Context) -> Withdrawal | None:
-    """A message that is gone. Discord does not say whose it was."""
+    """A deleted message. Discord does not say who wrote it."""
     place, channel = snowflake(payload.get("id")), snowflake(payload.get("channel_id"))
     if not place or not channel:
         return None
@@ -224,7 +224,7 @@ def _interaction(payload: Mapping[str, Any], context: Context) -> Inbound | None
 
 
 def _person(value: object) -> Author | None:
-    """The author, unless it is a bot or the platform itself."""
+    """The author, unless it is a bot or Discord itself."""
     user = mapping(value)
     user_id = snowflake(user.get("id"))
     if not user_id or user.get("bot") or user.get("system"):
@@ -234,7 +234,7 @@ def _person(value: object) -> Author | None:
 
 
 def _thread(payload: Mapping[str, Any], context: Context) -> ThreadKey:
-    # A thread of Discord's is a channel of its own.
+    # A Discord thread is a separate channel.
     return ThreadKey(channel=CHANNEL, account=context.account, chat=str(payload["channel_id"]))
 
 
@@ -243,9 +243,9 @@ def _reply_handle(payload: Mapping[str, Any], *, private: bool) -> str:
 
 
 def _edit_id(message_id: str, stamp: object, context: Context) -> str:
-    """The native id of an edit; empty for an update that changed no words.
+    """The native id of an edit; empty for an update that changed no text.
 
-    A preview of a link that Discord adds to an edited message has the stamp of that edit, and so its id."""
+    A link preview that Discord adds to an edited message has the timestamp of that edit, and so its id."""
     if not isinstance(stamp, str) or len(stamp) > 40:
         return ""
     try:
@@ -256,7 +256,8 @@ def _edit_id(message_id: str, stamp: object, context: Context) -> str:
 
 
 def readable(payload: Mapping[str, Any], bot_id: str, bot_roles: frozenset[str]) -> tuple[str, bool]:
-    """The words with the bot's mention cut out and people's mentions as names; whether it was mentioned."""
+    """The text without the bot's mention and with people's names for mentions; whether the bot was
+    mentioned."""
     words = text(payload.get("content"), limit=_TEXT_CHARS)
     names = {
         snowflake(user.get("id")): text(user.get("global_name") or user.get("username"), limit=_NAME_CHARS)
@@ -293,7 +294,7 @@ def _joined(*parts: str) -> str:
 
 
 def _forwarded(payload: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The message that was passed on, if this is one."""
+    """The forwarded message, if there is one."""
     if integer(mapping(payload.get("message_reference")).get("type")) != _FORWARD:
         return None
     for snapshot in items(payload.get("message_snapshots"), limit=1):

@@ -1,5 +1,5 @@
-"""Pressed buttons and slash commands: each is answered within three seconds, once, and the presser alone
-reads a refusal.
+"""Answer pressed buttons and slash commands: each once, within three seconds; only the user who pressed
+sees a refusal.
 
 Not here: what a press means (`inbound`) and whether it counts (the inbox).
 """
@@ -42,7 +42,7 @@ _SAID: Mapping[CommandName, str] = {
     "help": "The help comes into this chat.",
 }
 _PUT_OFF_S = 2.0
-"""Of Discord's three seconds; one is for the way."""
+"""Two of Discord's three seconds; one is for the network."""
 _COMMAND, _COMPONENT = 2, 3
 _WORDS, _WORDS_LATER, _LATER, _UPDATE = 4, 5, 6, 7
 _NO_MORE = "This button no longer does anything."
@@ -64,19 +64,19 @@ class Interaction:
 
     @property
     def answerable(self) -> bool:
-        """Whether it is a press or a slash command that can be answered at all."""
+        """Whether it is a press or a slash command that can be answered."""
         return bool(self._id and self._token) and self._data.get("type") in (_COMMAND, _COMPONENT)
 
     async def settle(self, item: ApprovalReply | SessionCommand, outcome: asyncio.Future[Acceptance]) -> None:
-        """Answer with what becomes of `item`. Never raises but CancelledError."""
+        """Answer with the outcome of `item`. Raises nothing but CancelledError."""
         try:
             acceptance = await self._within_time(outcome)
             await self._answer(item, acceptance)
-        except Exception as error:  # noqa: BLE001 - the press itself has been dealt with
+        except Exception as error:  # noqa: BLE001 - the press itself is already processed
             _log.warning("discord: a press was not answered: %s", classify(error).message)
 
     async def dismiss(self) -> None:
-        """Answer a press that means nothing to us. Never raises but CancelledError."""
+        """Answer a press without meaning for the bot. Raises nothing but CancelledError."""
         try:
             await self._say(_NO_MORE if self._component else _NOT_HERE)
         except Exception as error:  # noqa: BLE001 - as in settle
@@ -108,7 +108,7 @@ class Interaction:
             await self._say(_SAID[item.name])
 
     async def _say(self, words: str) -> None:
-        """Words that the presser alone sees."""
+        """Send text that only the user who pressed sees."""
         body = plain_body(discord_parts(visible(words))[0].content)
         body["flags"] |= EPHEMERAL
         if self._put_off:
@@ -117,7 +117,7 @@ class Interaction:
             await self._rest.answer_interaction(self._id, self._token, {"type": _WORDS, "data": body})
 
     async def _update(self, change: Mapping[str, Any]) -> None:
-        """Change the message whose button was pressed; words that follow are a second message."""
+        """Change the message with the pressed button; later text is a second message."""
         if self._put_off:
             await self._rest.edit_answer(self._application, self._token, change)
         else:
@@ -125,8 +125,8 @@ class Interaction:
             self._put_off = True
 
     def _chosen(self) -> dict[str, Any]:
-        """The asking message without the question's buttons, and with what was chosen below it where there
-        is room."""
+        """The question's message without the buttons, and with the choice below it where there is
+        space."""
         message = mapping(self._data.get("message"))
         said = text(message.get("content"), limit=TEXT_CHARS)
         pressed = mapping(self._data.get("data")).get("custom_id")
@@ -141,7 +141,7 @@ class Interaction:
         return plain_body(said + line, self._other_rows())
 
     def _other_rows(self) -> list[Mapping[str, Any]]:
-        """The rows of buttons that do not belong to the question whose button was pressed."""
+        """The rows of buttons of other questions."""
         pressed = text(mapping(self._data.get("data")).get("custom_id"), limit=100)
         question = pressed.rpartition(":")[0]
         rows = items(mapping(self._data.get("message")).get("components"), limit=5)

@@ -1,7 +1,7 @@
-"""Chats of people and rooms that the operator has listed, and in which nothing was heard yet.
+"""The listed people's and channels' chats in which nothing was received yet.
 
-Discord does not tell a bot of the direct chats that it has. Of a person whose id is known it does: so the
-very first message of somebody who is listed is found, though it was written while the bot was away.
+Discord does not list a bot's direct chats, but returns the chat with a given user id. So the very first
+message of a listed person is found even if it was written while the bot was offline.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from adapters.discord.rest import Rest
 _log = logging.getLogger(__name__)
 
 _MOST_PEOPLE = 20
-"""Discord takes it ill when a bot opens many direct chats."""
+"""Discord limits bots that open many direct chats."""
 _MOST_ROOMS = 50
 
 
 class ListedChats:
-    """`people` are user ids, `rooms` channel ids. Chats are looked up once in the life of a process."""
+    """`people` are user ids, `rooms` channel ids. Chats are looked up once per process."""
 
     def __init__(self, rest: Rest, *, people: Sequence[str], rooms: Sequence[str]) -> None:
         self._rest = rest
@@ -29,9 +29,9 @@ class ListedChats:
         self._chats: dict[str, str] = {}
 
     async def unheard(self, seen: Mapping[str, int]) -> dict[str, int]:
-        """The listed chats that are not among `seen`, with the ids after which they are to be read: a
-        person's from the beginning, a room from the newest message that was heard anywhere. Before that the
-        bot was there to hear."""
+        """The listed chats that are not in `seen`, with the ids after which to read them: a person's from the
+        beginning, a group chat from the newest message received anywhere, because the bot was online
+        before it."""
         newest = max(seen.values(), default=0)
         found = {room: newest for room in self._rooms if newest and room not in seen}
         for person in self._people:
@@ -44,7 +44,7 @@ class ListedChats:
         if person not in self._chats:
             try:
                 self._chats[person] = await self._rest.direct_chat(person)
-            except Exception as error:  # noqa: BLE001 - classified; the others are read all the same
+            except Exception as error:  # noqa: BLE001 - classified; the other chats are still read
                 _log.info("discord: no direct chat with %s: %s", person, classify(error).message)
                 return ""
         return self._chats[person]

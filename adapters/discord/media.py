@@ -1,7 +1,7 @@
-"""Attachments of Discord's messages: as typed references, and found again by them.
+"""Attachments of Discord's messages as typed references, and the lookup of a reference.
 
-Not here: the download itself (`download`). A reference holds ids alone, never a link: links end after a
-day, and where bytes are fetched from is never somebody's choice.
+Not here: the download itself (`download`). A reference contains only ids, never a link: links expire after a
+day, and a message must not choose the server to download from.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pipeline.domain.messages import MediaRef
 
 _VOICE_MESSAGE = 1 << 13
 _MOST = 10
-"""Attachments of one message, by Discord's rule."""
+"""Discord's limit of attachments per message."""
 _NAME_CHARS = 200
 _MIME_CHARS = 100
 _LONGEST_S = 24 * 3600.0
@@ -28,7 +28,7 @@ _HANDLE = re.compile(r"([0-9]{1,20})/([0-9]{1,20})/([0-9]{1,20})")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MediaFound:
-    """What a message carries besides its words."""
+    """The files of a message."""
 
     voice: MediaRef | None = None
     attachments: tuple[MediaRef, ...] = ()
@@ -40,8 +40,8 @@ class MediaFound:
 
 
 def media_of(message: Mapping[str, Any], forwarded: Sequence[Mapping[str, Any]]) -> MediaFound:
-    """The attachments of `message` and of the messages that it passes on. The first one that is a voice
-    message, or else sound, is the voice."""
+    """The attachments of `message` and of the messages that it forwards. The first one that is a voice
+    message, or else audio, is the voice."""
     where = f"{snowflake(message.get('channel_id'))}/{snowflake(message.get('id'))}"
     refs: list[MediaRef] = []
     for part in (message, *forwarded):
@@ -57,13 +57,13 @@ def media_of(message: Mapping[str, Any], forwarded: Sequence[Mapping[str, Any]])
 
 
 def place_of(handle: str) -> tuple[str, str, str] | None:
-    """Channel, message and attachment id of a reference; None when it is none of ours."""
+    """Channel, message and attachment id of a reference; None for any other text."""
     match = _HANDLE.fullmatch(handle)
     return (match.group(1), match.group(2), match.group(3)) if match else None
 
 
 def attachment_in(message: Mapping[str, Any], attachment_id: str) -> Mapping[str, Any] | None:
-    """The attachment object in a message object, or in what the message passes on."""
+    """The attachment object in a message object, or in the messages that it forwards."""
     snapshots = items(message.get("message_snapshots"), limit=1)
     for part in (message, *(mapping(one.get("message")) for one in snapshots)):
         for one in items(part.get("attachments"), limit=_MOST):
@@ -94,5 +94,5 @@ def _ref(one: Mapping[str, Any], where: str, *, spoken: bool) -> MediaRef | None
 def _duration(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    # Also false for NaN, and no conversion of a number without end.
+    # Also False for NaN; avoids converting an infinite number.
     return float(value) if 0 < value <= _LONGEST_S else None

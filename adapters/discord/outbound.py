@@ -1,7 +1,7 @@
-"""What the gateway wants shown, as Discord's message bodies. Pure; not the sending.
+"""Render content as Discord's message bodies. Pure; does not send.
 
-Every body names all that makes up a message, so that an edit leaves nothing of what stood there before:
-links are not looked up, nobody is mentioned, and buttons that are not asked for are gone.
+Every body has all fields of a message, so that an edit leaves no old content: no link previews, no mentions,
+and no buttons that are not requested.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ NO_MENTIONS: Mapping[str, Any] = {"parse": [], "replied_user": False}
 
 
 def render(outgoing: Outgoing) -> tuple[Part, ...]:
-    """The messages that show `outgoing`: at least one; too many become the first and a file with all."""
+    """The messages for `outgoing`, at least one; too many become the first one and a file with the whole
+    text."""
     texts = discord_parts(outgoing.text, heard=outgoing.heard, limit=TEXT_CHARS)
     rows = [stop_row()] if outgoing.unfinished else question_rows(outgoing.questions)
     if len(texts) > MAX_PARTS and not outgoing.unfinished:
@@ -50,7 +51,7 @@ def render(outgoing: Outgoing) -> tuple[Part, ...]:
 
 
 def plain_body(content: str, rows: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    """A message body that shows `content` as it is, within Discord's limits already."""
+    """A message body with `content` unchanged; it must be within Discord's limits."""
     return {
         "content": content,
         "components": list(rows),
@@ -60,18 +61,18 @@ def plain_body(content: str, rows: Sequence[Mapping[str, Any]] = ()) -> dict[str
 
 
 def as_plain(part: Part) -> Part:
-    """The same without formatting."""
+    """`part` without formatting."""
     return replace(part, body={**part.body, "content": part.plain})
 
 
 def nonce_of(key: str) -> str:
-    """What Discord knows a post by: 25 characters, the same for the same key."""
+    """Discord's nonce for a post: 25 characters, the same for the same key."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:_NONCE_DIGITS]
 
 
 def shows(message: Mapping[str, Any], part: Part) -> bool:
-    """Whether the platform's message says and offers what `part` would. Spaces and characters that are not
-    seen do not count: Discord keeps them as it likes."""
+    """Whether the platform's message has the text and buttons of `part`. Spaces and invisible characters are
+    ignored, because Discord changes them."""
     said = message.get("content")
     same_words = isinstance(said, str) and _seen(said) == _seen(str(part.body.get("content", "")))
     same_buttons = _button_ids(message.get("components")) == _button_ids(part.body.get("components"))
@@ -86,12 +87,12 @@ def file_name_of(message: Mapping[str, Any]) -> str:
 
 
 def stop_row() -> dict[str, Any]:
-    """The button that stops the answer at work."""
+    """The button that stops the answer in progress."""
     return _row([_button("Stop", STOP, _RED)])
 
 
 def question_rows(questions: Sequence[ApprovalRequired]) -> list[dict[str, Any]]:
-    """Buttons for the questions, a row or more for each; what finds no room is answered by words."""
+    """Buttons for the questions, a row or more for each; questions that do not fit are answered by typing."""
     rows: list[dict[str, Any]] = []
     for question in questions:
         buttons = iter(

@@ -1,4 +1,4 @@
-"""Reads single fields of Discord's JSON, whatever stands there. Nothing here raises."""
+"""Read single fields of Discord's JSONof any type. Nothing here raises."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def items(value: Any, *, limit: int) -> list[Mapping[str, Any]]:
 
 
 def snowflake(value: Any) -> str:
-    """The id, or "" for anything that is none."""
+    """The id, or "" for anything else."""
     return value if isinstance(value, str) and _SNOWFLAKE.fullmatch(value) else ""
 
 
 def integer(value: Any) -> int:
-    """The whole number, or 0."""
+    """The integer, or 0."""
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def text(value: Any, *, limit: int) -> str:
-    """The words, cut at `limit` characters; half of a surrogate pair becomes U+FFFD."""
+    """The text, cut at `limit` characters; half of a surrogate pair becomes U+FFFD."""
     if not isinstance(value, str):
         return ""
     return value[:limit].encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -47,11 +47,11 @@ def snowflake_at(unix_s: float) -> int:
 
 
 def unix_of(message_id: str) -> float:
-    """When a thing with this id was made, in Unix seconds."""
+    """The creation time of the object with this id, in Unix seconds."""
     return ((int(message_id) >> _TIME_SHIFT) + _EPOCH_MS) / 1000
 
 
 def leading_snowflake(native_id: str) -> int | None:
-    """The platform's id that a native id of ours begins with."""
+    """The platform's id with which a native id begins."""
     match = _LEADING_SNOWFLAKE.match(native_id)
     return int(match.group()) if match else None

@@ -1,8 +1,7 @@
 """Discord's REST API through discord.py's HTTP client: one attempt per call, in at most 15 seconds.
 
-By itself discord.py sleeps through a 429 and repeats after a 5xx. Waiting and repeating are the gateway's,
-so both end the call at once here. What discord.py still does: it waits before a call that would exceed a
-limit that Discord has told it.
+discord.py would sleep through a 429 and retry after a 5xx. The gateway waits and retries, so both end the
+call at once here. discord.py still delays a call that would exceed a limit reported by Discord.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ _CALL_S = 15.0
 _TOO_MANY = 429
 _SERVER_ERROR = 500
 _BANNED_S = 60.0
-"""How long to wait when a 429 comes from the network in front of Discord, which names no time."""
+"""Seconds to wait after a 429 from the network in front of Discord, which names no time."""
 
 
 class NotConnected(Exception):
-    """There is no client now."""
+    """There is no logged-in client."""
 
 
 class TooManyRequests(aiohttp.ClientError):
-    """429. `retry_after_s` in seconds; `whole_account` when it counts for everything the bot does."""
+    """429. `retry_after_s` in seconds; `whole_account` when it applies to all calls of the bot."""
 
     def __init__(self, retry_after_s: float, *, whole_account: bool) -> None:
         super().__init__(f"Discord asks to wait {retry_after_s:g} s")
@@ -44,8 +43,8 @@ class TooManyRequests(aiohttp.ClientError):
 
 
 class ServerFailed(aiohttp.ClientError):
-    """5xx: nobody knows whether it was done. For the gateway's handshake discord.py takes it for what it is:
-    a connection that did not come about, to be tried again."""
+    """5xx: it is unknown whether the call took effect. In the gateway's handshake discord.py treats it as a
+    failed connection, which is retried."""
 
     def __init__(self, status: int) -> None:
         super().__init__(f"Discord answered {status}")
@@ -53,7 +52,7 @@ class ServerFailed(aiohttp.ClientError):
 
 
 def one_attempt() -> aiohttp.TraceConfig:
-    """For discord.py's `http_trace`: raises TooManyRequests and ServerFailed out of the request itself."""
+    """For discord.py's `http_trace`: raises TooManyRequests and ServerFailed within the request itself."""
     config = aiohttp.TraceConfig()
     config.on_request_end.append(_judge)
     return config
@@ -80,7 +79,7 @@ def _too_many(body: bytes, headers: Mapping[str, str]) -> TooManyRequests:
 
 
 class Rest:
-    """The calls that the channel needs. `client` gives the one client, logged in, or raises NotConnected.
+    """The calls that the channel needs. `client` returns the logged-in client, or raises NotConnected.
 
     Every method raises discord.HTTPException, TooManyRequests, ServerFailed, aiohttp.ClientError, OSError,
     TimeoutError or NotConnected; `failures.classify` knows them all.
@@ -100,8 +99,8 @@ class Rest:
     async def create_voice_message(
         self, channel: str, body: Mapping[str, Any], sound: bytes, about: Mapping[str, Any]
     ) -> Mapping[str, Any]:
-        """The new message, whose only attachment is `sound`, OGG with Opus; `about` it Discord wants to be
-        told its length and its waveform."""
+        """Post a message whose only attachment is `sound`, OGG with Opus. Discord requires its length and its
+        waveform in `about`; the new message."""
         what = _form(body, sound, VOICE_NAME, mime="audio/ogg", about=about)
         return mapping(await self._call("POST", _MESSAGES, what, channel_id=channel))
 
@@ -137,7 +136,8 @@ class Rest:
         return mapping(await self._call("GET", _MESSAGE, channel_id=channel, message_id=message))
 
     async def direct_chat(self, user: str) -> str:
-        """The id of the bot's direct chat with a person, who is not told; empty where Discord names none."""
+        """The id of the bot's direct chat with a person, who gets no notice; empty where Discord returns
+        none."""
         answer = await self._call("POST", "/users/@me/channels", {"json": {"recipient_id": user}})
         return snowflake(mapping(answer).get("id"))
 
@@ -146,38 +146,38 @@ class Rest:
         return mapping(await self._call("GET", _CHANNEL, channel_id=channel))
 
     async def typing(self, channel: str) -> None:
-        """Show the bot as typing, for ten seconds."""
+        """Show the bot as typing for ten seconds."""
         await self._call("POST", _CHANNEL + "/typing", channel_id=channel)
 
     async def set_commands(self, application: str, commands: Sequence[Mapping[str, Any]]) -> None:
-        """Make these the application's slash commands, everywhere."""
+        """Set the application's global slash commands."""
         path = "/applications/{application_id}/commands"
         await self._call("PUT", path, {"json": list(commands)}, application_id=application)
 
     async def answer_interaction(self, interaction: str, token: str, body: Mapping[str, Any]) -> None:
-        """The one answer within three seconds."""
+        """Send the one answer that must come within three seconds."""
         path = "/interactions/{webhook_id}/{webhook_token}/callback"
         await self._call("POST", path, {"json": body}, webhook_id=interaction, webhook_token=token)
 
     async def follow_up(self, application: str, token: str, body: Mapping[str, Any]) -> None:
-        """One more message to an answered interaction."""
+        """Send one more message to an answered interaction."""
         await self._call("POST", _WEBHOOK, {"json": body}, webhook_id=application, webhook_token=token)
 
     async def edit_answer(self, application: str, token: str, body: Mapping[str, Any]) -> None:
-        """Change the message whose button was pressed, or the answer that was put off."""
+        """Change the message with the pressed button, or the deferred answer."""
         path = _WEBHOOK + "/messages/@original"
         await self._call("PATCH", path, {"json": body}, webhook_id=application, webhook_token=token)
 
     async def _call(self, method: str, path: str, what: Mapping[str, Any] | None = None, **place: str) -> Any:
         client = await self._client()
-        # The route takes the server's address with it: it is made when there is a client.
+        # The route contains the server's address: it is created when there is a client.
         route = Route(method, path, **place)
         async with self._clock.timeout(_CALL_S):
             return await client.http.request(route, **(what or {}))
 
 
 def _content(body: Mapping[str, Any], file: bytes | None, file_name: str) -> dict[str, Any]:
-    """What discord.py sends: JSON, or a form when there is a file."""
+    """The arguments for discord.py: JSON, or a form when there is a file."""
     if file is None:
         return {"json": body}
     return _form(body, file, file_name, mime=_BINARY, about={})

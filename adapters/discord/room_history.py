@@ -1,4 +1,4 @@
-"""Messages of a channel or thread as lines with names: what was said before the bot was mentioned. Pure."""
+"""Convert messages of a channel or thread to lines with names: the context before a mention. Pure."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _TEXT_CHARS = 4_000
 _SAID_TYPES = (0, 19, 20, 23)
 """A message, a reply, and the answers to slash commands and to menus of other bots."""
 _THREAD_STARTER = 21
-"""Stands for the message that a thread was opened below."""
+"""Represents the message below which a thread was opened."""
 
 
 def lines_of(messages: Iterable[Mapping[str, Any]], bot_id: str) -> tuple[RoomLine, ...]:
-    """The lines of those messages in which somebody said something, in the same order."""
+    """The lines of the messages that contain text, in the same order."""
     lines = (_line(message, bot_id) for message in messages)
     return tuple(line for line in lines if line is not None)
 

@@ -1,6 +1,6 @@
-"""The preview of an answer: one message of the bot's, edited in place, with a Stop button.
+"""The preview of an answer: one message of the bot, edited in place, with a Stop button.
 
-It is posted under the answer's own key. If the gateway dies before it has written the message's id down,
+It is posted under the answer's key. If the gateway crashes before it has stored the message's id,
 the answer's post under the same key finds the preview, and becomes an edit of it.
 """
 
@@ -29,7 +29,7 @@ class EditView:
         return self._native_id
 
     async def show(self, outgoing: Outgoing) -> None:
-        # Of a text that is longer than a message, the end is what is being written.
+        # Of a text longer than a message, show the end, which is being written.
         part = render(outgoing)[-1]
         if part == self._shown:
             return

@@ -1,6 +1,6 @@
 """The Slack channel: one app in one workspace, by Socket Mode or by signed HTTP.
 
-It composes the parts: doors in, calls out. One attempt per call; the gateway owns waiting and order.
+It composes the receivers and the Web API calls. One attempt per call; the gateway owns waiting and order.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from adapters.slack.posts import Posts
 from adapters.slack.reactions import AtWork
 from adapters.slack.room_history import Reading
 from adapters.slack.settings import CHANNEL, SlackSettings
-from adapters.slack.socket import SocketDoor
+from adapters.slack.socket import SocketModeReceiver
 from adapters.slack.startup import check_secrets, socket_url, who_am_i
 from adapters.slack.view import SlackView, StreamsAllowed
-from adapters.slack.webhook import WebhookDoor
+from adapters.slack.webhook import EventsWebhook
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
 from pipeline.domain.ids import ThreadKey
@@ -52,7 +52,8 @@ from pipeline.domain.rooms import RoomLine
 _log = logging.getLogger(__name__)
 
 RATES = RateLimits(chat_per_s=1.0, chat_burst=3, edit_interval_s=1.3)
-"""About one post a second and channel; chat.update takes 50 calls a minute (docs.slack.dev, rate limits)."""
+"""About one post per second and channel; chat.update takes 50 calls a minute (docs.slack.dev, rate
+limits)."""
 GUARANTEE = (
     "each answer is shown once: every post carries its key as metadata, and after an unknown outcome the "
     "thread is searched for it before anything is posted again. What remains: a post that Slack carries out "
@@ -77,10 +78,10 @@ class SlackAdapter:
         self._posts = Posts(self._calls, self._who)
         self._people = People(self._calls, clock)
         self._reading = Reading(self._calls, self._people)
-        self._webhook = WebhookDoor(settings, clock)
+        self._webhook = EventsWebhook(settings, clock)
         self._streams = StreamsAllowed(settings.streams)
         self._statuses: dict[ThreadKey, None] = {}
-        """Threads that show a status which only a new message would take away."""
+        """Threads that show a status which only a new message would remove."""
         self._statuses_refused = False
         self._at_work = AtWork(self._calls, clock)
         self._health = ChannelHealth(state="starting")
@@ -110,7 +111,7 @@ class SlackAdapter:
         )
 
     def routes(self) -> list[web.RouteDef]:
-        """Where Slack calls in the mode http; none in the mode socket."""
+        """The routes that Slack calls in the mode http; none in the mode socket."""
         if self._settings.mode != "http":
             return []
         return [web.post(self._settings.path, self._webhook.handle)]
@@ -118,8 +119,8 @@ class SlackAdapter:
     # -- receiving ----------------------------------------------------------------------------------
 
     async def run(self, on_inbound: OnInbound) -> None:
-        async def heard(item: Inbound) -> Acceptance:
-            self._at_work.heard(item)
+        async def receive(item: Inbound) -> Acceptance:
+            self._at_work.received(item)
             return await on_inbound(item)
 
         check_secrets(self._settings)
@@ -130,18 +131,18 @@ class SlackAdapter:
                 dispatcher = Dispatcher(
                     settings=self._settings,
                     bot=self._bot,
-                    on_inbound=heard,
+                    on_inbound=receive,
                     after_press=self._after_press,
                     clock=self._clock,
                 )
                 if self._settings.mode == "http":
                     await self._serve_http(self._bot, dispatcher)
                 else:
-                    await SocketDoor(
+                    await SocketModeReceiver(
                         session=session,
                         new_url=lambda: socket_url(self._calls, self._settings),
                         dispatch=dispatcher.dispatch,
-                        heard=self._heard,
+                        on_frame=self._frame_received,
                         clock=self._clock,
                         ping_s=self._settings.ping_s,
                     ).run(self._up)
@@ -164,7 +165,7 @@ class SlackAdapter:
 
                 tasks.create_task(finish())
 
-            self._webhook.open(bot, dispatcher.dispatch, later=later, heard=self._heard)
+            self._webhook.open(bot, dispatcher.dispatch, later=later, on_frame=self._frame_received)
             self._up()
             try:
                 await asyncio.Event().wait()
@@ -172,7 +173,7 @@ class SlackAdapter:
                 self._webhook.close()
 
     async def _who(self) -> Bot:
-        """The bot, also before `run` has asked. Raises CallFailed."""
+        """The bot, also before `run` has looked it up. Raises CallFailed."""
         if self._bot is None:
             try:
                 self._bot = await who_am_i(self._calls, self._settings)
@@ -181,10 +182,10 @@ class SlackAdapter:
         return self._bot
 
     def _up(self) -> None:
-        self._heard()
+        self._frame_received()
         self._health = ChannelHealth(state="up", detail=self._settings.mode)
 
-    def _heard(self) -> None:
+    def _frame_received(self) -> None:
         self._received_at = self._clock.monotonic()
 
     def health(self) -> ChannelHealth:
@@ -192,7 +193,7 @@ class SlackAdapter:
         return ChannelHealth(state=now.state, detail=now.detail, received_at=self._received_at)
 
     async def _after_press(self, payload: Mapping[str, Any], item: Inbound, acceptance: Acceptance) -> None:
-        """Tell who pressed what became of it, and take buttons away that have no use any more."""
+        """Show the outcome to the user who pressed, and remove buttons without further use."""
         refused = acceptance.status == "refused"
         words = acceptance.reason or ("" if refused else _chosen(payload, item))
         done = not refused or acceptance.over
@@ -240,7 +241,7 @@ class SlackAdapter:
         key: str,
         reply_handle: str = "",  # noqa: ARG002 - the interface's; a thread is answered, not a message
     ) -> Receipt:
-        """Slack has no voice messages that a bot can send: an audio file, with a player where it is shown."""
+        """Post an audio file, shown with a player: bots cannot send voice messages on Slack."""
         return await self._posts.post(
             thread, Part(body={}, plain="", file=clip.data, file_name="answer.ogg"), key=key
         )
@@ -248,7 +249,7 @@ class SlackAdapter:
     async def edit(self, thread: ThreadKey, native_id: str, part: Part) -> Receipt:
         receipt = await self._posts.edit(thread, native_id, part)
         if thread in self._statuses:
-            # Only a new message ends a status by itself.
+            # Only a new message removes a status.
             del self._statuses[thread]
             await self._status(thread, "")
         await self._at_work.end(thread)
@@ -289,8 +290,8 @@ class SlackAdapter:
         )
 
     async def typing(self, thread: ThreadKey) -> None:
-        """A status line below the thread. Slack has none outside of threads: in a direct chat a reaction on
-        the person's message."""
+        """Show a status line below the thread. Slack has none outside of threads: in a direct chat, a
+        reaction on the person's message."""
         if thread.topic is None:
             await self._at_work.show(thread)
             return
@@ -311,7 +312,7 @@ class SlackAdapter:
                 ),
             )
         except CallFailed as refused:
-            # A nicety that some workspaces do not have: no message depends on it.
+            # Optional, and not available in some workspaces: no message depends on it.
             self._statuses_refused = refused.failure.kind not in ("transient", "rate_limit", "not_found")
             self._statuses.pop(thread, None)
 

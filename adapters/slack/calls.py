@@ -1,6 +1,6 @@
-"""The Web API through slack-sdk: one attempt per call, the token as it is now, errors understood.
+"""The Web API through slack-sdk: one attempt per call, the token read for each call, errors classified.
 
-The SDK's own retries are off: waiting, order and repeats are the gateway's.
+The SDK's retries are off: waiting, order and retries are the gateway's task.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SLACK = "slack.com"
 
 
 def quiet_logger() -> logging.Logger:
-    """For the SDK, whose lines repeat payloads and the addresses of sockets: nothing of it is written."""
+    """A logger that drops everything, for the SDK, whose lines contain payloads and sockets' addresses."""
     quiet = logging.getLogger("adapters.slack.sdk")
     quiet.setLevel(logging.CRITICAL + 1)
     quiet.propagate = False
@@ -55,7 +55,7 @@ class Calls:
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[aiohttp.ClientSession]:
-        """Connections that calls share while the block lasts; outside of it each call opens its own."""
+        """Open connections that calls share within the block; outside of it each call opens its own."""
         async with aiohttp.ClientSession(
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=10)
         ) as session:
@@ -77,12 +77,12 @@ class Calls:
             async with self._clock.timeout(_CALL_S):
                 response = await ask(self._client)
         except CALL_ERRORS as error:
-            # Without the cause: the SDK's exception holds the request with its token.
+            # Without the cause: the SDK's exception contains the request with its token.
             raise failed(method, error) from None
         return table(response.data)
 
     async def respond(self, url: str, text: str) -> None:
-        """Words that only the person who pressed sees. Raises CallFailed."""
+        """Send text that only the user who pressed sees. Raises CallFailed."""
         if not self.ours(url):
             raise CallFailed(Failure(kind="invalid", message="the response_url is not one of Slack's"))
         client = AsyncWebhookClient(url, session=self.session, retry_handlers=[], logger=quiet_logger())
@@ -99,7 +99,7 @@ class Calls:
             raise failed("response_url", error) from None
 
     def ours(self, url: str) -> bool:
-        """Whether the address is the platform's: slack.com and what is below it by HTTPS, or the very
+        """Whether the address is the platform's: slack.com and its subdomains by HTTPS, or the exact
         address of `api_base`."""
         try:
             parts, base = urlsplit(url), urlsplit(self._settings.api_url)

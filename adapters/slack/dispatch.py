@@ -1,7 +1,7 @@
-"""What Slack sends, through slack-bolt to the gateway, and what is answered. Both doors use it.
+"""Dispatch Slack's payloads through slack-bolt to the gateway, and answer them. Both receivers use it.
 
-The app listens to everything and lets the listener finish before it answers: the answer is an ack only if
-the gateway has the item. Refusing retries by their number is nowhere: they carry what a restart lost.
+The app listens to everything and waits for the listener before it answers: the answer is an ack only if
+the gateway has stored the item. Retries are never rejected by their count: they deliver what a crash lost.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ USAGE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What Slack is told."""
+    """The answer to Slack."""
 
     acked: bool
-    """False: nothing is answered (or an error over HTTP), and Slack delivers again."""
+    """False: no answer (or an error over HTTP), and Slack delivers again."""
     body: Mapping[str, Any] | None = None
     after: Callable[[], Awaitable[None]] | None = None
-    """What is left to do once the ack is sent."""
+    """Work that remains after the ack is sent."""
 
 
 class Dispatcher:
-    """One bolt app with one gateway behind it."""
+    """One bolt app that passes items to one gateway."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Dispatcher:
             authorize=_authorize(settings, bot),
             client=AsyncWebClient(base_url=settings.api_url, retry_handlers=[], logger=quiet_logger()),
             process_before_response=True,
-            # The doors have verified the request, and the parsers drop the bot's own messages.
+            # The receivers have verified the request, and the parsers drop the bot's own messages.
             request_verification_enabled=False,
             ignoring_self_events_enabled=False,
             ssl_check_enabled=False,
@@ -95,15 +95,15 @@ class Dispatcher:
         self._app.error(self._failed)
 
     async def dispatch(self, payload: Payload) -> Answer:
-        """Hand one payload in. What nobody listens to, or has no sense, is acknowledged and forgotten."""
+        """Process one payload. A payload without a listener or a meaning is acknowledged and dropped."""
         if self._means_nothing(payload):
             return Answer(acked=True)
         try:
             request = AsyncBoltRequest(mode="socket_mode", body=dict(payload))
             response = await self._app.async_dispatch(request)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-            # Bolt reads a payload before any listener sees it. One that it cannot read will not become
-            # readable by being delivered again; what a listener raises goes to `_failed` instead.
+            # Bolt parses a payload before any listener gets it. An unreadable one stays unreadable when it
+            # is delivered again; a listener's exception goes to `_failed` instead.
             _log.warning("a payload was not readable", extra={"error": type(error).__name__})
             return Answer(acked=True)
         if response.status >= 500:
@@ -116,9 +116,9 @@ class Dispatcher:
         )
 
     def _means_nothing(self, payload: Payload) -> bool:
-        """Most events are the bot's own posts and edits coming back; and a press without sense would make
-        Bolt itself fail, again at every delivery. An app that several workspaces have installed hears all of
-        them on its sockets: this bot can answer in one."""
+        """Whether to drop the payload. Most events are the bot's own posts and edits; a malformed press would
+        make Bolt fail at every delivery. An app installed in several workspaces receives the events of all of
+        them on its sockets, but this bot can answer in only one."""
         teams = teams_of(payload)
         if teams and self._bot.team not in teams:
             return True
@@ -157,12 +157,12 @@ class Dispatcher:
         await ack(escaped(acceptance.reason) if refused else _COMMAND_WORDS[item.name])
 
     async def _failed(self, error: Exception) -> None:
-        """Bolt answers 500 by itself, and Slack delivers again."""
+        """Leave the error to Bolt, which answers 500, so that Slack delivers again."""
         _log.warning("an item was not taken", extra={"error": type(error).__name__})
 
 
 def _authorize(settings: SlackSettings, bot: Bot) -> Callable[..., Awaitable[AuthorizeResult]]:
-    """Bolt wants to know who the bot is; asking Slack for each payload is not needed."""
+    """The bot's identity for Bolt, without a request to Slack for each payload."""
 
     async def authorize() -> AuthorizeResult:
         return AuthorizeResult(

@@ -1,4 +1,4 @@
-"""What Slack's errors and the network's mean for a call that sends. Words hold codes only, never a token."""
+"""Classify Slack's and network errors of calls that send. Messages contain only codes, never a token."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _KINDS: Mapping[FailureKind, frozenset[str]] = {
     ),
     "not_found": frozenset(
         {"channel_not_found", "message_not_found", "thread_not_found", "user_not_found", "file_not_found"}
-        # A message that nobody may edit any more is as good as gone: the answer is posted anew.
+        # A message that can no longer be edited is treated as gone: the answer is posted again.
         | {"cant_update_message", "edit_window_closed", "message_not_owned_by_app"}
     ),
     "invalid": frozenset(
@@ -47,20 +47,20 @@ _KINDS: Mapping[FailureKind, frozenset[str]] = {
     ),
 }
 FORMAT_CODES = frozenset({"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long"})
-"""Slack refuses the formatting; the plain words may pass."""
+"""Slack rejects the formatting; the plain text may succeed."""
 _NOT_SENT = (
     aiohttp.ClientConnectorError,
     aiohttp.ConnectionTimeoutError,
     aiohttp.InvalidURL,
 )
 CALL_ERRORS = (SlackClientError, aiohttp.ClientError, OSError, TimeoutError, ValueError)
-"""What the SDK raises when a call does not work."""
+"""The exceptions of a failed SDK call."""
 _RETRY_AFTER_S = 30.0
-"""What a refusal for its rate waits that does not say how long."""
+"""Seconds to wait after a rate limit that names no time."""
 
 
 class CallFailed(Exception):
-    """A call to Slack that did not work, understood. `code` is Slack's own error, if it gave one."""
+    """A classified failure of a call to Slack. `code` is Slack's error, if it returned one."""
 
     def __init__(self, failure: Failure, *, code: str = "") -> None:
         super().__init__(failure.message)
@@ -69,7 +69,7 @@ class CallFailed(Exception):
 
 
 def failed(method: str, error: Exception) -> CallFailed:
-    """What `error`, raised by the SDK while it called `method`, means."""
+    """Classify `error`, raised by the SDK while it called `method`."""
     if isinstance(error, SlackApiError):
         return _refused(method, error)
     if isinstance(error, _NOT_SENT):
@@ -101,7 +101,7 @@ def _refused(method: str, error: SlackApiError) -> CallFailed:
     failure = Failure(
         kind=kind,
         message=f"Slack refused {method}: {code}",
-        # An internal error of Slack's may come after the work was done.
+        # Slack's internal errors may occur after the call took effect.
         maybe_delivered=kind == "transient",
     )
     return CallFailed(failure, code=code)

@@ -1,4 +1,4 @@
-"""Reads fields of payloads that may hold anything: bounded values of the wanted kind, or empty ones."""
+"""Read fields of untrusted payloads: bounded values of the expected type, or empty ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def tables(value: object) -> tuple[Mapping[str, Any], ...]:
 
 
 def words(value: object, limit: int) -> str:
-    """A string, cut to `limit` characters, with what is no Unicode text replaced."""
+    """A string, cut to `limit` characters, with invalid Unicode replaced."""
     if not isinstance(value, str):
         return ""
     return value[:limit].encode("utf-8", "replace").decode("utf-8")
@@ -49,19 +49,19 @@ def trigger(value: object) -> str:
 
 
 def count(value: object) -> int | None:
-    """A whole number that is not negative and not absurd, or None."""
+    """A non-negative integer of plausible size, or None."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     return int(value) if 0 <= value < 2**53 else None
 
 
 def reply_handle(ts: str, user: str, team: str) -> str:
-    """What the adapter needs to answer a message by a stream; empty where something is missing."""
+    """The handle with which a stream can answer a message; empty where a part is missing."""
     handle = f"{ts}/{user}/{team}"
     return handle if _HANDLE.fullmatch(handle) else ""
 
 
 def read_handle(handle: str) -> tuple[str, str, str] | None:
-    """(ts, user, team) of `reply_handle`, or None for anything that it did not make."""
+    """(ts, user, team) of a `reply_handle`, or None for any other text."""
     found = _HANDLE.fullmatch(handle)
     return (found[1], found[2], found[3]) if found else None

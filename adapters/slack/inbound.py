@@ -1,8 +1,8 @@
-"""From Slack's payloads to what the gateway takes in. Pure: no clock, no network, and nothing raises.
+"""Parse Slack's payloads to inbound items. Pure: no clock, no network, and nothing raises.
 
 A mention arrives as `message` and as `app_mention`; both have the native id `<channel>:<ts>`, so the inbox
-takes the first. What is not for the gateway (own and other bots' messages, joins, pins, link previews,
-unknown kinds and shapes) gives None.
+accepts only the first. Payloads that are not for the gateway (messages of this and other bots, joins, pins,
+link previews, unknown kinds and shapes) give None.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from pipeline.domain.messages import (
 )
 
 TEXT_CHARS = 40_000
-"""As long as Slack's messages can be."""
+"""The maximum length of a Slack message."""
 _MOST_FILES = 10
 _OPTION_DIGITS = 3
-"""A Slack message holds more than a hundred buttons."""
+"""A Slack message can have more than a hundred buttons."""
 _FOR_READERS = ("", None, "file_share", "thread_broadcast", "me_message")
-"""Subtypes of messages that people wrote."""
+"""Subtypes of messages written by people."""
 _SLACKBOT = "USLACKBOT"
 _MOST_SHARED = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bot:
-    """Who the bot is, as auth.test says."""
+    """The bot's identity, from auth.test."""
 
     user: str
     bot: str
@@ -54,7 +54,7 @@ class Bot:
 
 
 def teams_of(payload: Mapping[str, Any]) -> frozenset[str]:
-    """The workspaces that a payload names.
+    """The workspaces named in a payload.
 
     In channels shared between companies the team that comes first may be the other's."""
     found = [payload.get("team_id"), payload.get("context_team_id"), table(payload.get("team")).get("id")]
@@ -109,7 +109,7 @@ def parse_press(payload: Mapping[str, Any], bot: Bot, account: str) -> Inbound |
 
 def parse_slash(payload: Mapping[str, Any], bot: Bot, account: str, *, now: float) -> SessionCommand | None:
     """The app's slash command with a command's name, in a direct chat. Slack does not say in which thread
-    of a channel a command was typed, so there it cannot mean a conversation."""
+    of a channel a command was typed, so there it is ambiguous."""
     chat, user = ident(payload.get("channel_id")), ident(payload.get("user_id"))
     native_id = trigger(payload.get("trigger_id"))
     name = parse_command(f"/{words(payload.get('text'), 40).strip().removeprefix('/')}")
@@ -129,10 +129,10 @@ def parse_slash(payload: Mapping[str, Any], bot: Bot, account: str, *, now: floa
 
 
 def _edited(outer: Mapping[str, Any], bot: Bot, account: str) -> Inbound | None:
-    """A message whose words were changed; a link that got its preview was not."""
+    """An edited message; None where only a link preview was added."""
     inner, before = table(outer.get("message")), table(outer.get("previous_message"))
     if inner.get("subtype") == "tombstone":
-        # What stays of a deleted message that has replies.
+        # The placeholder of a deleted message that has replies.
         return _deleted(outer, account)
     edited = stamp(table(inner.get("edited")).get("ts"))
     if not edited or inner.get("text") == before.get("text") or inner.get("subtype") not in _FOR_READERS:
@@ -142,7 +142,7 @@ def _edited(outer: Mapping[str, Any], bot: Bot, account: str) -> Inbound | None:
 
 
 def _deleted(outer: Mapping[str, Any], account: str) -> Withdrawal | None:
-    """A message that is gone."""
+    """A deleted message."""
     before = table(outer.get("previous_message"))
     chat = ident(outer.get("channel"))
     ts = stamp(before.get("ts")) or stamp(outer.get("deleted_ts"))
@@ -171,7 +171,7 @@ def _message(event: Mapping[str, Any], bot: Bot, account: str, *, edited: str = 
     passed_on = shared_words(event)
     forwarded = bool(passed_on)
     if forwarded and not text.strip():
-        # Nothing was added: the whole message is somebody else's words.
+        # The sender added nothing: the whole text is another author's.
         text, passed_on = passed_on, ""
     voice, attachments = files_of(event)
     if not text.strip() and voice is None and not attachments:
@@ -188,7 +188,7 @@ def _message(event: Mapping[str, Any], bot: Bot, account: str, *, edited: str = 
         "private": private,
         "reply_handle": reply_handle(ts, user, _team(event, bot)),
     }
-    # What somebody else wrote orders nothing, and a file with such words is to be answered, not lost.
+    # A forwarded text is no command, and a file with such a text is answered, not lost.
     content = forwarded or voice is not None or bool(attachments)
     command = parse_command(text) if addressed and not content and "@" not in text else None
     if command is not None:
@@ -214,19 +214,19 @@ def _is_person(event: Mapping[str, Any], user: str, bot: Bot) -> bool:
 
 
 def _team(event: Mapping[str, Any], bot: Bot) -> str:
-    """The writer's team: another one's in a channel that is shared between companies."""
+    """The author's team, which may be another company's in a shared channel."""
     return ident(event.get("user_team")) or ident(event.get("team")) or bot.team
 
 
 def _thread(account: str, chat: str, root: str, ts: str, *, private: bool) -> ThreadKey:
-    """In a channel every thread is a conversation, and a message outside one begins its own."""
+    """In a channel every thread is a conversation, and a message outside one starts a new one."""
     topic = (root if root and root != ts else None) if private else root or ts
     return ThreadKey(channel=CHANNEL, account=account, chat=chat, topic=topic)
 
 
 def shared_words(event: Mapping[str, Any]) -> str:
-    """The words of the messages that somebody passes on, each below its author's name where there are
-    several; empty where this passes none on."""
+    """The text of the messages that this one forwards, each below its author's name where there are
+    several; empty where none is forwarded."""
     shared = [one for one in tables(event.get("attachments")) if one.get("is_share") is True][:_MOST_SHARED]
     said = [(one, plain_words(words(one.get("text"), TEXT_CHARS), "")[0]) for one in shared]
     said = [(one, passed_on) for one, passed_on in said if passed_on]
@@ -245,7 +245,7 @@ def _name_of(attachment: Mapping[str, Any]) -> str:
 
 
 def files_of(event: Mapping[str, Any]) -> tuple[MediaRef | None, tuple[MediaRef, ...]]:
-    """The first file with sound in a message, and the others; those of messages that it shares included."""
+    """The first audio file of a message, and the others; including those of messages that it shares."""
     voice: MediaRef | None = None
     others: list[MediaRef] = []
     shared = [one for one in tables(event.get("attachments")) if one.get("is_share") is True]
@@ -273,13 +273,13 @@ def files_of(event: Mapping[str, Any]) -> tuple[MediaRef | None, tuple[MediaRef,
 
 
 def _kind(file: Mapping[str, Any]) -> MediaKind:
-    """A clip's type is often said to be video/mp4: its subtype and its name tell what it is."""
+    """The kind of a file. A clip's type is often video/mp4: its subtype and name are more exact."""
     if file.get("subtype") == "slack_audio" or words(file.get("name"), 200).startswith("audio_message"):
         return "voice"
     return media_kind(words(file.get("mimetype"), 100), words(file.get("name"), 200))
 
 
-# -- small things ---------------------------------------------------------------------------------
+# -- helpers --------------------------------------------------------------------------------------
 
 
 def _is_direct(chat: str) -> bool:

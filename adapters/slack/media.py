@@ -1,6 +1,6 @@
-"""Fetches what a message carries. The address comes from Slack for the file's id, never from a message.
+"""Download files. The address is requested from Slack for the file's id, never taken from a message.
 
-Only the platform's own hosts get the token, no redirect is followed, and the size is checked before and
+Only the platform's hosts get the token, no redirect is followed, and the size is checked before and
 while reading.
 """
 
@@ -30,7 +30,8 @@ _LOGIN_PAGE = (
 async def download(
     ref: MediaRef, *, max_bytes: int, calls: Calls, settings: SlackSettings, clock: Clock
 ) -> bytes:
-    """The bytes of a file. Raises MediaUnavailable, in words, when gone, refused or too large."""
+    """The bytes of a file. Raises MediaUnavailable, with text for the user, when gone, refused or too
+    large."""
     name = ident(ref.handle)
     if ref.channel != CHANNEL or not name:
         raise MediaUnavailable("this is not a file of Slack's")

@@ -1,4 +1,4 @@
-"""Renders an answer as Slack messages: sections of mrkdwn, buttons below the last, `text` for notifications.
+"""Render an answer as Slack messages: sections of mrkdwn, buttons below the last, `text` for notifications.
 
 Pure. Everything is within Slack's limits by construction: 50 blocks, 3,000 characters a section, 13,200 a
 message, 75 a button, and 4,000 bytes for the `text` of an edit.
@@ -23,16 +23,17 @@ _LABEL_CHARS = 75
 _BUTTONS_PER_BLOCK = 25
 _STOP_LABEL = "Stop"
 _PLAIN_CHARS = 2_900
-"""Of the words in one section of a plain message."""
+"""The maximum in one section of a plain message."""
 _TEXT_BYTES = 4_000
-"""Of `text`, escaped: chat.update refuses more (`msg_too_long`), however the words are shown by blocks."""
+"""The maximum of the escaped `text`: chat.update rejects more (`msg_too_long`), also for messages of
+blocks."""
 _HALF_ESCAPE = re.compile(r"&[a-z]{0,3}$")
 _NO_WORDS = "…"
 Block = dict[str, Any]
 
 
 def render(outgoing: Outgoing) -> tuple[Part, ...]:
-    """The messages for `outgoing`, at least one. More than five become the first and a file."""
+    """The messages for `outgoing`, at least one. More than five become the first one and a file."""
     texts = slack_parts(outgoing.text, heard=outgoing.heard)
     file: tuple[Part, ...] = ()
     if len(texts) > MAX_PARTS:
@@ -42,7 +43,7 @@ def render(outgoing: Outgoing) -> tuple[Part, ...]:
     for place, text in enumerate(texts, start=1):
         blocks = [_section(section) for section in text.sections]
         if place == len(texts):
-            blocks += _buttons(outgoing, room=MOST_BLOCKS - len(blocks))
+            blocks += _buttons(outgoing, available=MOST_BLOCKS - len(blocks))
         parts.append(Part(body=_body(text.plain, blocks), plain=text.plain))
     if outgoing.attached:
         parts.insert(0, Part(body={}, plain="", file=outgoing.attached, file_name=outgoing.attached_name))
@@ -50,7 +51,7 @@ def render(outgoing: Outgoing) -> tuple[Part, ...]:
 
 
 def plain_body(part: Part) -> Mapping[str, Any]:
-    """The same words without formatting, for a second try: all of them are shown, and the buttons stay."""
+    """The part without formatting, for a second try, with its full text and its buttons."""
     buttons = [block for block in tables_of(part.body) if block.get("type") == "actions"]
     if not buttons and _bytes(part.plain) <= _TEXT_BYTES:
         return _body(part.plain, [])
@@ -58,7 +59,7 @@ def plain_body(part: Part) -> Mapping[str, Any]:
 
 
 def without_question(message: Mapping[str, Any], handle: str) -> Mapping[str, Any] | None:
-    """The body of a message of ours, given as a body or as a press shows it, without the buttons of the
+    """A message of the bot, given as a body or as in a press, without the buttons of the
     question with that handle; None where it has none."""
     blocks = message.get("blocks")
     if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
@@ -78,7 +79,7 @@ def _asks(block: Block, handle: str) -> bool:
 
 
 def pressed_label(payload: Mapping[str, Any]) -> str:
-    """The words on the pressed button."""
+    """The text of the pressed button."""
     for action in tables(payload.get("actions")):
         label = table(action.get("text")).get("text")
         if isinstance(label, str):
@@ -97,11 +98,14 @@ def _body(text: str, blocks: list[Block]) -> dict[str, Any]:
 
 
 def _first_of(text: str) -> str:
-    """As much of escaped words as `text` may hold."""
+    """The start of an escaped text that fits into `text`."""
     if _bytes(text) <= _TEXT_BYTES:
         return text
-    room = _TEXT_BYTES - _bytes(_NO_WORDS)
-    return _HALF_ESCAPE.sub("", text.encode("utf-8", "replace")[:room].decode("utf-8", "ignore")) + _NO_WORDS
+    available = _TEXT_BYTES - _bytes(_NO_WORDS)
+    return (
+        _HALF_ESCAPE.sub("", text.encode("utf-8", "replace")[:available].decode("utf-8", "ignore"))
+        + _NO_WORDS
+    )
 
 
 def _bytes(text: str) -> int:
@@ -110,22 +114,22 @@ def _bytes(text: str) -> int:
 
 def _plain_sections(words: str) -> Iterator[Block]:
     while words:
-        # The last piece ends no escape; any other may have been cut within one.
+        # The last part of the split ends no escape; any other may have been cut within one.
         piece = words if len(words) <= _PLAIN_CHARS else _HALF_ESCAPE.sub("", words[:_PLAIN_CHARS])
         yield {"type": "section", "text": {"type": "plain_text", "text": piece, "emoji": False}}
         words = words[len(piece) :]
 
 
 def _section(words: str) -> Block:
-    """`verbatim`: Slack makes no links of its own; `expand`: nobody has to press "see more"."""
+    """`verbatim`: Slack adds no links; `expand`: the text is not folded below "see more"."""
     return {"type": "section", "expand": True, "text": {"type": "mrkdwn", "text": words, "verbatim": True}}
 
 
-def _buttons(outgoing: Outgoing, *, room: int) -> list[Block]:
+def _buttons(outgoing: Outgoing, *, available: int) -> list[Block]:
     rows = [row for question in outgoing.questions for row in _question_rows(question)]
     if outgoing.unfinished:
         rows.append(_row([_button(_STOP_LABEL, STOP)]))
-    return rows[:room]
+    return rows[:available]
 
 
 def _question_rows(question: ApprovalRequired) -> Iterator[Block]:

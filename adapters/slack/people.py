@@ -1,4 +1,4 @@
-"""Names of people, whom Slack's messages tell by their ids: looked up once, kept in memory for an hour."""
+"""Look up people's names for the ids in Slack's messages, and cache them for an hour."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KEPT_S = 3600.0
 _TRY_AGAIN_S = 300.0
 _MOST_KEPT = 2_000
 _MOST_AT_ONCE = 30
-"""Of one message or one room: further ids stay ids."""
+"""The most lookups for one message or one chat: further ids stay ids."""
 _SIDE_BY_SIDE = 5
 _NAME_CHARS = 80
 _MENTION = re.compile(r"@([UW][A-Z0-9]{2,30})\b")
@@ -35,7 +35,7 @@ _NO_SCOPE = (
 @dataclass(frozen=True, slots=True)
 class _Known:
     name: str
-    """Empty where Slack tells none."""
+    """Empty where Slack returns none."""
     until: float
 
 
@@ -48,10 +48,10 @@ class People:
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._slots = asyncio.Semaphore(_SIDE_BY_SIDE)
         self._refused_until = 0.0
-        """Slack does not let this app ask, and nothing is asked before that."""
+        """Until this time nothing is looked up, because Slack refused the permission."""
 
     async def named(self, message: InboundMessage) -> InboundMessage:
-        """The message with names in place of ids, where they are known or can be found out."""
+        """The message with names in place of ids, as far as they can be found."""
         texts = (message.text, message.quoted, message.passed_on)
         names = await self.names((message.author.id, *mentioned(*texts)))
         author = Author(id=message.author.id, name=names.get(message.author.id) or message.author.name)
@@ -59,7 +59,7 @@ class People:
         return replace(message, author=author, text=text, quoted=quoted, passed_on=passed_on)
 
     async def names(self, users: Iterable[str]) -> dict[str, str]:
-        """The names by id, of those that have one."""
+        """Names by id, without those that have none."""
         wanted = list(dict.fromkeys(users))[:_MOST_AT_ONCE]
         async with asyncio.TaskGroup() as group:
             for user in wanted:
@@ -81,7 +81,7 @@ class People:
             self._keep(user, _Known(_name_of(table(answer.get("user"))), now + _KEPT_S))
 
     def _note_refusal(self, user: str, refused: CallFailed, now: float) -> None:
-        """An older name is better than none; nobody is asked for again at once."""
+        """Keep an older name, and delay the next lookup."""
         if refused.failure.kind in ("auth", "permission"):
             if refused.code == "missing_scope":
                 _log.warning("names could not be looked up", extra={"reason": _NO_SCOPE})
@@ -97,7 +97,7 @@ class People:
 
 
 def mentioned(*texts: str) -> list[str]:
-    """The ids of those whom the texts mention without a name."""
+    """The ids that the texts mention without a name."""
     return [found for text in texts for found in _MENTION.findall(text)]
 
 
@@ -107,7 +107,7 @@ def with_names(text: str, names: dict[str, str]) -> str:
 
 
 def _name_of(user: object) -> str:
-    """As others see it: people choose a display name, which may be empty."""
+    """The name that others see: the display name, or another one where it is empty."""
     profile = table(table(user).get("profile"))
     for value in (profile.get("display_name"), profile.get("real_name"), table(user).get("name")):
         if name := " ".join(words(value, _NAME_CHARS).split()):

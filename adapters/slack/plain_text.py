@@ -1,4 +1,4 @@
-"""Slack's markup in messages of people, read as words: mentions, channels, links and escapes."""
+"""Convert Slack's markup in people's messages to plain text: mentions, channels, links and escapes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _EVERYBODY = {"here": "@here", "channel": "@channel", "everyone": "@everyone"}
 
 
 def plain_words(text: str, bot_user: str) -> tuple[str, bool]:
-    """The words as a reader sees them, without the mentions of the bot; whether it is mentioned."""
+    """The text as a reader sees it, without the mentions of the bot; whether it is mentioned."""
     mentioned = spoken = False
     pieces: list[str] = []
     end = 0
@@ -29,12 +29,12 @@ def plain_words(text: str, bot_user: str) -> tuple[str, bool]:
 
 
 def escaped(text: str) -> str:
-    """Text for a field that Slack reads as mrkdwn: no link, no mention, nobody called."""
+    """Escape text for a mrkdwn field, so that it has no links and no mentions."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _after_mention(text: str, end: int, *, first: bool) -> int:
-    """Where the words go on: `@bot: hello` is `hello`."""
+    """Where the text continues after a mention: `@bot: hello` is `hello`."""
     while first and end < len(text) and text[end] in ":, ":
         end += 1
     while end < len(text) and text[end] == " ":

@@ -1,7 +1,7 @@
-"""Posts, edits and finds messages of ours. A post carries its key as metadata, by which it is found again.
+"""Post, edit and find the bot's messages. A post contains its key as metadata, by which it is found again.
 
-One attempt per call; a message whose formatting is refused is tried once more in plain words. The edits of
-one message are made one after the other.
+One attempt per call; a message whose formatting is rejected is tried once more as plain text. The edits of
+one message run one after the other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PostKind = Literal["parlour_reply", "parlour_preview"]
 _PAGE = 100
 _MOST_PAGES = 5
 _CLOCKS_DIFFER_S = 120.0
-"""How far Slack's clock may be behind ours when a post is looked for."""
+"""Seconds by which Slack's clock may be slow when a post is searched for."""
 Body = Mapping[str, Any]
 
 
@@ -40,7 +40,7 @@ class Posts:
     async def post(
         self, thread: ThreadKey, part: Part, *, key: str, kind: PostKind = "parlour_reply"
     ) -> Receipt:
-        """A new message or file. Raises CallFailed."""
+        """Post a message or a file. Raises CallFailed."""
         if part.file is not None:
             return await self._upload(thread, part, key)
         metadata = {"event_type": kind, "event_payload": {"key": key}}
@@ -67,7 +67,7 @@ class Posts:
         return Receipt(native_id=f"{thread.chat}:{ts}")
 
     async def edit(self, thread: ThreadKey, native_id: str, part: Part) -> Receipt:
-        """A message of ours shows `part`. One that a stream was left open in is closed first."""
+        """Edit one of the bot's messages to show `part`. A stream that is still open in it is ended first."""
         ts = ts_of(native_id)
         async with self._states.editing(thread.chat, ts) as state:
 
@@ -86,15 +86,15 @@ class Posts:
     async def close_question(
         self, thread: ThreadKey, ts: str, handle: str, pressed: Mapping[str, Any]
     ) -> None:
-        """Take the buttons of one question away, and leave the words. `pressed` is the message as a press
-        showed it: it counts where this process has not edited the message. Raises CallFailed."""
+        """Remove the buttons of one question, and keep the text. `pressed` is the message as contained in a
+        press: it is used where this process has not edited the message. Raises CallFailed."""
         async with self._states.editing(thread.chat, ts) as state:
             body = without_question(pressed if state.body is None else state.body, handle)
             if body is not None:
                 await self._update(thread, ts, body, state)
 
     async def _update(self, thread: ThreadKey, ts: str, body: Body, state: MessageState) -> Mapping[str, Any]:
-        """chat.update; the metadata stays as it is. Raises CallFailed."""
+        """Call chat.update; the metadata is not changed. Raises CallFailed."""
         before, state.body = state.body, body
         try:
             return await self._calls.run(
@@ -107,7 +107,7 @@ class Posts:
             raise
 
     async def stop_stream(self, thread: ThreadKey, ts: str) -> None:
-        """End a stream; one that has ended already is fine. Raises CallFailed."""
+        """End a stream; no error if it has already ended. Raises CallFailed."""
         try:
             await self._calls.run(
                 "chat.stopStream", lambda client: client.chat_stopStream(channel=thread.chat, ts=ts)
@@ -119,7 +119,7 @@ class Posts:
     async def find(
         self, thread: ThreadKey, *, since: float, key: str, kind: PostKind = "parlour_reply"
     ) -> Receipt | None:
-        """The message that a post under `key` made, the file of one included. Raises CallFailed."""
+        """The message that a post under `key` made, or its file. Raises CallFailed."""
         title = file_title(key)
 
         def is_it(message: Mapping[str, Any]) -> bool:
@@ -135,7 +135,7 @@ class Posts:
     async def find_ours(
         self, thread: ThreadKey, *, since: float, is_it: Callable[[Mapping[str, Any]], bool]
     ) -> Receipt | None:
-        """The newest message of ours in the thread since then that `is_it`. Raises CallFailed."""
+        """The bot's newest message in the thread since then for which `is_it` is True. Raises CallFailed."""
         bot = await self._bot()
         oldest = f"{max(0.0, since - _CLOCKS_DIFFER_S):.6f}"
         cursor: str | None = None
@@ -194,7 +194,7 @@ def ts_of(native_id: str) -> str:
 
 
 def file_title(key: str) -> str:
-    """A file has no metadata: its title tells the upload's key, without showing it."""
+    """A file's title that encodes the upload's key invisibly, because files have no metadata."""
     return f"answer {hashlib.sha256(key.encode('utf-8', 'replace')).hexdigest()[:10]}"
 
 

@@ -1,7 +1,7 @@
-"""Shows that the bot is at work in a direct chat, outside of threads: a reaction on the person's message.
+"""Show activity in a direct chat, outside of threads, by a reaction on the person's message.
 
-Slack's status lines exist in threads alone. The reaction goes when the answer comes. One that a killed
-process left goes with the answer to the message that it stands on.
+Slack has status lines only in threads. The reaction is removed when the answer arrives. A reaction left by a
+crashed process is removed with the answer to its message.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 EMOJI = "eyes"
 _KEEP = 1000
 _CALL_S = 2.0
-"""An answer's record waits behind the removal."""
+"""Seconds. Recording the answer waits for the removal."""
 _PASSING = ("transient", "rate_limit", "auth")
 
 
@@ -31,13 +31,13 @@ class AtWork:
         self._calls = calls
         self._clock = clock
         self._newest: dict[ThreadKey, str] = {}
-        """By direct chat, the timestamp of the message that was heard last."""
+        """By direct chat, the timestamp of the newest message received."""
         self._shown: dict[ThreadKey, set[str]] = {}
         """By direct chat, the timestamps of messages that may carry the reaction."""
         self._refused = False
 
-    def heard(self, item: Inbound) -> None:
-        """Remember the message that a sign of work would stand on."""
+    def received(self, item: Inbound) -> None:
+        """Remember the message that a reaction would be added to."""
         if isinstance(item, InboundMessage) and item.private and item.thread.topic is None:
             handle = read_handle(item.reply_handle)
             if handle is not None:
@@ -46,14 +46,14 @@ class AtWork:
                 self._newest[item.thread] = handle[0]
 
     def answered(self, thread: ThreadKey, reply_handle: str) -> None:
-        """An answer to this message is on its way. Where another process heard the message, it may carry a
-        reaction that nobody here knows of."""
+        """Mark a message whose answer is being sent. If another process received it, it may have a reaction
+        that this process does not know of."""
         handle = read_handle(reply_handle)
         if thread.topic is None and thread not in self._newest and handle is not None:
             self._note(thread, handle[0])
 
     async def show(self, thread: ThreadKey) -> None:
-        """React to the newest message of a direct chat; nothing where none was heard."""
+        """React to the newest message of a direct chat, if any was received."""
         ts = self._newest.get(thread)
         if ts is None or self._refused or ts in self._shown.get(thread, ()):
             return
@@ -72,14 +72,14 @@ class AtWork:
                 _log.info("no sign of work in direct chats", extra={"reason": str(error)})
 
     async def end(self, thread: ThreadKey) -> None:
-        """Take the chat's reactions away; what does not work now is tried again with the next answer."""
+        """Remove the chat's reactions; failed removals are retried with the next answer."""
         for ts in tuple(self._shown.get(thread, ())):
             if not self._refused and not await self._removed(thread, ts):
                 return
             self._forget(thread, ts)
 
     async def _removed(self, thread: ThreadKey, ts: str) -> bool:
-        """Whether there is nothing left to do for the message."""
+        """Whether the message has no reaction any more."""
         try:
             async with self._clock.timeout(_CALL_S):
                 await self._calls.run(
@@ -106,6 +106,6 @@ class AtWork:
 
 
 def _bounded(known: dict[ThreadKey, str] | dict[ThreadKey, set[str]]) -> None:
-    """Room for one more; the oldest goes."""
+    """Drop the oldest entry if the limit is reached."""
     if len(known) >= _KEEP:
         del known[next(iter(known))]

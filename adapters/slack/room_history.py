@@ -1,4 +1,4 @@
-"""The last messages of a thread, or of a channel, as lines with names: what was said before a mention."""
+"""Read the last messages of a thread or channel as lines with names: the context before a mention."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipeline.domain.rooms import RoomLine
 
 _PAGE = 200
 _MOST_PAGES = 5
-"""Slack gives a thread from its beginning: of a longer one the last messages are not reached."""
+"""Slack returns a thread from its beginning: the last messages of a longer one are not reached."""
 _TEXT_CHARS = 4_000
 _NO_WORDS = frozenset(
     {
@@ -37,7 +37,7 @@ _NO_WORDS = frozenset(
 
 
 class Reading:
-    """Reads for one bot."""
+    """Reads the history for one bot."""
 
     def __init__(self, calls: Calls, people: People) -> None:
         self._calls = calls
@@ -51,7 +51,7 @@ class Reading:
         said = sorted((one for one in found if _is_said(one, latest)), key=lambda one: float(one["ts"]))
         newest = said[-limit:]
         if in_thread and said and said[0] not in newest:
-            # What a thread is about stands in its first message.
+            # The first message contains the thread's topic.
             newest = [said[0], *newest[1:]]
         return await self._lines(newest, bot)
 
@@ -65,7 +65,7 @@ class Reading:
             messages = answer.get("messages")
             found += [table(one) for one in messages] if isinstance(messages, list) else []
             cursor = table(answer.get("response_metadata")).get("next_cursor") or None
-            # A channel is given from its end: the first page is all that is wanted.
+            # Slack returns a channel from its end: the first page is enough.
             if not in_thread or not answer.get("has_more") or not isinstance(cursor, str):
                 break
         return found
@@ -103,7 +103,7 @@ class Reading:
 
 
 def _is_said(message: Mapping[str, Any], latest: str) -> bool:
-    """Whether somebody said something in it, before `latest`."""
+    """Whether it contains text and is older than `latest`."""
     ts = stamp(message.get("ts"))
     if not ts or message.get("subtype") in _NO_WORDS:
         return False
@@ -119,7 +119,7 @@ def _words_of(message: Mapping[str, Any], bot: Bot) -> str:
 
 
 def _own_name(message: Mapping[str, Any]) -> str:
-    """What an app calls itself in its message."""
+    """The app's own name in its message."""
     named = (message.get("username"), table(message.get("bot_profile")).get("name"))
     return next((name for name in (words(one, 80) for one in named) if name), "")
 

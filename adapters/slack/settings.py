@@ -1,4 +1,4 @@
-"""What the Slack channel needs to be told. Values only: the gateway's configuration fills them in."""
+"""The Slack channel's settings. Values only: the gateway's configuration provides them."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ WEB_API = "https://slack.com/api/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlackSettings:
-    """One Slack app in one workspace. The secrets are asked anew for every call and connection."""
+    """One Slack app in one workspace. The secrets are read for every call and connection."""
 
     bot_token: Callable[[], str]
     """`xoxb-…`."""
     app_token: Callable[[], str] | None = None
-    """`xapp-…` with the scope connections:write; Socket Mode needs it."""
+    """`xapp-…` with the scope connections:write; required for Socket Mode."""
     signing_secret: Callable[[], str] | None = None
-    """Signed HTTP needs it."""
+    """Required for signed HTTP."""
     mode: Literal["socket", "http"] = "socket"
     account: str = "main"
     api_base: str | None = None
-    """The Web API's address, for a proxy or another cloud of Slack; None is slack.com."""
+    """The Web API's address, for a proxy or another Slack cloud; None is slack.com."""
     rates: RateLimits | None = None
-    """None: what Slack documents, see `adapter.RATES`."""
+    """None: Slack's documented limits, see `adapter.RATES`."""
     previews: bool = True
     streams: bool = True
-    """Previews in threads by Slack's chat streams; where those are refused, by edits."""
+    """Previews in threads by Slack's chat streams, with edits as the fallback."""
     ping_s: float = 5.0
-    """Seconds between two signs of life asked of a socket; one that is silent for three is replaced."""
+    """Seconds between two pings on a socket; one that is silent for three of them is replaced."""
 
     @property
     def api_url(self) -> str:
@@ -42,5 +42,5 @@ class SlackSettings:
 
     @property
     def path(self) -> str:
-        """Where Slack calls in the mode http: events, interactivity and commands alike."""
+        """The path that Slack calls in the mode http: events, interactivity and commands alike."""
         return "/slack/events" if self.account == "main" else f"/slack/{self.account}/events"

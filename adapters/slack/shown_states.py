@@ -1,7 +1,7 @@
-"""What each message of ours shows, by the last edit of it, and one edit of a message at a time.
+"""Track the content of the bot's messages after their last edit, and serialise the edits of each message.
 
-Two parts of the gateway edit the message of a question: the turn that asked, and the press that takes the
-buttons away. A press carries the message as it was when somebody pressed; what was edited since counts more.
+Two parts of the gateway edit a question's message: the turn that asked, and a press that removes the
+buttons. A press contains the message as it was when it was pressed; later edits take precedence.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 KEPT = 500
-"""Messages whose last edit is remembered; the body of one is 20 kB at most."""
+"""Messages whose last edit is remembered; one body is 20 kB at most."""
 Body = Mapping[str, Any]
 
 
 class MessageState:
-    """One message of ours."""
+    """The state of one message of the bot."""
 
     def __init__(self) -> None:
         self.body: Body | None = None
-        """What the last edit made it show; None where this process has not edited it."""
+        """The content after the last edit; None where this process has not edited it."""
         self._lock = asyncio.Lock()
         self._users = 0
 
     @property
     def in_use(self) -> bool:
-        """Whether an edit is under way or waits."""
+        """Whether an edit runs or waits."""
         return self._users > 0
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
-        """Edits that were begun before this one have ended; those begun after it wait for its end."""
+        """Run one edit: after those that were begun before it, and before all later ones."""
         self._users += 1
         try:
             async with self._lock:
@@ -43,14 +43,14 @@ class MessageState:
 
 
 class MessageStates:
-    """The messages that were edited last, by channel and timestamp."""
+    """The most recently edited messages, by channel and timestamp."""
 
     def __init__(self) -> None:
         self._states: OrderedDict[tuple[str, str], MessageState] = OrderedDict()
 
     @asynccontextmanager
     async def editing(self, chat: str, ts: str) -> AsyncIterator[MessageState]:
-        """The message's state, for one edit, in the order in which edits are begun."""
+        """The message's state for one edit; edits run in the order in which they were begun."""
         state = self._states.setdefault((chat, ts), MessageState())
         self._states.move_to_end((chat, ts))
         try:

@@ -1,10 +1,9 @@
-"""Socket Mode: what Slack sends over a WebSocket that this side opens.
+"""Receive by Socket Mode: Slack sends over a WebSocket that this side opens.
 
-The sockets are ours and not slack-sdk's client, which closes its socket before it opens the next, keeps
-asking for ever with a refused token, and leaves tasks behind. Its calls and its frames are used.
-
-When Slack asks for a refresh the next socket is open before the old one is closed. A socket that says
-nothing for three pings is dead, whatever its state.
+This module manages the sockets itself. slack-sdk's client closes its socket before it opens the next, retries
+for ever with a rejected token, and leaves tasks running. Only its calls and frames are used.
+When Slack requests a refresh, the next socket is opened before the old one is closed. A socket that is
+silent for three pings counts as dead, regardless of its state.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _OPEN_S = 15.0
 _AGAIN_S = 1.0
 _SHORT_LIFE_S = 10.0
 _SHORT_LIVES = 3
-"""So many sockets in a row may be taken away at once; then each next one is waited for, longer and longer."""
+"""After this many short-lived sockets in a row, each new one is delayed longer and longer."""
 _LONGEST_PAUSE_S = 30.0
 _DRAIN_S = 3.0
 _CLOSE_S = 1.0
@@ -41,7 +40,7 @@ _FRAME_BYTES = 4 * 1024 * 1024
 
 
 class SocketLost(Exception):
-    """No socket is open any more, and a new one could not be had."""
+    """No socket is open, and a new one could not be opened."""
 
 
 @dataclass(slots=True, eq=False)
@@ -50,15 +49,15 @@ class _Socket:
 
     ws: aiohttp.ClientWebSocketResponse
     opened_at: float
-    heard_at: float
+    received_at: float
     hello: asyncio.Event = field(default_factory=asyncio.Event)
     leaving: asyncio.Event = field(default_factory=asyncio.Event)
-    """Slack wants it replaced, or it is gone."""
+    """Set when Slack requests a replacement, or the socket is gone."""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     at_work: set[asyncio.Task[None]] = field(default_factory=set)
 
 
-class SocketDoor:
+class SocketModeReceiver:
     """Keeps one socket open, two during a refresh."""
 
     def __init__(
@@ -67,14 +66,14 @@ class SocketDoor:
         session: aiohttp.ClientSession,
         new_url: Callable[[], Awaitable[str]],
         dispatch: Callable[[Mapping[str, Any]], Awaitable[Answer]],
-        heard: Callable[[], None],
+        on_frame: Callable[[], None],
         clock: Clock,
         ping_s: float,
     ) -> None:
         self._session = session
         self._new_url = new_url
         self._dispatch = dispatch
-        self._heard = heard
+        self._on_frame = on_frame
         self._clock = clock
         self._ping_s = ping_s
         self._slots = asyncio.Semaphore(_MOST_AT_WORK)
@@ -84,7 +83,7 @@ class SocketDoor:
         """Receive until cancelled; `opened` is called when the first socket is ready.
 
         Raises ConfigurationError when Slack says that only the operator can help, and otherwise SocketLost
-        or whatever opening a socket raised, when none is left.
+        or the error of opening a socket, when none is left.
         """
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -106,10 +105,10 @@ class SocketDoor:
             await self._retire(current)
             current = following
 
-    # -- one socket's life --------------------------------------------------------------------------
+    # -- one socket's lifecycle ---------------------------------------------------------------------
 
     async def _open(self, tasks: asyncio.TaskGroup) -> _Socket:
-        """A socket that has said hello."""
+        """Open a socket and wait for its hello."""
         url = await self._new_url()
         try:
             async with self._clock.timeout(_OPEN_S):
@@ -120,10 +119,10 @@ class SocketDoor:
                     timeout=aiohttp.ClientWSTimeout(ws_close=_CLOSE_S),
                 )
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
-            # Without the cause, which repeats the address with its ticket.
+            # Without the cause, which contains the address with its ticket.
             raise SocketLost(f"a socket could not be opened ({type(error).__name__})") from None
         now = self._clock.monotonic()
-        socket = _Socket(ws=ws, opened_at=now, heard_at=now)
+        socket = _Socket(ws=ws, opened_at=now, received_at=now)
         tasks.create_task(self._serve(socket))
         try:
             async with self._clock.timeout(_OPEN_S):
@@ -136,7 +135,7 @@ class SocketDoor:
         return socket
 
     async def _replace(self, tasks: asyncio.TaskGroup, old: _Socket) -> _Socket:
-        """The next socket. While the old one still works, a failure is tried again."""
+        """Open the next socket. While the old one still works, a failure is retried."""
         while True:
             was_working = not old.ended.is_set()
             try:
@@ -149,7 +148,7 @@ class SocketDoor:
             await self._clock.sleep(pause_s)
 
     async def _retire(self, socket: _Socket) -> None:
-        """Close a socket whose acks are out; what comes in too late is delivered again."""
+        """Close a socket after its acks are sent; later frames are delivered again."""
         if socket.at_work and not socket.ended.is_set():
             try:
                 async with self._clock.timeout(_DRAIN_S):
@@ -176,10 +175,10 @@ class SocketDoor:
             await socket.ws.close()
 
     async def _watch(self, socket: _Socket) -> None:
-        """Ask for signs of life, and close a socket that gives none."""
+        """Send pings, and close a socket that does not answer."""
         while True:
             await self._clock.sleep(self._ping_s)
-            if self._clock.monotonic() - socket.heard_at > self._ping_s * _SILENT_PINGS:
+            if self._clock.monotonic() - socket.received_at > self._ping_s * _SILENT_PINGS:
                 _log.warning("a socket went silent and is replaced")
                 await socket.ws.close()
                 return
@@ -209,7 +208,8 @@ class SocketDoor:
             await self._take(socket, frame, tasks)
 
     def _count(self, connections: object) -> None:
-        """Slack spreads what it has to say over all sockets of the app, whoever holds them."""
+        """Warn of other connections: Slack distributes events over all sockets of the app, other programs'
+        included."""
         if isinstance(connections, int) and connections > self._open_sockets:
             _log.warning(
                 "another program has a socket of this Slack app open and gets a share of the messages",
@@ -250,24 +250,24 @@ class SocketDoor:
             self._slots.release()
 
     def _note(self, socket: _Socket) -> None:
-        socket.heard_at = self._clock.monotonic()
-        self._heard()
+        socket.received_at = self._clock.monotonic()
+        self._on_frame()
 
 
 def pause_before(error: SocketLost | CallFailed) -> float:
-    """Seconds until a socket is asked for again after this failure: as many as Slack says."""
+    """Seconds before the next socket is opened after this failure; Slack's own value where it gives one."""
     asked_s = error.failure.retry_after_s if isinstance(error, CallFailed) else None
     return max(_AGAIN_S, asked_s or 0.0)
 
 
 def _cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """What the groups of our tasks were raised for: the operator's errors first."""
+    """The cause of the task groups' exceptions: the operator's errors first."""
     found = [_cause(error) if isinstance(error, BaseExceptionGroup) else error for error in group.exceptions]
     return next((error for error in found if isinstance(error, ConfigurationError)), found[0])
 
 
 async def _send(sending: Awaitable[None]) -> None:
-    """A frame on a socket that may have just closed: what was not acknowledged comes again."""
+    """Send a frame on a socket that may have just closed: unacknowledged events are delivered again."""
     try:
         await sending
     except ConnectionError:

@@ -1,4 +1,4 @@
-"""Who the bot is, and whether its secrets are what they should be; refused ones in words for the operator."""
+"""Identify the bot and check its secrets, with messages for the operator about rejected ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _APP_CODES = frozenset(
 
 
 def check_secrets(settings: SlackSettings) -> None:
-    """Raises ConfigurationError for a secret that is missing or of the wrong kind; it is never repeated."""
+    """Raise ConfigurationError for a secret that is missing or of the wrong kind; it is never repeated."""
     if not settings.bot_token().strip().startswith("xoxb-"):
         raise ConfigurationError(
             f"{_BOT_TOKEN} is not a bot token: take the Bot User OAuth Token (xoxb-…) of the page "
@@ -45,7 +45,7 @@ def check_secrets(settings: SlackSettings) -> None:
 
 
 async def who_am_i(calls: Calls, settings: SlackSettings) -> Bot:
-    """The bot behind the token. Raises ConfigurationError for a refused token, else CallFailed."""
+    """The token's bot. Raises ConfigurationError for a rejected token, else CallFailed."""
     try:
         answer = await calls.run("auth.test", lambda client: client.auth_test())
     except CallFailed as refused:
@@ -67,13 +67,13 @@ async def who_am_i(calls: Calls, settings: SlackSettings) -> Bot:
             f"Slack does not know {_BOT_TOKEN} as a bot's: take the Bot User OAuth Token (xoxb-…)."
         )
     if not bot.app and settings.mode == "http":
-        # Without it what is signed for another app could not be told from what is meant for this one.
+        # Without it, requests signed for another app could not be distinguished from this one's.
         return replace(bot, app=await _asked_app(calls, bot.bot))
     return bot
 
 
 async def _asked_app(calls: Calls, bot: str) -> str:
-    """The id of the app that the bot belongs to. Raises ConfigurationError where Slack does not tell it."""
+    """The id of the bot's app. Raises ConfigurationError where Slack does not return it."""
     try:
         answer = await calls.run("bots.info", lambda client: client.bots_info(bot=bot))
     except CallFailed as refused:
@@ -87,7 +87,7 @@ async def _asked_app(calls: Calls, bot: str) -> str:
 
 
 async def socket_url(calls: Calls, settings: SlackSettings) -> str:
-    """A fresh Socket Mode address. Raises ConfigurationError for a refused app token, else CallFailed."""
+    """A fresh Socket Mode address. Raises ConfigurationError for a rejected app token, else CallFailed."""
     token = _value(settings.app_token)
     try:
         answer = await calls.run(

@@ -1,8 +1,8 @@
 """The preview of one answer: Slack's chat stream in a thread, an edited message everywhere else.
 
-A stream that is refused, before its start or in the middle, goes on as an edited message: every call brings
-the whole text, so nothing is lost. What a stream shows is inert: Slack would fetch previews of its links
-and call people it mentions, and only the final edit is rendered by our own rules.
+A stream that is rejected, before its start or later, continues as an edited message: every call passes
+the whole text, so nothing is lost. A stream's text is inert: Slack would fetch previews of its links
+and notify people it mentions, and only the final edit is rendered by this channel's rules.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from pipeline.domain.ids import ThreadKey
 
 _STREAM_CHARS = 11_000
 _WAIT_KINDS = frozenset({"rate_limit", "transient", "auth"})
-"""Failures that say nothing about whether streams work here."""
+"""Failures that do not mean that streams are unavailable."""
 _NO_STREAMS_HERE = frozenset({"unknown_method", "method_not_supported", "feature_not_enabled"})
 _ZERO_WIDTH_SPACE = "\u200b"
 
 
 @dataclass(slots=True)
 class StreamsAllowed:
-    """Whether this workspace takes streams; one refusal of the method is enough to know."""
+    """Whether this workspace accepts streams; one rejection of the method is enough."""
 
     yes: bool
 
@@ -59,20 +59,20 @@ class SlackView:
         self._native_id = native_id
         self._streams = streams
         self._streamed: str | None = None
-        """What the open stream shows; None where none is open."""
+        """The text of the open stream; None where none is open."""
         self._stopped = False
-        """The reader stopped the stream: nothing more is shown before the answer."""
+        """The user stopped the stream: nothing more is shown before the answer."""
         self._tried_at = doubtful_since
-        """When a call began that may have made the message."""
+        """The start time of a call that may have created the message."""
         self._tried_text: str | None = None
-        """What that call was to stream; None for a posted message."""
+        """The text that this call was to stream; None for a posted message."""
 
     @property
     def native_id(self) -> str:
         return self._native_id
 
     async def show(self, outgoing: Outgoing) -> None:
-        """Make the newest text visible. Raises CallFailed."""
+        """Show the newest text. Raises CallFailed."""
         if self._stopped:
             return
         if self._tried_at is not None:
@@ -85,7 +85,7 @@ class SlackView:
             await self._post(outgoing)
 
     async def close(self) -> None:
-        """End the stream, and find out whether a message was made that nobody told us of."""
+        """End the stream, and search for a message whose creation was not confirmed."""
         if self._tried_at is not None:
             await self._resolve()
         if self._streamed is not None:
@@ -149,7 +149,7 @@ class SlackView:
                 self._stopped, self._streamed = True, None
                 return
             if failed.failure.maybe_delivered:
-                # Appending again could show a piece twice; the edited whole cannot.
+                # Appending again could duplicate text; editing the whole text cannot.
                 await self._fall_back(outgoing)
                 return
             if failed.failure.kind in _WAIT_KINDS:
@@ -159,7 +159,7 @@ class SlackView:
         self._streamed = text
 
     async def _fall_back(self, outgoing: Outgoing) -> None:
-        """From the stream to edits of its message; the edit ends the stream where it is still open."""
+        """Switch from the stream to edits of its message; the edit ends a stream that is still open."""
         await self._posts.edit(self._thread, self._native_id, render(outgoing)[0])
         self._streamed = None
 
@@ -176,7 +176,7 @@ class SlackView:
         self._native_id = receipt.native_id
 
     async def _resolve(self) -> None:
-        """Look for the message of a call whose answer never came. Raises CallFailed."""
+        """Find the message of a call that got no answer. Raises CallFailed."""
         since = self._tried_at
         if since is None:
             return
@@ -193,16 +193,16 @@ class SlackView:
 
 
 def stream_text(outgoing: Outgoing) -> str:
-    """The text for a stream, which only ever grows while the answer does: without links and mentions."""
-    heard = f"> {' '.join(outgoing.heard.split())}\n\n" if outgoing.heard else ""
-    words = (heard + outgoing.text)[:_STREAM_CHARS].encode("utf-8", "replace").decode("utf-8")
+    """The text for a stream, which only grows while the answer does: without links and mentions."""
+    quote = f"> {' '.join(outgoing.heard.split())}\n\n" if outgoing.heard else ""
+    words = (quote + outgoing.text)[:_STREAM_CHARS].encode("utf-8", "replace").decode("utf-8")
     inert = words.replace(":/", f":{_ZERO_WIDTH_SPACE}/").replace("<", f"<{_ZERO_WIDTH_SPACE}")
     return inert.replace("@", f"@{_ZERO_WIDTH_SPACE}")
 
 
 def _is_stream_of(message: Mapping[str, Any], text: str) -> bool:
-    """Whether a message is what a stream of `text` began: streams carry no metadata to know them by.
-    Nothing but the letters is compared, as Slack gives the words back in its own markup."""
+    """Whether a message is the start of a stream of `text`: streams have no metadata to identify them.
+    Only letters are compared, because Slack returns the text in its own markup."""
     shown = message.get("text")
     if message.get("metadata") or not isinstance(shown, str):
         return False

@@ -1,8 +1,9 @@
-"""The Events API over HTTP: one route for events, buttons and commands, closed to what Slack did not sign.
+"""Receive the Events API over HTTP: one route for events, buttons and commands, which rejects unsigned
+requests.
 
-Refused before a byte of the body is read: a missing, doubled or stale header, and a body that says it is too
-long. The body is read raw, up to 1 MiB and for 5 seconds, and its signature compared in constant time. A
-signature is good once: Slack signs each of its own retries anew.
+Rejected before a byte of the body is read: a missing, doubled or stale header, and a body that is declared
+too long. The body is read raw, up to 1 MiB and for 5 seconds, and its signature compared in constant time. A
+signature is valid once: Slack signs each of its retries separately.
 """
 
 from __future__ import annotations
@@ -29,27 +30,27 @@ FRESH_S = 300.0
 _SMALL_BODY = 64 * 1024
 _MOST_AT_ONCE = 256
 _MOST_LARGE = 8
-"""Requests at a time whose bodies are no small ones: what nobody has verified yet may not fill the memory."""
+"""Concurrent requests with large bodies: unverified requests must not fill the memory."""
 _MOST_SEEN = 50_000
 _STAMP = re.compile(r"[0-9]{1,12}")
 _SIGNATURE = re.compile(r"v0=([0-9a-f]{64})")
 _FORM = "application/x-www-form-urlencoded"
 
 
-class WebhookDoor:
-    """The handler of the route. It answers 503 while the channel does not run."""
+class EventsWebhook:
+    """The route's handler. It answers 503 while the channel does not run."""
 
     def __init__(self, settings: SlackSettings, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
         self._seen: dict[bytes, float] = {}
-        """Signatures that were used, with the time from which they are stale anyhow."""
+        """Used signatures, with the time at which they become stale."""
         self._at_once = 0
         self._large = 0
         self._bot: Bot | None = None
         self._dispatch: Callable[[Mapping[str, Any]], Awaitable[Answer]] | None = None
         self._later: Callable[[Callable[[], Awaitable[None]]], None] | None = None
-        self._heard: Callable[[], None] | None = None
+        self._on_frame: Callable[[], None] | None = None
 
     def open(
         self,
@@ -57,13 +58,13 @@ class WebhookDoor:
         dispatch: Callable[[Mapping[str, Any]], Awaitable[Answer]],
         *,
         later: Callable[[Callable[[], Awaitable[None]]], None],
-        heard: Callable[[], None],
+        on_frame: Callable[[], None],
     ) -> None:
-        """Let requests in. `later` runs what is left to do after an answer."""
-        self._bot, self._dispatch, self._later, self._heard = bot, dispatch, later, heard
+        """Accept requests. `later` runs the work that remains after an answer."""
+        self._bot, self._dispatch, self._later, self._on_frame = bot, dispatch, later, on_frame
 
     def close(self) -> None:
-        """Refuse everything from here on, so that Slack delivers it again later."""
+        """Reject everything from now on, so that Slack delivers it again later."""
         self._dispatch = None
 
     async def handle(self, request: web.Request) -> web.Response:
@@ -102,7 +103,7 @@ class WebhookDoor:
     # -- who it is from -----------------------------------------------------------------------------
 
     def _headers(self, request: web.Request) -> tuple[str, bytes]:
-        """Timestamp and signature, decoded; empty unless each is there once, well formed and fresh."""
+        """Timestamp and signature, decoded; empty unless each occurs once, well formed and fresh."""
         stamps = request.headers.getall("X-Slack-Request-Timestamp", [])
         signatures = request.headers.getall("X-Slack-Signature", [])
         if len(stamps) != 1 or len(signatures) != 1 or not _STAMP.fullmatch(stamps[0]):
@@ -127,13 +128,13 @@ class WebhookDoor:
             if self._seen[oldest] > now and len(self._seen) < _MOST_SEEN:
                 break
             del self._seen[oldest]
-        # A timestamp from the future stays fresh for longer.
+        # A timestamp in the future stays fresh for longer.
         self._seen[signature] = now + 2 * FRESH_S
 
     # -- what it says -------------------------------------------------------------------------------
 
     async def _read(self, request: web.Request) -> bytes | None:
-        """The raw body; None if it is too long, or long while too many others are."""
+        """The raw body; None if it is too long, or large while too many others are."""
         body = bytearray()
         large = False
         try:
@@ -155,8 +156,8 @@ class WebhookDoor:
         dispatch, bot = self._dispatch, self._bot
         if payload is None or dispatch is None or bot is None:
             return web.Response(status=400 if payload is None else 503)
-        if self._heard is not None:
-            self._heard()
+        if self._on_frame is not None:
+            self._on_frame()
         if payload.get("type") == "url_verification":
             return web.Response(text=words(payload.get("challenge"), 200), content_type="text/plain")
         if not is_for(payload, bot):
@@ -183,7 +184,7 @@ def read_body(body: bytes, content_type: str) -> Mapping[str, Any] | None:
 
 
 def is_for(payload: Mapping[str, Any], bot: Bot) -> bool:
-    """Whether a payload concerns this bot: its team is named, and no other app than its own."""
+    """Whether a payload is for this bot: its team is named, and no other app than its own."""
     app = payload.get("api_app_id")
     if not isinstance(app, str) or (bot.app and app != bot.app):
         return False
