@@ -1,1 +1,1 @@
-"""The web channel: one WebSocket protocol, and the page that speaks it."""
+"""The web channel: one WebSocket protocol, and the page that uses it."""

@@ -1,6 +1,6 @@
-"""The web channel: the page's routes, the socket's door, and the adapter that the gateway drives.
+"""The web channel: the page's routes, the socket's handler, and the adapter that the gateway drives.
 
-Not a server: `routes` are hung into the gateway's own. Delivery is safe to repeat, because a line of
+Not a server: `routes` are added to the gateway's own. Delivery is repeatable, because a line of
 the conversation is shown once by (message_id, role) and read again from the log by every new socket.
 """
 
@@ -63,7 +63,7 @@ class WebAdapter:
         self._clock = clock
         self._open_sockets = 0
         self._greeting: dict[int, web.Request] = {}
-        """Sockets whose hello has not been judged yet."""
+        """Sockets whose hello is not checked yet."""
         self._openings = Openings(places=settings.max_openings, share=settings.max_openings_per_address)
         self._none_open = asyncio.Event()
         self._none_open.set()
@@ -84,8 +84,8 @@ class WebAdapter:
         )
 
     def attach(self, live: LiveSpeech | None, read_aloud: ReadAloud | None) -> None:
-        """Give the page ears and a voice, before `run`; None leaves that one out. Both need the gateway's
-        inbox, which is made after the adapters."""
+        """Set live speech recognition and speech synthesis, before `run`; None disables that one. Both need
+        the gateway's inbox, which is created after the adapters."""
         self._shared.live = live
         self._shared.read_aloud = read_aloud
 
@@ -118,7 +118,7 @@ class WebAdapter:
         ]
 
     async def run(self, on_inbound: OnInbound) -> None:
-        """Take messages until cancelled; then the sockets are closed with 1001."""
+        """Receive messages until cancelled; then the sockets are closed with 1001."""
         self._shared.on_inbound = on_inbound
         self._state = ChannelHealth(state="up")
         try:
@@ -132,7 +132,7 @@ class WebAdapter:
         return ThreadSender(self._hub, thread)
 
     def entry_recorded(self, thread: ThreadKey, entry: TimelineEntry) -> None:
-        """Show a durable line that is no reply (a recorded message, a new session) to open pages."""
+        """Send a durable entry that is no reply (a recorded message, a new session) to open pages."""
         self._hub.entry(thread, entry)
 
     async def send(self, reply: OutboundReply) -> Receipt:
@@ -165,11 +165,11 @@ class WebAdapter:
         return await self._media.download(ref, max_bytes=max_bytes)
 
     async def discard(self, ref: MediaRef) -> None:
-        """Remove a voice note whose turn is done. Raises MediaUnavailable, StorageError."""
+        """Remove a voice note after its turn. Raises MediaUnavailable, StorageError."""
         await self._media.discard(ref)
 
     async def sweep_media(self, keep: Collection[str]) -> int:
-        """Remove the voice notes that a crash orphaned; how many. See MediaInbox.sweep."""
+        """Remove the voice notes orphaned by a crash; their number. See MediaInbox.sweep."""
         return await self._media.sweep(keep)
 
     # -- routes -----------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ class WebAdapter:
             timeout=1.0,
             heartbeat=settings.heartbeat_s,
             max_msg_size=settings.frame_bytes,
-            # A compressed frame could grow a thousandfold in memory, and nothing here needs it.
+            # A compressed frame could expand a thousandfold in memory, and compression is not needed.
             compress=False,
         )
         transport = request.transport
@@ -229,7 +229,7 @@ class WebAdapter:
 
     async def _close_sockets(self) -> None:
         for request in self._greeting.values():
-            # Nothing was accepted from it yet; waiting for its hello would hold up the shutdown.
+            # Nothing was accepted from it yet; waiting for its hello would delay the shutdown.
             if request.transport is not None:
                 request.transport.abort()
         for session in self._hub.sessions():

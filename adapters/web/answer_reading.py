@@ -1,6 +1,6 @@
-"""An answer that is read aloud while it is written: its parts, each as soon as its words are settled.
+"""Split an answer in progress into parts to read aloud, each as soon as its text is final.
 
-Not the voice and not the socket; those are reading.py's. What is read comes from the live events of the chat,
+Not speech synthesis and not the socket: see tts_requests.py. The text comes from the live events of the chat,
 which are redacted, and at the end from the final answer.
 """
 
@@ -14,7 +14,7 @@ from adapters.web.shared import Shared
 from pipeline.domain.events import LlmToken, PipelineEvent, ResponseComplete, is_terminal
 
 _LOOKS = 8
-"""The text is parsed again when an eighth of it is new, so that a long answer costs little."""
+"""The text is parsed again when an eighth of it is new, so that a long answer stays cheap."""
 _FEWEST_CHARS = 8
 
 
@@ -27,32 +27,32 @@ class AnswerEnded(Exception):
 
 
 class Following:
-    """One answer on its way, for one listener. `close` it."""
+    """One answer in progress, for one listener. Call `close` afterwards."""
 
     def __init__(self, shared: Shared, session: Session, message_id: str) -> None:
         self.message_id = message_id
         self.parts = 0
-        """How many were given."""
+        """Parts returned so far."""
         self._shared = shared
         self._session = session
         self._words = ReadAlong()
         self._final: str | None = None
         self._failed = False
         self._paused = False
-        """Something else than the answer's words happens in its turn."""
+        """Whether the turn is doing something other than writing the answer."""
         self._new_chars = 0
-        """Written since the text was looked at."""
+        """Characters added since the last parse."""
         self._enough = 0
-        """So many make it worth another look."""
+        """New characters required for another parse."""
         self._news = asyncio.Event()
         session.watchers.add(self._on_event)
 
     def close(self) -> None:
-        """Follow no further. Safe to repeat."""
+        """Stop following. Safe to repeat."""
         self._session.watchers.discard(self._on_event)
 
     async def next_part(self) -> str:
-        """The words of the next part, when they are settled. Raises AnswerEnded."""
+        """The text of the next part, when it is final. Raises AnswerEnded."""
         while True:
             self._news.clear()
             text = self._text()

@@ -1,8 +1,8 @@
-"""Wrong access tokens: counted by address, written to the log and handed to the metrics.
+"""Count wrong access tokens by address, and report them to the log and the metrics.
 
-It never decides whether a token is right, and nothing here keeps the right one out: whoever shares an
-address with a guesser, behind a proxy for example, must still get in. Guessing is hopeless by the token's
-length: 144 random bits in the one that the gateway makes, 16 characters at least in a configured one.
+Nothing here checks a token or blocks a right one: a person who shares an address with an attacker, through a
+proxy for example, must still get in. Guessing is infeasible because of the token's length: 144 random bits in
+a generated one, at least 16 characters in a configured one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _LOG_EVERY_S = 60.0
 
 
 class WrongTokens:
-    """Counts wrong tokens over the last minute. `where` names the door in the log; `on_wrong` counts each."""
+    """Counts wrong tokens over the last minute. `where` names the route in the log; `on_wrong` counts
+    each."""
 
     def __init__(self, clock: Clock, where: str, on_wrong: Callable[[], None] = lambda: None) -> None:
         self._clock = clock
@@ -33,7 +34,7 @@ class WrongTokens:
         self._logged_at: float | None = None
 
     def note(self, address: str | None) -> bool:
-        """Count one from `address`; whether it had too many already: 5 within the minute before this one."""
+        """Count one from `address`; True if there were already 5 in the minute before this one."""
         self._on_wrong()
         name, now = network_of(address), self._clock.monotonic()
         failures = self._failures.setdefault(name, deque(maxlen=_MAX_FAILURES))
@@ -46,7 +47,7 @@ class WrongTokens:
         return too_many
 
     def _write_log(self, address: str, now: float) -> None:
-        # Anybody can cause these lines, so one a minute has to do; it says how many there were.
+        # Any client can cause these lines, so one a minute must suffice; it contains the count.
         self._unlogged += 1
         if self._logged_at is not None and now - self._logged_at < _LOG_EVERY_S:
             return
@@ -56,7 +57,7 @@ class WrongTokens:
 
 
 def network_of(address: str | None) -> str:
-    """What counts as one address: an IPv4 address, or an IPv6 address's /64, which one host may own."""
+    """The counted network: an IPv4 address, or an IPv6 address's /64, which one host may own."""
     try:
         parsed = ip_address((address or "").partition("%")[0])
     except ValueError:

@@ -1,7 +1,7 @@
 """One authenticated socket from `welcome` to close.
 
-Reading and writing run side by side, so a client that reads slowly is still heard. Not here: the
-`hello` before it (handshake.py), what a frame means (intake.py), what goes to which chat (hub.py).
+Reading and writing run concurrently, so a slow reader's frames are still processed. Not here: the
+`hello` before it (handshake.py), what a frame means (intake.py), which frames go to which chat (hub.py).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pipeline.domain.timeline import TimelineEntry
 
 
 class Connection:
-    """One open socket and its session. `serve` runs it to its end and closes it."""
+    """One open socket and its session. `serve` runs until it ends and closes it."""
 
     def __init__(
         self, shared: Shared, socket: web.WebSocketResponse, request: web.Request, session: Session
@@ -32,7 +32,7 @@ class Connection:
         self._session = session
 
     async def serve(self, hello: Hello) -> None:
-        """Send the history and then live frames, take in what the client sends, until either ends."""
+        """Send the history and then live frames, process the client's frames, until either side ends."""
         try:
             async with asyncio.TaskGroup() as group:
                 writer = group.create_task(self._write(hello))
@@ -83,7 +83,7 @@ class Connection:
                 )
                 earlier = await self._earlier(hello, entries)
                 questions = await self._shared.timeline.questions(thread_of(chat))
-            except Exception as error:  # noqa: BLE001 - whatever fails, the client is told and may come back
+            except Exception as error:  # noqa: BLE001 - the client is notified of any failure and may reconnect
                 problem = problem_of("reading the history", error)
                 await self._socket.send_str(outgoing.problem_frame(problem))
                 self._session.end(TRY_AGAIN)
@@ -100,13 +100,13 @@ class Connection:
         )
         for entry in entries:
             await self._socket.send_str(outgoing.entry_frame(entry, self._shared.rendered))
-            # Rendering a long history cold takes a while; other chats go on between two lines of it.
+            # Rendering a long history without a cache is slow; other chats run between two entries.
             await asyncio.sleep(0)
         self._session.go_live(entries, questions, self._shared.hub.answers(chat), earlier=earlier)
         return True
 
     async def _earlier(self, hello: Hello, entries: tuple[TimelineEntry, ...]) -> int:
-        """Before which entry the history goes on; 0 where it does not, or the client has what there is."""
+        """The entry before which the history continues; 0 where it does not, or the client has all of it."""
         first = next((one.entry_id for one in entries if one.entry_id), 0)
         if hello.after or not first:
             return 0
@@ -117,7 +117,7 @@ class Connection:
         code = await self._session.ended
         self._session.queue.close()
         if code is not None and not self._session.queue.too_slow:
-            # What is queued goes out first, as far as the client takes it.
+            # Queued frames are sent first, as far as the client accepts them.
             await asyncio.wait({writer}, timeout=CLOSE_TIMEOUT_S)
         writer.cancel()
         await close_socket(self._socket, self._request, code or NORMAL)

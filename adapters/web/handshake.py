@@ -1,4 +1,4 @@
-"""From an open socket to a session: waits for `hello` and judges it. Nothing else is done before that."""
+"""Open a session: wait for a socket's `hello` and check it. Nothing else is processed before that."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TOO_LARGE = Problem(
 async def greet(
     shared: Shared, socket: web.WebSocketResponse, request: web.Request, opening: Opening
 ) -> tuple[Hello, Session] | None:
-    """The accepted `hello` and its new session; None when the socket was refused and closed."""
+    """The accepted `hello` and its new session; None when the socket was rejected and closed."""
     message: WSMessage | None = None
     with suppress(TimeoutError):
         async with opening.within(shared.settings.hello_timeout_s):
@@ -46,7 +46,7 @@ async def greet(
         if chat == LATEST:
             found = await shared.timeline.chats(CHANNEL, ACCOUNT, limit=1)
             chat = found[0].thread.chat if found else None
-    except Exception as error:  # noqa: BLE001 - whatever fails, the client is told and may come back
+    except Exception as error:  # noqa: BLE001 - the client is notified of any failure and may reconnect
         await _refuse(problem_of("looking for the latest chat", error), socket, request, opening)
         return None
     session = shared.hub.join(chat or new_chat_id())

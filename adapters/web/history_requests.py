@@ -1,4 +1,5 @@
-"""What one session asks of the past: earlier lines of its chat, and which chats there are. One at a time."""
+"""Answer one session's requests for history: earlier entries of its chat, and the list of chats. One at a
+time."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from adapters.web.shared import Shared, problem_of
 
 
 class LookingBack:
-    """Reads for one client. No method waits."""
+    """Answers one client's requests. No method waits."""
 
     def __init__(self, shared: Shared, session: Session, group: asyncio.TaskGroup) -> None:
         self._shared = shared
@@ -23,7 +24,7 @@ class LookingBack:
         self._task: asyncio.Task[None] | None = None
 
     def earlier(self, frame: EarlierRequest) -> None:
-        """Send the lines before an entry, each as an `entry`, then `earlier`; or a problem."""
+        """Send the entries before a given one, each as an `entry`, then `earlier`; or a problem."""
         self._start(frame.client_id, self._send_earlier(frame))
 
     def chats(self, frame: ChatsRequest) -> None:
@@ -31,7 +32,7 @@ class LookingBack:
         self._start(frame.client_id, self._send_chats(frame))
 
     def hang_up(self) -> None:
-        """Nobody reads any more."""
+        """Stop, because the client is gone."""
         if self._task is not None:
             self._task.cancel()
 
@@ -39,15 +40,15 @@ class LookingBack:
         if self._task is not None and not self._task.done():
             reading.close()
             words = "the history is being read just now; ask again when that is done"
-            self._session.tell(Problem(code="busy", message=words), client_id)
+            self._session.report(Problem(code="busy", message=words), client_id)
             return
-        self._task = self._group.create_task(self._told(client_id, reading))
+        self._task = self._group.create_task(self._answer_request(client_id, reading))
 
-    async def _told(self, client_id: str, reading: Coroutine[None, None, None]) -> None:
+    async def _answer_request(self, client_id: str, reading: Coroutine[None, None, None]) -> None:
         try:
             await reading
-        except Exception as error:  # noqa: BLE001 - a part that cannot be read must not close the chat
-            self._session.tell(problem_of("reading the history", error), client_id)
+        except Exception as error:  # noqa: BLE001 - an unreadable part of the history must not close the chat
+            self._session.report(problem_of("reading the history", error), client_id)
 
     async def _send_earlier(self, frame: EarlierRequest) -> None:
         shared = self._shared
@@ -58,7 +59,7 @@ class LookingBack:
             sent = asyncio.Event()
             line = outgoing.entry_frame(entry, shared.rendered)
             self._session.deliver(Outgoing(text=line, sent=sent))
-            # The next line is rendered when this one is on its way, so that a slow client holds one of them.
+            # The next entry is rendered when this one is sent, so that a slow client holds only one.
             await sent.wait()
         text = outgoing.earlier_frame(client_id=frame.client_id, earlier=found.next)
         self._session.deliver(Outgoing(text=text))

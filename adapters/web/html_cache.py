@@ -1,7 +1,7 @@
-"""Finished answers as HTML: rendered once per answer and kept, however many pages read it.
+"""Render finished answers as HTML, once per answer, and cache them for all pages.
 
-Not the renderer, that is adapters.formatting.html; not a promise either: an answer that it cannot render
-has no HTML here, and the page shows its Markdown by itself.
+Not the renderer: see adapters.formatting.html. An answer that it cannot render
+has no HTML here, and the page shows its Markdown.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _KEPT_CHARS = 4_000_000
 
 
 class HtmlCache:
-    """Markdown to HTML, with a memory of `kept_chars` characters that forgets what was read longest ago."""
+    """Markdown to HTML, with an LRU cache of `kept_chars` characters."""
 
     def __init__(self, render: Callable[[str], str] = render_html, *, kept_chars: int = _KEPT_CHARS) -> None:
         self._render = render

@@ -1,6 +1,6 @@
-"""Who reads which chat: the open sessions, and the fan-out of frames to them. Never waits, never raises.
+"""Track the open sessions per chat, and fan out frames to them. Never waits, never raises.
 
-A session is one socket after its `hello`; the socket itself is connection.py's.
+A session is one socket after its `hello`; connection.py handles the socket itself.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ _REMEMBERED_ENTRIES = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outgoing:
-    """One frame for a session, with what is needed to leave it out where it is already known."""
+    """One frame for a session, with the data needed to skip it where it is already known."""
 
     text: str
     droppable: bool = False
     line: tuple[str, EntryRole] | None = None
-    """The line of the conversation that the frame shows: (message_id, role)."""
+    """The entry that the frame shows: (message_id, role)."""
     entry_id: int = 0
     is_entry: bool = False
     binary: bytes = b""
-    """Follows the text at once, as a binary frame."""
+    """Sent directly after the text, as a binary frame."""
     sent: asyncio.Event | None = None
-    """Set when the transport has taken the frame."""
+    """Set when the transport has accepted the frame."""
 
 
 class Session:
     """One authenticated socket's outgoing side.
 
-    From its creation on it collects live frames; `go_live` merges them with the history.
+    It collects live frames from its creation on; `go_live` merges them with the history.
     """
 
     def __init__(self, chat: str, rendered: HtmlCache) -> None:
@@ -52,26 +52,27 @@ class Session:
         self._rendered = rendered
         self.queue: LossyEventQueue[Outgoing] = LossyEventQueue()
         self.ended: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
-        """Done when the socket has to close: with its close code, or None when the client left."""
+        """Done when the socket must close: with its close code, or None when the client left."""
         self.watchers: set[Callable[[PipelineEvent], None]] = set()
-        """Told of each live event of the chat once it is queued. They neither wait nor raise."""
+        """Called with each live event of the chat once it is queued. They neither wait nor raise."""
         self._shown: OrderedDict[tuple[str, EntryRole], int] = OrderedDict()
         self._live = False
 
     def deliver(self, frame: Outgoing) -> None:
-        """Queue a frame, unless the client has that line already. A reader too slow for it is closed."""
+        """Queue a frame, unless the client already has its entry. A session that reads too slowly is
+        closed."""
         if frame.is_entry and self._live and not self._is_news(frame):
             return
         if not self.queue.put(frame, droppable=frame.droppable) and self.queue.too_slow:
             self.end(1013)
 
-    def tell(self, problem: Problem, client_id: str | None) -> None:
-        """Queue a problem, addressed to the frame that it is about."""
+    def report(self, problem: Problem, client_id: str | None) -> None:
+        """Queue a problem with the frame `client_id`."""
         addressed = Problem(code=problem.code, message=problem.message, client_id=client_id)
         self.deliver(Outgoing(text=outgoing.problem_frame(addressed)))
 
     def end(self, code: int | None) -> None:
-        """Ask for the socket to be closed; the first call decides."""
+        """Request that the socket is closed; the first call sets the code."""
         if not self.ended.done():
             self.ended.set_result(code)
 
@@ -83,11 +84,11 @@ class Session:
         *,
         earlier: int = 0,
     ) -> None:
-        """Queue what follows the history that the client was just sent: snapshots, the questions of
+        """Queue what follows the history that was just sent: snapshots, the questions of
         paused runs, `ready`, live frames.
 
-        One step without a pause in it, so that `answers` and the collected frames belong together:
-        collected tokens are part of the snapshots, collected lines may be part of the history.
+        It has no await, so that `answers` and the collected frames match:
+        collected tokens are part of the snapshots, collected entries may be part of the history.
         """
         for entry in history:
             self._remember((entry.message_id, entry.role), entry.entry_id)
@@ -161,11 +162,11 @@ class Hub:
         return self._answers.answers(thread_of(chat))
 
     def answer(self, chat: str, message_id: str) -> LiveAnswer | None:
-        """The answer of `chat` that is being written to a message; None where there is none."""
+        """The answer in progress to a message of `chat`; None where there is none."""
         return next((one for one in self.answers(chat) if one.message_id == message_id), None)
 
     def event(self, thread: ThreadKey, event: PipelineEvent) -> None:
-        """Give a live event of `thread` to its sessions."""
+        """Send a live event of `thread` to its sessions."""
         self._answers.observe(thread, event)
         sessions = self._sessions.get(thread.chat)
         if not sessions:
@@ -177,7 +178,7 @@ class Hub:
                 watcher(event)
 
     def entry(self, thread: ThreadKey, entry: TimelineEntry) -> None:
-        """Give a recorded line of `thread` to its sessions; a session that has it is left alone."""
+        """Send a recorded entry of `thread` to its sessions that do not have it yet."""
         sessions = self._sessions.get(thread.chat)
         if not sessions:
             return
@@ -201,7 +202,7 @@ class ThreadSender:
     async def send_event(self, event: PipelineEvent) -> None:
         try:
             self._hub.event(self._thread, event)
-        except Exception as error:  # noqa: BLE001 - a sender raises nothing: a reader's trouble is not the turn's
+        except Exception as error:  # noqa: BLE001 - a sender raises nothing: a reader's failure must not fail the turn
             _log.error("web: the event %s could not be sent: %s", event.type, type(error).__name__)
 
 

@@ -1,4 +1,4 @@
-"""From a client's frame to the shared vocabulary. Pure: the same frame gives the same ids for ever."""
+"""Convert a client's frame to the shared types. Pure: the same frame always gives the same ids."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from pipeline.domain.messages import (
 )
 
 OWNER = Author(id="owner")
-"""Whoever holds the access token: the web channel knows one person."""
+"""The holder of the access token: the web channel knows only one person."""
 
 
 def new_chat_id() -> str:
-    """A fresh chat id; its 128 random bits are what keeps one chat's readers out of another's."""
+    """A new chat id; its 128 random bits keep readers of other chats out."""
     return f"c_{secrets.token_hex(16)}"
 
 
@@ -33,7 +33,7 @@ def thread_of(chat: str) -> ThreadKey:
 
 
 def to_inbound(chat: str, frame: TextMessage | Command | Approval, *, received_at: float) -> Inbound:
-    """The message, command or approval answer that `frame` is. `received_at` in Unix seconds."""
+    """The message, command or approval answer in `frame`. `received_at` in Unix seconds."""
     native_id, message_id = _identity(chat, frame.client_id)
     if isinstance(frame, Approval):
         return ApprovalReply(
@@ -66,7 +66,7 @@ def to_inbound(chat: str, frame: TextMessage | Command | Approval, *, received_a
 
 
 def voice_to_inbound(chat: str, client_id: str, voice: MediaRef, *, received_at: float) -> InboundMessage:
-    """The message of a voice note whose bytes are already stored under `voice`."""
+    """The message for a voice note whose bytes are already stored under `voice`."""
     native_id, message_id = _identity(chat, client_id)
     return InboundMessage(
         message_id=message_id,

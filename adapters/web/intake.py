@@ -1,8 +1,8 @@
-"""What one authenticated client sends: frames in, acceptances and problems out. It reads no socket.
+"""Process one authenticated client's frames: frames in, acceptances and problems out. It reads no socket.
 
-Whatever a client sends ends in exactly one answer. A `voice` frame waits for its audio first, `live_start`
-and `speak` are answered when they are ready (microphone.py, reading.py), and the sound of an open
-microphone is answered by what is heard in it.
+Every frame gets exactly one answer. A `voice` frame is answered after its audio, `live_start`
+and `speak` when they are ready (microphone.py, tts_requests.py), and the audio of an open
+microphone by its transcript.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from pipeline.domain.messages import Inbound
 
 
 def parse_text(shared: Shared, raw: str) -> ClientFrame | Problem:
-    """The frame that a text frame holds, or the problem with it, its size included."""
+    """The frame in a text frame, or the problem with it, its size included."""
     limit = shared.settings.text_frame_bytes
     if len(raw) > limit or len(raw.encode()) > limit:
         return Problem(code="bad_frame", message=f"frame: longer than {limit} bytes of text")
@@ -47,7 +47,7 @@ def parse_text(shared: Shared, raw: str) -> ClientFrame | Problem:
 
 
 class Intake:
-    """One session's incoming side. What takes longer than a frame runs in `group`, until `hang_up`."""
+    """One session's incoming side. Work that takes longer than a frame runs in `group`, until `hang_up`."""
 
     def __init__(self, shared: Shared, session: Session, group: asyncio.TaskGroup) -> None:
         self._shared = shared
@@ -59,7 +59,7 @@ class Intake:
         self._swallow_binary = False
 
     def hang_up(self) -> None:
-        """The client is gone: the microphone closes, and nothing is read aloud any more."""
+        """The client is gone: close the microphone, and stop reading aloud."""
         self._microphone.hang_up()
         self._reading.hang_up()
         self._looking_back.hang_up()
@@ -70,14 +70,14 @@ class Intake:
         if self._announced is not None:
             announced, self._announced = self._announced, None
             words = f"size: {announced.size} bytes of audio were announced, a text frame came instead"
-            self._session.tell(Problem(code="voice_size_mismatch", message=words), announced.client_id)
+            self._session.report(Problem(code="voice_size_mismatch", message=words), announced.client_id)
         frame = parse_text(self._shared, raw)
         match frame:
             case Problem():
                 self._swallow_binary = frame.swallow_binary
-                self._session.tell(frame, frame.client_id)
+                self._session.report(frame, frame.client_id)
             case Hello():
-                self._session.tell(Problem(code="hello_twice", message="hello was already accepted"), None)
+                self._session.report(Problem(code="hello_twice", message="hello was already accepted"), None)
             case Ping():
                 self._session.deliver(Outgoing(text=outgoing.pong_frame()))
             case VoiceAnnouncement():
@@ -96,19 +96,19 @@ class Intake:
                 await self._submit(frame.client_id, item)
 
     async def take_binary(self, content: bytes) -> None:
-        """Handle one binary frame: the audio that was announced, the open microphone's, or a mistake."""
+        """Handle one binary frame: announced audio, the open microphone's audio, or a mistake."""
         announced, self._announced = self._announced, None
         if self._swallow_binary:
-            # The audio of a refused announcement; the refusal was already told.
+            # The audio of a refused announcement; the refusal was already reported.
             self._swallow_binary = False
         elif announced is None and self._microphone.takes_sound:
             self._microphone.feed(content)
         elif announced is None:
             words = "a binary frame must follow a voice frame at once; it was discarded"
-            self._session.tell(Problem(code="unexpected_binary", message=words), None)
+            self._session.report(Problem(code="unexpected_binary", message=words), None)
         elif len(content) != announced.size:
             words = f"size: {announced.size} bytes of audio were announced, {len(content)} came"
-            self._session.tell(Problem(code="voice_size_mismatch", message=words), announced.client_id)
+            self._session.report(Problem(code="voice_size_mismatch", message=words), announced.client_id)
         else:
             await self._submit_voice(announced, content)
 
@@ -128,7 +128,7 @@ class Intake:
             self._announced = frame
             return
         self._swallow_binary = True
-        self._session.tell(
+        self._session.report(
             Problem(code="voice_disabled", message="voice notes are switched off"), frame.client_id
         )
 
@@ -136,13 +136,13 @@ class Intake:
         try:
             ref = await self._shared.media.store(content, mime=announced.mime)
         except StorageError as error:
-            self._session.tell(problem_of("storing a voice note", error), announced.client_id)
+            self._session.report(problem_of("storing a voice note", error), announced.client_id)
             return
         now = self._shared.clock.now()
         item = voice_to_inbound(self._session.chat, announced.client_id, ref, received_at=now)
         acceptance = await self._submit(announced.client_id, item)
         if acceptance is None or acceptance.status == "accepted":
-            # Without an answer nobody knows whether the message counts: the file stays for the sweep.
+            # Without an answer it is unknown whether the message counts: the sweep removes the file.
             return
         try:
             await self._shared.media.discard(ref)
@@ -152,12 +152,12 @@ class Intake:
     async def _submit(self, client_id: str, item: Inbound) -> Acceptance | None:
         on_inbound = self._shared.on_inbound
         if on_inbound is None:
-            self._session.tell(UNAVAILABLE, client_id)
+            self._session.report(UNAVAILABLE, client_id)
             return None
         try:
             acceptance = await on_inbound(item)
         except Exception as error:  # noqa: BLE001 - one bad message must not take the connection down
-            self._session.tell(problem_of("taking in a message", error), client_id)
+            self._session.report(problem_of("taking in a message", error), client_id)
             return None
         match acceptance.status:
             case "accepted" | "duplicate":
@@ -169,7 +169,7 @@ class Intake:
                 self._session.deliver(Outgoing(text=frame))
             case "refused":
                 words = acceptance.reason or "the gateway does not take this message"
-                self._session.tell(Problem(code="refused", message=words), client_id)
+                self._session.report(Problem(code="refused", message=words), client_id)
             case _ as unknown:
                 assert_never(unknown)
         return acceptance

@@ -1,7 +1,7 @@
-"""The web channel's media inbox: voice notes on disk from their arrival until their turn is done.
+"""Store the web channel's voice notes on disk, from their arrival until the end of their turn.
 
-Not a decoder: the content is opaque here. Files are named by random handles; nothing that a client
-sends becomes part of a path.
+Not a decoder: the content is opaque here. Files have random names; no client input
+becomes part of a path.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pipeline.domain.messages import MediaRef
 _HANDLE = re.compile(r"v_[0-9a-f]{32}")
 _PARTIAL_SUFFIX = ".part"
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-# Not blocking: a FIFO in the file's place must not hold the thread.
+# Non-blocking: a FIFO in the file's place must not block the thread.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -32,9 +32,9 @@ class MediaInbox:
         self._directory = directory
 
     async def store(self, content: bytes, *, mime: str) -> MediaRef:
-        """Keep `content` durably: file and directory are flushed to disk when this returns.
+        """Store `content` durably: file and directory are flushed to disk when this returns.
 
-        Raises StorageError when the directory cannot take it.
+        Raises StorageError when the directory is not writable.
         """
         handle = f"v_{secrets.token_hex(16)}"
         try:
@@ -45,7 +45,7 @@ class MediaInbox:
         return MediaRef(channel=CHANNEL, handle=handle, mime=mime, size=len(content))
 
     async def download(self, ref: MediaRef, *, max_bytes: int) -> bytes:
-        """The bytes behind `ref`. Raises MediaUnavailable when gone, not ours, or over `max_bytes`."""
+        """The bytes of `ref`. Raises MediaUnavailable when gone, foreign, or over `max_bytes`."""
         name = self._checked(ref)
         try:
             return await asyncio.to_thread(self._read, name, max_bytes)
@@ -53,7 +53,7 @@ class MediaInbox:
             raise MediaUnavailable("the voice note is no longer stored; please send it again") from error
 
     async def discard(self, ref: MediaRef) -> None:
-        """Remove the bytes behind `ref`, if they are there. Raises MediaUnavailable, StorageError."""
+        """Remove the bytes of `ref`, if they exist. Raises MediaUnavailable, StorageError."""
         name = self._checked(ref)
         try:
             await asyncio.to_thread((self._directory / name).unlink, missing_ok=True)
@@ -62,10 +62,10 @@ class MediaInbox:
             raise StorageError(f"a voice note could not be removed: {reason}") from error
 
     async def sweep(self, keep: Collection[str]) -> int:
-        """Remove every file but those whose handle is in `keep`; how many.
+        """Remove every file whose handle is not in `keep`; their number.
 
-        For the orphans of a crash: at a start, before anything new is stored, `keep` is what the
-        accepted and unfinished messages refer to.
+        Removes the orphans of a crash: at a start, before anything new is stored, `keep` contains the handles
+        of the accepted and unfinished messages.
         """
         return await asyncio.to_thread(self._sweep, frozenset(keep))
 

@@ -1,7 +1,7 @@
-"""One session's open microphone: its sound goes to the gateway's ears, what is heard comes back as frames.
+"""One session's open microphone: pass its audio to the gateway, and send the transcript as frames.
 
-It hears nothing itself; that is the `LiveSpeech` port's. Opening and closing take a while and run beside the
-reading of frames, so a client is never kept waiting for either.
+The `LiveSpeech` port does the recognition. Opening and closing are slow and run concurrently with the
+reading of frames, so a client waits for neither.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from pipeline.domain.live import LiveEvent, SpeechPartial
 EndReason = Literal["stopped", "too_fast", "unavailable", "failed"]
 
 BYTES_PER_S: Final = 64_000
-"""Twice what a microphone gives: a page that was held up may catch up."""
+"""Twice a microphone's rate: a delayed page can catch up."""
 BACKLOG_BYTES: Final = 5 * BYTES_PER_S
 _ENDING_S = 30.0
-"""The last words of a closing microphone are still understood for so long."""
+"""Seconds for which the last words of a closing microphone are still transcribed."""
 _WORDS: Final[dict[EndReason, str]] = {
     "stopped": "",
     "unavailable": "nobody listens any more; open the microphone again",
@@ -41,32 +41,32 @@ class WebMicrophone:
         self._shared = shared
         self._session = session
         self._group = group
-        self._listening: _Listening | None = None
+        self._live: _LiveSession | None = None
         self._cut_off = False
-        """The last session ended unasked: sound may still be on its way."""
+        """The last session was ended by this side: audio may still arrive."""
 
     @property
     def takes_sound(self) -> bool:
-        """Whether a binary frame is a microphone's sound."""
-        return self._listening is not None or self._cut_off
+        """Whether a binary frame is the microphone's audio."""
+        return self._live is not None or self._cut_off
 
     def start(self, frame: LiveStart) -> None:
         """Open the microphone; `live_ready` or a problem follows."""
         if self._shared.live is None:
             words = "live speech is switched off; send a voice note or type"
-            self._session.tell(Problem(code="live_disabled", message=words), frame.client_id)
-        elif self._listening is not None:
+            self._session.report(Problem(code="live_disabled", message=words), frame.client_id)
+        elif self._live is not None:
             words = "this window listens already; close its microphone first"
-            self._session.tell(Problem(code="busy", message=words), frame.client_id)
+            self._session.report(Problem(code="busy", message=words), frame.client_id)
         else:
             self._cut_off = False
             now = self._shared.clock.monotonic
-            self._listening = _Listening(self._session, frame, allowance=_Allowance(now))
-            self._group.create_task(self._listen(self._shared.live, self._listening))
+            self._live = _LiveSession(self._session, frame, limiter=_ByteLimiter(now))
+            self._group.create_task(self._listen(self._shared.live, self._live))
 
     def feed(self, content: bytes) -> None:
-        """The next of the microphone's sound; a bad frame is left out and told."""
-        listening = self._listening
+        """Process more audio; a bad frame is dropped and reported."""
+        listening = self._live
         if listening is None or listening.ending is not None:
             return
         if not content or len(content) % 2 or len(content) > PCM_FRAME_BYTES:
@@ -74,47 +74,47 @@ class WebMicrophone:
                 f"binary: {len(content)} bytes are no sound; expected 16 kHz mono s16le, "
                 f"an even number of bytes up to {PCM_FRAME_BYTES}"
             )
-            self._session.tell(Problem(code="bad_audio", message=words), None)
+            self._session.report(Problem(code="bad_audio", message=words), None)
             return
         listening.feed(content)
 
     def finish(self) -> None:
         """What was said is a message."""
-        if self._listening is None:
+        if self._live is None:
             self._not_listening()
         else:
-            self._listening.ask_to_finish()
+            self._live.ask_to_finish()
 
     def stop(self) -> None:
         """Close the microphone; `live_ended` follows when the last words are understood."""
-        if self._listening is None:
+        if self._live is None:
             self._not_listening()
         else:
-            self._listening.end("stopped")
+            self._live.end("stopped")
 
     def hang_up(self) -> None:
         """Close the microphone of a client that is gone."""
-        if self._listening is not None:
-            self._listening.end("stopped")
+        if self._live is not None:
+            self._live.end("stopped")
 
     def _not_listening(self) -> None:
-        self._session.tell(Problem(code="not_listening", message="no microphone is open here"), None)
+        self._session.report(Problem(code="not_listening", message="no microphone is open here"), None)
 
-    async def _listen(self, live: LiveSpeech, listening: _Listening) -> None:
+    async def _listen(self, live: LiveSpeech, listening: _LiveSession) -> None:
         try:
             reason = await listening.run(live)
         except MediaUnavailable as error:
-            self._session.tell(Problem(code="live_unavailable", message=str(error)), listening.client_id)
+            self._session.report(Problem(code="live_unavailable", message=str(error)), listening.client_id)
             reason = None
         self._cut_off = reason != "stopped"
-        self._listening = None
+        self._live = None
         if reason is not None:
             words = listening.words or _WORDS[reason]
             self._session.deliver(Outgoing(text=outgoing.live_ended_frame(reason, words)))
 
 
-class _Allowance:
-    """How many bytes may come: BYTES_PER_S all the time, BACKLOG_BYTES at once."""
+class _ByteLimiter:
+    """A rate limiter for bytes: BYTES_PER_S sustained, BACKLOG_BYTES at once."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
@@ -129,28 +129,29 @@ class _Allowance:
         return self._left >= 0
 
 
-class _Listening:
+class _LiveSession:
     """One live session from its `live_start` to its end."""
 
-    def __init__(self, session: Session, frame: LiveStart, *, allowance: _Allowance) -> None:
+    def __init__(self, session: Session, frame: LiveStart, *, limiter: _ByteLimiter) -> None:
         self.client_id = frame.client_id
         self.ending: EndReason | None = None
         self.words = ""
-        """Why the gateway does not listen any more, where it said so."""
+        """The gateway's reason for ending the session, where it gave one."""
         self._hands_free = frame.hands_free
         self._session = session
-        self._allowance = allowance
+        self._limiter = limiter
         self._stream: LiveStream | None = None
         self._early: list[bytes] = []
-        """Sound that came while the stream was being opened; the allowance bounds it."""
+        """Audio received while the stream was being opened; the limiter bounds it."""
         self._finishing = False
         self._begun = False
-        """The task has begun, and `_limit` counts."""
+        """Whether the task has started, and `_limit` applies."""
         self._asked = asyncio.Event()
         self._limit = asyncio.timeout(None)
 
     async def run(self, live: LiveSpeech) -> EndReason:
-        """Open, listen, close; why it ended. Raises MediaUnavailable where nobody can listen."""
+        """Run to the end and return its reason. Raises MediaUnavailable where live speech is not
+        available."""
         try:
             async with self._limit:
                 self._bound_the_end()
@@ -163,14 +164,14 @@ class _Listening:
                 await self._serve(stream)
         except MediaUnavailable:
             raise
-        except Exception as error:  # noqa: BLE001 - a deaf gateway must not take the connection down
+        except Exception as error:  # noqa: BLE001 - failed speech recognition must not close the connection
             problem_of("listening", error)
             self.ending = "failed"
         return self.ending or "failed"
 
     def feed(self, content: bytes) -> None:
-        """More sound, which is too much when it comes faster than the allowance."""
-        if not self._allowance.take(len(content)):
+        """Process more audio; ends the session when it exceeds the rate limit."""
+        if not self._limiter.take(len(content)):
             self.end("too_fast")
         elif self._stream is None:
             self._early.append(content)
@@ -191,7 +192,7 @@ class _Listening:
         self._asked.set()
 
     def _bound_the_end(self) -> None:
-        # A stream that does not come or go must not hold up the connection's end for ever.
+        # A stream that hangs while opening or closing must not delay the connection's end for ever.
         self._begun = True
         if self.ending is not None:
             self._limit.reschedule(asyncio.get_running_loop().time() + _ENDING_S)
@@ -219,7 +220,7 @@ class _Listening:
         except MediaUnavailable as error:
             self.words = str(error)
             self.end("unavailable")
-        except Exception as error:  # noqa: BLE001 - a stream that cannot take sound ends alone
+        except Exception as error:  # noqa: BLE001 - a failed stream ends without the connection
             problem_of("hearing a piece of sound", error)
             self.end("failed")
 

@@ -1,8 +1,7 @@
-"""What clients get, as JSON text: the server's frames of docs/web-protocol.md. Pure,
-but for the memory of rendered answers.
+"""The server's frames of docs/web-protocol.md as JSON text. Pure, except for the cache of rendered answers.
 
-Every function returns text that can be sent as UTF-8 and read by a browser's JSON parser, whatever a
-model or a recogniser put into it.
+Every function returns text that is valid UTF-8 and readable by a browser's JSON parser, for any output of a
+model or a recogniser.
 """
 
 from __future__ import annotations
@@ -68,22 +67,22 @@ def entry_frame(entry: TimelineEntry, answers: HtmlCache) -> str:
 
 
 def snapshot_frame(message_id: str, text: str) -> str:
-    """An answer in progress, as far as it is written."""
+    """The present text of an answer in progress."""
     return _text({"type": "snapshot", "message_id": message_id, "text": text})
 
 
 def ready_frame(*, earlier: int) -> str:
-    """The history is complete; before the entry `earlier` there is more of it, unless that is 0."""
+    """The history is sent; more of it exists before the entry `earlier`, unless that is 0."""
     return _text({"type": "ready", "earlier": earlier})
 
 
 def earlier_frame(*, client_id: str, earlier: int) -> str:
-    """The end of the lines that an `earlier` asked for; there are more before `earlier`, unless it is 0."""
+    """The end of the entries that an `earlier` requested; more exist before `earlier`, unless it is 0."""
     return _text({"type": "earlier", "client_id": client_id, "earlier": earlier})
 
 
 def chats_frame(*, client_id: str, chats: Sequence[ChatSummary]) -> str:
-    """The chats that there are, the one spoken in last first."""
+    """The list of chats, the most recently active first."""
     listed = [{"chat": one.thread.chat, "title": one.title, "at": one.at} for one in chats]
     return _text({"type": "chats", "client_id": client_id, "chats": listed})
 
@@ -106,25 +105,25 @@ def event_frame(event: PipelineEvent, answers: HtmlCache) -> str:
 
 
 def live_ready_frame(client_id: str) -> str:
-    """The gateway listens."""
+    """The microphone's stream is open."""
     return _text({"type": "live_ready", "client_id": client_id})
 
 
 def live_frame(event: LiveEvent) -> str:
-    """What is heard while somebody speaks."""
+    """An event of live speech."""
     return _text({"type": "live", "event": live_event_to_wire(event)})
 
 
 def live_ended_frame(reason: str, message: str) -> str:
-    """The gateway does not listen any more; `message` says why, in words, where nobody asked for it."""
+    """The microphone's stream has ended; `message` says why, where the client did not request it."""
     return _text({"type": "live_ended", "reason": reason, "message": message})
 
 
 def speech_frame(
     *, client_id: str, entry_id: int, clip: VoiceClip, part: int | None = None, parts: int = 1
 ) -> str:
-    """The header of an answer read aloud, or of one of its `parts`; its sound is the binary frame that
-    follows at once."""
+    """The header of an answer read aloud, or of one of its `parts`; the next binary frame is its
+    audio."""
     place = {} if part is None else {"part": part, "parts": parts}
     return _text(
         {
@@ -140,8 +139,8 @@ def speech_frame(
 
 
 def speech_part_frame(*, client_id: str, message_id: str, part: int, clip: VoiceClip) -> str:
-    """The header of a part of an answer that is being written; its sound is the binary frame that follows
-    at once."""
+    """The header of a part of an answer in progress; the next binary frame is its
+    audio."""
     return _text(
         {
             "type": "speech",
@@ -156,12 +155,12 @@ def speech_part_frame(*, client_id: str, message_id: str, part: int, clip: Voice
 
 
 def speech_ended_frame(*, client_id: str, reason: str) -> str:
-    """In place of a part that was asked for: there is none. `reason` is `complete`, `stopped` or `failed`."""
+    """No further part exists. `reason` is `complete`, `stopped` or `failed`."""
     return _text({"type": "speech_ended", "client_id": client_id, "reason": reason})
 
 
 def problem_frame(problem: Problem) -> str:
-    """Why a frame was refused, for the client."""
+    """The reason why a frame was refused, for the client."""
     return _text(
         {"type": "problem", "code": problem.code, "message": problem.message, "client_id": problem.client_id}
     )
@@ -173,7 +172,7 @@ def pong_frame() -> str:
 
 
 def _seen(question: dict[str, Any]) -> dict[str, Any]:
-    """A question with nothing in its words that a person could not see."""
+    """A question whose text contains no invisible characters."""
     return question | {name: visible(question[name]) for name in ("tool_name", "reasoning")}
 
 
@@ -195,7 +194,7 @@ def _text(fields: Mapping[str, Any]) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        # A lone surrogate from a model cannot travel as UTF-8, but can as a JSON escape.
+        # A lone surrogate from a model is invalid in UTF-8, but valid as a JSON escape.
         return _ASCII.encode(fields)
     return text
 

@@ -1,4 +1,4 @@
-"""The page's files, read once at the start and served from memory: a request can name no path on disk."""
+"""Serve the page's files, read once at the start, from memory: a request cannot name a path on disk."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class PageFile:
 
 
 class PageFiles:
-    """All files under a directory whose type is known; links and everything else are left out."""
+    """All files under a directory with a known type; links and other files are skipped."""
 
     def __init__(self, directory: Path) -> None:
         self._files: dict[str, PageFile] = {}
@@ -58,8 +58,8 @@ class PageFiles:
     def response(self, name: str, request: web.Request) -> web.Response:
         """The file `name`, 304 when the browser already has it, 404 when it is not listed.
 
-        Browsers keep the files and ask each time whether the hash is still the same, so a new
-        version of the gateway is never mixed with an old page.
+        Browsers cache the files and check each time whether the hash has changed, so a new
+        version of the gateway never runs with an old page.
         """
         file = self._files.get(name)
         if file is None:

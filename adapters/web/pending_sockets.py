@@ -1,6 +1,6 @@
-"""Sockets whose `hello` was not accepted: how many there may be, what they may send, who gives way to whom.
+"""Limit the sockets without an accepted `hello`: their number, their input, and which one is closed first.
 
-Anybody can open one. So they are few, they are small, and a silent one never keeps out a client that speaks.
+Every client can open one. So they are few and small, and a silent one never keeps out an active client.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ EndedBy = Literal["time", "size", "crowd"]
 
 
 class Opening:
-    """One socket before its `hello`, or while it is told why that was refused."""
+    """One socket before its `hello`, or while a rejection is being sent."""
 
     def __init__(self, address: str) -> None:
         self.address = address
         self.ended_by: EndedBy = "time"
         """Why `within` timed out."""
         self.spoke = False
-        """Whether the client has sent anything since the socket opened: its hello may be on the way."""
+        """Whether the client has sent anything since the socket opened: its hello may be arriving."""
         self._limit: asyncio.Timeout | None = None
 
     @asynccontextmanager
     async def within(self, seconds: float) -> AsyncIterator[None]:
-        """The block may take so long, or until `end`; no time if the place is gone. Raises TimeoutError."""
+        """Limit the block to `seconds`, or until `end`; no time if the place is gone. Raises TimeoutError."""
         async with asyncio.timeout(0 if self.ended_by == "crowd" else seconds) as limit:
             self._limit = limit
             try:
@@ -36,7 +36,7 @@ class Opening:
                 self._limit = None
 
     def end(self, by: EndedBy) -> None:
-        """Let the block of `within` time out now."""
+        """Time out the block of `within` now."""
         if self.ended_by != "crowd":
             self.ended_by = by
         limit, self._limit = self._limit, None
@@ -45,7 +45,7 @@ class Opening:
 
 
 class Openings:
-    """All of them: `places` at a time, `share` of them for one address."""
+    """All pending sockets: at most `places`, and `share` of them per address."""
 
     def __init__(self, *, places: int, share: int) -> None:
         self._places = places
@@ -57,8 +57,8 @@ class Openings:
 
     def enter(self, address: str) -> Opening:
         """A place for a socket from `address`. Where there is none, the socket that has been silent longest
-        gives way: of the same address when that has its share, else of the address that has most. Those that
-        have sent something stay as long as there is a silent one."""
+        is closed: of the same address when that has its share, else of the address with the most sockets. A
+        socket that has sent something is closed only when there is no silent one."""
         counts = Counter(one.address for one in self._open)
         if counts[address] >= self._share:
             self._end_oldest(address)
@@ -69,7 +69,7 @@ class Openings:
         return opening
 
     def leave(self, opening: Opening) -> None:
-        """Give the place back. Safe to call twice."""
+        """Free the place. Safe to call twice."""
         self._open.pop(opening, None)
 
     def _end_oldest(self, address: str) -> None:
@@ -80,9 +80,9 @@ class Openings:
 
 
 class InputGate(asyncio.Protocol):
-    """Stands between a transport and its protocol and lets `allowed` bytes through; then `opening` ends.
+    """Sits between a transport and its protocol and passes `allowed` bytes; beyond that, `opening` ends.
 
-    The WebSocket's own limit is fixed when it opens, and must be large enough for a voice note.
+    The WebSocket's own limit is set when it opens, and must be large enough for a voice note.
     """
 
     def __init__(self, transport: asyncio.BaseTransport, opening: Opening, *, allowed: int) -> None:
@@ -93,7 +93,7 @@ class InputGate(asyncio.Protocol):
         transport.set_protocol(self)
 
     def remove(self) -> None:
-        """Let everything through from now on."""
+        """Remove the limit."""
         if self._transport.get_protocol() is self:
             self._transport.set_protocol(self._inner)
 

@@ -1,7 +1,7 @@
-"""What clients send, as values: the frames of docs/web-protocol.md, strictly parsed.
+"""The client's frames of docs/web-protocol.md as values, strictly parsed.
 
-Pure: no socket, no clock, no store. Anything a client can send gives a frame or a `Problem`.
-Not here: what clients get; that is outgoing.py.
+Pure: no socket, no clock, no store. Every input gives a frame or a `Problem`.
+Not here: the server's frames (outgoing.py).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CLOSE_CODES: Final[Mapping[str, int]] = {
     "too_many_attempts": 4429,
 }
 LATEST: Final = "latest"
-"""As the chat of a `hello`: the one that was spoken in last, or a new one where there is none."""
+"""As the chat of a `hello`: the most recently active chat, or a new one where there is none."""
 _CHAT = re.compile(r"c_[0-9a-f]{32}")
 _CLIENT_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _MIME = re.compile(r"([A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+( *;[\x20-\x7e]*)?)?")
@@ -40,7 +40,7 @@ PCM_FRAME_BYTES: Final = 32_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a client may send, as `welcome` announces it."""
+    """The client's limits, as announced in `welcome`."""
 
     text_chars: int
     voice_bytes: int
@@ -49,7 +49,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hello:
-    """The first frame. `chat` None asks for a new chat, LATEST for the one spoken in last."""
+    """The first frame. `chat` None requests a new chat, LATEST the most recently active one."""
 
     token: str
     chat: str | None
@@ -92,12 +92,12 @@ class Approval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ping:
-    """A client's own sign of life."""
+    """A client's keepalive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierRequest:
-    """The client wants lines of the history before the entry `before`."""
+    """The client requests history entries before the entry `before`."""
 
     client_id: str
     before: int
@@ -105,14 +105,14 @@ class EarlierRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatsRequest:
-    """The client wants to know which chats there are."""
+    """The client requests the list of chats."""
 
     client_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveStart:
-    """The microphone is open: from now on binary frames are its sound."""
+    """The microphone is open: from now on binary frames are its audio."""
 
     client_id: str
     hands_free: bool
@@ -131,7 +131,7 @@ class LiveStop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speak:
-    """A finished answer is to be read aloud."""
+    """A request to read a finished answer aloud."""
 
     client_id: str
     entry_id: int
@@ -141,17 +141,17 @@ class Speak:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeakAlong:
-    """The answer that is being written to a message is to be read aloud, part by part."""
+    """A request to read an answer in progress aloud, part by part."""
 
     client_id: str
     message_id: str
     part: int
-    """Which part is wanted, from 0: the one after the last that was read."""
+    """The requested part, from 0: the one after the last that was read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeakStop:
-    """Nobody listens to what is being read any more."""
+    """A request to stop reading aloud."""
 
 
 ClientFrame = (
@@ -174,17 +174,17 @@ ClientFrame = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Why a frame was refused."""
+    """The reason why a frame was refused."""
 
     code: str
     message: str
     client_id: str | None = None
     swallow_binary: bool = False
-    """It refuses a voice announcement, whose binary frame is probably on its way."""
+    """Whether it refuses a voice announcement, whose binary frame probably follows."""
 
     @property
     def close_code(self) -> int | None:
-        """The close code that follows, or None where the connection goes on."""
+        """The close code that follows, or None where the connection continues."""
         return CLOSE_CODES.get(self.code)
 
 
@@ -195,7 +195,7 @@ class _Refused(Exception):
 
 
 def parse_frame(raw: str, limits: Limits) -> ClientFrame | Problem:
-    """The frame that the text `raw` is, or the problem with it. Raises nothing; ignores unknown fields."""
+    """The frame in the text `raw`, or the problem with it. Raises nothing; ignores unknown fields."""
     client_id: str | None = None
     announced = False
     try:

@@ -1,6 +1,6 @@
-"""Who may talk to the web channel: addresses, tokens, and the headers of every response.
+"""Access checks of the web channel: addresses, tokens, and the headers of every response.
 
-Shared with the gateway's own HTTP server. It decides; the handlers answer.
+Also used by the gateway's own HTTP server. It decides; the handlers answer.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ _HEADERS: Mapping[str, str] = {
 
 
 def security_headers() -> dict[str, str]:
-    """The headers that every response carries: nothing foreign is loaded, framed or sniffed."""
+    """The headers of every response: no foreign content, no framing, no content sniffing."""
     return dict(_HEADERS)
 
 
 def host_allowed(request: web.BaseRequest, allowed: Collection[str]) -> bool:
-    """Whether the request names one of our addresses, exactly and once: the guard against DNS rebinding."""
+    """Whether the request names one of the gateway's addresses, exactly and once: prevents DNS rebinding."""
     return _one_of(request.headers.getall("Host", []), allowed)
 
 
 def origin_allowed(request: web.BaseRequest, allowed: Collection[str]) -> bool:
-    """Whether the request comes from one of our pages, exactly and once; a missing Origin does not count."""
+    """Whether the request comes from one of the gateway's pages, exactly and once; not without an Origin."""
     return _one_of(request.headers.getall("Origin", []), allowed)
 
 
 def foreign_address_response() -> web.Response:
-    """HTTP 403 for a request that names a foreign Host or Origin. It repeats nothing of the request."""
+    """HTTP 403 for a request with a foreign Host or Origin. It repeats nothing of the request."""
     return web.Response(
         status=403,
         text="This address is not one of the gateway's own. Open the address that it printed at its start, "

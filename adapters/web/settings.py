@@ -1,4 +1,4 @@
-"""What the web channel needs to be told. Values only: the gateway's configuration fills them in."""
+"""The web channel's settings. Values only: the gateway's configuration provides them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _JSON_BYTES_PER_CHAR = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebSettings:
-    """The web channel's settings. The callables are asked anew for every connection."""
+    """The web channel's settings. The callables are called for every connection."""
 
     bot_name: str
     token_check: Callable[[str], bool]
     """Whether a presented access token is right, in constant time (`security.token_matches`)."""
     allowed_hosts: Callable[[], Collection[str]]
-    """The exact `Host` headers that are ours, for example `127.0.0.1:8321`."""
+    """The exact `Host` headers of this server, for example `127.0.0.1:8321`."""
     allowed_origins: Callable[[], Collection[str]]
     """The exact `Origin` headers that may open the socket, for example `http://127.0.0.1:8321`."""
     on_wrong_token: Callable[[], None] = lambda: None
-    """Told of each wrong token, for the metrics."""
+    """Called for each wrong token, for the metrics."""
     media_dir: Path
     """Where voice notes wait for their turn; created with mode 0700."""
     text_chars: int = 8000
@@ -37,16 +37,16 @@ class WebSettings:
     max_sockets: int = 200
     max_sockets_per_chat: int = 20
     max_openings: int = 128
-    """Sockets that may be open before their `hello`; for one more, the longest silent one is closed."""
+    """The most sockets without a `hello`; for one more, the longest silent one is closed."""
     max_openings_per_address: int = 64
     hello_timeout_s: float = 5.0
     hello_bytes: int = 16 * 1024
-    """What a client may send before its `hello` was accepted, that one included."""
+    """The most bytes that a client may send until its `hello` is accepted, that one included."""
     heartbeat_s: float = 30.0
     history_entries: int = 500
-    """Lines of the history that a page opens with."""
+    """Entries of the history that a page opens with."""
     earlier_entries: int = 200
-    """Lines before those that it gets for one request."""
+    """Earlier entries per request."""
     listed_chats: int = 50
 
     @property

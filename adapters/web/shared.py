@@ -1,4 +1,4 @@
-"""What all sockets of the web adapter use together, and how they close and complain."""
+"""The parts shared by all sockets of the web adapter, and how sockets are closed and problems reported."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ INTERNAL: Final = Problem(code="internal", message="something went wrong in the 
 
 @dataclass(slots=True, kw_only=True)
 class Shared:
-    """The adapter's parts, as its sockets see them."""
+    """The adapter's parts for its sockets."""
 
     settings: WebSettings
     limits: Limits
@@ -48,7 +48,7 @@ class Shared:
     on_inbound: OnInbound | None = None
     """None while the gateway is not receiving."""
     live: LiveSpeech | None = None
-    """None where nobody listens to people while they speak."""
+    """None where live speech is not available."""
     read_aloud: ReadAloud | None = None
     """None where answers are not read aloud."""
 
@@ -60,13 +60,13 @@ async def close_socket(socket: web.WebSocketResponse, request: web.Request, code
             await socket.close(code=code)
     except (TimeoutError, ConnectionError):
         if request.transport is not None:
-            # A plain close would wait for a full buffer for ever.
+            # A normal close would wait for a full buffer for ever.
             request.transport.abort()
 
 
 def problem_of(doing: str, error: Exception) -> Problem:
-    """What the client is told about `error`; the log gets its type and place, never its words."""
-    # An exception's words may repeat what a person wrote.
+    """The problem to send for `error`; the log gets its type and location, never its message."""
+    # An exception's message may contain a person's text.
     frames = traceback.extract_tb(error.__traceback__)
     place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "an unknown place"
     _log.error("web: %s failed: %s at %s", doing, type(error).__name__, place)

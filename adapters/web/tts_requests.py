@@ -1,7 +1,7 @@
-"""Reading answers aloud for one session, one at a time. Not the voice; that is the `ReadAloud` port.
+"""Read answers aloud for one session, one at a time. Not the synthesis itself: see the `ReadAloud` port.
 
-The words come from the chat's own log, or from the answer that is being written in it, and never from the
-client, so nothing but an answer can be read.
+The text comes from the chat's own log, or from the answer in progress, and never from the
+client, so only answers can be read.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from adapters.web.shared import Shared, problem_of
 from pipeline.domain.errors import MediaUnavailable
 
 _ENTRIES_LOOKED_AT = 5_000
-"""An answer further back than so many lines is not found: the log is read from its end."""
+"""An answer further back than this many entries is not found: the log is read from its end."""
 
 
 class _NotFound(Exception):
-    """What a frame names is not there; the words are for the client."""
+    """The requested answer does not exist; the text is for the client."""
 
 
 class Reading:
-    """What one client asked to hear. No method waits."""
+    """One client's requests. No method waits."""
 
     def __init__(self, shared: Shared, session: Session, group: asyncio.TaskGroup) -> None:
         self._shared = shared
@@ -35,31 +35,31 @@ class Reading:
         self._group = group
         self._task: asyncio.Task[None] | None = None
         self._unanswered = ""
-        """The key of the frame that still gets its answer from `_task`."""
+        """The key of the frame that `_task` still has to answer."""
         self._following: Following | None = None
         """The answer that is read while it is written, from its first part to its end."""
 
     def start(self, frame: Speak | SpeakAlong) -> None:
-        """Read an answer or a part of one; `speech` and its sound follow, `speech_ended`, or a problem."""
+        """Read an answer or a part of one; `speech` and its audio follow, `speech_ended`, or a problem."""
         if self._shared.read_aloud is None:
             words = "reading aloud is switched off"
-            self._session.tell(Problem(code="speech_disabled", message=words), frame.client_id)
+            self._session.report(Problem(code="speech_disabled", message=words), frame.client_id)
         elif self._task is not None and not self._task.done():
             words = "another answer is being read just now; ask again when its sound is there"
-            self._session.tell(Problem(code="busy", message=words), frame.client_id)
+            self._session.report(Problem(code="busy", message=words), frame.client_id)
         else:
             self._unanswered = frame.client_id
             self._task = self._group.create_task(self._read(self._shared.read_aloud, frame))
 
     def stop(self) -> None:
-        """Read no further; what was asked for and has not come is answered with `speech_ended`."""
+        """Stop reading; a pending request is answered with `speech_ended`."""
         self.hang_up()
         self._task = None
         if self._unanswered:
             self._end(self._unanswered, "stopped")
 
     def hang_up(self) -> None:
-        """Nobody listens any more."""
+        """Stop, because the client is gone."""
         if self._task is not None:
             self._task.cancel()
         self._forget()
@@ -83,11 +83,11 @@ class Reading:
         except Exception as error:  # noqa: BLE001 - one answer that cannot be read must not close the chat
             self._refuse(problem_of("reading an answer aloud", error), frame.client_id)
             return
-        # The next one is made when this one is on its way: a slow client holds one clip, never a pile.
+        # The next clip is made when this one is sent: a slow client holds only one.
         await delivered.wait()
 
     async def _read_finished(self, read_aloud: ReadAloud, frame: Speak) -> asyncio.Event:
-        """Send the sound of a finished answer or its part; what is set when it is on its way."""
+        """Send the audio of a finished answer or its part; the event that is set when it is sent."""
         text = await self._words(frame.entry_id)
         if text is None:
             words = "entry_id: this chat has no finished answer of that number"
@@ -107,7 +107,7 @@ class Reading:
         return self._send(header, clip.data)
 
     async def _read_along(self, read_aloud: ReadAloud, frame: SpeakAlong) -> asyncio.Event:
-        """Send the sound of the next part of an answer that is being written, as `_read_finished` does."""
+        """Send the audio of the next part of an answer in progress, as `_read_finished` does."""
         following = self._follow(frame)
         if following is None:
             words = (
@@ -147,7 +147,7 @@ class Reading:
 
     def _refuse(self, problem: Problem, client_id: str) -> None:
         self._unanswered = ""
-        self._session.tell(problem, client_id)
+        self._session.report(problem, client_id)
 
     async def _words(self, entry_id: int) -> str | None:
         thread = thread_of(self._session.chat)
