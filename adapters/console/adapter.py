@@ -1,6 +1,6 @@
 """The console channel: each line is a message, each answer is printed as it is written.
 
-Ends by itself when the input has ended and every message has its answer. Not a full-screen program:
+It stops when the input has ended and every message has its answer. Not a full-screen program:
 it writes plain lines, so its output can be piped.
 """
 
@@ -49,27 +49,27 @@ OPERATOR = Author(id="owner")
 _log = logging.getLogger(__name__)
 _EARLIER_ENTRIES = 50
 QUIT = "/quit"
-"""Ends the input, as its end does."""
+"""Ends the input, like end of file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsoleSettings:
-    """How the conversation goes."""
+    """The settings of the terminal conversation."""
 
     bot_name: str = "Parlour"
     interactive: bool = True
-    """A person types: there is a prompt, and lines are taken while an answer is being written.
-    Otherwise there is no prompt, and each line waits for the answer to the one before it."""
+    """Whether a person types: then there is a prompt, and lines are accepted while an answer is being
+    written. Otherwise there is no prompt, and each line waits for the answer to the one before it."""
     prompt: str = "you: "
     text_chars: int = 8000
     history_lines: int = 0
-    """How many lines of the earlier conversation are shown first."""
+    """Lines of the earlier conversation to show first."""
     settle_s: float = 10.0
-    """Seconds to wait, at the end of the input, for replies that may not come."""
+    """Seconds to wait at the end of the input for replies that may not come."""
 
 
 class ConsoleAdapter:
-    """The ChannelAdapter of one terminal. `lines` None means that nothing is read."""
+    """The ChannelAdapter of one terminal. `lines` None means that no input is read."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class ConsoleAdapter:
         voice_files: Sequence[Path] = (),
         screen: Screen | None = None,
     ) -> None:
-        """`screen` stands in for the one that prints plain lines through `write`."""
+        """`screen` replaces the default screen, which prints plain lines through `write`."""
         self._settings = settings
         self._timeline = timeline
         self._clock = clock
@@ -118,7 +118,8 @@ class ConsoleAdapter:
         return self._conversation.failed
 
     async def run(self, on_inbound: OnInbound) -> None:
-        """Send the voice files, then each line; return when the input ended and all is answered."""
+        """Send the voice files, then each line; return when the input has ended and every message is
+        answered."""
         self._state = ChannelHealth(state="up")
         try:
             await self._expect_earlier()
@@ -134,20 +135,20 @@ class ConsoleAdapter:
                 await self._lines.aclose()
 
     def say(self, text: str) -> None:
-        """Print one line that is no part of the conversation."""
+        """Print one line that is not part of the conversation."""
         self._conversation.say(text)
 
     def fail(self, text: str) -> None:
-        """Print why the conversation cannot go on."""
+        """Print why the conversation cannot continue."""
         self._conversation.say(text, failure=True)
 
     def show_said_elsewhere(self, entry: TimelineEntry) -> None:
-        """Print what the person said in this conversation from another window; nothing in a pipe."""
+        """Print the person's message from another window; nothing in a pipe."""
         self._conversation.said_elsewhere(entry.text)
         self._ask()
 
     def sender_for(self, thread: ThreadKey) -> EventSender:  # noqa: ARG002 - a terminal has one thread
-        """The terminal, whatever `thread`: it has only one."""
+        """The terminal, for any `thread`: it has only one."""
         return self._conversation
 
     async def download(self, ref: MediaRef, *, max_bytes: int) -> bytes:
@@ -161,7 +162,7 @@ class ConsoleAdapter:
             raise MediaUnavailable(f"the voice file {path.name} cannot be read: {error.strerror}") from error
 
     async def send(self, reply: OutboundReply) -> Receipt:
-        """Print `reply` unless its answer is on the screen already. Raises OSError, InvalidInput."""
+        """Print `reply` unless its answer is already on the screen. Raises OSError, InvalidInput."""
         if reply.thread != THREAD:
             raise InvalidInput("thread: the console shows only its own conversation")
         self._conversation.show_reply(reply)
@@ -281,7 +282,7 @@ class ConsoleAdapter:
     async def _submit(self, on_inbound: OnInbound, item: Inbound) -> None:
         answered = item.interaction_id if isinstance(item, ApprovalReply) else None
         if answered is None or self._conversation.is_paused(answered):
-            # Before the call: the first events may come before it returns.
+            # Set before the call: the first events may arrive before it returns.
             outcome = not isinstance(item, SessionCommand)
             self._conversation.expect(item.message_id, outcome=outcome)
         reason, refused = "", False

@@ -1,6 +1,6 @@
-"""What the terminal conversation knows: which messages wait for an answer, and what was printed.
+"""The state of the terminal conversation: which messages wait for an answer, and what was printed.
 
-Events and durable replies both end here; whichever comes first is printed, the other is not.
+Both events and durable replies arrive here; the first is printed, the second is not.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pipeline.domain.timeline import EntryRole, TimelineEntry
 _log = logging.getLogger(__name__)
 _REMEMBERED_LINES = 1000
 SHOW_ALL = "all"
-"""Typed at a question of which only a part is shown: it prints the rest."""
+"""Typed at a question that is shown only in part: prints the rest."""
 
 
 class Conversation:
@@ -40,49 +40,49 @@ class Conversation:
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
         self._undelivered: dict[str, bool] = {}
-        """Messages whose durable reply has not come yet; True while even their outcome is open."""
+        """Messages without their durable reply; True while their outcome is also open."""
         self._printed: OrderedDict[tuple[str, EntryRole], None] = OrderedDict()
         self._questions: OrderedDict[str, ApprovalRequired] = OrderedDict()
         self._paused: set[str] = set()
-        """Those of the questions that a paused run waits for: their turn is over."""
+        """The questions of paused runs: their turn has ended."""
         self._changed = asyncio.Event()
         self.output_gone = False
-        """Nobody reads the output any more."""
+        """The output is closed."""
         self.failed = False
-        """Something was answered by an error, or not taken at all."""
+        """Whether any message was answered by an error, or not accepted."""
 
     def expect(self, message_id: str, *, outcome: bool) -> None:
-        """Count a message whose reply has to arrive. Without `outcome` it may also stay silent."""
+        """Register a message whose reply must arrive. Without `outcome` it may also stay without one."""
         if not any(printed == message_id for printed, _ in self._printed):
             self._undelivered[message_id] = outcome
             self._note_change()
 
     def forget(self, message_id: str) -> None:
-        """The message was not taken after all."""
+        """Unregister a message that was not accepted."""
         self._undelivered.pop(message_id, None)
         self._note_change()
 
     def question(self) -> ApprovalRequired | None:
-        """The question on the screen, the oldest that waits for the person's choice."""
+        """The question on the screen: the oldest one without an answer."""
         return next(iter(self._questions.values()), None)
 
     def answered(self, interaction_id: str) -> None:
-        """The person's choice is on its way, or was refused; the question is not asked again."""
+        """The person's choice was sent or refused; the question is not asked again."""
         self._drop(interaction_id)
 
     def is_paused(self, interaction_id: str) -> bool:
-        """Whether an answer to the question begins a turn of its own, with its own reply."""
+        """Whether an answer to the question starts a new turn, with its own reply."""
         return interaction_id in self._paused
 
     def ask_again(self, question: ApprovalRequired) -> None:
-        """Take up a question that an earlier process left open."""
+        """Ask a question that an earlier process left open."""
         self._paused.add(question.interaction_id)
         self._add(question)
 
     async def settled(self, *, settle_s: float, or_question: bool) -> None:
         """Wait until every message has its outcome, then up to `settle_s` seconds for their replies.
 
-        Returns early when the output is gone, or with `or_question` when the person is asked.
+        Returns early when the output is closed, or with `or_question` when a question is asked.
         """
         while any(self._undelivered.values()):
             if self.output_gone or (or_question and self._questions.keys() - self._paused):
@@ -100,12 +100,12 @@ class Conversation:
             self._show_event(event)
         except OSError:
             self.output_gone = True
-        except Exception as error:  # noqa: BLE001 - a sender raises nothing: the screen is not the turn's trouble
+        except Exception as error:  # noqa: BLE001 - a sender raises nothing: the screen must not fail the turn
             _log.error("console: the event %s was not shown: %s", event.type, type(error).__name__)
         self._note_change()
 
     def show_reply(self, reply: OutboundReply) -> None:
-        """Print a durable reply unless it is on the screen. Raises OSError when it cannot be printed."""
+        """Print a durable reply unless it is on the screen. Raises OSError when printing fails."""
         try:
             self._finish(reply.message_id, reply.role, reply.text)
         except OSError:
@@ -116,7 +116,7 @@ class Conversation:
         self._undelivered.pop(reply.message_id, None)
 
     def show_earlier(self, entries: Sequence[TimelineEntry]) -> None:
-        """Print lines of the conversation that were said before this one began."""
+        """Print entries of the conversation from before this process."""
         for entry in entries:
             try:
                 self._screen.earlier(entry.role, entry.text)
@@ -125,7 +125,7 @@ class Conversation:
             self._note_printed(entry.message_id, entry.role)
 
     def said_elsewhere(self, text: str) -> None:
-        """Print what the person said in another window; an answer that is being printed goes on below it."""
+        """Print the person's message from another window; an answer being printed continues below it."""
         try:
             self._screen.said(text)
         except OSError:
@@ -146,11 +146,11 @@ class Conversation:
             case TranscriptReady():
                 self._screen.line(f'heard: "{event.text}"')
             case ApprovalRequired():
-                # The words of a paused run stand in its turn's reply, which comes next.
+                # The text of a paused run is in its turn's reply, which follows.
                 self._add(event, said=event.paused)
             case ApprovalResolved():
-                in_words = "nobody answered in time" if event.choice == EXPIRED else event.choice
-                self._screen.line(f"approval: {in_words}")
+                shown_choice = "nobody answered in time" if event.choice == EXPIRED else event.choice
+                self._screen.line(f"approval: {shown_choice}")
                 self._drop(event.interaction_id)
             case ResponseComplete():
                 self._settle(event.message_id)
@@ -180,7 +180,7 @@ class Conversation:
         return tuple(key for key, question in self._questions.items() if question.message_id == message_id)
 
     def _add(self, question: ApprovalRequired, *, said: bool = False) -> None:
-        # One at a time is on the screen: a typed word must not be able to mean another question.
+        # Only one is on the screen: a typed word must not be ambiguous.
         self._questions[question.interaction_id] = question
         if self.question() is question and not said:
             self._show_question(question)
@@ -194,7 +194,7 @@ class Conversation:
             self._show_question(following)
 
     def show_whole_question(self) -> bool:
-        """Print all of the question that is open; False where all of it is on the screen, or none is open."""
+        """Print the whole open question; False where all of it is on the screen, or none is open."""
         question = self.question()
         if question is None or not _is_shortened(question):
             return False
@@ -216,7 +216,7 @@ class Conversation:
             self.failed = True
             self._screen.line(f"error: {text}")
         elif role in ("notice", "session"):
-            # Written as Markdown for every channel; nobody waits for it piece by piece, as for an answer.
+            # Markdown for every channel; unlike an answer, it does not arrive in parts.
             self._screen.line(plain_text(text) or "a new session begins")
         self._note_printed(message_id, role)
 

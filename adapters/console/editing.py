@@ -1,6 +1,6 @@
-"""A person's terminal: a line that can be edited, with what was typed before, below whatever is printed.
+"""The terminal of an interactive user: an editable line with a history, below the output.
 
-prompt_toolkit keeps the line, puts the terminal into its raw mode and back, and knows the keys.
+prompt_toolkit manages the line, the terminal's raw mode and the keys.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ _REFRESH_S = 0.5
 class LineEditor:
     """The prompt at the bottom of the terminal, and the text above it.
 
-    History lives as long as the process: a file of it would keep what is said off the record.
+    The history is not saved: a file would keep what is said off the record.
     """
 
     def __init__(self, prompt: str) -> None:
         self._prompt = prompt
         self.status: Callable[[], str] = str
-        """Gives one line to show above the prompt; empty for none."""
+        """Returns one line to show above the prompt; empty for none."""
         self._session: PromptSession[str] = PromptSession(self._message, history=InMemoryHistory())
         self._timer: asyncio.TimerHandle | None = None
 
     async def lines(self) -> AsyncGenerator[str, None]:
-        """The lines that the person ends with Enter, until Ctrl-D. Ctrl-C interrupts the process."""
-        # Raw between the prompts too: a key that is pressed there would have another meaning.
+        """The lines ended with Enter, until Ctrl-D. Ctrl-C interrupts the process."""
+        # Raw also between the prompts: a key pressed there would otherwise have another meaning.
         with self._session.input.raw_mode():
             while True:
                 try:
-                    # Signals and failed tasks are the process's own matter.
+                    # The process handles signals and failed tasks itself.
                     line = await self._session.prompt_async(handle_sigint=False, set_exception_handler=False)
                 except EOFError:
                     return
@@ -57,7 +57,7 @@ class LineEditor:
             app.invalidate()
 
     def refresh(self) -> None:
-        """Show the changed `status`, and again every half second as long as it says something."""
+        """Show the changed `status`, and again every half second while it is not empty."""
         if self._session.app.is_running:
             self._session.app.invalidate()
         if self._timer is None and self.status():
@@ -69,7 +69,7 @@ class LineEditor:
 
     @property
     def columns(self) -> int:
-        """How wide the terminal is, in characters."""
+        """The width of the terminal in characters."""
         return self._session.output.get_size().columns
 
     def _message(self) -> StyleAndTextTuples:

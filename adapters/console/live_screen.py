@@ -1,5 +1,5 @@
-"""The screen above a line editor: answers block by block as they are finished, rendered, and one line that
-tells what is being done. Only whole lines are printed, so that the line that is being typed stays whole."""
+"""The screen above a line editor: prints rendered answers block by block, and one status line.
+Only whole lines are printed, so that the line being typed stays intact."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _BOLD, _NORMAL = "\x1b[1m", "\x1b[22m"
 
 
 def open_live_screen(clock: Clock, *, bot_name: str, prompt: str) -> tuple[Screen, AsyncGenerator[str, None]]:
-    """The screen of this process's terminal, and the lines that are typed there."""
+    """The screen of this process's terminal, and the lines typed there."""
     editor = LineEditor(prompt)
     return LiveScreen(editor, clock, bot_name=bot_name, prompt=prompt), editor.lines()
 
 
 class Bottom(Protocol):
-    """What the screen needs of the editor below it."""
+    """The needed part of the editor below the screen."""
 
     status: Callable[[], str]
 
@@ -81,7 +81,7 @@ class LiveScreen(Screen):
 
     def answer(self, message_id: str, text: str) -> None:
         if self._answering != message_id or self._received.split() != text.split():
-            # Nothing of it, or something else, stands on the screen.
+            # None of it, or another text, is on the screen.
             self._received, self._shown = text, 0
         self._show_part(len(self._received))
         self._answering = self._received = ""
@@ -101,9 +101,9 @@ class LiveScreen(Screen):
         tail = self._received[self._shown :].rstrip("\n").rpartition("\n")[2]
         if self._answering and tail:
             words = printable(tail).replace("\t", " ")
-            room = max(20, self._editor.columns - 4)
+            available = max(20, self._editor.columns - 4)
             words = words if self._shown else f"{self._name}: {words}"
-            return words if len(words) <= room else f"… {words[-room:]}"
+            return words if len(words) <= available else f"… {words[-available:]}"
         if self._since is None:
             return ""
         return f"{self._name} is working · {self._clock.monotonic() - self._since:.0f} s"

@@ -1,4 +1,4 @@
-"""The model's Markdown for a terminal: bold, code and headings by ANSI styles, links with addresses."""
+"""Render Markdown for a terminal: bold, code and headings by ANSI styles, links with addresses."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _FENCE = re.compile(r" {0,3}(```|~~~)")
 
 
 def terminal_text(markdown: str) -> str:
-    """`markdown` with ANSI styles, which end on the line where they begin; nothing else in it acts on a
-    terminal. Empty for nothing to show."""
+    """`markdown` with ANSI styles, which end on the line where they begin; no other terminal control
+    characters. Empty if there is nothing to show."""
     return rendered(
-        lambda: _lines(lay_out(parse(markdown), heard="", schemes=WEB | {"mailto"})),
+        lambda: _lines(lay_out(parse(markdown), transcript="", schemes=WEB | {"mailto"})),
         lambda: printable(as_written(markdown, "")),
     )
 
 
 def finished_blocks(markdown: str) -> int:
-    """How many characters of an answer in progress are blocks that nothing after them changes: up to a blank
-    line outside a fence, after which a line begins at the margin. One pass over the lines."""
+    """The length of the finished blocks of an answer in progress, which later text cannot change: up to a
+    blank line outside a fence, followed by a line at the margin. One pass over the lines."""
     cut = place = 0
     fenced = blank = False
     for line in markdown.splitlines(keepends=True):

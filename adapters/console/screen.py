@@ -1,4 +1,4 @@
-"""What the terminal shows: text made harmless, and answers that are printed exactly once.
+"""Print to the terminal: text made harmless, and each answer exactly once.
 
 Not the conversation's state: adapter.py decides when a message is done.
 """
@@ -11,15 +11,15 @@ from collections.abc import Callable
 from adapters.formatting.plain import plain_text
 from pipeline.domain.timeline import EntryRole
 
-# Direction marks stay: ordinary Hebrew and Arabic text needs them, and they reorder nothing by force.
+# Direction marks are kept: ordinary Hebrew and Arabic text needs them, and they force no reordering.
 _BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def printable(text: str) -> str:
-    """`text` with everything visible that a terminal would act on or hide.
+    """`text` with every character visible that a terminal would interpret or hide.
 
-    Line ends and tabs stay, carriage returns go; other control characters, direction overrides and
-    lone surrogates are shown as escapes. Safe to apply to pieces of a stream.
+    Line ends and tabs are kept, carriage returns are removed; other control characters, direction overrides
+    and lone surrogates are shown as escapes. Safe to apply to parts of a stream.
     """
     return "".join(_harmless(character) for character in text)
 
@@ -50,31 +50,31 @@ class Screen:
         self._prompt_open = False
 
     def ask(self) -> None:
-        """Show the prompt, unless it is there already or an answer is being printed."""
+        """Show the prompt, unless it is already shown or an answer is being printed."""
         if self._prompt and not self._prompt_open and self._streaming is None:
             self._write(self._prompt)
             self._prompt_open = True
 
     def typed(self) -> None:
-        """The person ended a line: the prompt is used up."""
+        """The person ended a line: the prompt is no longer shown."""
         self._prompt_open = False
 
     def end_prompt(self) -> None:
-        """End the line of an unused prompt: no more input comes."""
+        """End the line of an unused prompt: there is no more input."""
         if self._prompt_open:
             self._write("\n")
             self._prompt_open = False
 
     def waiting(self, *, waits: bool) -> None:
-        """Whether an answer is being waited for. Said only where a line can be changed."""
+        """Show whether an answer is awaited; only on screens with a status line."""
 
     def line(self, text: str) -> None:
-        """Print one line of its own."""
+        """Print one separate line."""
         self._end_open_line()
         self._write(printable(text) + "\n")
 
     def earlier(self, role: EntryRole, text: str) -> None:
-        """Print a line of the earlier conversation, with its author before it."""
+        """Print an entry of the earlier conversation, with its author before it."""
         if role == "assistant":
             self.line(self._bot_prefix + text)
         elif role == "user":
@@ -83,12 +83,12 @@ class Screen:
             self.line(plain_text(text) or "a new session begins")
 
     def aside(self, text: str) -> None:
-        """Print one dim line about the work, in the middle of an answer too, which goes on below it. Nothing
-        where nobody talks here, so that a pipe gets answers alone."""
+        """Print one dim line about the work, also within an answer, which continues below it. Nothing on a
+        non-interactive screen, so that a pipe gets only answers."""
         self._interject(f"{_DIM}{printable(text)}{_NORMAL}")
 
     def said(self, text: str) -> None:
-        """Print what the person said elsewhere, as `aside` does."""
+        """Print the person's message from elsewhere, like `aside`."""
         self._interject(f"{self._prompt}{printable(text)}")
 
     def _interject(self, line: str) -> None:
@@ -100,7 +100,7 @@ class Screen:
         self._write(f"{line}\n")
 
     def token(self, message_id: str, text: str, offset: int) -> None:
-        """Print a piece of the answer to `message_id`. A piece out of order waits for the final text."""
+        """Print a part of the answer to `message_id`. A part out of order waits for the final text."""
         if self._streaming != message_id:
             self._end_open_line()
             self._streaming, self._streamed = message_id, ""
@@ -110,7 +110,7 @@ class Screen:
             self._streamed += text
 
     def answer(self, message_id: str, text: str) -> None:
-        """Print the final answer, or only its line end when all of it was streamed, but for blank space."""
+        """Print the final answer, or only its line end when all of it except blank space was streamed."""
         if self._streaming == message_id and self._streamed.split() == text.split():
             self._streaming = None
             self._write("\n")

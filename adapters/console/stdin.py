@@ -1,4 +1,4 @@
-"""Lines from a file descriptor without ever holding the loop, or the process at its exit.
+"""Read lines from a file descriptor without blocking the event loop or the process's exit.
 
 Works for terminals, pipes and plain files. The descriptor stays in blocking mode, because a
 terminal's input and output share that flag.
@@ -20,14 +20,14 @@ _KEYS = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|O.|.)?|[\x00-\x08\x0b-\x1a\x1c
 
 
 def without_keys(line: str) -> str:
-    """A typed line without what the arrow and function keys wrote into it, and other control characters."""
+    """A typed line without the escape sequences of arrow and function keys, and other control characters."""
     return _KEYS.sub("", line)
 
 
 async def read_lines(descriptor: int) -> AsyncGenerator[str, None]:
-    """The lines of `descriptor` as they are typed, without their ends, until end of file.
+    """The lines of `descriptor` as they arrive, without line ends, until end of file.
 
-    Bytes that are not UTF-8 become U+FFFD; a line over 1 MiB comes in pieces. Close the generator
+    Bytes that are not UTF-8 become U+FFFD; a line over 1 MiB is split. Close the generator
     (or cancel its reader) to stop waiting; the descriptor itself is left open.
     """
     waker, wake = os.pipe()

@@ -1,4 +1,4 @@
-"""One line about a step of the work on an answer, for a terminal. Most events have none."""
+"""Describe a step of the work on an answer in one line, for a terminal. Most events have none."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_CHARS = 160
 
 
 def step_words(event: PipelineEvent) -> str:
-    """The line; empty where there is nothing to say. A call that went well needs no second line."""
+    """The line; empty where there is none. A successful call needs no second line."""
     match event:
         case ActionStarted(tool_name=name, summary=summary):
             words = summary or using(name)

@@ -35,7 +35,7 @@ NO_MENTIONS: Mapping[str, Any] = {"parse": [], "replied_user": False}
 def render(outgoing: Outgoing) -> tuple[Part, ...]:
     """The messages for `outgoing`, at least one; too many become the first one and a file with the whole
     text."""
-    texts = discord_parts(outgoing.text, heard=outgoing.heard, limit=TEXT_CHARS)
+    texts = discord_parts(outgoing.text, transcript=outgoing.heard, limit=TEXT_CHARS)
     rows = [stop_row()] if outgoing.unfinished else question_rows(outgoing.questions)
     if len(texts) > MAX_PARTS and not outgoing.unfinished:
         file = as_file(outgoing.text)

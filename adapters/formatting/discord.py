@@ -1,4 +1,4 @@
-"""Discord's Markdown: escaped by context, so that words show as they are and nobody is mentioned.
+"""Render to Discord's Markdown, escaped by context, so that text shows literally and mentions no one.
 
 Sizes are UTF-16 code units, never less than the code points that Discord's servers count.
 """
@@ -24,8 +24,8 @@ _MARKS = r"[\\*_~`|]*"
 
 
 def _called(name: str) -> str:
-    """A pattern for `name` with marks between its letters, or the beginning of it at the end of a piece: the
-    piece behind it, marked otherwise, may go on with it."""
+    """A pattern for `name` with marks between its letters, or for its beginning at the end of a part: the
+    next part, with other marks, may continue it."""
     pattern = ""
     for letter in reversed(name):
         pattern = rf"(?:\Z|{letter}{_MARKS}{pattern})"
@@ -39,40 +39,40 @@ _OPENING = re.compile(r"(\s*)(?:(?=[#>+-])|(\d{1,10})(?=[.)]))")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscordText:
-    """One message. `plain` shows the same words without formatting, with nothing in it that mentions."""
+    """One message. `plain` is the same text without formatting, and without anything that mentions."""
 
     content: str
     plain: str
 
 
-def discord_parts(markdown: str, *, heard: str = "", limit: int = 2000) -> tuple[DiscordText, ...]:
-    """`markdown` as messages of at most `limit` characters; `heard` is quoted above the first.
+def discord_parts(markdown: str, *, transcript: str = "", limit: int = 2000) -> tuple[DiscordText, ...]:
+    """`markdown` as messages of at most `limit` characters; `transcript` is quoted above the first.
 
     At least one part for anything: nothing to show becomes an ellipsis. Raises ValueError for a limit below
     `split.LEAST_LIMIT`.
     """
     check_limit(limit)
     return rendered(
-        lambda: _formatted(markdown, heard, limit), lambda: _unformatted(markdown, heard, limit)
+        lambda: _formatted(markdown, transcript, limit), lambda: _unformatted(markdown, transcript, limit)
     ) or (DiscordText(content=NOTHING, plain=NOTHING),)
 
 
-def _formatted(markdown: str, heard: str, limit: int) -> tuple[DiscordText, ...]:
-    rows = lay_out(parse(markdown), heard=heard, schemes=WEB)
+def _formatted(markdown: str, transcript: str, limit: int) -> tuple[DiscordText, ...]:
+    rows = lay_out(parse(markdown), transcript=transcript, schemes=WEB)
     dialect = _Discord()
     parts = split(rows, limit=limit, scale=dialect)
     texts = [(dialect.text(part), part) for part in parts]
     return tuple(DiscordText(content=text, plain=_plain(part, limit) or text) for text, part in texts)
 
 
-def _unformatted(markdown: str, heard: str, limit: int) -> tuple[DiscordText, ...]:
+def _unformatted(markdown: str, transcript: str, limit: int) -> tuple[DiscordText, ...]:
     write = partial(_Discord().words, opening=True)
-    parts = plain_parts(as_written(markdown, heard), limit=limit, write=write)
+    parts = plain_parts(as_written(markdown, transcript), limit=limit, write=write)
     return tuple(DiscordText(content=part, plain=part) for part in parts)
 
 
 def _plain(part: tuple[Row, ...], limit: int) -> str:
-    """Empty if the bare words take more room than the limit, as indents may."""
+    """The text without formatting; empty if it is longer than the limit, which indents can cause."""
     for addresses in (True, False):
         text = _without_mentions(plain_lines(part, addresses=addresses))
         if utf16(text) <= limit:
@@ -106,7 +106,7 @@ class _Discord(Dialect):
     def link(self, label: str, target: str) -> str:
         if same_address(label, target):
             return f"<{target}>"
-        # Discord links no words that look like an address. Where these say where they lead, they may.
+        # Discord links no label that looks like an address. A label that equals its address is allowed.
         words = self.words(label.replace("://", f":{ZERO_WIDTH_SPACE}//"), opening=False)
         return f"[{words}](<{target}>)"
 

@@ -1,6 +1,6 @@
-"""The tree that a text in Markdown becomes: what was said, without a word on how any channel shows it.
+"""The tree of a Markdown text: its content, independent of any channel's display.
 
-Inlines and blocks are closed unions, so that a type checker tells a renderer what it forgot.
+Inlines and blocks are closed unions, so that a type checker finds the cases that a renderer omits.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Words as they are. Never holds a line break."""
+    """Literal text. Never contains a line break."""
 
     text: str
 
@@ -39,7 +39,7 @@ class Strike:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Words in a fixed-width font. Never holds a line break."""
+    """Text in a fixed-width font. Never contains a line break."""
 
     text: str
 
@@ -54,7 +54,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class LineBreak:
-    """A new line within a paragraph. Soft breaks count: chat shows the lines that were written."""
+    """A new line within a paragraph. Includes soft breaks: chats keep the written lines."""
 
 
 Inline = Text | Strong | Emphasis | Strike | Code | Link | LineBreak
@@ -85,7 +85,7 @@ class CodeBlock:
 
 @dataclass(frozen=True, slots=True)
 class ListBlock:
-    """A list; `start` is the first number, or None for bullets. `loose`: its items stand apart."""
+    """A list; `start` is the first number, or None for bullets. `loose`: blank lines separate its items."""
 
     items: tuple[tuple[Block, ...], ...]
     start: int | None
@@ -103,7 +103,7 @@ Cell = tuple[Inline, ...]
 
 
 Align = Literal["", "left", "center", "right"]
-"""How the cells of a column stand; empty where the author left it open."""
+"""The alignment of a column's cells; empty where the author gave none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Table:
     header: tuple[Cell, ...]
     rows: tuple[tuple[Cell, ...], ...]
     aligned: tuple[Align, ...] = ()
-    """Of each column; none where nothing is said of any."""
+    """Per column; empty where no column has an alignment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class Document:
 
 
 def words(inlines: tuple[Inline, ...]) -> str:
-    """The bare words of `inlines`, without addresses; line breaks become spaces."""
+    """The text of `inlines`, without addresses; line breaks become spaces."""
     found: list[str] = []
     for inline in inlines:
         if isinstance(inline, Text | Code):

@@ -1,7 +1,7 @@
-"""What is shown where formatting fails: the words as they were written, within a time that is bounded.
+"""Show the text as written where formatting fails, within a bounded time.
 
-Rendering runs on the event loop, which serves every chat. A rendering that fails or takes too long is ended,
-and its words are shown without formatting, by code that looks at each character once.
+Rendering runs on the event loop, which serves every chat. A rendering that fails or takes too long is
+stopped, and its text is shown without formatting, by code that reads each character once.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from adapters.formatting.rows import utf16
 _log = logging.getLogger(__name__)
 
 BUDGET_S = 5.0
-"""Processor time of one rendering. The longest text that is parsed takes less than a fifth of it."""
+"""Seconds of processor time per rendering. The longest parsed text takes less than a fifth of it."""
 _WIDEST = 8
-"""Units that one character takes at most, escaped and with what stands before its line."""
+"""The most units per character, escaped and including the prefix of its line."""
 _T = TypeVar("_T")
 
 
@@ -30,7 +30,8 @@ class RenderingTooSlow(Exception):
 
 
 def rendered(render: Callable[[], _T], instead: Callable[[], _T], *, budget_s: float = BUDGET_S) -> _T:
-    """What `render` gives; what `instead` gives if it fails, or takes more processor time than `budget_s`."""
+    """The result of `render`, or of `instead` if `render` fails or takes more processor time than
+    `budget_s`."""
     try:
         with within(budget_s):
             return render()
@@ -41,7 +42,7 @@ def rendered(render: Callable[[], _T], instead: Callable[[], _T], *, budget_s: f
 
 @contextmanager
 def within(budget_s: float) -> Iterator[None]:
-    """Raises RenderingTooSlow in what runs inside after `budget_s` of the process's processor time. The
+    """Raise RenderingTooSlow in the block after `budget_s` of the process's processor time. The
     interpreter interrupts only its main thread; in others, and within another budget, there is no limit."""
     if threading.current_thread() is not threading.main_thread() or _alarm.is_set:
         yield
@@ -54,13 +55,13 @@ def within(budget_s: float) -> Iterator[None]:
 
 
 class _Alarm:
-    """The timer of the process that measures its own processor time. Only the main thread uses it."""
+    """The process's timer of its processor time. Only the main thread uses it."""
 
     def __init__(self) -> None:
         self.is_set = False
 
     def set(self, budget_s: float) -> None:
-        # The handler stays: without one, a signal that comes late would end the process.
+        # The handler stays set: without one, a late signal would end the process.
         if signal.getsignal(signal.SIGVTALRM) != self._ring:
             signal.signal(signal.SIGVTALRM, self._ring)
         self.is_set = True
@@ -79,8 +80,8 @@ _alarm = _Alarm()
 
 
 def plain_parts(text: str, *, limit: int, write: Callable[[str], str] = str) -> list[str]:
-    """Cleaned `text` in parts of at most `limit` UTF-16 units, each with something to see and without blank
-    lines. `write` escapes one line or a piece of one, to at most eight units a character."""
+    """Cleaned `text` in parts of at most `limit` UTF-16 units, each with visible text and without blank
+    lines. `write` escapes a line or a part of one, to at most eight units a character."""
     piece = limit // _WIDEST
     parts: list[str] = []
     part: list[str] = []

@@ -1,4 +1,4 @@
-"""Markdown that broke off in the middle: its open code is closed. Not a parser."""
+"""Close the open code of truncated Markdown. Not a parser."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _FENCE = re.compile(r"`{3,}|~{3,}")
 
 
 def closed_code(markdown: str) -> str:
-    """`markdown` that broke off somewhere, so that what follows does not stand in its code."""
+    """Truncated `markdown` with its code closed, so that text after it is not part of the code."""
     fence = ""
     for line in map(str.strip, markdown.splitlines()):
         opening = _FENCE.match(line)

@@ -1,7 +1,7 @@
-"""Where a text may be cut: after a sentence, at a space, or at least not inside one character.
+"""Find where to cut a text: after a sentence, at a space, or at least not inside one visible character.
 
-That last is an approximation of Unicode's rules without their tables: it never cuts a combining sequence, a
-ZWJ family, a flag, a skin tone or a Hangul syllable in two, and knows when to give up.
+The last is an approximation of Unicode's rules without their tables: it never cuts a combining sequence, a
+ZWJ family, a flag, a skin tone or a Hangul syllable, and gives up after a bounded number of steps.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ _SPACE = re.compile(r"\s+")
 
 
 def cut_position(text: str, after: str) -> int:
-    """Where to cut `text`, which is as long as it may be and goes on with the characters `after`: between 1
-    and len(text), or 0 if there is no good place."""
+    """The position at which to cut `text`, which has the maximum length and is followed by `after`: between 1
+    and len(text), or 0 if there is no good position."""
     whole = text + after[:1]
     for pattern, least in ((_SENTENCE, len(text) // 2), (_SPACE, len(text) // 3)):
         position = _last_end(pattern, whole, least, len(text))
@@ -26,7 +26,7 @@ def cut_position(text: str, after: str) -> int:
 
 
 def cluster_boundary(text: str, position: int) -> int:
-    """The last place at or before `position` that is between two characters as a reader sees them. Gives up
+    """The last position at or before `position` that is between two visible characters. Gives up
     after 64 characters and returns `position`. 0 if the first character is longer than `position`."""
     for candidate in range(position, max(position - _MAX_CLUSTER, 0), -1):
         if candidate >= len(text) or not _joined(text, candidate):
@@ -79,7 +79,7 @@ def _run_of_halves(text: str, position: int) -> int:
 
 
 def _is_jamo(char: str, *, later: bool = False) -> bool:
-    """A part of a Hangul syllable; with `later`, one that can follow another. Whole syllables take more."""
+    """Whether `char` is part of a Hangul syllable; with `later`, a part that can follow another one."""
     if later:
         return "\u1160" <= char <= "\u11ff"
     return "\u1100" <= char <= "\u11ff" or "\uac00" <= char <= "\ud7a3"

@@ -1,6 +1,6 @@
-"""HTML for the page: built from the tree, so that only the tags named here can come out of it.
+"""Render to HTML for the page: built from the tree, so that it contains only the tags named here.
 
-Images become links: the page loads nothing from elsewhere. The result is a fragment.
+Images become links: the page loads no foreign content. The result is a fragment.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _inline(inline: Inline) -> str:
 def _link(link: Link) -> str:
     plain = words(link.children)
     label, target = resolve(plain, link.target, schemes=_SCHEMES)
-    # The formatting of the words is kept where nothing had to be added to them.
+    # The label's formatting is kept only if no text was added to it.
     shown = _inlines(link.children) if label == plain else escape(label)
     if not target:
         return shown

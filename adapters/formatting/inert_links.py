@@ -1,7 +1,7 @@
-"""A text with its links taken out: the words and the host stay, nothing can be pressed, fetched or previewed.
+"""Remove links from a text: the label and the host remain, and nothing can be pressed, fetched or previewed.
 
-For answers of conversations that hold text from elsewhere: an address in them could carry a person's words to
-whoever wrote that text. The result is Markdown again, so that every channel shows the same.
+For answers in conversations with text from elsewhere: an address in them could send a person's text to that
+text's author. The result is Markdown again, so that every channel shows the same.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from adapters.formatting.writer import fenced, written
 from pipeline.domain.hosts import host_of, named_hosts
 
 MayLink = Callable[[str], bool]
-"""Whether links to a host, in lower case, may stay."""
+"""Whether links to a host, in lower case, are allowed."""
 _NO_HOST = "link"
 _TRIES = 2
 
 
 def inert(markdown: str, may_link: MayLink, *, rewrite: bool = False) -> str:
-    """`markdown` with every address whose host `may_link` does not allow replaced by the host as code.
+    """`markdown` with every address whose host `may_link` rejects replaced by the host as code.
 
-    A text without such an address comes back unchanged, unless `rewrite` asks for Markdown that stands by
-    itself: no definition elsewhere can make a link of its words. Never raises; a text that cannot be
+    A text without such an address is returned unchanged, unless `rewrite` requires self-contained
+    Markdown: then no link definition elsewhere can apply to its text. Never raises; a text that cannot be
     rewritten is shown as code.
     """
     text = markdown
@@ -51,7 +51,7 @@ def inert(markdown: str, may_link: MayLink, *, rewrite: bool = False) -> str:
         if changed == document and not rewrite:
             return text
         text, rewrite = written(changed), False
-    # What is written does not read back as what was meant: no markup counts any more.
+    # The written Markdown does not parse back to the same tree: drop all markup.
     return text if _is_inert(text, may_link) else fenced(clean(markdown), "")
 
 
@@ -80,7 +80,7 @@ def _block(block: Block, may_link: MayLink) -> Block:
 
 def _inlines(inlines: tuple[Inline, ...], may_link: MayLink) -> tuple[Inline, ...]:
     shown = tuple(_each(inlines, may_link))
-    # Marks do not keep a chat program from reading two pieces of text as one address.
+    # A chat program may read two texts as one address in spite of marks between them.
     if any(not may_link(found.host) for found in named_hosts(_joined(shown))):
         return tuple(_without_marks(shown, may_link))
     return shown
@@ -132,7 +132,7 @@ def _text(text: str, may_link: MayLink) -> Iterable[Inline]:
 
 
 def _without_marks(inlines: Iterable[Inline], may_link: MayLink) -> Iterable[Inline]:
-    """Plain words and code."""
+    """Plain text and code."""
     words: list[str] = []
     for leaf in _leaves(inlines):
         if isinstance(leaf, Text):
@@ -153,7 +153,7 @@ def _leaves(inlines: Iterable[Inline]) -> Iterable[Text | Code | LineBreak]:
 
 
 def _joined(inlines: Iterable[Inline]) -> str:
-    """The words as a chat program sees them side by side; code stands apart."""
+    """The joined text as a chat program reads it, with code separated."""
     return "".join(
         leaf.text if isinstance(leaf, Text) else " " if isinstance(leaf, Code) else "\n"
         for leaf in _leaves(inlines)

@@ -1,7 +1,7 @@
-"""From the tree to rows: the part of rendering that all chat channels share.
+"""Convert the tree to rows: the part of rendering that all chat channels share.
 
-What no chat channel has is settled here: tables become aligned lines in a fixed-width font, or one line per
-cell where they are too wide for a phone; images become links; a link says where it leads.
+It replaces what no chat channel has: tables become aligned lines in a fixed-width font, or one line per
+cell where they are too wide for a phone; images become links; a link shows its address.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ _TABLE_WIDTH = 64
 _MAX_INDENT = 12
 
 
-def lay_out(document: Document, *, heard: str, schemes: frozenset[str]) -> list[Row]:
-    """The rows of `document`, below what was `heard` if anything was. Links are live for `schemes`."""
+def lay_out(document: Document, *, transcript: str, schemes: frozenset[str]) -> list[Row]:
+    """The rows of `document`, below the `transcript` if there is one. Links are live for `schemes`."""
     layout = _Layout(schemes)
-    layout.heard(clean(heard))
+    layout.add_transcript(clean(transcript))
     layout.blocks(document.blocks)
     return layout.rows
 
 
-def as_written(markdown: str, heard: str) -> str:
-    """Both texts cleaned and otherwise as they are, for where they cannot be laid out."""
-    return f"{MICROPHONE} {clean(heard)}\n{clean(markdown)}" if heard.strip() else clean(markdown)
+def as_written(markdown: str, transcript: str) -> str:
+    """Both texts cleaned but not formatted, for where they cannot be laid out."""
+    return f"{MICROPHONE} {clean(transcript)}\n{clean(markdown)}" if transcript.strip() else clean(markdown)
 
 
 class _Layout:
-    """Builds the rows. What stands before the next row is set by what contains it, and used up by the row."""
+    """Builds the rows. A container sets the prefix of the next row, which uses it up."""
 
     def __init__(self, schemes: frozenset[str]) -> None:
         self.rows: list[Row] = []
@@ -67,8 +67,8 @@ class _Layout:
         self._cut = AT_BLOCK
         self._depth = 0
 
-    def heard(self, words_heard: str) -> None:
-        lines = [line for line in words_heard.split("\n") if line.strip()]
+    def add_transcript(self, transcript: str) -> None:
+        lines = [line for line in transcript.split("\n") if line.strip()]
         if not lines:
             return
         self._groups += 1
@@ -125,14 +125,14 @@ class _Layout:
         self._groups += 1
         group = self._groups
         for line in kept:
-            self._add(Row((Span(line),), "code", 0, "", 0, group, language, 0, self._stands_apart, self._cut))
+            self._add(Row((Span(line),), "code", 0, "", 0, group, language, 0, self._separated, self._cut))
 
     def _list(self, block: ListBlock) -> None:
         outer_indent, outer_marker, number = self._indent, self._marker, block.start
         self._depth += 1
         for count, item in enumerate(block.items):
             if outer_marker and not count:
-                # A list that is the first thing in an item of another one: the outer item keeps its line.
+                # A list at the start of another list's item: the outer item keeps its line.
                 self._row(())
             self._gap = self._gap if not count else block.loose
             self._cut = AT_ITEM if count or self._depth > 1 else max(self._cut, AT_CONTENT)
@@ -183,17 +183,17 @@ class _Layout:
     def _row(self, spans: tuple[Span, ...], *, kind: Kind = "text", level: int = 0) -> None:
         if not any(span.text.strip() for span in spans) and not self._marker:
             return
-        before = (self._stands_apart, self._cut)
+        before = (self._separated, self._cut)
         self._add(Row(spans, kind, self._indent, self._marker, level, 0, "", self._quote, *before))
 
     @property
-    def _stands_apart(self) -> bool:
+    def _separated(self) -> bool:
         return self._gap and bool(self.rows)
 
     def _add(self, row: Row) -> None:
         self.rows.append(row)
         if self._marker:
-            # What follows in the same item stands below its words, not below its marker.
+            # Later blocks of the item are indented below its text, not below its marker.
             self._indent = min(self._indent + len(self._marker) + 1, _MAX_INDENT)
         self._marker, self._gap, self._cut = "", False, AT_LINE
 
@@ -229,7 +229,7 @@ def _with(marks: tuple[Mark, ...], mark: Mark) -> tuple[Mark, ...]:
 
 
 def _marks_of(link: Link, marks: tuple[Mark, ...]) -> tuple[Mark, ...]:
-    """A link is one span: marks around all of its words count, marks within them do not."""
+    """The marks of a link, which is one span: marks around its whole label count, marks within do not."""
     children = link.children
     while len(children) == 1 and not isinstance(children[0], Text | Code | LineBreak | Link):
         marks = _with(marks, _mark(children[0]))

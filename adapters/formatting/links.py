@@ -1,7 +1,7 @@
-"""Which links may be live, and what a reader must be told about where they lead.
+"""Decide which links are live, and what a reader must see of their address.
 
 A link is live if its address is one that a chat program opens and a reader can judge: a plain web address
-with a host name. Of everything else the words stay and the address is written out.
+with a host name. Of all others the label remains and the address is written out.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 WEB = frozenset({"http", "https"})
 MAX_ADDRESS = 1_000
 _HOST_LIKE = re.compile(r"(?:[\w-]{1,63}\.){1,8}[^\W\d_]{2,63}|\b\d{1,3}(?:\.\d{1,3}){3}\b")
-"""A name within a longer one counts as well, so bounds lose nothing; without them, long words take quadratic
+"""A name within a longer one also counts, so limits lose nothing; without them, long words take quadratic
 time."""
 _HOST = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?", re.IGNORECASE)
 _MAIL = re.compile(r"[A-Za-z0-9._+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+")
@@ -22,10 +22,10 @@ _DOTS = str.maketrans("\u3002\uff0e\uff61\u2024", "....")
 
 
 def resolve(label: str, address: str, *, schemes: frozenset[str]) -> tuple[str, str]:
-    """What to show for a link that says `label` and leads to `address`: the words, and the address to link
-    them to, empty where the link may not be live.
+    """The text to show for a link with `label` and `address`, and the address to link it to: empty where
+    the link may not be live.
 
-    The words name the real host if they look like another address themselves.
+    The text names the real host if the label itself looks like another address.
     """
     label = _shown(label).strip()
     address = "".join(char for char in _shown(address) if not char.isspace())
@@ -39,7 +39,7 @@ def resolve(label: str, address: str, *, schemes: frozenset[str]) -> tuple[str, 
 
 
 def same_address(label: str, address: str) -> bool:
-    """Whether `label` is `address` itself, as people write it."""
+    """Whether `label` is `address` itself, as people abbreviate it."""
     return _bare(label) == _bare(address)
 
 
@@ -68,7 +68,7 @@ def _live(address: str, schemes: frozenset[str]) -> str:
 
 
 def _is_web_host(split: SplitResult) -> bool:
-    """A name with a dot, and no `user@` before it, which makes any address look like another one."""
+    """Whether the host is a name with a dot, without `user@`, which can disguise any address."""
     try:
         host, _port = split.hostname or "", split.port
     except ValueError:
@@ -84,7 +84,7 @@ def _host(target: str) -> str:
 
 
 def _is_honest(label: str, host: str) -> bool:
-    # Without the marks on letters: sorting a long row of them takes normalisation quadratic time.
+    # Without combining marks: normalisation sorts long sequences of them in quadratic time.
     bare = "".join(char for char in label if not unicodedata.combining(char))
     claimed = unicodedata.normalize("NFKC", bare.translate(_DOTS)).translate(_DOTS).casefold()
     if "://" in claimed and not _HOST_LIKE.search(claimed):
@@ -93,7 +93,7 @@ def _is_honest(label: str, host: str) -> bool:
 
 
 def _covers(claimed: str, host: str) -> bool:
-    """A label may name the host itself or a domain that it belongs to."""
+    """Whether the label names the host itself or one of its parent domains."""
     bare = host.removeprefix("www.")
     return bare == claimed or bare.endswith("." + claimed)
 
@@ -104,5 +104,5 @@ def _bare(address: str) -> str:
 
 
 def _shown(text: str) -> str:
-    """Without what is invisible or turns text around: in a link, either only serves to deceive."""
+    """Without invisible and direction-changing characters, which only deceive in a link."""
     return "".join(char for char in text if char in "\u200c\u200d" or unicodedata.category(char) != "Cf")

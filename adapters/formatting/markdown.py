@@ -1,7 +1,7 @@
-"""From Markdown to our tree: CommonMark with tables and strikethrough. Raw HTML is plain text.
+"""Parse Markdown to the tree: CommonMark with tables and strikethrough. Raw HTML is plain text.
 
-What a model writes is not trusted to be small or sane. Texts whose parse would take more than linear time
-(thousands of brackets, deep nesting) lose their formatting, never their words.
+A model's output may be large or malformed. Texts whose parse would take more than linear time
+(thousands of brackets, deep nesting) lose their formatting, never their text.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from adapters.formatting.document import Block, Document, LineBreak, Paragraph, 
 from adapters.formatting.tree import blocks_of
 
 MAX_PARSED = 64_000
-"""Characters that are parsed; what follows is shown as it is written. More than any channel shows as messages
+"""Characters that are parsed; the rest is shown as written. More than any channel shows as messages
 (`overflow.MAX_PARTS` parts)."""
 _MAX_NESTING = 40
 _MAX_BRACKETS = 300
 _MAX_DELIMITERS = 2_000
 _MAX_TABLE_WORK = 40_000
 _MAX_QUOTE_WORK = 40_000
-"""Lines times the deepest quote: each line of a text is looked at once for every quote around it."""
+"""Lines times the deepest quote: the parser reads each line once for every quote around it."""
 _MAX_ADDRESSES = 2
-"""Characters of addresses for each character of the text: one that is defined once may be named often."""
+"""Address characters per character of the text: an address can be defined once and used often."""
 _FEW_ADDRESSES = 20_000
 
 _LINE_ENDS = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
@@ -35,7 +35,7 @@ _MARKUP = re.compile(r"[\\`*_~\[\]!<&\n]")
 
 
 def parse(markdown: str) -> Document:
-    """The tree of `markdown`. Takes any str and never raises; lone surrogates and control characters
+    """The tree of `markdown`. Accepts any str and never raises; lone surrogates and control characters
     become U+FFFD."""
     text = clean(markdown)
     head, rest = _parsed_part(text)
@@ -51,12 +51,12 @@ def parse(markdown: str) -> Document:
 
 
 def clean(text: str) -> str:
-    """`text` with "\\n" for every kind of line end and U+FFFD for what no channel can show."""
+    """`text` with "\\n" for every line ending and U+FFFD for characters that no channel can show."""
     return _UNSHOWABLE.sub("\ufffd", _LINE_ENDS.sub("\n", text))
 
 
 def literal(text: str) -> tuple[Block, ...]:
-    """Paragraphs that show cleaned `text` as it is written."""
+    """Paragraphs with cleaned `text` as written."""
     paragraphs: list[Block] = []
     for paragraph in re.split(r"\n[ \t]*\n", text):
         lines = [line.rstrip() for line in paragraph.split("\n")]
@@ -89,13 +89,13 @@ def _quotes_too_deep(text: str) -> bool:
 
 
 def _quote_depth(line: str) -> int:
-    """The signs at the beginning of `line` that open a quote, or may."""
+    """The number of signs at the start of `line` that can open a quote."""
     opening = _QUOTE_SIGNS.match(line)
     return 0 if opening is None else opening.group().count(">")
 
 
 def _repeats_addresses(tokens: list[Token], length: int) -> bool:
-    """Whether links have far more characters than the text: the same addresses, many times over."""
+    """Whether links have far more characters than the text, because they repeat the same addresses."""
     found = 0
     for token in tokens:
         for child in token.children or ():
@@ -105,7 +105,7 @@ def _repeats_addresses(tokens: list[Token], length: int) -> bool:
 
 
 def _is_cut_off(tokens: list[Token]) -> bool:
-    """Whether the parser reached its nesting limit, where it leaves out what is deeper."""
+    """Whether the parser reached its nesting limit, beyond which it drops content."""
     return any(token.level >= _MAX_NESTING - 1 for token in tokens)
 
 
@@ -118,7 +118,7 @@ def _parser_for(text: str) -> MarkdownIt:
 
 
 def _inline_rule(state: StateCore) -> None:
-    """In place of the parser's own rule: words without markup cost nothing, and hostile ones are words."""
+    """Replaces the parser's own rule: text without markup costs nothing, and hostile text stays text."""
     for token in state.tokens:
         if token.type != "inline":
             continue
@@ -138,7 +138,7 @@ def _is_hostile(content: str) -> bool:
 
 
 class _Parser(MarkdownIt):
-    """Takes any address for a link: which of them are live is for `links` to say, for every channel."""
+    """Accepts any address as a link: `links` decides for every channel which of them are live."""
 
     def validateLink(self, url: str) -> bool:  # noqa: ARG002, N802 - the parser's own hook
         return True

@@ -1,8 +1,8 @@
-"""Rows as a channel's own markup, for channels where formatting is written into the text.
+"""Render rows in a channel's own markup, for channels with formatting inside the text.
 
-A dialect says how a mark, a link, a fence is written and how words are kept from being read as markup.
-What is the same everywhere is here: marks are opened and closed in order, around words and not around
-spaces, and never so that two markers touch and are read as a third.
+A dialect defines how a mark, a link and a fence are written and how text is escaped.
+The common part is here: marks are opened and closed in order, around words and not around
+spaces, and never so that two adjacent markers are read as a third.
 """
 
 from __future__ import annotations
@@ -17,23 +17,24 @@ ZERO_WIDTH_SPACE = "\u200b"
 _MARKERS = "*_~`"
 _TICKS = re.compile(r"`(?=`)")
 _SEAM = 2
-"""Zero-width spaces that may have to stand around a span."""
+"""The most zero-width spaces around a span."""
 
 
 class Dialect(ABC):
-    """One channel's markup. Subclasses give the words and the markers; it is a `split.Scale`."""
+    """One channel's markup. Subclasses define escaping and markers; it is a `split.Scale`."""
 
     markers: Mapping[Mark, str]
     boundaries = False
-    """Whether a marker only counts where no letter touches it from outside."""
+    """Whether a marker counts only without a letter outside next to it."""
 
     def __init__(self) -> None:
         self._written: dict[int, tuple[Row, str]] = {}
-        """Rows are measured and then written: each is made once. Holds the rows, so that no id is reused."""
+        """Rows are measured and then written: each is rendered once. Holds the rows, so that no id is
+        reused."""
 
     @abstractmethod
     def words(self, text: str, *, opening: bool) -> str:
-        """`text` so that it shows as it is. `opening`: it stands at the beginning of a line."""
+        """`text` escaped to show literally. `opening`: it is at the beginning of a line."""
 
     @abstractmethod
     def code(self, text: str) -> str:
@@ -45,7 +46,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def link(self, label: str, target: str) -> str:
-        """`label`, leading to `target`; the bare address where they are the same."""
+        """`label`, linked to `target`; the bare address where they are the same."""
 
     @abstractmethod
     def fence(self, language: str, /) -> str:
@@ -53,10 +54,10 @@ class Dialect(ABC):
 
     @abstractmethod
     def lead(self, row: Row) -> str:
-        """What stands before the words of a row: its indent and marker, the sign of a heading."""
+        """The prefix of a row: its indent and marker, the sign of a heading."""
 
     def spans_of(self, row: Row) -> tuple[Span, ...]:
-        """The spans of a row, with the marks that its kind gives them in this channel."""
+        """The spans of a row, with the marks of its kind in this channel."""
         return row.spans
 
     def text(self, rows: Sequence[Row]) -> str:
@@ -83,7 +84,7 @@ class Dialect(ABC):
         if row.kind == "code":
             return utf16(self.code_line(span.text))
         plain = not (span.marks or span.code or span.target)
-        # A heading may add a mark that is two characters wide on either side.
+        # A heading can add a mark that is two characters wide on either side.
         return utf16(self._line((span,), opening=True)) + (0 if plain else _SEAM) + 4
 
     def close(self, row: Row) -> int:
@@ -126,7 +127,7 @@ class Dialect(ABC):
 
 
 class _Line:
-    """One line in the making: its pieces and the marks that are open."""
+    """A line being built: its parts and the open marks."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
@@ -209,5 +210,5 @@ class _Line:
 
 
 def apart(text: str) -> str:
-    """`text`, with backticks that touch kept apart, so that none of them ends a block of code."""
+    """`text` with adjacent backticks separated, so that none of them ends a block of code."""
     return _TICKS.sub("`" + ZERO_WIDTH_SPACE, text) if "``" in text else text

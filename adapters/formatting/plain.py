@@ -1,4 +1,4 @@
-"""The words alone, with addresses written out: for fallbacks, notifications and terminals."""
+"""Render to plain text, with addresses written out: for fallbacks, notifications and terminals."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from adapters.formatting.markdown import parse
 from adapters.formatting.rows import Row, Span
 
 
-def plain_text(markdown: str, *, heard: str = "") -> str:
+def plain_text(markdown: str, *, transcript: str = "") -> str:
     """`markdown` without formatting; empty for nothing to show."""
     return rendered(
-        lambda: plain_lines(lay_out(parse(markdown), heard=heard, schemes=WEB | {"mailto"})),
-        lambda: as_written(markdown, heard),
+        lambda: plain_lines(lay_out(parse(markdown), transcript=transcript, schemes=WEB | {"mailto"})),
+        lambda: as_written(markdown, transcript),
     )
 
 
 def plain_lines(rows: Sequence[Row], *, addresses: bool = True) -> str:
-    """The lines of `rows`; without `addresses`, links are their words."""
+    """The lines of `rows`; without `addresses`, links show only their label."""
     lines: list[str] = []
     for row in rows:
         if row.gap and lines:

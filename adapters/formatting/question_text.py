@@ -1,15 +1,15 @@
-"""The words of a question about an action, where a message or a screen has no room for all of them.
+"""Shorten the text of a question about an action, where a message or a screen cannot show all of it.
 
-The gateway writes them line by line, and no value holds a line end (see `pipeline.tools.shown`); so each
-line can be shortened by itself.
+The gateway writes it line by line, and no value contains a line end (see `pipeline.tools.shown`); so each
+line can be shortened separately.
 """
 
 from __future__ import annotations
 
 WHOLE_CHARS = 1_500
-"""Up to so many characters are shown as they are."""
+"""Texts up to this length are shown unchanged."""
 FILE_NAME = "action.txt"
-"""Of the file that holds all the words."""
+"""The name of the file with the whole text."""
 _LINE_CHARS = 400
 _HEAD_CHARS = 250
 _TAIL_CHARS = 100
@@ -19,7 +19,7 @@ _LAST_LINES = 2
 
 
 def shortened(words: str) -> str:
-    """`words` in at most about 7,000 characters, with a count in place of what is left out; `words` itself
+    """`words` in at most about 7,000 characters, with a count in place of omitted text; unchanged
     where it is short enough to be read."""
     if len(words) <= WHOLE_CHARS:
         return words

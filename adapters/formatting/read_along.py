@@ -1,7 +1,7 @@
-"""An answer read out while it is written: which of its words are next, and which cannot change any more.
+"""Read an answer aloud while it is written: choose the next text that can no longer change.
 
-Pure: it is shown the answer as far as it is written, again and again, and gives each sentence once. Not here:
-who asks, the voice, and how often it is asked, which costs one parse of the text.
+Pure: it gets the present answer repeatedly, and returns each sentence once. Not here: the caller,
+the speech synthesis, and the frequency of calls (each parses the text).
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from adapters.formatting.spoken import FIRST_PART_CHARS, spoken_text
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _DELIMITER_ROW = re.compile(r"[ \t|:-]+")
 _FEWEST_ROWS = 3
-"""Lines of a table until its first row is there: the header, the line below it, the row."""
+"""Lines of a table up to its first row: the header, the line below it, the row."""
 
 
 class ReadAlong:
-    """What was read of one answer so far. `spoken` gives the words that are said for Markdown."""
+    """The state of reading one answer. `spoken` returns the text to say for Markdown."""
 
     def __init__(self, spoken: Callable[[str], str] = spoken_text) -> None:
         self._spoken = spoken
         self._said: list[str] = []
         self._seen = ""
-        """The answer when it was parsed last."""
+        """The answer at the last parse."""
         self._rest: tuple[str, ...] = ()
-        """The sentences that were settled then and are not read yet."""
+        """The sentences that were final then and are not read yet."""
 
     def next_part(self, markdown: str, *, ended: bool, paused: bool = False) -> str:
-        """The words to be read next, up to 300 characters; empty where none are settled, or none are left.
+        """The next text to read, up to 300 characters; empty where none is final, or none is left.
 
         `markdown` is the answer so far, with `ended` the whole of it. With `paused` nothing follows for now,
-        so that a last sentence with its full stop counts as settled. Where `markdown` differs from what it
-        was when it was read, nothing is repeated: the sentences follow that were not among what was read.
+        so that a last sentence with its full stop counts as final. Where `markdown` has changed since
+        it was read, nothing is repeated: the sentences that were not read before follow.
         """
-        # What is settled stays so while the answer grows; to parse all of it for each part would take long.
+        # Final sentences stay final while the answer grows; parsing all of it for each part would be slow.
         if not self._rest or not markdown.startswith(self._seen):
             self._seen = markdown
             self._rest = self._unsaid(self._settled(markdown, ended=ended, paused=paused))
@@ -73,7 +73,7 @@ class ReadAlong:
         return tuple(unsaid)
 
     def _settled(self, markdown: str, *, ended: bool, paused: bool) -> tuple[str, ...]:
-        """The sentences that stay as they are whatever is written behind `markdown`."""
+        """The sentences that cannot change when text is added to `markdown`."""
         if ended:
             return sentences(self._spoken(markdown))
         sure = markdown[: _open_part(markdown)]
@@ -83,7 +83,7 @@ class ReadAlong:
 
 
 def _open_part(markdown: str) -> int:
-    """Where the part begins whose meaning the next characters may change: a table, a link or a picture."""
+    """The start of the part whose meaning the next characters can change: a table, a link or a picture."""
     breaks = [found.end() for found in _BLANK_LINE.finditer(markdown)]
     block = breaks[-1] if breaks else 0
     *lines, growing = markdown[block:].split("\n")
@@ -98,6 +98,6 @@ def _open_part(markdown: str) -> int:
 
 
 def _is_closed(link: str) -> bool:
-    """Whether what begins with a bracket is whole, or no link."""
+    """Whether a text that begins with a bracket is a complete link, or no link."""
     _, _, address = link.partition("]")
     return bool(address) and (address[0] != "(" or ")" in address)

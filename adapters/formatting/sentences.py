@@ -1,6 +1,6 @@
-"""Where sentences end in text that is read out, in any script.
+"""Split text to be read aloud into sentences, in any script.
 
-Not here: what of an answer is read out; that is spoken.py.
+Not here: which text of an answer is read; see spoken.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _MARKS = ".!?…؟۔։।॥።။"  # noqa: RUF001 - marks of several scripts a
 _WIDE_MARKS = "。！？｡．"  # noqa: RUF001 - as above
 FULL_STOPS = frozenset(_MARKS + _WIDE_MARKS)
 _END = re.compile(
-    # A run of marks is looked at once, from its beginning: thousands of them cost no more than words.
+    # A run of marks is read once, from its beginning: thousands of them cost no more than words.
     rf"(?<![{_MARKS}])[{_MARKS}]++[{_CLOSERS}]*+(?=\s)|[{_WIDE_MARKS}]++[{_CLOSERS}]*+|\n++"
 )
 _LAST_WORD = re.compile(r"[^\s(\"'“‘«]+$")  # noqa: RUF001 - quotes are meant
@@ -27,14 +27,14 @@ _ABBREVIATIONS = frozenset(
         *("art", "av", "avda", "cie", "dra", "dt", "incl", "mlle", "mme", "num", "resp", "sra"),
     }
 )
-"""Written with a full stop that ends no sentence; what may also end one costs only a longer part."""
+"""Abbreviations whose full stop ends no sentence; one that may end a sentence only makes a part longer."""
 _CLAUSE_MARKS = frozenset(",;:、，；：–—")  # noqa: RUF001 - the full-width signs are meant
 
 
 def sentences(text: str) -> tuple[str, ...]:
-    """The sentences of `text`, whitespace at their ends removed, each of at most MAX_CHARS characters. What
-    has neither a letter nor a figure is left out. Where `text` grows at its end, all sentences but the last
-    stay as they are."""
+    """The sentences of `text`, stripped, each of at most MAX_CHARS characters. Sentences
+    without a letter or a digit are left out. When text is added at the end, all sentences but the last
+    stay the same."""
     found: list[str] = []
     begin = 0
     for end in _END.finditer(text):
@@ -49,7 +49,7 @@ def _ends(text: str, begin: int, end: re.Match[str]) -> bool:
     """Whether the mark at `end` closes the sentence from `begin`."""
     if end.group() != ".":
         return True
-    # A word is short: what is further back belongs to words before it.
+    # Words are short: text further back belongs to earlier words.
     word = _LAST_WORD.search(text, max(begin, end.start() - 20), end.start())
     if word is None:
         return True
@@ -61,8 +61,8 @@ def _ends(text: str, begin: int, end: re.Match[str]) -> bool:
 
 
 def _pieces(sentence: str) -> list[str]:
-    """`sentence`, cut behind a comma or else a word wherever it is too long. Each cut depends only on what
-    stands before MAX_CHARS."""
+    """`sentence`, cut after a comma or else a word wherever it is too long. Each cut depends only on the
+    text before MAX_CHARS."""
     pieces = []
     begin = 0
     while len(sentence) - begin > MAX_CHARS:

@@ -1,6 +1,6 @@
-"""Slack's mrkdwn: everything that Slack reads as a command is escaped, so only our own links are links.
+"""Render to Slack's mrkdwn: everything that Slack reads as a command is escaped, so only intended links work.
 
-mrkdwn has no way to escape its markers; a zero-width space after one that could open a mark keeps it a
+mrkdwn cannot escape its markers; a zero-width space after one that could open a mark keeps it a
 character. Language names of code blocks are left out, as Slack shows them as code. Sizes are UTF-16 code
 units after escaping.
 """
@@ -22,7 +22,7 @@ from adapters.formatting.split import check_limit, split
 
 NOTHING = "…"
 PART_CHARS = 11_000
-"""Of one message: all sections together may hold some 13,200."""
+"""The limit per message: all sections together may have about 13,200."""
 SECTION_LIMIT = 3000
 _MOST_SECTIONS = 40
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
@@ -33,28 +33,28 @@ _QUOTED = re.compile(r"(\s*)>")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlackText:
     """One message: the texts of its section blocks, in mrkdwn. `plain` is for the field `text`: the same
-    words without formatting, escaped as Slack demands there too."""
+    text without formatting, escaped as Slack requires there too."""
 
     sections: tuple[str, ...]
     plain: str
 
 
-def slack_parts(markdown: str, *, heard: str = "", limit: int = PART_CHARS) -> tuple[SlackText, ...]:
-    """`markdown` as messages of at most `limit` characters in sections of at most 3000; `heard` is quoted
-    above the first.
+def slack_parts(markdown: str, *, transcript: str = "", limit: int = PART_CHARS) -> tuple[SlackText, ...]:
+    """`markdown` as messages of at most `limit` characters in sections of at most 3000; `transcript` is
+    quoted above the first.
 
     At least one part for anything: nothing to show becomes an ellipsis. Raises ValueError for a limit below
     `split.LEAST_LIMIT`.
     """
     check_limit(limit)
     return rendered(
-        lambda: _formatted(markdown, heard, limit), lambda: _unformatted(markdown, heard, limit)
+        lambda: _formatted(markdown, transcript, limit), lambda: _unformatted(markdown, transcript, limit)
     ) or (SlackText(sections=(NOTHING,), plain=NOTHING),)
 
 
-def _formatted(markdown: str, heard: str, limit: int) -> tuple[SlackText, ...]:
+def _formatted(markdown: str, transcript: str, limit: int) -> tuple[SlackText, ...]:
     dialect = _Slack()
-    rows = lay_out(parse(markdown), heard=heard, schemes=WEB | {"mailto"})
+    rows = lay_out(parse(markdown), transcript=transcript, schemes=WEB | {"mailto"})
     sections = split(rows, limit=min(limit, SECTION_LIMIT), scale=dialect)
     parts: list[list[tuple[Row, ...]]] = []
     filled = limit
@@ -73,9 +73,9 @@ def _formatted(markdown: str, heard: str, limit: int) -> tuple[SlackText, ...]:
     )
 
 
-def _unformatted(markdown: str, heard: str, limit: int) -> tuple[SlackText, ...]:
+def _unformatted(markdown: str, transcript: str, limit: int) -> tuple[SlackText, ...]:
     write = partial(_Slack().words, opening=True)
-    parts = plain_parts(as_written(markdown, heard), limit=min(limit, SECTION_LIMIT), write=write)
+    parts = plain_parts(as_written(markdown, transcript), limit=min(limit, SECTION_LIMIT), write=write)
     return tuple(SlackText(sections=(part,), plain=part) for part in parts)
 
 
@@ -121,5 +121,5 @@ class _Slack(Dialect):
         )
 
     def _label(self, label: str) -> str:
-        """A bar would end the address; the words of a link are not read as markup."""
+        """A link's label. A bar would end the address, and Slack reads no markup in it."""
         return label.replace("|", "\u00a6").translate(_ESCAPES)

@@ -1,12 +1,12 @@
-"""Cuts rows into parts that each fit one message, measured as the channel renders them.
+"""Cut rows into parts that each fit one message, measured as the channel renders them.
 
 Cuts are made before a block if that leaves the part reasonably full, else before an item, else between
 lines, else inside a line: after a sentence, at a space, between characters. Only
-whitespace at a cut is lost, and a part in which a reader would see nothing.
+whitespace at a cut is lost, and parts without visible text.
 
-It always ends. A step either adds a row to the part, or finishes a part and with it at least one row or one
-character, or takes formatting off a row, which can be done twice for each row. A fault in this would show as
-`CannotSplit`, after a number of steps that grows with the length of the rows.
+It always terminates. A step either adds a row to the part, or finishes a part and with it at least one row or
+one character, or removes formatting from a row, which is possible twice per row. A bug here would raise
+`CannotSplit`, after a number of steps proportional to the length of the rows.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from adapters.formatting.links import same_address
 from adapters.formatting.rows import Kind, Row, Span
 
 LEAST_LIMIT = 128
-"""No channel has smaller messages; below it, a fence or a link would not leave room for words."""
+"""No channel has smaller messages; below it, a fence or a link would leave no space for text."""
 _FULL_ENOUGH = 0.4
 _LEAST_PIECE = 16
-"""Characters of a line that a part of its own must have room for, or the line loses its links and marks."""
+"""Characters of a line that a separate part must fit, or the line loses its links and marks."""
 _FREE_STEPS = 256
 _STEPS_PER_ROW = 8
 _STEPS_PER_PART = 64
-"""Steps for each `limit` characters. Texts in use take three at most."""
+"""Steps per `limit` characters. Real texts take three at most."""
 _AHEAD = 64
 _NO_WORDS = (Span(""),)
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Mn", "Me"})
@@ -37,11 +37,11 @@ _BLANK = "\u115f\u1160\u2800\u3164\uffa0"
 
 
 class CannotSplit(Exception):
-    """The rows cannot be cut into parts that fit, or not in the number of steps that they may take."""
+    """The rows cannot be cut into parts that fit, or not within the allowed number of steps."""
 
 
 class Scale(Protocol):
-    """What rows take in one channel, in its unit. Sums are exact or too large, never too small."""
+    """Measures rows in one channel's unit. Sums are exact or too large, never too small."""
 
     def joint(self, before: Row | None, row: Row) -> int:
         """Between `before` and `row`: line ends, fences. None: `row` opens the part."""
@@ -56,7 +56,7 @@ class Scale(Protocol):
         ...
 
     def span(self, span: Span, row: Row) -> int:
-        """One span of `row`, or a piece of one, wherever it stands in it."""
+        """One span of `row`, or a part of one, at any position in it."""
         ...
 
     def close(self, row: Row, /) -> int:
@@ -65,8 +65,8 @@ class Scale(Protocol):
 
 
 def split(rows: Sequence[Row], *, limit: int, scale: Scale) -> list[tuple[Row, ...]]:
-    """The parts of `rows`, each at most `limit` by `scale` and with something to see. None for rows without
-    anything to see. Raises ValueError for a limit below `LEAST_LIMIT`, and CannotSplit."""
+    """The parts of `rows`, each at most `limit` by `scale` and with visible text. None for rows without
+    visible text. Raises ValueError for a limit below `LEAST_LIMIT`, and CannotSplit."""
     check_limit(limit)
     cutter = _Cutter(limit, scale)
     queue = deque(rows)
@@ -96,7 +96,7 @@ def _most_steps(rows: Sequence[Row], limit: int) -> int:
 
 
 def has_ink(text: str) -> bool:
-    """Whether a reader sees anything of `text`."""
+    """Whether `text` has any visible character."""
     return any(
         not char.isspace() and char not in _BLANK and unicodedata.category(char) not in _INVISIBLE
         for char in text
@@ -104,7 +104,7 @@ def has_ink(text: str) -> bool:
 
 
 class _Cutter:
-    """The part that is being filled, and those that are done."""
+    """The part being filled, and the finished ones."""
 
     def __init__(self, limit: int, scale: Scale) -> None:
         self.parts: list[tuple[Row, ...]] = []
@@ -114,25 +114,25 @@ class _Cutter:
         self._scale = scale
 
     def add(self, row: Row) -> bool:
-        """Puts `row` into the part; False if it does not fit there."""
+        """Add `row` to the part; False if it does not fit."""
         before = self.part[-1] if self.part else None
         if before is None:
             if _is_blank_code(row):
                 return True
             row = replace(row, indent=0, gap=False) if row.indent or row.gap else row
         used = self._used + self._scale.joint(before, row)
-        room = self._limit - used - self._scale.close(row)
-        if _is_longer(row, room):
+        space = self._limit - used - self._scale.close(row)
+        if _is_longer(row, space):
             return False
         size = self._scale.row(row)
-        if size > room:
+        if size > space:
             return False
         self._fills.append(used + size)
         self.part.append(row)
         return True
 
     def overflow(self, row: Row) -> list[Row]:
-        """Finishes the part, which `row` did not fit into; what is still to be placed, in order."""
+        """Finish the part into which `row` did not fit; the remaining rows, in order."""
         cut = self._best_cut(row)
         if cut:
             left = self.part[cut:]
@@ -149,7 +149,7 @@ class _Cutter:
         return self._forced(row) if plainer is None else [plainer]
 
     def emit(self, count: int) -> None:
-        """The first `count` rows of the part become a part of the result; the rest is forgotten here."""
+        """Move the first `count` rows of the part to the result; drop the others."""
         rows = self.part[:count]
         while rows and _is_blank_code(rows[-1]):
             rows.pop()
@@ -161,12 +161,12 @@ class _Cutter:
     def _used(self) -> int:
         return self._fills[-1] if self._fills else 0
 
-    def _room(self, row: Row) -> int:
+    def _space_left(self, row: Row) -> int:
         before = self.part[-1] if self.part else None
         return self._limit - self._used - self._scale.joint(before, row) - self._scale.close(row)
 
     def _best_cut(self, row: Row) -> int:
-        """How many rows to keep in the part; 0 if it is not full enough to be cut between rows."""
+        """The number of rows to keep in the part; 0 if it is not full enough to be cut between rows."""
         best, kept = -1, 0
         for number, fill in enumerate(self._fills, start=1):
             following = self.part[number] if number < len(self.part) else row
@@ -175,22 +175,22 @@ class _Cutter:
         return kept
 
     def _cut_row(self, row: Row) -> tuple[Row | None, list[Row]]:
-        """The piece of `row` that fits into the part, and the rest. No piece if there is no good one."""
+        """The part of `row` that fits, and the rest. None if there is no good cut."""
         if not self.part:
             row = replace(row, indent=0, gap=False)
-        length = self._fitting(row, self._room(row) - self._scale.prefix(row))
+        length = self._fitting(row, self._space_left(row) - self._scale.prefix(row))
         if length <= 0 or (not self.part and length < _LEAST_PIECE and _is_longer(row, length)):
             return None, [row]
         text = _beginning(row, length + _AHEAD)
         position = cut_position(text[:length], text[length:])
         if position <= 0 and self.part:
             return None, [row]
-        # One character, as a reader sees it, that is longer than a message is cut all the same.
+        # A single visible character that is longer than a message is cut nevertheless.
         return _cut_at(row, position or length)
 
     def _forced(self, row: Row) -> list[Row]:
-        """Fills a part of its own with a piece of `row`, which has no formatting left, however small the
-        piece is; the rest."""
+        """Fill a separate part with the start of `row`, which has no formatting left, however short that
+        is; the rest."""
         count = self._limit
         while count:
             head, tail = _cut_at(replace(row, indent=0, gap=False), count)
@@ -200,33 +200,34 @@ class _Cutter:
             count //= 2
         raise CannotSplit(f"one character does not fit into a part of {self._limit}")
 
-    def _fitting(self, row: Row, room: int) -> int:
-        """How many characters of `row` fit into `room`."""
+    def _fitting(self, row: Row, space: int) -> int:
+        """The number of characters of `row` that fit into `space`."""
         count = 0
         for span in row.spans:
-            if len(span.text) <= room:
+            if len(span.text) <= space:
                 size = self._scale.span(span, row)
-                if size <= room:
-                    room -= size
+                if size <= space:
+                    space -= size
                     count += len(span.text)
                     continue
-            return count + self._fitting_text(span, room, row)
+            return count + self._fitting_text(span, space, row)
         return count
 
-    def _fitting_text(self, span: Span, room: int, row: Row) -> int:
-        """As many characters as fit, or a few less: each try is measured, the next is in proportion."""
-        count = min(len(span.text), max(room, 0))
+    def _fitting_text(self, span: Span, space: int, row: Row) -> int:
+        """The number of characters that fit, or slightly less: each try is measured, the next is in
+        proportion."""
+        count = min(len(span.text), max(space, 0))
         while count:
             size = self._scale.span(replace(span, text=span.text[:count]), row)
-            if size <= room:
+            if size <= space:
                 break
-            count = min(count - 1, count * max(room, 0) // size)
+            count = min(count - 1, count * max(space, 0) // size)
         return count
 
 
 def _plainer(row: Row) -> Row | None:
-    """`row` when nothing of it fits into an empty part: first with its addresses written out, then without
-    marks. None when it has neither."""
+    """A simpler `row` when nothing of it fits into an empty part: first with its addresses written out, then
+    without marks. None when it has neither."""
     if any(span.target for span in row.spans):
         return replace(row, spans=tuple(_written_out(span) for span in row.spans))
     if row.kind == "heading" or any(span.marks or span.code for span in row.spans):
@@ -241,17 +242,17 @@ def _written_out(span: Span) -> Span:
     return Span(f"{span.text} ({span.target})", span.marks)
 
 
-def _is_longer(row: Row, room: int) -> bool:
-    """Whether the words of `row` alone take more than `room`. Looks no further than that."""
+def _is_longer(row: Row, space: int) -> bool:
+    """Whether the text of `row` alone is longer than `space`. Reads no further than that."""
     for span in row.spans:
-        room -= len(span.text)
-        if room < 0:
+        space -= len(span.text)
+        if space < 0:
             return True
-    return room < 0
+    return space < 0
 
 
 def _beginning(row: Row, length: int) -> str:
-    """The first `length` characters of the words of `row`."""
+    """The first `length` characters of the text of `row`."""
     pieces: list[str] = []
     for span in row.spans:
         if length <= 0:

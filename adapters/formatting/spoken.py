@@ -1,6 +1,6 @@
-"""Markdown as somebody would read it out: sentences without symbols, code and pictures only named.
+"""Convert Markdown to text for reading aloud: sentences without symbols, code and pictures only named.
 
-Not here: who reads it, how long it may be, and in which language.
+Not here: the speech synthesis, the maximum length, and the language.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ CODE_BLOCK = "Code block."
 _ENDS = FULL_STOPS | {":", ";"}
 _ADDRESS = re.compile(r"\b(?:https?://|www\.)[^\s<>]+", re.IGNORECASE)
 _SILENT = frozenset("#*_~`|^\\<>{}[]")
-"""Signs that a voice would spell out, or that only steer the eye."""
+"""Signs that speech synthesis would spell out, or that only affect the layout."""
 _UNSEEN = frozenset({"So", "Sk", "Cf", "Co", "Cn", "Cs", "Cc"})
-"""Emoji and other pictures, modifiers, joiners, what has no look at all."""
+"""Emoji and other pictures, modifiers, joiners, invisible characters."""
 FIRST_PART_CHARS = 20
-"""Shorter beginnings ("Yes.") take the next sentence along."""
+"""A shorter first sentence ("Yes.") is joined with the next one."""
 _SPACES = re.compile(r"\s+")
 _BEFORE_SIGN = re.compile(r"\s+(?=[.,!?;:…](?:\s|$))")
 
 
 def spoken_text(markdown: str) -> str:
-    """What is said for `markdown`, one line a paragraph, item or row; empty for nothing that can be said."""
+    """The text to say for `markdown`, one line per paragraph, item or row; empty if there is none."""
     return rendered(
         lambda: "\n".join(_lines(parse(markdown).blocks)),
         lambda: "\n".join(_lines(literal(clean(markdown)))),
@@ -46,8 +46,8 @@ def spoken_text(markdown: str) -> str:
 
 
 def spoken_parts(markdown: str) -> tuple[str, ...]:
-    """What is said for `markdown`, in parts to be made one after the other: first a sentence, so that it can
-    be heard at once, then whole sentences of up to 300 characters. Empty for nothing that can be said."""
+    """The text to say for `markdown`, in parts to synthesise one after the other: first one sentence, for a
+    quick start, then whole sentences of up to 300 characters. Empty if there is none."""
     parts: list[str] = []
     for sentence in sentences(spoken_text(markdown)):
         least = FIRST_PART_CHARS if len(parts) == 1 else MAX_CHARS - len(sentence)
@@ -73,7 +73,7 @@ def _lines(blocks: Iterable[Block]) -> Iterator[str]:
 
 
 def _items(block: ListBlock) -> Iterator[str]:
-    """An item a line; the numbers of a numbered list are said."""
+    """One line per item; the numbers of a numbered list are said."""
     for place, item in enumerate(block.items):
         lines = list(_lines(item))
         if lines and block.start is not None:
@@ -82,7 +82,7 @@ def _items(block: ListBlock) -> Iterator[str]:
 
 
 def _rows(block: Table) -> Iterator[str]:
-    """A row a line, each cell after the name of its column."""
+    """One line per row, each cell after the name of its column."""
     header = [_said(cell) for cell in block.header]
     for row in block.rows or (block.header,):
         cells = [_said(cell) for cell in row]
@@ -104,6 +104,6 @@ def _is_silent(char: str) -> bool:
 
 
 def _line(text: str) -> Iterator[str]:
-    """The line with an end that a voice can hear; nothing for one without a letter or a figure."""
+    """The line with a sentence end; nothing for one without a letter or a digit."""
     if any(char.isalnum() for char in text):
         yield text if text[-1] in _ENDS else f"{text}."

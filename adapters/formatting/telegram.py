@@ -1,7 +1,7 @@
-"""Text and entities for Telegram: no parse mode, so there is nothing to escape and nothing to misread.
+"""Render to text and entities for Telegram: without a parse mode, nothing needs escaping.
 
-Offsets and sizes are UTF-16 code units. A message may have 100 entities, further ones would be dropped in
-silence; so an entity counts as much room as 1/90 of a message, and a list of links is cut earlier.
+Offsets and sizes are UTF-16 code units. A message may have 100 entities, further ones are silently dropped;
+so an entity counts as at least 1/90 of a message, and a list of links is cut earlier.
 """
 
 from __future__ import annotations
@@ -20,40 +20,40 @@ from adapters.formatting.split import check_limit, split
 
 NOTHING = "…"
 _MOST_ENTITIES = 90
-"""Of the spans; the blocks of code and the quotes around them come on top."""
+"""The limit for spans; blocks of code and quotes around them are additional."""
 _TYPES: Mapping[str, str] = {"bold": "bold", "italic": "italic", "strike": "strikethrough"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelegramText:
-    """One message. `entities` as the Bot API takes them, ordered by offset; `plain` shows the same words
-    with the addresses of links, as far as there is room."""
+    """One message. `entities` as the Bot API takes them, ordered by offset; `plain` is the same text
+    with the addresses of links, as far as they fit."""
 
     text: str
     entities: tuple[Mapping[str, Any], ...]
     plain: str
 
 
-def telegram_parts(markdown: str, *, heard: str = "", limit: int = 4096) -> tuple[TelegramText, ...]:
-    """`markdown` as messages of at most `limit` UTF-16 units; `heard` is quoted above the first.
+def telegram_parts(markdown: str, *, transcript: str = "", limit: int = 4096) -> tuple[TelegramText, ...]:
+    """`markdown` as messages of at most `limit` UTF-16 units; `transcript` is quoted above the first.
 
     At least one part for anything: nothing to show becomes an ellipsis. Raises ValueError for a limit below
     `split.LEAST_LIMIT`.
     """
     check_limit(limit)
     return rendered(
-        lambda: _formatted(markdown, heard, limit), lambda: _unformatted(markdown, heard, limit)
+        lambda: _formatted(markdown, transcript, limit), lambda: _unformatted(markdown, transcript, limit)
     ) or (TelegramText(text=NOTHING, entities=(), plain=NOTHING),)
 
 
-def _formatted(markdown: str, heard: str, limit: int) -> tuple[TelegramText, ...]:
-    rows = lay_out(parse(markdown), heard=heard, schemes=WEB | {"tg"})
+def _formatted(markdown: str, transcript: str, limit: int) -> tuple[TelegramText, ...]:
+    rows = lay_out(parse(markdown), transcript=transcript, schemes=WEB | {"tg"})
     parts = split(rows, limit=limit, scale=_TelegramScale(limit))
     return tuple(_message(part, limit) for part in parts)
 
 
-def _unformatted(markdown: str, heard: str, limit: int) -> tuple[TelegramText, ...]:
-    parts = plain_parts(as_written(markdown, heard), limit=limit)
+def _unformatted(markdown: str, transcript: str, limit: int) -> tuple[TelegramText, ...]:
+    parts = plain_parts(as_written(markdown, transcript), limit=limit)
     return tuple(TelegramText(text=part, entities=(), plain=part) for part in parts)
 
 
@@ -73,10 +73,10 @@ def _outermost_first(entity: Mapping[str, Any]) -> tuple[int, int, bool]:
 
 
 class _TelegramScale:
-    """What rows take in a Telegram message of at most `limit` units."""
+    """Measures rows in a Telegram message of at most `limit` units."""
 
     def __init__(self, limit: int) -> None:
-        self._entity_room = -(-limit // _MOST_ENTITIES)
+        self._entity_size = -(-limit // _MOST_ENTITIES)
 
     def joint(self, before: Row | None, row: Row) -> int:
         if before is None:
@@ -85,18 +85,18 @@ class _TelegramScale:
         opens = (row.kind == "code" and row.group != before.group) or (
             row.quote and row.quote != before.quote
         )
-        return max(size, self._entity_room) if opens else size
+        return max(size, self._entity_size) if opens else size
 
     def row(self, row: Row) -> int:
         entities = sum(len(_styles(span, row)) for span in row.spans)
         size = self.prefix(row) + sum(utf16(span.text) for span in row.spans)
-        return max(size, entities * self._entity_room)
+        return max(size, entities * self._entity_size)
 
     def prefix(self, row: Row) -> int:
         return len(_prefix(row))
 
     def span(self, span: Span, row: Row) -> int:
-        return max(utf16(span.text), len(_styles(span, row)) * self._entity_room)
+        return max(utf16(span.text), len(_styles(span, row)) * self._entity_size)
 
     def close(self, _row: Row, /) -> int:
         return 0
@@ -111,7 +111,7 @@ _Style = tuple[str, str]
 
 
 def _styles(span: Span, row: Row) -> tuple[_Style, ...]:
-    """From the outermost in. Code can have no other entity around it except a quote."""
+    """The styles, the outermost first. Code allows no other entity around it except a quote."""
     if row.kind == "code":
         return ()
     if not span.text.strip():
@@ -128,7 +128,7 @@ def _styles(span: Span, row: Row) -> tuple[_Style, ...]:
 
 
 class _Writer:
-    """One message in the making."""
+    """A message being built."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []

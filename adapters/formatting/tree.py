@@ -1,4 +1,4 @@
-"""From the parser's flat list of tokens to the tree. Two stacks, no recursion: depth is the text's choice."""
+"""Build the tree from the parser's flat token list. Two stacks, no recursion: the text controls the depth."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class _Open:
     cells: list[Cell] = field(default_factory=list)
     rows: list[tuple[Cell, ...]] = field(default_factory=list)
     aligned: list[Align] = field(default_factory=list)
-    """Of the first row's cells."""
+    """The alignment of the first row's cells."""
     loose: bool = False
 
 
 def blocks_of(tokens: Sequence[Token]) -> tuple[Block, ...]:
-    """The blocks that the parser's `tokens` describe."""
+    """The blocks of the parser's `tokens`."""
     stack = [_Open(Token("root", "", 1))]
     for token in tokens:
         if token.type == "inline":
@@ -114,7 +114,7 @@ def _close_table(done: _Open, stack: list[_Open]) -> None:
 
 
 _ALIGNED: dict[str, Align] = {f"text-align:{where}": where for where in ("left", "center", "right")}
-"""How the parser says where a column's cells stand."""
+"""The parser's attribute for each alignment."""
 
 _CLOSERS: dict[str, Callable[[_Open, list[_Open]], None]] = {
     "paragraph_open": _close_paragraph,
@@ -139,7 +139,7 @@ _MARKS: dict[str, type[Strong | Emphasis | Strike]] = {
 
 
 def inlines_of(tokens: Sequence[Token]) -> tuple[Inline, ...]:
-    """The inlines that the parser's `tokens` describe. A mark within the same mark counts once, so that the
+    """The inlines of the parser's `tokens`. A mark within the same mark counts once, so that the
     result is at most four deep."""
     stack: list[tuple[str, str, list[Inline]]] = [("root", "", [])]
     for token in tokens:
@@ -188,8 +188,8 @@ def _add_text(children: list[Inline], text: str) -> None:
 
 
 def _with_addresses(inlines: Sequence[Inline]) -> tuple[Inline, ...]:
-    """Makes links of the addresses that stand in the text: left as words, a channel's markup characters
-    inside them would be escaped and the address broken."""
+    """Convert bare addresses to links: as text, a channel's markup characters inside them would be
+    escaped, which breaks the address."""
     found: list[Inline] = []
     for inline in inlines:
         if isinstance(inline, Text):
@@ -216,7 +216,7 @@ def _split_text(text: Text) -> list[Inline]:
 
 
 def _without_punctuation(address: str) -> str:
-    """Without the punctuation after an address; a closing bracket that has its opening one belongs to it."""
+    """Remove the punctuation after an address; a closing bracket with an opening one inside belongs to it."""
     spare = {close: address.count(close) - address.count(start) for start, close in ("()", "[]")}
     end = len(address)
     while end:

@@ -1,4 +1,4 @@
-"""Text of which nothing is hidden, for what a person is asked to approve."""
+"""Make every character visible, for text that a person is asked to approve."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 
 
 def visible(text: str) -> str:
-    """`text` with every character that is not seen, or that turns others around, as its number: <U+202E>.
+    """`text` with every invisible or direction-changing character as its number: <U+202E>.
 
-    Line ends and tabs stay. So do joiners and variation selectors where they have something to join: inside
+    Line ends and tabs are kept. So are joiners and variation selectors where they have an effect: inside
     an emoji or a word of a script that needs them.
     """
     shown: list[str] = []
@@ -33,7 +33,7 @@ def _is_hidden(char: str, before: str) -> bool:
 
 
 def _can_join(before: str) -> bool:
-    """Joiners act on letters of scripts beyond Latin, on their marks, and on emoji."""
+    """Whether a joiner affects `before`: letters of scripts beyond Latin, their marks, and emoji."""
     if before < "\u0370":
         return False
     return unicodedata.category(before) in ("Lo", "Mn", "Mc", "So", "Sk")

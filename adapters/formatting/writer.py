@@ -1,6 +1,6 @@
-"""From the tree back to Markdown: what is written reads back as the same words, and as no link that was none.
+"""Write the tree as Markdown that parses back to the same text, without new links.
 
-Spacing and the choice of marks are ours; a mark that cannot stand where it is shows as the character it is.
+Spacing and the choice of marks are free; a mark that is not possible at its position is shown as a character.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SPECIAL = re.compile(r"[\\`*_~\[\]<&|]")
 _LINE_START = re.compile(r"^(\s*)([#+=>-]|\d{1,9}[.)])")
 _BACKTICKS = re.compile(r"`+")
 _PLAIN_ADDRESS = re.compile(r"https?://[^\s\\`*_~\[\]<>&|\"]*[^\s\\`*_~\[\]<>&|\".,;:!?')]", re.IGNORECASE)
-"""Reads back as a link without any marks."""
+"""Parses as a link without any marks."""
 _UNSAFE = str.maketrans({char: f"%{ord(char):02X}" for char in ' <>\\"`\n'})
 
 
@@ -51,7 +51,7 @@ def _blocks(blocks: Sequence[Block], gap: str) -> str:
     before: Block | None = None
     other = False
     for block in blocks:
-        # Two lists in a row would be one with the same signs.
+        # Two consecutive lists with the same signs would be one.
         other = isinstance(before, ListBlock) and isinstance(block, ListBlock) and not other
         parts.append(_block(block, other=other))
         before = block
@@ -103,7 +103,7 @@ def _row(cells: Sequence[tuple[Inline, ...]]) -> str:
 
 
 def _in_table(inline: Inline) -> Inline:
-    """In a table a bar ends the cell, in code as well."""
+    """Escape bars: in a table a bar ends the cell, even in code."""
     return Code(inline.text.replace("|", "\\|")) if isinstance(inline, Code) else inline
 
 

@@ -34,7 +34,7 @@ Block = dict[str, Any]
 
 def render(outgoing: Outgoing) -> tuple[Part, ...]:
     """The messages for `outgoing`, at least one. More than five become the first one and a file."""
-    texts = slack_parts(outgoing.text, heard=outgoing.heard)
+    texts = slack_parts(outgoing.text, transcript=outgoing.heard)
     file: tuple[Part, ...] = ()
     if len(texts) > MAX_PARTS:
         texts = texts[:1]

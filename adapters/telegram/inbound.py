@@ -40,7 +40,7 @@ _COMMAND_TO = re.compile(r"(/[a-z0-9_]{1,64})(@[a-z0-9_]{1,64}bot)\b", re.IGNORE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParseContext:
-    """The parser's input besides the update."""
+    """The parser's other input."""
 
     account: str
     bot_id: int

@@ -27,7 +27,7 @@ _ONE_ROW_BUTTONS = 8
 def render(outgoing: Outgoing) -> tuple[Part, ...]:
     """`outgoing` as messages; more than MAX_PARTS become the first one and a file. The last has the
     buttons."""
-    texts = telegram_parts(outgoing.text, heard=outgoing.heard)
+    texts = telegram_parts(outgoing.text, transcript=outgoing.heard)
     if len(texts) > MAX_PARTS and not outgoing.unfinished:
         whole = Part(body={}, plain=FILE_NAME, file=as_file(outgoing.text), file_name=FILE_NAME)
         parts = [_part(texts[0]), whole]

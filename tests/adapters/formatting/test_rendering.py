@@ -38,7 +38,7 @@ _CHUNKS = [ALL[start : start + 50] for start in range(0, len(ALL), 50)]
 
 def _reference(markdown: str, *schemes: str) -> str:
     """The visible words as every channel gets them."""
-    text = plain_lines(lay_out(parse(markdown), heard="", schemes=WEB | set(schemes)), addresses=False)
+    text = plain_lines(lay_out(parse(markdown), transcript="", schemes=WEB | set(schemes)), addresses=False)
     return squeezed(text) if any(has_ink(line) for line in text.split("\n")) else "…"
 
 

@@ -138,14 +138,14 @@ def test_what_reads_as_one_character_is_not_cut(cluster: str) -> None:
 
 def test_a_transcript_is_quoted_above_the_first_part_and_is_never_markup() -> None:
     heard = "**not bold** [x](https://evil.example)\n# same"
-    [telegram] = telegram_parts("Answer", heard=heard)
+    [telegram] = telegram_parts("Answer", transcript=heard)
     assert telegram.text == f"{MICROPHONE} {heard}\n\nAnswer"
     assert [entity["type"] for entity in telegram.entities] == ["blockquote"]
-    [discord] = discord_parts("Answer", heard="*a*\nb")
+    [discord] = discord_parts("Answer", transcript="*a*\nb")
     assert discord.content == f"> {MICROPHONE} \\*a\\*\n> b\n\nAnswer"
-    [slack] = slack_parts("Answer", heard="<!channel> a")
+    [slack] = slack_parts("Answer", transcript="<!channel> a")
     assert slack.sections == (f"> {MICROPHONE} &lt;!channel&gt; a\n\nAnswer",)
-    assert plain_text("Answer", heard="a") == f"> {MICROPHONE} a\n\nAnswer"
+    assert plain_text("Answer", transcript="a") == f"> {MICROPHONE} a\n\nAnswer"
 
 
 def test_a_list_of_many_links_keeps_to_one_hundred_entities() -> None:
@@ -192,9 +192,9 @@ def test_every_part_fits_and_together_they_are_the_whole(markdown: str, limit: i
 @given(st.text(st.characters(), max_size=300) | _MARKDOWN, st.text(max_size=50))
 def test_no_text_is_refused_and_rendering_it_again_gives_the_same(markdown: str, heard: str) -> None:
     for render in (telegram_parts, slack_parts, discord_parts):
-        parts = render(markdown, heard=heard)
+        parts = render(markdown, transcript=heard)
         assert parts
-        assert render(markdown, heard=heard) == parts
+        assert render(markdown, transcript=heard) == parts
     assert render_html(markdown) == render_html(markdown)
 
 
