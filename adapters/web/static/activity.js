@@ -1,6 +1,6 @@
 /**
- * Words for what the bot does between the question and the answer. One line each; events that a
- * reader has no use for (graph nodes) give none.
+ * Texts for the bot's activity between the question and the answer. One line each; events that are
+ * irrelevant to a reader (graph nodes) have none.
  *
  * @module activity
  */

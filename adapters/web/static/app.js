@@ -1,6 +1,6 @@
 /**
- * Puts the page together: connection, conversation, outbox and the parts on the screen. Every
- * decision that involves two of them is here; each part alone is in its own module.
+ * Composes the page: connection, conversation, outbox and the parts on the screen. Every
+ * interaction between two of them is here; each part itself is in its own module.
  *
  * @module app
  */
@@ -25,14 +25,14 @@ import { VoiceButton } from './voice.js';
 
 const COMMANDS = new Set(['/stop', '/new', '/help', '/voice', '/otr']);
 const RESEND_MS = 4000;
-/** In place of a chat's id: the one that was spoken in last, in whichever browser. */
+/** In place of a chat's id: the most recently active chat, from any browser. */
 const LATEST = 'latest';
 
-/** What the gateway allows; the values before its first `welcome` are the protocol's own. */
+/** The gateway's limits; until its first `welcome`, the protocol's defaults. */
 let limits = { text_chars: 8000, voice_bytes: 20_971_520, voice_seconds: 300 };
 let botName = 'Parlour';
 let resendTimer = 0;
-/** The last `problem` of this connection: it tells why the gateway closes it. */
+/** The last `problem` of this connection: the gateway's reason for closing it. */
 let lastProblem = { code: '', message: '' };
 
 const outbox = new Outbox();
@@ -151,7 +151,7 @@ function welcome(frame) {
 function problem({ code, message, client_id: clientId }) {
   lastProblem = { code, message };
   if (code === 'bad_chat') {
-    // The gateway's store was replaced: the conversation kept here is not its own any more.
+    // The gateway's store was replaced: it does not contain the conversation shown here.
     write('chat', null);
     store.reset();
     return;
@@ -177,7 +177,7 @@ function closed(code) {
   return why.code === 'bad_chat' ? 0 : signIn.closed(code, why.message);
 }
 
-/** Everything not accepted yet, oldest first; each carries its own key, so twice counts once. */
+/** Sends everything not accepted yet, oldest first; each has its own key, so a repeat counts once. */
 function sendWaiting() {
   for (const { header, blob } of outbox.waiting()) {
     if (store.byClient.get(header.client_id)?.state === 'failed') continue;
@@ -219,7 +219,7 @@ function command(name) {
 /** Another conversation of the same person. @param {string} chat */
 function show(chat) {
   if (outbox.waiting().length > 0) {
-    // What waits belongs to this conversation, and would go to the other one.
+    // Waiting messages belong to this conversation, and would be sent to the other one.
     status.tell('Your message is still on its way. Change the conversation when it has arrived.');
     past.askForChats();
     return;

@@ -1,6 +1,6 @@
 /**
- * The words of a question about an action, where a card has no room for all of them. The gateway escapes line
- * ends within a value, so each line is shortened by itself. As adapters/formatting/question_text.py does it.
+ * Shortens the text of a question about an action, where a card cannot show all of it. The gateway escapes line
+ * ends within a value, so each line is shortened separately. Same rules as adapters/formatting/question_text.py.
  *
  * @module asked
  */

@@ -1,6 +1,6 @@
 /**
- * The blocks of an answer that are more than an element: code with its copy button, tables that scroll
- * by themselves, headings below the page's own. One look for answers being written and finished ones.
+ * The blocks of an answer that are more than one element: code with its copy button, tables that scroll
+ * separately, headings below the page's own. The same for answers in progress and finished ones.
  *
  * @module blocks
  */
@@ -17,14 +17,14 @@ export function codeBlock(code, language) {
 
 /** @param {number} level 1 to 6, as the answer counts @param {Node[]} inside */
 export function heading(level, inside) {
-  // The page itself owns the first two levels.
+  // The page itself uses the first two levels.
   const tag = /** @type {'h3'} */ (`h${Math.min(6, level + 2)}`);
   return el(tag, { dir: 'auto', class: `level-${level}` }, ...inside);
 }
 
 /**
- * Gives the headings of an answer levels without a gap, whatever the answer began with and left out: a
- * screen reader's list of headings must not skip one. How large they look stays as the answer says.
+ * Gives the headings of an answer levels without a gap, for any levels in the answer: a
+ * screen reader's list of headings must not skip one. Their size keeps the answer's level.
  *
  * @param {Element} target
  */

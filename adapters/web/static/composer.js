@@ -1,6 +1,6 @@
 /**
- * The field where a message is written: it grows with the text, keeps a draft, sends with Enter.
- * What is written goes to `onSend`; composer.js does not know how it travels.
+ * The field for writing a message: it grows with the text, keeps a draft, sends with Enter.
+ * `onSend` gets the text; composer.js does not know how it is sent.
  *
  * @module composer
  */
@@ -8,7 +8,7 @@
 import { byId } from './dom.js';
 import { read, write } from './settings.js';
 
-/** From this share of the longest text on, the characters left are shown. */
+/** From this share of the maximum length on, the remaining characters are shown. */
 const COUNT_FROM = 0.8;
 
 export class Composer {
@@ -35,7 +35,7 @@ export class Composer {
       event.preventDefault();
       this.#submit();
     });
-    // A press on the card around the field is meant for the field.
+    // A press on the card around the field focuses the field.
     byId('composer-card').addEventListener('click', (/** @type {MouseEvent} */ event) => {
       if (event.target === event.currentTarget) this.input.focus();
     });
@@ -65,7 +65,7 @@ export class Composer {
     this.onSend(text);
   }
 
-  /** Characters left; the gateway counts code points, so a smile is one. */
+  /** Characters left; the gateway counts code points, so an emoji is one. */
   #left() {
     return this.limit() - [...this.input.value.trim()].length;
   }

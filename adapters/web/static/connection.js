@@ -1,6 +1,6 @@
 /**
- * The WebSocket's life: hello, reconnecting with growing pauses, and a watchdog that notices a
- * silent line. It carries frames and understands none of them beyond `welcome`, `ready` and `pong`.
+ * The WebSocket's lifecycle: hello, reconnecting with growing pauses, and a watchdog that detects a
+ * silent connection. It passes frames on and interprets only `welcome`, `ready` and `pong`.
  *
  * @module connection
  */
@@ -10,7 +10,7 @@
  * @typedef {'offline' | 'connecting' | 'loading' | 'ready' | 'waiting'} LinkState
  *
  * @typedef {object} Handlers
- * @property {() => { token: string, chat: string | null, after: number }} hello asked at each opening
+ * @property {() => { token: string, chat: string | null, after: number }} hello called at each opening
  * @property {(frame: Frame) => void} onFrame
  * @property {(content: ArrayBuffer) => void} onBinary
  * @property {(state: LinkState) => void} onState
@@ -22,7 +22,7 @@ const LONGEST_PAUSE_MS = 15_000;
 const PING_EVERY_MS = 25_000;
 const SILENCE_MS = 10_000;
 const OPENING_MS = 15_000;
-/** Live sound older than about three seconds helps nobody. */
+/** Live audio older than about three seconds is useless. */
 const HELD_BACK_BYTES = 96_000;
 
 export class Connection {
@@ -42,7 +42,7 @@ export class Connection {
     });
   }
 
-  /** Opens a connection now, whatever was under way before. */
+  /** Opens a connection now, in place of any earlier one. */
   connect() {
     this.drop();
     this.#become('connecting');
@@ -102,7 +102,7 @@ export class Connection {
     return true;
   }
 
-  /** Live sound; on a line that cannot carry it, it is left out. @param {ArrayBuffer} sound */
+  /** Sends live audio; drops it where the connection is too slow. @param {ArrayBuffer} sound */
   sendSound(sound) {
     if (this.state === 'ready' && this.socket && this.socket.bufferedAmount < HELD_BACK_BYTES) this.socket.send(sound);
   }
@@ -132,7 +132,7 @@ export class Connection {
 
   /**
    * @param {number} afterMs
-   * @param {() => void} [then] what to do when it was silent for so long; by default the line is dead
+   * @param {() => void} [then] called after this silence; by default the connection counts as dead
    */
   #watch(afterMs, then) {
     clearTimeout(this.watchTimer);
@@ -150,7 +150,7 @@ export class Connection {
       this.#become('offline');
       return;
     }
-    // The jitter keeps many pages from coming back in the same instant after a restart.
+    // The jitter keeps many pages from reconnecting in the same instant after a restart.
     const growing = Math.min(FIRST_PAUSE_MS * 2 ** this.failures, LONGEST_PAUSE_MS);
     const pause = typeof next === 'number' ? next : growing * (0.75 + Math.random() / 2);
     this.failures += 1;
@@ -166,7 +166,7 @@ export class Connection {
   }
 }
 
-/** The page's own origin and nothing else: no parameter can point it elsewhere. */
+/** Only the page's own origin: no parameter can change it. */
 function socketUrl() {
   return `${location.protocol === 'https:' ? 'wss:' : 'ws:'}//${location.host}/ws`;
 }

@@ -1,6 +1,6 @@
 /**
- * Small helpers to build DOM nodes. Text only ever becomes a text node, so nothing that a person
- * or a model writes can turn into markup. Not a framework: no state, no diffing.
+ * Small helpers to build DOM nodes. Text only becomes text nodes, so nothing written by a person
+ * or a model can turn into markup. Not a framework: no state, no diffing.
  *
  * @module dom
  */
@@ -53,7 +53,7 @@ export function byId(id) {
 }
 
 /**
- * A button that copies what `text()` gives and says so for a moment.
+ * A button that copies the result of `text()` and confirms it briefly.
  *
  * @param {string} label
  * @param {() => string} text
@@ -88,7 +88,7 @@ async function copy(text) {
 }
 
 /**
- * The way for pages without the clipboard interface (plain http on a home network).
+ * The fallback for pages without the clipboard interface (plain http on a home network).
  *
  * @param {string} text
  */

@@ -1,6 +1,6 @@
 /**
- * Files that are dropped on the page or pasted into it. A browser would leave the page to show a dropped
- * file; here nothing happens but a line that says that files cannot be used.
+ * Handles files that are dropped on the page or pasted into it. A browser would leave the page to show a
+ * dropped file; here the page only shows a line that says that files cannot be used.
  *
  * @module drops
  */
@@ -12,7 +12,7 @@ export function refuseFiles(tell) {
   window.addEventListener('dragover', (event) => {
     if (isForText(event)) return;
     event.preventDefault();
-    // Without an effect the browser sends no drop, and nothing could be said.
+    // Without an effect the browser sends no drop event, and no line could be shown.
     if (event.dataTransfer) event.dataTransfer.dropEffect = hasFiles(event.dataTransfer) ? 'copy' : 'none';
   });
   window.addEventListener('drop', (event) => {
@@ -22,14 +22,14 @@ export function refuseFiles(tell) {
   });
   window.addEventListener('paste', (event) => {
     const content = event.clipboardData;
-    // Text that was copied from an office program brings a picture of itself.
+    // Text copied from an office program also contains a picture of itself.
     if (!hasFiles(content) || content?.types.includes('text/plain')) return;
     event.preventDefault();
     tell(NO_FILES);
   });
 }
 
-/** @param {DragEvent} event whether words are dragged into a field, which the browser does well */
+/** @param {DragEvent} event whether text is dragged into a field, which the browser handles */
 function isForText({ dataTransfer, target }) {
   return !hasFiles(dataTransfer) && target instanceof Element && target.closest('textarea, input') !== null;
 }

@@ -1,7 +1,7 @@
 /**
- * A finished answer: the gateway's HTML, taken apart and built again from the page's own elements. Only
- * what is listed here is built, and of attributes only what is read by name, so not even a fault in the
- * gateway's renderer could make markup of an answer act. The parsed document itself is never shown.
+ * A finished answer: the gateway's HTML, parsed and rebuilt from the page's own elements. Only the elements
+ * listed here are built, and only attributes read by name are kept, so not even a bug in the
+ * gateway's renderer could make an answer's markup active. The parsed document itself is never shown.
  *
  * @module finished
  */
@@ -13,7 +13,7 @@ import { safeUrl, wordedLink } from './links.js';
 /** Deeper elements than this are shown as their text. */
 const DEEPEST = 64;
 
-/** Elements that are built again as they are: their attributes are ours. @type {Record<string, Record<string, string>>} */
+/** Elements that are rebuilt unchanged, with these attributes. @type {Record<string, Record<string, string>>} */
 const PLAIN = {
   p: { dir: 'auto' },
   blockquote: { dir: 'auto' },
@@ -29,11 +29,11 @@ const PLAIN = {
   tr: {},
 };
 
-/** What each target shows now. @type {WeakMap<Element, string>} */
+/** What each target shows now, as HTML. @type {WeakMap<Element, string>} */
 const shown = new WeakMap();
 
 /**
- * Shows `html` in `target`, in place of whatever it shows.
+ * Shows `html` in `target`, in place of its content.
  *
  * @param {Element} target
  * @param {string} html
@@ -46,7 +46,7 @@ export function showFinished(target, html) {
   orderHeadings(target);
 }
 
-/** @param {Node} parent @param {number} depth @returns {Node[]} our nodes for what stands inside `parent` */
+/** @param {Node} parent @param {number} depth @returns {Node[]} the rebuilt children of `parent` */
 function built(parent, depth) {
   if (depth > DEEPEST) return [document.createTextNode(parent.textContent ?? '')];
   return [...parent.childNodes].flatMap((child) => {

@@ -1,6 +1,6 @@
 /**
- * What is being said just now, as provisional rows: one per utterance, until the gateway says under which
- * message it counts. The row stays and becomes that message, so nothing jumps and nothing shows twice.
+ * Speech in progress, as provisional rows: one per utterance, until the gateway names the message that it
+ * becomes part of. The row stays and becomes that message, so nothing jumps and nothing appears twice.
  *
  * @module heard
  */
@@ -15,7 +15,7 @@ export class Heard {
     this.rows = new Map();
   }
 
-  /** Nothing is being said any more: what was, comes back as a message or not at all. */
+  /** Speech has ended: removes the provisional rows; the gateway sends what became a message. */
   clear() {
     for (const { item } of this.rows.values()) if (item.provisional) this.store.remove(item);
     this.rows.clear();
@@ -42,7 +42,7 @@ export class Heard {
   }
 
   /**
-   * The durable line may overtake the word that an utterance became it.
+   * The durable entry may arrive before the event that links an utterance to it.
    *
    * @param {import('./connection.js').Frame} frame `entry` of a message that the page does not know
    * @returns {Item | undefined} the provisional row that is this message

@@ -9,7 +9,7 @@ import { imageLink, plainLink, safeUrl, wordedLink } from './links.js';
 
 /**
  * @typedef {object} Token
- * @property {Node} [node] a finished piece
+ * @property {Node} [node] a finished node
  * @property {string} [mark] a run of emphasis marks that may still pair up
  * @property {number} [count]
  * @property {boolean} [opens]
@@ -58,8 +58,8 @@ export function renderInline(text, { links = true } = {}) {
 }
 
 /**
- * Whether drawing `text` would take far longer than reading it, or nest its marks thousands deep. The gateway
- * draws the same texts without their marks.
+ * Whether rendering `text` would take far longer than reading it, or nest its marks thousands deep. The gateway
+ * renders the same texts without their marks.
  *
  * @param {string} text
  */
@@ -75,7 +75,7 @@ function isHostile(text) {
 }
 
 /**
- * What starts at `at`, if it is more than an ordinary character.
+ * The markup that starts at `at`, if any.
  *
  * @param {string} text @param {number} at @param {boolean} links
  * @returns {{ end: number, token?: Token, text?: string } | null}
@@ -138,7 +138,7 @@ function marks(text, at) {
   const after = text[end] ?? ' ';
   const left = flanks(after, before);
   const right = flanks(before, after);
-  // `2*3*4` is arithmetic; standard Markdown would slant the 3.
+  // `2*3*4` is arithmetic; standard Markdown would set the 3 in italics.
   const between = mark === '*' && count === 1 && /[A-Za-z0-9]/.test(before) && /[A-Za-z0-9]/.test(after);
   if (between) return { end, text: mark };
   const inWord = mark === '_' && left && right;
@@ -147,7 +147,7 @@ function marks(text, at) {
   return { end, token: { mark, count, opens, closes } };
 }
 
-/** @param {string} inner @param {string} outer whether a mark between them leans on `inner` */
+/** @param {string} inner @param {string} outer whether a mark between them belongs to `inner` */
 function flanks(inner, outer) {
   if (/\s/.test(inner)) return false;
   return !PUNCTUATION.test(inner) || /\s/.test(outer) || PUNCTUATION.test(outer);
@@ -222,7 +222,7 @@ function bareLink(text, at) {
 }
 
 /**
- * Pairs emphasis marks, nearest opener first, and gives the finished nodes.
+ * Pairs emphasis marks, nearest opener first; the finished nodes.
  *
  * @param {Token[]} tokens
  * @returns {Node[]}

@@ -1,5 +1,5 @@
 /**
- * One row of the conversation, as plain data. Not its drawing; that is rows.js.
+ * One row of the conversation, as plain data. rows.js draws it.
  *
  * @module items
  */
@@ -19,35 +19,35 @@
  * @property {number} at Unix seconds
  * @property {boolean} spoken
  * @property {string} code
- * @property {Delivery} state how far a user's message is
+ * @property {Delivery} state the delivery state of a user's message
  * @property {boolean} streaming the answer is still being written
  * @property {number} length code points received of a streaming answer, gaps included
- * @property {import('./steps.js').Step[]} steps how the answer came about so far
+ * @property {import('./steps.js').Step[]} steps the work on the answer so far
  * @property {boolean} workOpen they are shown
- * @property {string} activity what the bot is doing meanwhile, in words
- * @property {string} problem why it was not sent, in words
+ * @property {string} activity what the bot is doing meanwhile, as text
+ * @property {string} problem why it was not sent, as text
  * @property {boolean} recoverable sending it again may help
  * @property {number} seconds length of a voice note
  * @property {Blob | null} audio the voice note, while this page still has it
- * @property {string} wait how long a voice note still waits to be heard, in words
- * @property {boolean} growing the transcript's end is still being heard
- * @property {boolean} provisional it is being said just now, and is no message yet
- * @property {number} stable so many of a provisional row's first characters (UTF-16 units) will stay
+ * @property {string} wait how long a voice note still waits for transcription, as text
+ * @property {boolean} growing the transcript is not complete yet
+ * @property {boolean} provisional it is speech in progress, not a message yet
+ * @property {number} stable number of a provisional row's first characters (UTF-16 units) that no longer change
  * @property {HTMLElement | null} player an answer's sound, once its first part was read aloud
- * @property {boolean} reading its sound is being made
- * @property {boolean} unkept the gateway has forgotten its words: it was off the record
- * @property {number} place where a row without `entryId` stands; 0 is at the end
+ * @property {boolean} reading its audio is being synthesised
+ * @property {boolean} unkept the gateway has deleted its text: it was off the record
+ * @property {number} place the position of a row without `entryId`; 0 is the end
  * @property {Approval | null} approval
  *
  * @typedef {object} Approval a question that a person answers
  * @property {string} interaction
- * @property {string} tool what asks: a tool, or the step of a paused run
+ * @property {string} tool the source of the question: a tool, or the step of a paused run
  * @property {string[]} options
  * @property {string} choice what was chosen
  * @property {boolean} open it can be answered
- * @property {boolean} sent an answer is on its way
- * @property {boolean} paused a paused run asks: its turn is over, and the answer begins another
- * @property {number} until Unix seconds by this browser's clock when nobody can answer any more; 0 for never
+ * @property {boolean} sent an answer was sent
+ * @property {boolean} paused asked by a paused run: its turn has ended, and the answer starts another
+ * @property {number} until Unix seconds by this browser's clock when the question expires; 0 for never
  */
 
 let made = 0;

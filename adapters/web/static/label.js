@@ -1,6 +1,6 @@
 /**
- * What the session on the page is: its title, and whether it is off the record. Told by durable
- * lines alone. It draws nothing.
+ * The label of the session on the page: its title, and whether it is off the record. Set only by durable
+ * entries. It draws nothing.
  *
  * @module label
  */
@@ -11,9 +11,9 @@ export class Label {
     this.onChange = () => {};
     this.title = '';
     this.offRecord = false;
-    /** The line with which the session began; a later title belongs to it. */
+    /** The entry that began the session; a later title belongs to it. */
     this.began = 0;
-    /** The line that gave the title. */
+    /** The entry with the title. */
     this.titled = 0;
   }
 
@@ -30,7 +30,7 @@ export class Label {
   entry({ role, text, code, entry_id: entryId }) {
     if (role === 'session' && entryId > this.began) {
       this.began = entryId;
-      // Earlier lines may come later: the title may be known before the line that its session began with.
+      // Earlier entries may arrive later: the title may be known before the entry that began its session.
       if (this.titled < entryId) this.title = '';
       this.offRecord = code === 'otr';
     } else if (role === 'title' && entryId > this.began && entryId > this.titled) {

@@ -1,6 +1,6 @@
 /**
- * Links of an answer as DOM nodes. They open http, https and mailto only, never hand over where the
- * reader came from, and name the place that they go to. Images become links, so an answer cannot
+ * Links of an answer as DOM nodes. They open only http, https and mailto, never send a referrer,
+ * and show their host. Images become links, so an answer cannot
  * load anything.
  *
  * @module links
@@ -23,7 +23,7 @@ export function safeUrl(raw) {
 }
 
 /**
- * A link under words of its own; where they do not tell, the host stands behind them.
+ * A link with a label; where the label does not name the host, the host follows it.
  *
  * @param {URL} url @param {Node[]} inside
  */
@@ -33,7 +33,7 @@ export function wordedLink(url, inside) {
   return link;
 }
 
-/** @param {URL} url @param {string} alt what the image shows, in words */
+/** @param {URL} url @param {string} alt the image's description */
 export function imageLink(url, alt) {
   const link = anchor(url, [icon('image'), `Image: ${alt}`]);
   link.append(hostNote(url));
@@ -43,7 +43,7 @@ export function imageLink(url, alt) {
 /** @param {URL} url @param {string} text the address as it was written */
 export function plainLink(url, text) {
   const link = anchor(url, [text]);
-  // `https://bank.example@evil.example` and look-alike letters go elsewhere than they seem to: say where.
+  // `https://bank.example@evil.example` and look-alike letters disguise the target: show the real host.
   if (url.username || !text.toLowerCase().includes(url.host)) link.append(hostNote(url));
   return link;
 }
@@ -53,7 +53,7 @@ function anchor(url, inside) {
   return el('a', { href: url.href, target: '_blank', rel: 'noopener noreferrer nofollow', dir: 'auto' }, ...inside);
 }
 
-/** @param {string} text @param {URL} url whether the text already tells where the link goes */
+/** @param {string} text @param {URL} url whether the text already names the link's host */
 function saysWhere(text, url) {
   const bare = (/** @type {string} */ value) => value.trim().replace(/^mailto:/i, '').replace(/\/$/, '');
   if (url.username) return false;

@@ -1,8 +1,8 @@
 /**
- * Markdown blocks as DOM nodes, for answers that are still being written: paragraphs, headings,
- * lists, quotes, tables, code. A growing answer is rendered again block by block, and blocks that did
- * not change keep their nodes, so a reader's selection survives. Raw HTML is text; inline.js does what
- * stands inside a line. A finished answer is drawn from the gateway's HTML; that is finished.js.
+ * Markdown blocks as DOM nodes, for answers in progress: paragraphs, headings,
+ * lists, quotes, tables, code. A growing answer is rendered again block by block, and unchanged blocks
+ * keep their nodes, so a reader's selection survives. Raw HTML is text; inline.js renders the
+ * content of a line. finished.js renders finished answers from the gateway's HTML.
  *
  * @module markdown
  */
@@ -24,7 +24,7 @@ const QUOTE = /^ {0,3}> ?/;
 const ITEM = /^( {0,3})([-*+]|\d{1,9}[.)])(?:[ \t]+|$)/;
 const DELIMITER_ROW = /^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$/;
 
-/** What each target shows now, so that only what changed is drawn again. @type {WeakMap<Element, Rendered[]>} */
+/** What each target shows now, so that only changed blocks are rendered again. @type {WeakMap<Element, Rendered[]>} */
 const shown = new WeakMap();
 
 /**
@@ -120,7 +120,7 @@ function fencedCode(lines, at) {
 function headingLine(line) {
   const [opening, marks] = /** @type {RegExpExecArray} */ (HEADING.exec(line));
   let text = line.slice(opening.length).trim();
-  // Not by /#+$/, which begins anew at each sign of a long row.
+  // Not by /#+$/, which restarts at each sign of a long row.
   let end = text.length;
   while (text[end - 1] === '#') end -= 1;
   const bare = text.slice(0, end);

@@ -1,6 +1,6 @@
 /**
- * The open microphone of a conversation by voice: a stream of PCM frames and their loudness. It knows no
- * button and sends nothing; talk.js does both. Voice notes have recorder.js.
+ * The open microphone of a voice conversation: a stream of PCM frames and their loudness. It has no
+ * button and sends nothing; talk.js does both. recorder.js records voice notes.
  *
  * @module microphone
  */
@@ -23,13 +23,13 @@ export class LiveMicrophone {
       onSound(data);
     };
     sound.createMediaStreamSource(stream).connect(this.node);
-    // Browsers run only what leads to the loudspeaker; the node gives silence.
+    // Browsers run only nodes connected to the loudspeaker; this one outputs silence.
     this.node.connect(sound.destination);
   }
 
   /**
    * @param {MediaTrackConstraints} constraints
-   * @param {{ onSound: (frame: ArrayBuffer) => void, onEnd: () => void }} handlers `onEnd`: it went away by itself
+   * @param {{ onSound: (frame: ArrayBuffer) => void, onEnd: () => void }} handlers `onEnd`: the microphone was disconnected
    * @returns {Promise<LiveMicrophone>}
    * @throws {RecorderError}
    */

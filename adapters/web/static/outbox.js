@@ -1,7 +1,7 @@
 /**
  * Messages that the gateway has not yet accepted. Texts survive a reload (localStorage); voice
- * notes live in memory only, and a marker in the tab's session storage tells when one was lost.
- * It does not send: app.js asks for what is waiting and sends it.
+ * notes are in memory only, and a marker in the tab's session storage shows when one was lost.
+ * It does not send: app.js requests the waiting messages and sends them.
  *
  * @module outbox
  */
@@ -34,7 +34,7 @@ export class Outbox {
     );
   }
 
-  /** @returns {{ header: import('./connection.js').Frame, blob?: Blob }[]} the frames of all that waits, oldest first */
+  /** @returns {{ header: import('./connection.js').Frame, blob?: Blob }[]} the frames of all waiting messages, oldest first */
   waiting() {
     const texts = this.texts().map(({ clientId, text, at }) => ({ at, header: { type: 'message', client_id: clientId, text } }));
     const voices = [...this.voices.values()].map(({ clientId, blob, mime, at }) => ({ at, blob, header: { type: 'voice', client_id: clientId, mime, size: blob.size } }));
@@ -70,7 +70,7 @@ export class Outbox {
   }
 
   /**
-   * Voice notes that an earlier life of this tab had not got accepted, in words. Each is reported once.
+   * Texts about voice notes lost in a reload before they were accepted. Each is reported once.
    *
    * @returns {string[]}
    */

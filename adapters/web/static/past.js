@@ -1,6 +1,6 @@
 /**
- * What lies before the lines that the page opened with, and the other conversations of the person who
- * holds the token. It asks for them; the lines themselves come as entries like all others.
+ * Earlier entries than those that the page opened with, and the other conversations of the token's
+ * holder. It requests them; the entries themselves arrive like all others.
  *
  * @module past
  */
@@ -23,9 +23,9 @@ export class Past {
     this.send = send;
     this.store = store;
     this.view = view;
-    /** The history goes on before this entry; 0 where it does not. */
+    /** The history continues before this entry; 0 where it does not. */
     this.before = 0;
-    /** The key of the request that is under way. */
+    /** The key of the running request. */
     this.asked = '';
     this.chat = '';
     /** @type {HTMLButtonElement} */
@@ -42,7 +42,7 @@ export class Past {
     else if (frame.type === 'ready') this.#ready(frame);
     else if (frame.type === 'earlier') this.#end(frame);
     else if (frame.type === 'chats') this.#list(frame);
-    // What was asked for does not come; the reason is told elsewhere.
+    // The request failed; the reason is shown elsewhere.
     else if (frame.type === 'problem' && this.asked && frame.client_id === this.asked) this.#ended();
   }
 
@@ -54,7 +54,7 @@ export class Past {
     this.#show();
   }
 
-  /** The history is complete as far as the gateway sends it unasked. @param {Frame} frame `ready` */
+  /** The gateway has sent the history that it sends without a request. @param {Frame} frame `ready` */
   #ready({ earlier = 0 }) {
     if (earlier) this.before = earlier;
     this.#show();

@@ -1,6 +1,6 @@
 /**
- * Runs in the browser's audio thread: turns the microphone's sound into frames of 16 kHz, mono, 16 bit,
- * and posts each as an ArrayBuffer. One file without imports, because not every browser loads them here.
+ * Runs in the browser's audio thread: converts the microphone's audio to frames of 16 kHz, mono, 16 bit,
+ * and posts each as an ArrayBuffer. One file without imports, because some browsers do not load them here.
  *
  * @module pcm-worklet
  */
@@ -10,7 +10,7 @@ const RATE = 16_000;
 const FRAME_SAMPLES = 1024;
 /** Zero crossings of the filter on either side, in samples of the slower of both rates. */
 const LOBES = 16;
-/** The filter's edge below half of the slower rate: what lies above it would fold back as noise. */
+/** The filter's edge below half of the slower rate: higher frequencies would alias. */
 const EDGE = 0.92;
 const PHASES = 64;
 
@@ -21,10 +21,10 @@ class Resampler {
     this.step = from / to;
     this.half = Math.ceil(LOBES * Math.max(1, this.step));
     this.filters = filters(this.half, EDGE / Math.max(1, this.step));
-    /** The last input samples, with room for more; silence before the first. */
+    /** The last input samples, with space for more; silence before the first. */
     this.kept = new Float32Array(2 * this.half + 4096);
     this.length = this.half;
-    /** Where in `kept` the next output sample lies. */
+    /** The position of the next output sample in `kept`. */
     this.at = this.half;
   }
 

@@ -1,40 +1,40 @@
 /**
- * The questions of the conversation that a person answers with a choice: which are open, and whose
- * answers are on their way. Their rows are items of the store; it draws nothing and sends nothing.
+ * The conversation's questions that a person answers with a choice: which are open, and for which
+ * an answer was sent. Their rows are items of the store; it draws nothing and sends nothing.
  *
  * @module questions
  */
 
 /** @typedef {import('./items.js').Item} Item */
 
-/** The browser's timers reach no further; the gateway refuses what comes too late. */
+/** The limit of the browser's timers; the gateway rejects late answers. */
 const LONGEST_TIMER_S = 2_000_000;
 
-/** What asks whether a person was heard right: the step that takes their words in. */
+/** The source of the question whether a transcript is right: the intake step. */
 export const CONFIRM = 'intake';
 
-/** What a question is resolved with that nobody answered in time. */
+/** The resolution of a question that was not answered in time. */
 export const EXPIRED = 'expired';
 
 export class Questions {
   /** @param {import('./store.js').ConversationStore} store */
   constructor(store) {
     this.store = store;
-    /** @type {Set<string>} those that the gateway has named since the connection opened */
+    /** @type {Set<string>} those that the gateway has sent since the connection opened */
     this.named = new Set();
     /** @type {Map<string, Item>} those whose answers this connection has sent, by the frame's key */
     this.sent = new Map();
-    /** @type {Map<string, number>} the timers of those that end by themselves */
+    /** @type {Map<string, number>} the timers of those that expire */
     this.timers = new Map();
   }
 
-  /** A connection opens: the gateway names what is open. */
+  /** A connection opens: the gateway will send the open questions. */
   beginHistory() {
     this.named.clear();
     this.sent.clear();
   }
 
-  /** The history is complete: what the gateway did not name is not open any more. */
+  /** The history is complete: questions that the gateway did not send are no longer open. */
   endHistory() {
     for (const item of this.#open()) {
       if (!this.named.has(item.approval?.interaction ?? '')) this.#close(item);
@@ -47,7 +47,7 @@ export class Questions {
     const known = this.#find(interaction);
     if (known?.approval?.choice) return;
     const paused = !this.store.active.has(messageId);
-    // What is left is told as a length: the two clocks need not agree.
+    // The remaining time is a duration: the two clocks need not agree.
     const until = seconds > 0 ? Date.now() / 1000 + seconds : 0;
     const approval = { interaction, tool, options, choice: '', open: true, sent: false, paused, until };
     const at = this.store.find(messageId, 'assistant')?.at ?? Date.now() / 1000;
@@ -65,7 +65,7 @@ export class Questions {
     if (item) this.#change(item, { choice, open: false });
   }
 
-  /** A line of the history: what its turn asked on the way, and what came of it. @param {import('./connection.js').Frame} frame `entry` */
+  /** A line of the history: the questions of its turn, and their resolutions. @param {import('./connection.js').Frame} frame `entry` */
   recorded({ message_id: messageId, entry_id: entryId, at, questions = [] }) {
     for (const { interaction_id: interaction, tool_name: tool, reasoning, options, choice, paused = false } of questions) {
       const known = this.#find(interaction);
@@ -74,12 +74,12 @@ export class Questions {
         continue;
       }
       const approval = { interaction, tool, options, choice, open: false, sent: false, paused, until: 0 };
-      // What was asked in the middle of a turn was answered before the line that ends it; a paused run asks behind it.
+      // A question within a turn was answered before the entry that ends it; a paused run asks after it.
       this.store.add({ role: 'approval', messageId, text: reasoning, at, approval, place: paused ? 0 : entryId - 0.5 });
     }
   }
 
-  /** A message has its outcome: of its questions, only those of a run that waits are left. @param {string} messageId @param {boolean} failed */
+  /** A message has its outcome: of its questions, only those of a paused run stay open. @param {string} messageId @param {boolean} failed */
   finish(messageId, failed) {
     for (const item of this.#open()) {
       if (item.messageId !== messageId) continue;
@@ -94,13 +94,13 @@ export class Questions {
     this.#change(item, { sent: true });
   }
 
-  /** An answer counts. @param {string} clientId */
+  /** An answer was accepted. @param {string} clientId */
   accepted(clientId) {
     this.sent.delete(clientId);
   }
 
   /**
-   * A frame did not count.
+   * A frame was refused.
    *
    * @param {string} clientId @param {string} code
    * @returns {boolean} whether it was an answer to a question
@@ -109,7 +109,7 @@ export class Questions {
     const item = this.sent.get(clientId);
     if (!item) return false;
     this.sent.delete(clientId);
-    // A refusal is final: it was answered elsewhere, or its time is over.
+    // A refusal is final: it was answered elsewhere, or has expired.
     if (code === 'refused') this.#close(item);
     else this.#change(item, { sent: false });
     return true;

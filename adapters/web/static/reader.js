@@ -1,6 +1,6 @@
 /**
- * Answers read aloud: asks the gateway for the sound of one, part by part, and puts a player under it, which
- * begins with the first sentence, also while the answer is still being written. It does not decide when;
+ * Answers read aloud: requests the audio of one, part by part, and adds a player below it, which
+ * starts with the first sentence, also while the answer is still being written. It does not decide when:
  * spoken.js and the Listen button do.
  *
  * @module reader
@@ -11,10 +11,10 @@ import { newClientId } from './outbox.js';
 
 /** @typedef {import('./items.js').Item} Item */
 
-/** So many players stay on the page; an older answer can be asked for again. */
+/** The most players on the page; an older answer can be requested again. */
 const KEPT = 8;
 
-/** The parts of one answer, played by one player one after the other. */
+/** The parts of one answer, played one after the other by one player. */
 class Playlist {
   /** @param {HTMLAudioElement} audio @param {string} url the first part's @param {() => void} onEnd it is through */
   constructor(audio, url, onEnd) {
@@ -22,7 +22,7 @@ class Playlist {
     this.onEnd = onEnd;
     this.urls = [url];
     this.at = 0;
-    /** The player is through with what is here, and goes on when more comes. */
+    /** The player has played all parts so far, and continues when another arrives. */
     this.waiting = false;
     this.isComplete = false;
     audio.src = url;
@@ -42,12 +42,12 @@ class Playlist {
     if (this.waiting) this.next();
   }
 
-  /** It shall not go on by itself. */
+  /** It must not continue automatically. */
   stop() {
     this.waiting = false;
   }
 
-  /** A part is through. */
+  /** A part has ended. */
   next() {
     if (this.at + 1 < this.urls.length) {
       this.#play(this.at + 1);
@@ -78,19 +78,19 @@ class Playlist {
 export class Reader {
   /**
    * @param {{ store: import('./store.js').ConversationStore, send: (frame: import('./connection.js').Frame) => boolean,
-   *   onTrouble: (words: string) => void, onChange: () => void }} options `onChange`: it begins or ends to play
+   *   onTrouble: (words: string) => void, onChange: () => void }} options `onChange`: it starts or stops playing
    */
   constructor(options) {
     this.options = options;
     /**
-     * `playlist` is null until the first part is here. `along`: the answer was being written when its first
+     * `playlist` is null until the first part is here. `along`: the answer was in progress when its first
      * part was asked for, and its message names it; how many `parts` it has shows at its end.
      *
      * @type {{ clientId: string, item: Item, along: boolean, play: boolean, part: number, parts: number, size: number,
      *   mime: string, playlist: Playlist | null } | null}
      */
     this.asking = null;
-    /** @type {Item | null} asked for meanwhile; the gateway reads one at a time */
+    /** @type {Item | null} requested meanwhile; the gateway reads one at a time */
     this.next = null;
     /** @type {Item[]} those with a player, oldest first */
     this.shown = [];
@@ -120,7 +120,7 @@ export class Reader {
     this.#update(item, { reading: true });
   }
 
-  /** Falls silent, and stays so until the next is asked for. */
+  /** Stops playing until the next request. */
   stop() {
     this.next = null;
     if (this.asking?.along) {
@@ -132,24 +132,24 @@ export class Reader {
     }
     const { audio } = this;
     audio?.pause();
-    // One that waits for its next part does not play, so it cannot pause.
+    // A player that waits for its next part is not playing, so it sends no pause event.
     if (audio) this.#ended(audio);
   }
 
-  /** A message ended without an answer: what was read of one is taken back. @param {string} messageId */
+  /** A message ended without an answer: removes the player of its unfinished answer. @param {string} messageId */
   failed(messageId) {
     if (this.next?.messageId === messageId) this.next = null;
     if (this.asking?.item.messageId === messageId) this.stop();
   }
 
-  /** The line is gone: what was asked for on it does not come. */
+  /** The connection is lost: its requests will not be answered. */
   interrupted() {
     this.next = null;
     if (this.asking?.along) this.#drop();
     else this.#asked();
   }
 
-  /** @param {import('./connection.js').Frame} frame `speech`: its sound comes next */
+  /** @param {import('./connection.js').Frame} frame `speech`: its audio follows */
   header({ client_id: clientId, mime, size, parts = 1 }) {
     if (this.asking?.clientId !== clientId) return;
     Object.assign(this.asking, { mime, size });
@@ -180,7 +180,7 @@ export class Reader {
     if (!this.asking || this.asking.clientId !== clientId) return false;
     const { item, along, part } = this.asking;
     if (along && part === 0 && code === 'not_found') {
-      // It was finished before the question arrived.
+      // The answer was finished before the request arrived.
       this.asking = null;
       this.#update(item, { reading: false });
       if (item.entryId > 0 && !item.streaming) this.listen(item);
@@ -191,7 +191,7 @@ export class Reader {
     return true;
   }
 
-  /** Asks for the next part of what is being asked for. @returns {boolean} whether the question is on its way */
+  /** Requests the next part. @returns {boolean} whether the request was sent */
   #ask() {
     const asking = /** @type {NonNullable<typeof this.asking>} */ (this.asking);
     asking.clientId = newClientId();
@@ -202,7 +202,7 @@ export class Reader {
   }
 
   /**
-   * Puts a player under an answer, and plays its first part.
+   * Adds a player below an answer, and plays its first part.
    *
    * @param {string} url
    * @param {{ item: Item, play: boolean }} asking
@@ -220,12 +220,12 @@ export class Reader {
     return playlist;
   }
 
-  /** The answer that is read while it is written falls silent, and can be listened to from its beginning later. */
+  /** Stops the answer that is read while it is written; it can be played from its beginning later. */
   #drop() {
     const item = this.asking?.item;
     this.shown = this.shown.filter((one) => one !== item);
     if (item?.player) {
-      // One that waits for its next part does not play, so it cannot pause.
+      // A player that waits for its next part is not playing, so it sends no pause event.
       this.#ended(/** @type {HTMLAudioElement} */ (item.player));
       this.#discard(item);
     }
@@ -249,7 +249,7 @@ export class Reader {
       this.audio = audio;
       this.options.onChange();
     });
-    // A part that is through pauses as well, and the answer goes on.
+    // The end of a part also sends a pause event, although the answer continues.
     audio.addEventListener('pause', () => audio.ended || this.#ended(audio));
     audio.addEventListener('ended', () => playlist.next());
     audio.addEventListener('error', () => {
@@ -258,7 +258,7 @@ export class Reader {
     });
   }
 
-  /** @param {HTMLAudioElement} audio it plays no more */
+  /** @param {HTMLAudioElement} audio it has stopped playing */
   #ended(audio) {
     if (this.audio === audio) this.audio = null;
     this.options.onChange();

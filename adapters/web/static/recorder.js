@@ -1,5 +1,5 @@
 /**
- * The microphone: one recording at a time, with its level and its length. It knows no button and
+ * The microphone: one recording at a time, with its level and its length. It has no button and
  * sends nothing; voice.js does the first, app.js the second.
  *
  * @module recorder
@@ -46,7 +46,7 @@ export async function askForMicrophone(constraints) {
 }
 
 export class Recorder {
-  /** @param {MediaStream} stream @param {() => void} onEnd the microphone went away by itself */
+  /** @param {MediaStream} stream @param {() => void} onEnd the microphone was disconnected */
   constructor(stream, onEnd) {
     this.stream = stream;
     this.startedAt = performance.now();
@@ -68,7 +68,7 @@ export class Recorder {
   }
 
   /**
-   * Asks for the microphone and starts.
+   * Requests the microphone and starts.
    *
    * @param {MediaTrackConstraints} constraints
    * @param {() => void} onEnd
@@ -91,7 +91,7 @@ export class Recorder {
     return (performance.now() - this.startedAt) / 1000;
   }
 
-  /** @returns {number} loudness now, 0 to 1, on a scale that follows the ear */
+  /** @returns {number} the present loudness, 0 to 1, on a perceptual scale */
   level() {
     this.analyser.getFloatTimeDomainData(this.samples);
     let sum = 0;
@@ -99,7 +99,7 @@ export class Recorder {
     return loudness(Math.sqrt(sum / this.samples.length));
   }
 
-  /** @returns {Promise<Recording>} what was recorded; the microphone is free again */
+  /** @returns {Promise<Recording>} the recording; releases the microphone */
   async stop() {
     const seconds = this.seconds;
     await new Promise((resolve) => {
@@ -124,7 +124,7 @@ export class Recorder {
   }
 }
 
-/** @param {number} rms 0 to 1 @returns {number} 0 to 1, on a scale that follows the ear */
+/** @param {number} rms 0 to 1 @returns {number} 0 to 1, on a perceptual scale */
 export function loudness(rms) {
   return Math.min(1, Math.max(0, (20 * Math.log10(rms + 1e-6) + 60) / 54));
 }

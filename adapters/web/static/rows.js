@@ -1,6 +1,6 @@
 /**
- * How one item of the conversation looks. A row is built from an item and updated in place; where
- * it stands is view.js's matter.
+ * Draws one item of the conversation. A row is built from an item and updated in place; view.js
+ * puts it in order.
  *
  * @module rows
  */
@@ -28,7 +28,7 @@ import { showWork } from './work.js';
 /** @type {Record<string, string>} */
 const STATE_WORDS = { sending: 'Sending…', queued: 'Waiting its turn', answering: '', answered: '', failed: 'Not sent', '': '' };
 
-/** Errors that are somebody's wish rather than a failure. */
+/** Errors that a user requested and that are no failures. */
 const QUIET_CODES = new Set(['stopped', 'cancelled', 'canceled']);
 
 /**
@@ -43,7 +43,7 @@ export function buildRow(item, actions) {
 }
 
 /**
- * Brings a row up to its item. Rows of the same role and streaming state only.
+ * Updates a row from its item. Rows of the same role and streaming state only.
  *
  * @param {HTMLElement} row @param {Item} item @param {RowActions} actions
  */
@@ -73,8 +73,8 @@ function updateAnswer(row, item, actions) {
   }
   const prose = /** @type {HTMLElement} */ (row.querySelector('.prose'));
   const foot = /** @type {HTMLElement} */ (row.querySelector('.body > .meta'));
-  // The gateway renders whole answers only: HTML of a half-written one would have to come anew with each
-  // token, and would lose the reader's selection. Until it is finished the page draws what is there.
+  // The gateway renders only whole answers: an unfinished one would have to be sent as HTML again with each
+  // token, and would lose the reader's selection. Until it is finished the page renders its text.
   if (item.html && !item.streaming) showFinished(prose, item.html);
   else renderMarkdown(prose, item.text);
   showWork(/** @type {HTMLElement} */ (prose.parentElement), item);
@@ -93,7 +93,7 @@ function updateAnswer(row, item, actions) {
   }
 }
 
-/** A player that plays must not be taken out of the page and put back. @param {HTMLElement} foot @param {HTMLElement | null} player */
+/** A playing player must not be removed from the page and added again. @param {HTMLElement} foot @param {HTMLElement | null} player */
 function showPlayer(foot, player) {
   const shown = foot.previousElementSibling;
   if (shown === player) return;
@@ -113,7 +113,7 @@ function listenButton(item, actions) {
 /** @param {Item} item @param {RowActions} actions @param {HTMLElement} row */
 function userContent(item, actions, row) {
   row.dataset.state = item.provisional ? 'hearing' : item.state;
-  // What is being said changes with every word; a screen reader waits until it is a message.
+  // Speech in progress changes with every word; a screen reader waits until it is a message.
   if (item.provisional || item.growing) row.setAttribute('aria-live', 'off');
   else row.removeAttribute('aria-live');
   const bubble = el('div', { class: 'bubble' }, el('span', { class: 'visually-hidden' }, 'You: '));
@@ -168,9 +168,9 @@ function approvalContent(item, actions) {
   const asks = `May I use ${tool}?`;
   const waits = open ? 'I wait for your answer' : 'I waited for your answer';
   const title = el('p', { class: 'title' }, tool === CONFIRM ? 'Did I hear that right?' : paused ? waits : asks);
-  // The answer above it has these words already.
+  // The answer above it already has this text.
   const said = tool === CONFIRM && paused;
-  // The title has the first line of a tool's question already.
+  // The title already has the first line of a tool's question.
   const words = !paused && item.text.startsWith(asks) ? item.text.slice(asks.length).trim() : item.text;
   const reason = words && !said && (paused ? el('p', { class: 'reason', dir: 'auto' }, words) : payloadBlock(words));
   const label = paused ? `Answer to: ${item.text || tool}` : `Answer for ${tool}`;
@@ -188,8 +188,8 @@ function approvalContent(item, actions) {
 }
 
 /**
- * What a tool would be given. Its lines stand from left to right, whatever script a value is in; of long ones a
- * part is shown, and the rest on request.
+ * A tool's arguments. Its lines run from left to right, for any script of a value; long ones are
+ * shown in part, and the rest on request.
  *
  * @param {string} words
  */

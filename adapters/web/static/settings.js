@@ -1,13 +1,13 @@
 /**
- * What the page remembers in the browser: token, chat id, theme, draft. Nothing here is
- * read from the address bar. Not the messages waiting to be sent; those are in outbox.js.
+ * What the page stores in the browser: token, chat id, theme, draft. Nothing here is
+ * read from the address bar. outbox.js stores the messages waiting to be sent.
  *
  * @module settings
  */
 
 const PREFIX = 'parlour.';
 
-/** Stands in for a storage that the browser refuses (private mode, blocked, full). */
+/** Replaces a storage that the browser refuses (private mode, blocked, full). */
 const fallback = new Map();
 
 /**
@@ -55,7 +55,7 @@ export function readJson(key, otherwise, storage = localStorage) {
 }
 
 /**
- * The sound processing asked of the browser; all on unless `parlour.audio` says otherwise
+ * The audio processing requested from the browser; all on unless `parlour.audio` says otherwise
  * (a JSON object such as `{"echoCancellation": false}`).
  *
  * @returns {MediaTrackConstraints}
@@ -78,7 +78,7 @@ export function currentTheme() {
 }
 
 /**
- * Wires the theme button and keeps its label and the browser's own colours right.
+ * Wires the theme button and updates its label and the browser's own colours.
  *
  * @param {HTMLButtonElement} button
  */

@@ -1,7 +1,7 @@
 /**
  * The card that asks for the access token. The token comes from the person, from the browser's storage or
- * from a link (`#token=…`), whose fragment leaves the address bar at once and never reaches a server. It is
- * kept only after the gateway has taken it.
+ * from a link (`#token=…`), whose fragment is removed from the address bar at once and never sent to a server. It
+ * is stored only after the gateway has accepted it.
  *
  * @module signin
  */
@@ -15,7 +15,7 @@ const WRONG_WORDS = 'This token is not right. Check it against the line that the
 const STALE_WORDS = 'The access token has changed. Enter the one that the gateway printed when it started.';
 const MANY_WORDS = 'Too many wrong tokens. Wait a minute, then try again.';
 
-/** @returns {string} the token of the link that the page was opened with, which is in the address no longer */
+/** @returns {string} the token of the link that the page was opened with, removed from the address */
 function takeLinked() {
   const linked = /^#token=([^&]+)$/.exec(location.hash);
   if (!linked) return '';
@@ -30,7 +30,7 @@ function takeLinked() {
 export class SignIn {
   /**
    * @param {() => void} onToken a token was entered and should be tried
-   * @param {(words: string) => void} tell words for a person who is signed in
+   * @param {(words: string) => void} tell shows a text to a person who is signed in
    */
   constructor(onToken, tell) {
     this.tell = tell;
@@ -41,9 +41,9 @@ export class SignIn {
     this.message = byId('signin-message');
     this.button = byId('signin-button');
     this.token = read('token') ?? '';
-    /** Whether the gateway has taken this token before. */
+    /** Whether the gateway has accepted this token before. */
     this.proven = this.token !== '';
-    /** The token that a link has taken the place of, until the gateway has taken the link's. */
+    /** The token replaced by a link's, until the gateway has accepted that one. */
     this.former = '';
     this.#useLinked();
     window.addEventListener('hashchange', () => {
@@ -80,7 +80,7 @@ export class SignIn {
     this.input.select();
   }
 
-  /** The gateway took the token. */
+  /** The gateway accepted the token. */
   accept() {
     this.proven = true;
     this.former = '';
@@ -110,7 +110,7 @@ export class SignIn {
     return 'stop';
   }
 
-  /** A link's token was not taken: back to the one that this browser had. @returns {boolean} whether there is one */
+  /** A link's token was rejected: restores the one that this browser had. @returns {boolean} whether there is one */
   #restore() {
     if (!this.former) return false;
     this.token = this.former;

@@ -1,6 +1,6 @@
 /**
- * Everything of the page that is spoken but no voice note: talking live, what is heard of it, and answers read
- * aloud. It joins the parts; each alone is in its own module.
+ * All speech of the page except voice notes: live conversation, its transcript, and answers read
+ * aloud. It connects the parts; each part itself is in its own module.
  *
  * @module spoken
  */
@@ -13,7 +13,7 @@ import { Talk } from './talk.js';
 
 /** @typedef {import('./connection.js').Frame} Frame */
 
-/** The words in the question whether a person was heard right. */
+/** The text in the question whether a transcript is right. */
 const HEARD = /“(.*)”/s;
 
 export class Spoken {
@@ -24,7 +24,7 @@ export class Spoken {
   constructor({ connection, store, onTrouble, onToggle, onEdit }) {
     this.store = store;
     this.onEdit = onEdit;
-    /** @type {WeakSet<import('./items.js').Item>} answers that were begun to be read by themselves: none is begun twice */
+    /** @type {WeakSet<import('./items.js').Item>} answers whose automatic reading was started: none is started twice */
     this.begun = new WeakSet();
     this.reader = new Reader({ store, send: (frame) => connection.send(frame), onTrouble, onChange: () => this.talk.refresh() });
     this.talk = new Talk({
@@ -54,7 +54,7 @@ export class Spoken {
     if (live !== true && this.talk.on) this.talk.end('The gateway does not listen any more. Send a voice note or type.');
   }
 
-  /** The connection came or went. @param {import('./connection.js').LinkState} state */
+  /** The connection's state changed. @param {import('./connection.js').LinkState} state */
   link(state) {
     if (state !== 'ready') this.reader.interrupted();
     this.talk.link();
@@ -84,14 +84,14 @@ export class Spoken {
     if (choice === 'Retry') byId('mic').focus();
   }
 
-  /** Reads an answer aloud from its first words on, where that is wanted. @param {Record<string, any>} event of the pipeline */
+  /** Reads an answer aloud from its beginning, where that is switched on. @param {Record<string, any>} event of the pipeline */
   #event({ type, message_id: messageId }) {
     if (type === 'error') this.reader.failed(messageId);
     if (type !== 'llm_token' && type !== 'response_complete') return;
     const item = this.store.find(messageId, 'assistant');
     const wanted = this.talk.on && !this.talk.hearing && !this.talk.held && !this.aloud.hidden && this.#readsAloud();
     if (!wanted || !item || this.begun.has(item)) return;
-    // What the gateway does not keep it is not asked to read.
+    // The gateway cannot read an answer that it does not store.
     if (item.streaming ? this.store.label.offRecord : item.entryId === 0 || item.unkept) return;
     this.begun.add(item);
     this.reader.listen(item);

@@ -1,6 +1,6 @@
 /**
- * What the page says about itself: the connection's state, short words above the composer, the
- * tab's title, and announcements that only a screen reader hears.
+ * The page's own state: the connection, short texts above the composer, the
+ * tab's title, and announcements for screen readers only.
  *
  * @module status
  */
@@ -56,7 +56,7 @@ export class StatusLine {
     this.banner.hidden = !(known && this.lost);
   }
 
-  /** What the conversation is about, and whether it is kept. @param {import('./label.js').Label} label */
+  /** The conversation's title, and whether it is stored. @param {import('./label.js').Label} label */
   session({ title, offRecord }) {
     byId('chat-title').textContent = title;
     byId('chat-title').title = title;
@@ -64,7 +64,7 @@ export class StatusLine {
     byId('off-record').hidden = !offRecord;
   }
 
-  /** @param {string} words for everyone; empty takes them away */
+  /** @param {string} words visible to all; empty removes them */
   tell(words) {
     byId('note-words').textContent = words;
     this.note.hidden = !words;

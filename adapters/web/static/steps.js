@@ -11,8 +11,8 @@ import { toolWords } from './tools.js';
  * @typedef {object} Step
  * @property {'tool' | 'agent' | 'words'} kind
  * @property {string} name of the tool or the sub-agent; empty for words
- * @property {string} label what stands before the words: the tool's or the sub-agent's name; empty where the words say it
- * @property {string} words what it does, or what came of it
+ * @property {string} label the label before the text: the tool's or the sub-agent's name; empty where the text contains it
+ * @property {string} words what it does, or its result
  * @property {'running' | 'asking' | 'done' | 'failed'} state
  */
 
@@ -62,7 +62,7 @@ function stepOf({ stage, summary, detail }) {
 }
 
 /**
- * The steps of an answer that is complete: none of them is under way.
+ * The steps of an answer that is complete: none of them is running.
  *
  * @param {Step[]} steps
  * @returns {Step[]}
@@ -82,7 +82,7 @@ function ended(steps, kind, name, words, success) {
   const state = success ? 'done' : 'failed';
   const open = steps.filter((step) => step.kind === kind && step.name === name && isOpen(step)).pop();
   if (!open) return [...steps, { kind, name, label: kind === 'tool' ? toolWords(name) : name, words, state }];
-  // What it was about says more than that it went well.
+  // Its arguments are more useful than the fact that it succeeded.
   if (kind === 'agent') return changed(steps, kind, name, { state, words: words || open.words });
   const why = success || !words ? '' : words;
   return changed(steps, kind, name, { state, words: [open.words, why].filter(Boolean).join(': ') || words });

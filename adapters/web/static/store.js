@@ -1,6 +1,6 @@
 /**
- * The conversation as the page knows it: durable entries, the answer being written, and messages
- * on their way. Frames go in, changed items come out. It draws nothing and sends nothing.
+ * The page's state of the conversation: durable entries, the answer in progress, and messages
+ * being sent. Frames go in, changed items come out. It draws nothing and sends nothing.
  *
  * @module store
  */
@@ -33,7 +33,7 @@ export class ConversationStore {
     this.questions = new Questions(this);
     this.heard = new Heard(this);
     this.label = new Label();
-    /** Highest durable line, the `after` of the next hello. */
+    /** Highest durable entry, the `after` of the next hello. */
     this.highest = 0;
   }
 
@@ -58,7 +58,7 @@ export class ConversationStore {
   }
 
   /**
-   * A row that this page made: a message on its way, or a line of the page's own.
+   * A row created by this page: a message being sent, or a notice of the page.
    *
    * @param {Partial<Item> & { role: Role }} fields
    * @returns {Item}
@@ -91,26 +91,26 @@ export class ConversationStore {
     this.onChange(item, 'removed');
   }
 
-  /** A connection opens: whatever was half written is shown again only if the gateway says so. */
+  /** A connection opens: unfinished answers are shown again only if the gateway sends them. */
   beginHistory() {
     this.active.clear();
     this.heard.clear();
     this.questions.beginHistory();
   }
 
-  /** Earlier lines are there: none of them waits for anything. */
+  /** Earlier entries have arrived: none of them waits for an answer. */
   endEarlier() {
     this.#settleUsers(true);
   }
 
-  /** The history is complete: half-written answers that the gateway did not mention are over. */
+  /** The history is complete: unfinished answers that the gateway did not send have ended. */
   endHistory() {
     this.questions.endHistory();
     for (const item of [...this.items.values()]) if (item.streaming && !this.active.has(item.messageId)) this.remove(item);
     this.#settleUsers(false);
   }
 
-  /** Turns run one after the other: a line before the last answer has had its turn. @param {boolean} recordedOnly */
+  /** Turns run one after the other: a message before the last answer has had its turn. @param {boolean} recordedOnly */
   #settleUsers(recordedOnly) {
     const items = [...this.items.values()];
     const ended = Math.max(0, ...items.map(({ role, entryId }) => (role === 'user' || role === 'approval' ? 0 : entryId)));
@@ -138,7 +138,7 @@ export class ConversationStore {
     this.label.entry(frame);
     if (!ROLES.has(role)) return;
     this.highest = Math.max(this.highest, entryId);
-    // The line that ends `/stop`: each message that it stopped has a line of its own that says so.
+    // The entry that ends `/stop`: each stopped message has its own entry that says so.
     if (role === 'notice' && code === 'stopped') return;
     const known = this.find(messageId, role) ?? this.heard.claim(frame);
     const words = { text: text || known?.text || '', html: html || known?.html || '' };
@@ -209,7 +209,7 @@ export class ConversationStore {
     if (this.#hasAnswer(messageId)) return;
     if (!this.active.has(messageId)) this.#begin(messageId);
     const item = this.#stream(messageId);
-    // Offsets count code points; an earlier offset means that the answer was begun again from there.
+    // Offsets count code points; an earlier offset means that the answer was restarted from there.
     let before = item.text;
     if (offset < item.length) before = [...before].slice(0, offset).join('');
     else if (offset > item.length) before += ' … ';
@@ -272,12 +272,12 @@ export class ConversationStore {
   /** @param {Item} item */
   #index(item) {
     this.items.set(item.uid, item);
-    // Several questions may belong to one message, so they have no identity of that kind.
+    // Several questions may belong to one message, so the message id does not identify them.
     if (item.messageId && item.role !== 'approval') this.byIdentity.set(`${item.messageId}|${item.role}`, item);
     if (item.clientId) this.byClient.set(item.clientId, item);
   }
 
-  /** Where a turn ended: off the record its answer has a place, its message none. @param {Item} user @returns {number} */
+  /** Where a turn ended: off the record only its answer has a position, not its message. @param {Item} user @returns {number} */
   #outcomeOf({ messageId }) {
     const ends = messageId ? /** @type {Role[]} */ (['assistant', 'error', 'notice']) : [];
     return Math.max(0, ...ends.map((role) => this.find(messageId, role)?.entryId ?? 0));
@@ -288,7 +288,7 @@ export class ConversationStore {
     if (item.entryId > 0) return [item.entryId, 0, 0];
     if (item.place > 0) return [item.place, 0, 0];
     const asking = item.approval ? this.find(item.messageId, 'assistant') : undefined;
-    // What a tool asked was answered before there was an answer; what a paused run asks comes behind it.
+    // A tool's question was answered before the answer; a paused run's question follows it.
     if (asking?.entryId) return [asking.entryId, 0, item.approval?.paused ? 1 : -0.5];
     if (item.role === 'user' && this.#outcomeOf(item)) return [this.#outcomeOf(item), 0, -1];
     const user = item.role === 'user' ? undefined : this.find(item.messageId, 'user');

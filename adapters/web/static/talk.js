@@ -1,6 +1,6 @@
 /**
- * The Talk control: a conversation by voice, hands-free or with the microphone button held. It opens and
- * closes the gateway's live session, and shows who is at it. What was heard is heard.js's matter.
+ * The Talk control: a voice conversation, hands-free or with the microphone button held. It opens and
+ * closes the gateway's live session, and shows whose turn it is. heard.js shows the transcript.
  *
  * @module talk
  */
@@ -16,14 +16,14 @@ import { audioConstraints, read, write } from './settings.js';
  * @property {import('./connection.js').Connection} connection
  * @property {() => boolean} thinking an answer is being made
  * @property {() => boolean} speaking an answer is being played
- * @property {() => void} onVoice somebody begins to speak: everything else falls silent
+ * @property {() => void} onVoice the user begins to speak: stops all playback
  * @property {(words: string) => void} onTrouble words for the person
- * @property {() => void} onToggle it was switched on or off, or from one manner to the other
+ * @property {() => void} onToggle it was switched on or off, or its mode changed
  *
  * @typedef {'opening' | 'reconnecting' | 'listening' | 'hearing' | 'thinking' | 'speaking' | 'waiting'} State
  */
 
-/** Frames from before the button was pressed that go with it: fingers are slower than tongues. */
+/** Frames from before the press that are sent with it: people speak before they press. */
 const PRE_ROLL = 4;
 const METER_MS = 80;
 
@@ -55,10 +55,10 @@ export class Talk {
     this.on = false;
     this.handsFree = read('handsFree') !== 'no';
     this.held = false;
-    /** The button was released; the frame under way is the last. */
+    /** The button was released; the present frame is the last. */
     this.releasing = false;
     this.hearing = false;
-    /** Something was said and is not a message yet. */
+    /** Whether there is speech that is not a message yet. */
     this.pending = false;
     /** @type {LiveMicrophone | null} */
     this.microphone = null;
@@ -103,7 +103,7 @@ export class Talk {
     this.#reconcile();
   }
 
-  /** The connection came or went. */
+  /** The connection's state changed. */
   link() {
     if (this.options.connection.state !== 'ready') {
       this.session = 'closed';
@@ -123,7 +123,7 @@ export class Talk {
 
   /** @param {import('./connection.js').Frame} problem @returns {boolean} whether it was about live speech */
   problem({ code, message, client_id: clientId }) {
-    // Both crossed an end that the gateway has told already.
+    // Both arrived after the session's end, which the gateway has already sent.
     if (code === 'not_listening' || code === 'bad_audio') return true;
     if (!clientId || clientId !== this.clientId) return false;
     this.session = 'closed';
@@ -131,7 +131,7 @@ export class Talk {
     return true;
   }
 
-  /** Shows how things stand. */
+  /** Shows the present state. */
   refresh() {
     const state = this.#state();
     document.body.classList.toggle('is-talking', this.on);
@@ -162,7 +162,7 @@ export class Talk {
     return this.handsFree ? 'listening' : 'waiting';
   }
 
-  /** Brings the gateway's session to what is wanted, one step at a time. */
+  /** Moves the gateway's session to the wanted state, one step at a time. */
   #reconcile() {
     const { connection } = this.options;
     const wanted = this.on && this.microphone !== null;
@@ -195,7 +195,7 @@ export class Talk {
     const begun = type === 'speech_started';
     const over = type === 'speech_final' || type === 'speech_dropped';
     this.hearing = begun && this.on && (this.sessionHandsFree || this.held);
-    // Hands-free the gateway goes on listening, because more may follow.
+    // Hands-free the gateway's session stays open, because more may follow.
     this.pending = !over && !this.hearing && !this.sessionHandsFree;
   }
 
@@ -227,7 +227,7 @@ export class Talk {
     if (!this.held) return;
     this.held = false;
     this.releasing = true;
-    // A press in silence comes to nothing, and nobody says so.
+    // A press without speech has no result, and the gateway sends no event.
     this.pending ||= this.hearing;
     this.hearing = false;
     this.refresh();

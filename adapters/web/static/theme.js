@@ -1,7 +1,7 @@
 /*
  * Sets the colour theme before the first paint, so the page never flashes.
- * A classic script on purpose: a module would run after the first paint. It is not the toggle;
- * that is settings.js.
+ * A classic script on purpose: a module would run after the first paint. settings.js has
+ * the toggle.
  */
 (function applyTheme() {
   'use strict';

@@ -1,5 +1,5 @@
 /**
- * Times and lengths as a person reads them, in the browser's language.
+ * Times and lengths as readable text, in the browser's language.
  *
  * @module times
  */
@@ -12,7 +12,7 @@ export function clock(seconds) {
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, '0')}`;
 }
 
-/** @param {number} seconds @returns {string} a length that is only estimated: `8 s`, `20 s`, `3 min` */
+/** @param {number} seconds @returns {string} an estimated length: `8 s`, `20 s`, `3 min` */
 export function spanOf(seconds) {
   if (seconds > 90) return `${Math.round(seconds / 60)} min`;
   return seconds < 10 ? `${Math.ceil(seconds)} s` : `${5 * Math.round(seconds / 5)} s`;
@@ -32,7 +32,7 @@ export function untilWords(at) {
   return dayWords(at) === 'Today' ? `Open until ${time}` : `Open until ${dayWords(at)}, ${time}`;
 }
 
-/** @param {number} at Unix seconds @returns {string} the day, as a person names it */
+/** @param {number} at Unix seconds @returns {string} the day, as readable text */
 export function dayWords(at) {
   const date = new Date(at * 1000);
   const days = Math.round((new Date().setHours(0, 0, 0, 0) - new Date(date).setHours(0, 0, 0, 0)) / 86_400_000);

@@ -1,5 +1,5 @@
 /**
- * The names of tools in words for people, as the other channels say them.
+ * Readable names of tools, the same as in the other channels.
  *
  * @module tools
  */

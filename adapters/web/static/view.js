@@ -1,6 +1,6 @@
 /**
- * The conversation on the screen: rows in order, day lines, the place that the reader looks at.
- * Changes are drawn once per frame. It decides nothing about the conversation itself.
+ * The conversation on the screen: rows in order, day lines, the reader's scroll position.
+ * Changes are drawn once per frame. It does not change the conversation itself.
  *
  * @module view
  */
@@ -11,7 +11,7 @@ import { dayWords } from './times.js';
 
 /** @typedef {import('./items.js').Item} Item */
 
-/** The reader counts as being at the end this close to it. */
+/** Within this distance the reader counts as being at the end. */
 const NEAR_PX = 72;
 
 export class LogView {
@@ -33,32 +33,32 @@ export class LogView {
     /** @type {Set<Item>} */
     this.dirty = new Set();
     this.scheduled = false;
-    /** Whether a row came, went or moved since the last drawing. */
+    /** Whether a row was added, removed or moved since the last drawing. */
     this.disordered = true;
     this.pinned = true;
     this.loaded = false;
-    /** Lines come in above: what the reader looks at stays where it is. */
+    /** Entries are added above: keeps the reader's scroll position. */
     this.growsUp = false;
     this.#wireScrolling();
   }
 
-  /** Notes that an item has to be drawn again. @param {Item} item */
+  /** Marks an item to be drawn again. @param {Item} item */
   touch(item) {
     this.dirty.add(item);
     if (this.scheduled) return;
     this.scheduled = true;
-    // A hidden tab gets no frames, yet its conversation should be there when it is looked at.
+    // A hidden tab gets no animation frames, but its conversation must be drawn when it is shown.
     if (document.hidden) setTimeout(() => this.#draw(), 100);
     else requestAnimationFrame(() => this.#draw());
   }
 
-  /** The history is being read: nothing of it is announced. */
+  /** The history is being loaded: nothing of it is announced. */
   beginHistory() {
     this.log.setAttribute('aria-live', 'off');
     this.log.setAttribute('aria-busy', 'true');
   }
 
-  /** The history is there; from now on new lines are announced. */
+  /** The history is loaded; from now on new entries are announced. */
   endHistory() {
     this.loaded = true;
     this.#draw();
@@ -66,20 +66,20 @@ export class LogView {
     setTimeout(() => this.log.setAttribute('aria-live', 'polite'), 0);
   }
 
-  /** Earlier lines are about to come. */
+  /** Earlier entries are about to arrive. */
   beginEarlier() {
     this.beginHistory();
     this.pinned = false;
     this.growsUp = true;
   }
 
-  /** They are there. */
+  /** They have arrived. */
   endEarlier() {
     this.endHistory();
     this.growsUp = false;
   }
 
-  /** Back to the end, wherever the reader was. */
+  /** Scrolls to the end. */
   toEnd() {
     this.pinned = true;
     this.scroller.scrollTop = this.scroller.scrollHeight;
@@ -124,7 +124,7 @@ export class LogView {
     }
   }
 
-  /** Puts rows and day lines in order, moving only what is out of place. */
+  /** Puts rows and day lines in order, moving only misplaced ones. */
   #arrange() {
     this.disordered = false;
     /** @type {Node[]} */

@@ -1,6 +1,6 @@
 /**
  * The microphone button and the recording bar: tap to start and tap to send, or hold while
- * speaking; slide away or Esc to cancel. It hands finished recordings on and keeps none.
+ * speaking; slide away or Esc to cancel. It passes finished recordings on and keeps none.
  *
  * @module voice
  */
@@ -13,7 +13,7 @@ import { clock } from './times.js';
 /**
  * @typedef {object} VoiceOptions
  * @property {() => { voice_bytes: number, voice_seconds: number }} limits
- * @property {() => boolean} taken the button has another meaning just now
+ * @property {() => boolean} taken the button has another function now
  * @property {(recording: import('./recorder.js').Recording) => void} onRecording
  * @property {(words: string) => void} onTrouble words for the person
  * @property {(words: string) => void} onStatus words for a screen reader
@@ -37,7 +37,7 @@ export class VoiceButton {
     /** @type {Recorder | null} */
     this.recorder = null;
     this.starting = false;
-    /** What to do once a start under way is through: the button was released meanwhile. */
+    /** What to do after a running start: the button was released meanwhile. */
     this.abandoned = false;
     this.pressedAt = 0;
     this.frame = 0;
@@ -74,7 +74,7 @@ export class VoiceButton {
     }
   }
 
-  /** Ends the recording and hands it on. */
+  /** Ends the recording and passes it on. */
   async finish() {
     const recorder = this.recorder;
     if (!recorder) return;
@@ -91,7 +91,7 @@ export class VoiceButton {
     }
   }
 
-  /** Shows the button as it is; somebody else may have given it another meaning meanwhile. */
+  /** Updates the button, whose function another part may have changed meanwhile. */
   refresh() {
     this.#show(this.recording);
   }
@@ -124,7 +124,7 @@ export class VoiceButton {
     button.addEventListener('pointercancel', () => this.cancel());
     button.addEventListener('contextmenu', (event) => event.preventDefault());
     button.addEventListener('click', (event) => {
-      // A press has started or ended the recording already; what is left are taps and the keyboard.
+      // A press has already started or ended the recording; taps and the keyboard remain.
       const byPointer = event.detail !== 0 && this.pressedAt > 0;
       this.pressedAt = 0;
       if (byPointer || this.options.taken()) return;

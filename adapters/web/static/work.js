@@ -1,6 +1,6 @@
 /**
- * How an answer came about, inside its row: one line that opens into the list of its steps. While
- * the answer is made the line says what is being done.
+ * The work on an answer, inside its row: one line that opens into the list of its steps. While
+ * the answer is made the line shows the present step.
  *
  * @module work
  */
@@ -12,14 +12,14 @@ import { el } from './dom.js';
  * @typedef {import('./steps.js').Step} Step
  */
 
-/** @type {Record<Step['state'], [string, string]>} the mark, and what it says */
+/** @type {Record<Step['state'], [string, string]>} the mark, and its text */
 const MARKS = { running: ['…', 'at work'], asking: ['?', 'waits for an answer'], done: ['✓', 'done'], failed: ['✗', 'not done'] };
 
 /** @type {WeakMap<Element, Step>} which step a line shows: steps are replaced, never changed */
 const DRAWN = new WeakMap();
 
 /**
- * Brings the part of a row that shows the work up to its item: none where there was none.
+ * Updates the part of a row that shows the work from its item: none where there was none.
  *
  * @param {HTMLElement} body of the row
  * @param {Item} item
@@ -49,7 +49,7 @@ export function showWork(body, item) {
 
 /** @param {HTMLElement} body @param {Item} item @returns {HTMLDetailsElement} */
 function build(body, item) {
-  // Said politely to a screen reader, though the answer itself is read only when it is complete.
+  // Announced politely to a screen reader; the answer itself only when it is complete.
   const now = el('span', { class: 'now', dir: 'auto', 'aria-live': 'polite' });
   const part = el('details', { class: 'work', 'data-testid': 'work', open: item.workOpen }, el('summary', {}, now), el('ol', { class: 'steps' }));
   part.addEventListener('toggle', () => {
