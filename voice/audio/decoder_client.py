@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from voice.audio.limits import check_size
-from voice.audio.protocol import decoded_from_wire, piece_from_wire
+from voice.audio.protocol import decoded_from_wire, segment_from_wire
 from voice.audio.segments import Decoded, SpeechSegment
 from voice.errors import (
     NONSENSE,
@@ -36,13 +36,13 @@ _FILE_DEADLINE_S = 10.0
 _START_DEADLINE_S = 60.0
 _ATTEMPTS = 2
 _BYTES_PER_SECOND = 32_000
-_MAX_PIECE_BYTES = 30 * _BYTES_PER_SECOND
+_MAX_SEGMENT_BYTES = 30 * _BYTES_PER_SECOND
 """Whisper's window: the recogniser takes no longer segment."""
 
 _DAMAGED = "I could not read that recording: the file is damaged. Please record it again."
 _TOO_SLOW = "Reading that recording took too long. Please send it again, or a shorter one."
 
-OnPiece = Callable[[SpeechSegment], None]
+OnSegment = Callable[[SpeechSegment], None]
 
 _log = logging.getLogger(__name__)
 
@@ -78,22 +78,22 @@ class Decoder:
         return tuple(child.pid for child in (*self._idle, *self._busy) if child.alive)
 
     async def decode(
-        self, data: bytes, *, form: Literal["file", "pcm"] = "file", on_piece: OnPiece
+        self, data: bytes, *, form: Literal["file", "pcm"] = "file", on_segment: OnSegment
     ) -> Decoded:
         """Decode a file, or bare samples (`pcm`: 16 kHz, mono, 16 bit little endian), in one of the children.
 
-        `on_piece` gets the speech segments in order, each as soon as it is certain; silence has none.
+        `on_segment` gets the speech segments in order, each as soon as it is certain; silence has none.
         Raises AudioRefused (also for a file that kills the decoder twice), TranscriberUnavailable
         when no child can be started, TranscriptionTimeout. Cancelling the call kills the working child.
         """
         check_size(len(data), max_bytes=self._settings.max_bytes)
         request = Frame(header={"kind": "decode", "form": form}, body=data)
-        pieces = _Pieces(on_piece, max_bytes=int(self._settings.max_seconds * _BYTES_PER_SECOND))
+        segments = _SegmentOutput(on_segment, max_bytes=int(self._settings.max_seconds * _BYTES_PER_SECOND))
         async with self._turns:
             for _ in range(_ATTEMPTS):
                 child = await self._ready_child()
                 try:
-                    return await self._ask(child, request, pieces)
+                    return await self._ask(child, request, segments)
                 except TranscriberUnavailable:
                     self._refuse_when_closed()  # otherwise it died; the first time may be chance
         raise AudioRefused("damaged", _DAMAGED)
@@ -122,7 +122,7 @@ class Decoder:
                 self._busy.add(child)
                 return child
             self._discard(child)
-        child = await Child.start(self._program, self._on_line, max_body_bytes=_MAX_PIECE_BYTES)
+        child = await Child.start(self._program, self._on_line, max_body_bytes=_MAX_SEGMENT_BYTES)
         self._busy.add(child)
         try:
             self._refuse_when_closed()
@@ -136,13 +136,13 @@ class Decoder:
             raise
         return child
 
-    async def _ask(self, child: Child, request: Frame, pieces: _Pieces) -> Decoded:
+    async def _ask(self, child: Child, request: Frame, segments: _SegmentOutput) -> Decoded:
         """Decode one file. The child is kept if it answers and is still trusted."""
-        pieces.begin()
+        segments.begin()
         try:
             async with asyncio.timeout(self._deadline_s):
-                answer = await child.ask(request, on_frame=pieces.take)
-            decoded = self._decoded(answer, pieces)
+                answer = await child.ask(request, on_frame=segments.take)
+            decoded = self._decoded(answer, segments)
         except TimeoutError as error:
             self._discard(child)
             raise TranscriptionTimeout(_TOO_SLOW) from error
@@ -155,12 +155,12 @@ class Decoder:
         self._release(child)
         return decoded
 
-    def _decoded(self, answer: Frame, pieces: _Pieces) -> Decoded:
+    def _decoded(self, answer: Frame, segments: _SegmentOutput) -> Decoded:
         try:
             decoded = decoded_from_wire(answer.header, max_seconds=self._settings.max_seconds)
         except BrokenFrame as error:
             raise TranscriberUnavailable(NONSENSE) from error
-        if decoded.pieces != pieces.count:
+        if decoded.segments != segments.count:
             raise TranscriberUnavailable(NONSENSE)
         return decoded
 
@@ -187,11 +187,11 @@ class Decoder:
         self._dying.end(child)
 
 
-class _Pieces:
+class _SegmentOutput:
     """Passes each segment on once and in order, also when a second child decodes the file again."""
 
-    def __init__(self, on_piece: OnPiece, *, max_bytes: int) -> None:
-        self._on_piece = on_piece
+    def __init__(self, on_segment: OnSegment, *, max_bytes: int) -> None:
+        self._on_segment = on_segment
         self._max_bytes = max_bytes
         self._bytes = 0
         self._passed_on = 0
@@ -203,16 +203,16 @@ class _Pieces:
 
     def take(self, frame: Frame) -> None:
         """Take one frame from the child. Raises BrokenFrame; the child is then stopped."""
-        piece = piece_from_wire(frame)
-        if piece.index != self.count:
-            raise BrokenFrame(f"piece {piece.index} came where {self.count} was due")
+        segment = segment_from_wire(frame)
+        if segment.index != self.count:
+            raise BrokenFrame(f"piece {segment.index} came where {self.count} was due")
         self.count += 1
-        self._bytes += len(piece.pcm)
+        self._bytes += len(segment.pcm)
         if self._bytes > self._max_bytes:
             raise BrokenFrame("more speech than a recording may hold")
-        if piece.index >= self._passed_on:
+        if segment.index >= self._passed_on:
             self._passed_on += 1
-            self._on_piece(piece)
+            self._on_segment(segment)
 
 
 def _command(settings: VoiceSettings) -> tuple[str, ...]:

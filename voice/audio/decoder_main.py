@@ -45,12 +45,12 @@ def _serve(request: Frame, model: SileroModel, options: argparse.Namespace, send
     """Answer with segments and exactly one final frame; an unexpected error ends the process."""
     job = request.header["job"]
     recording = _recording(request, options)
-    pieces = 0
+    segments = 0
     try:
-        for piece in _pieces(recording, model, min_seconds=options.min_seconds):
-            header = {"kind": "piece", "job": job, "index": piece.index, "spans": piece.spans}
-            send(Frame(header=header, body=piece.pcm))
-            pieces += 1
+        for segment in _segments(recording, model, min_seconds=options.min_seconds):
+            header = {"kind": "piece", "job": job, "index": segment.index, "spans": segment.spans}
+            send(Frame(header=header, body=segment.pcm))
+            segments += 1
     except AudioRefused as error:
         send(Frame(header={"kind": "refused", "job": job, "final": True, **error_to_wire(error)}))
         return
@@ -64,12 +64,12 @@ def _serve(request: Frame, model: SileroModel, options: argparse.Namespace, send
         "seconds": recording.samples / SAMPLE_RATE,
         "truncated": recording.truncated,
         "container": recording.container,
-        "pieces": pieces,
+        "pieces": segments,
     }
     send(Frame(header=end))
 
 
-def _pieces(
+def _segments(
     recording: AudioBlocks | _BareSamples, model: SileroModel, *, min_seconds: float
 ) -> Iterator[SpeechSegment]:
     """The speech segments of a recording, each as soon as it is certain. Raises AudioRefused."""
@@ -118,7 +118,7 @@ def _warm_up(model: SileroModel, options: argparse.Namespace) -> None:
     for data in (head + b"data" + size + tone, b"fLaC" + bytes(64)):
         blocks = AudioBlocks(data, max_bytes=len(data), max_seconds=options.max_seconds)
         try:
-            for _ in _pieces(blocks, model, min_seconds=0.0):
+            for _ in _segments(blocks, model, min_seconds=0.0):
                 pass
         except AudioRefused as error:
             str(error)

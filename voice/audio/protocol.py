@@ -11,7 +11,7 @@ from voice.workers.frames import BrokenFrame, Frame, checked_count, checked_numb
 _CONTAINERS = frozenset({"ogg", "webm", "mp4", "mp3", "wav", "flac", "amr", "aac", "pcm"})
 
 
-def piece_from_wire(frame: Frame) -> SpeechSegment:
+def segment_from_wire(frame: Frame) -> SpeechSegment:
     """Read a speech segment. Raises BrokenFrame on anything that an intact decoder would not send."""
     header = frame.header
     if header.get("kind") != "piece" or not frame.body or len(frame.body) % 2:
@@ -34,7 +34,7 @@ def decoded_from_wire(wire: Mapping[str, Any], *, max_seconds: float) -> Decoded
             seconds=checked_number(wire["seconds"], at_most=max_seconds),
             truncated=wire["truncated"] is True,
             container=str(wire["container"]),
-            pieces=checked_count(wire["pieces"]),
+            segments=checked_count(wire["pieces"]),
         )
     except KeyError as error:
         raise BrokenFrame(f"not the end of a recording: {error!r}") from error

@@ -16,7 +16,7 @@ from voice.transcript import SAMPLE_RATE
 # Whisper's window is 30 s. Up to 25 s as one segment and longer speech in segments of at most 20 s were the
 # fastest at the same word error rate; shorter ones, cut in the middle of speech, raised it.
 _WHOLE = 25 * SAMPLE_RATE
-_PIECE = 20 * SAMPLE_RATE
+_SEGMENT = 20 * SAMPLE_RATE
 _SEARCH = 5 * SAMPLE_RATE
 
 _FRAME = 512
@@ -55,11 +55,11 @@ class Cutter:
             self._start = start
         self._end = end
         while self._end - self._start > _WHOLE:
-            yield self._cut_off(_PIECE)
+            yield self._cut_off(_SEGMENT)
 
     def finish(self) -> Iterator[SpeechSegment]:
         """The last segments of the present span."""
-        if self._span_is_cut and self._end - self._start > _PIECE:
+        if self._span_is_cut and self._end - self._start > _SEGMENT:
             yield self._cut_off((self._end - self._start + _SEARCH) // 2)
         if self._end > self._start:
             yield self._segment_to(self._end)

@@ -32,4 +32,4 @@ class Decoded:
     """Whether the recording was longer than allowed; the rest is ignored."""
     container: str
     """`ogg`, `webm`, `mp4`, `mp3`, `wav`, `flac`, `amr` or `aac`; `pcm` for raw samples."""
-    pieces: int
+    segments: int

@@ -6,7 +6,7 @@ Not here: what the frames mean.
 from __future__ import annotations
 
 
-class LiveSound:
+class AudioBuffer:
     """A buffer that grows at the end and drops old frames; frames count from 0 for the whole stream."""
 
     def __init__(self, *, frame_bytes: int) -> None:

@@ -52,7 +52,7 @@ Final = asyncio.Task[Words | VoiceError]
 """The words, or the error that prevented them. Raises only when it is cancelled."""
 
 
-class LiveHearing:
+class LiveTranscription:
     """Transcribes one stream. `speaker` is the person whose turn it counts as in the queue."""
 
     def __init__(

@@ -15,10 +15,10 @@ from typing import assert_never
 from voice.clock import Clock
 from voice.endpointing.stream_buffer import StreamBufferManager
 from voice.errors import TranscriberUnavailable
-from voice.streaming.audio_buffer import LiveSound
+from voice.streaming.audio_buffer import AudioBuffer
 from voice.streaming.commit import LiveChunks, LiveSpeechListener
 from voice.streaming.local_agreement import Agreed
-from voice.streaming.partials import Final, LiveHearing, Spawn
+from voice.streaming.partials import Final, LiveTranscription, Spawn
 from voice.streaming.segmenter import (
     FRAME_S,
     Began,
@@ -74,10 +74,10 @@ class LiveListener:
         self._spawn = spawn
         self._clock = clock
         self._segmenter = Segmenter(rules)
-        self._sound = LiveSound(frame_bytes=FRAME_BYTES)
+        self._sound = AudioBuffer(frame_bytes=FRAME_BYTES)
         self._held = b""
         """Audio that no detector has judged yet."""
-        self._transcription = LiveHearing(
+        self._transcription = LiveTranscription(
             transcriber=transcriber,
             clock=clock,
             spawn=spawn,

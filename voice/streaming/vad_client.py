@@ -33,7 +33,7 @@ OnProbabilities = Callable[[int, tuple[float, ...]], None]
 _log = logging.getLogger(__name__)
 
 
-class ListenerStream:
+class VadStream:
     """One person's live audio: 16 kHz, mono, 16 bit little endian. Created by `VadClient.open`."""
 
     def __init__(self, stream_id: int, on_probabilities: OnProbabilities, wake: Callable[[], None]) -> None:
@@ -109,7 +109,7 @@ class VadClient:
         self._starting = asyncio.Lock()
         self._child: Child | None = None
         self._dying = Dying()
-        self._streams: dict[int, ListenerStream] = {}
+        self._streams: dict[int, VadStream] = {}
         self._ended: list[int] = []
         self._opened = 0
         self._served = 0
@@ -122,7 +122,7 @@ class VadClient:
         """The running child's process id, if there is one."""
         return (self._child.pid,) if self._child is not None and self._child.alive else ()
 
-    async def open(self, on_probabilities: OnProbabilities) -> ListenerStream:
+    async def open(self, on_probabilities: OnProbabilities) -> VadStream:
         """Begin a stream. `on_probabilities(first, probabilities)` gets, in order and on the loop, one
         number from 0 to 1 for each 512 samples, counted from the stream's beginning.
 
@@ -131,7 +131,7 @@ class VadClient:
         await self.warm_up()
         self._opened += 1
         self._served += 1
-        stream = ListenerStream(self._opened, on_probabilities, self._wake)
+        stream = VadStream(self._opened, on_probabilities, self._wake)
         self._streams[stream.id] = stream
         return stream
 
@@ -210,16 +210,16 @@ class VadClient:
         finally:
             self._pump = None
 
-    def _taken(self) -> list[tuple[ListenerStream, int, bytes]]:
+    def _taken(self) -> list[tuple[VadStream, int, bytes]]:
         """The waiting audio of the streams, the longest unserved first."""
-        taken: list[tuple[ListenerStream, int, bytes]] = []
+        taken: list[tuple[VadStream, int, bytes]] = []
         for stream in tuple(self._streams.values()):
             if stream.waits and (len(taken) + 1) * _TURN_BYTES <= _REQUEST_BYTES:
                 taken.append((stream, *stream.take()))
                 self._streams[stream.id] = self._streams.pop(stream.id)
         return taken
 
-    async def _asked(self, child: Child, taken: list[tuple[ListenerStream, int, bytes]]) -> None:
+    async def _asked(self, child: Child, taken: list[tuple[VadStream, int, bytes]]) -> None:
         ended, self._ended = self._ended, []
         streams = [{"id": stream.id, "bytes": len(pcm)} for stream, _, pcm in taken]
         request = Frame(

@@ -31,7 +31,7 @@ _ADDRESS_SPACE_BYTES = 2 * 1024**3
 """Measured: 1.1 GB reserved and 0.4 GB touched by the longest text."""
 _MAX_REQUEST_BYTES = 64 * 1024
 _VOICES_LOADED = 2
-PIECE_CHARACTERS = 220
+PART_CHARACTERS = 220
 """Synthesised at a time. Memory grows faster than the text: 1,400 characters at once take 1.4 GB."""
 _PAUSE_S = 0.18
 """Seconds between two parts, which the model synthesises independently."""
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _serve(requests.get(), voices, send)
 
 
-def pieces(text: str) -> Iterator[str]:
+def parts_of(text: str) -> Iterator[str]:
     """`text` in parts of at most 220 characters, split after sentences, else after clauses, else at spaces.
     Only white space is left out."""
     for sentence in _SENTENCE.split(text):
@@ -120,8 +120,8 @@ def _samples(voice: Any, text: str) -> NDArray[np.int16]:
     pause = np.zeros(int(voice.config.sample_rate * _PAUSE_S), dtype=np.int16)
     said: list[NDArray[np.int16]] = []
     # Piper would take double brackets for phonemes.
-    for piece in pieces(_PHONEMES.sub(" ", text)):
-        for chunk in voice.synthesize(piece):
+    for part in parts_of(_PHONEMES.sub(" ", text)):
+        for chunk in voice.synthesize(part):
             said += [pause, chunk.audio_int16_array] if said else [chunk.audio_int16_array]
     return np.concatenate(said) if said else np.zeros(0, dtype=np.int16)
 
@@ -131,7 +131,7 @@ def _packed(clauses: Sequence[str]) -> Iterator[str]:
     held = ""
     for clause in clauses:
         for part in _short(clause):
-            if held and len(held) + 1 + len(part) > PIECE_CHARACTERS:
+            if held and len(held) + 1 + len(part) > PART_CHARACTERS:
                 yield held
                 held = ""
             held = f"{held} {part}" if held else part
@@ -141,9 +141,9 @@ def _packed(clauses: Sequence[str]) -> Iterator[str]:
 
 def _short(clause: str) -> Iterator[str]:
     rest = clause.strip()
-    while len(rest) > PIECE_CHARACTERS:
-        cut = rest.rfind(" ", 1, PIECE_CHARACTERS + 1)
-        cut = cut if cut > 0 else PIECE_CHARACTERS
+    while len(rest) > PART_CHARACTERS:
+        cut = rest.rfind(" ", 1, PART_CHARACTERS + 1)
+        cut = cut if cut > 0 else PART_CHARACTERS
         yield rest[:cut]
         rest = rest[cut:].strip()
     if rest:

@@ -293,7 +293,7 @@ class Pool:
             answer = await slot.recogniser.ask(
                 request_frame([entry.payload for entry in batch]), deadline_s=deadline_s
             )
-            segments = segments_from_wire(answer.header, pieces=len(batch))
+            segments = segments_from_wire(answer.header, count=len(batch))
         except TimeoutError:
             self._lost(slot, batch, TranscriptionTimeout(), tries=_MAX_TRIES if len(batch) == 1 else 1)
         except BrokenFrame as error:

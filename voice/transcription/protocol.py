@@ -54,22 +54,22 @@ def transcript_from_wire(wire: Mapping[str, Any]) -> Transcript:
         raise BrokenFrame(f"not a transcript: {error!r}") from error
 
 
-def segments_from_wire(wire: Mapping[str, Any], *, pieces: int) -> tuple[TranscribedSegment, ...]:
-    """Read a recogniser's answer to a request of `pieces` segments, in their order.
+def segments_from_wire(wire: Mapping[str, Any], *, count: int) -> tuple[TranscribedSegment, ...]:
+    """Read a recogniser's answer to a request of `count` segments, in their order.
 
     Raises BrokenFrame on anything that an intact recogniser would not send.
     """
     listed = wire.get("pieces")
-    if wire.get("kind") != "heard" or not isinstance(listed, list) or len(listed) != pieces:
-        raise BrokenFrame(f"not an answer about {pieces} pieces")
+    if wire.get("kind") != "heard" or not isinstance(listed, list) or len(listed) != count:
+        raise BrokenFrame(f"not an answer about {count} pieces")
     try:
         return tuple(
             TranscribedSegment(
-                chunks=tuple(_chunk(chunk) for chunk in piece["chunks"]),
-                language=_language(piece["language"]),
-                language_probability=checked_number(piece["language_probability"], at_most=1.0),
+                chunks=tuple(_chunk(chunk) for chunk in segment["chunks"]),
+                language=_language(segment["language"]),
+                language_probability=checked_number(segment["language_probability"], at_most=1.0),
             )
-            for piece in listed
+            for segment in listed
         )
     except (KeyError, TypeError) as error:
         raise BrokenFrame(f"not an answer about pieces: {error!r}") from error

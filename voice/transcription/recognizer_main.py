@@ -102,21 +102,21 @@ def _answer(request: Frame, engine: WhisperEngine, checked: SpeechEngine) -> Fra
         engine.warm_up()
         return Frame(header={"kind": "warm", "job": job, "final": True})
     results = checked.transcribe(list(_jobs(request)))
-    pieces = [_to_wire(result) for result in results]
-    return Frame(header={"kind": "heard", "job": job, "final": True, "pieces": pieces})
+    segments = [_to_wire(result) for result in results]
+    return Frame(header={"kind": "heard", "job": job, "final": True, "pieces": segments})
 
 
 def _jobs(request: Frame) -> Iterator[EngineJob]:
     offset = 0
-    for piece in request.header["pieces"]:
-        end = offset + piece["bytes"]
+    for segment in request.header["pieces"]:
+        end = offset + segment["bytes"]
         yield EngineJob(
             pcm=request.body[offset:end],
-            spans=tuple((float(start), float(end)) for start, end in piece["spans"]),
-            language=piece["language"],
-            likely_language=piece["likely"],
-            prompt=piece["prompt"],
-            beam_size=piece["beam"],
+            spans=tuple((float(start), float(end)) for start, end in segment["spans"]),
+            language=segment["language"],
+            likely_language=segment["likely"],
+            prompt=segment["prompt"],
+            beam_size=segment["beam"],
         )
         offset = end
 

@@ -56,7 +56,11 @@ class SpeechDecoder(Protocol):
     """The needed part of `voice.audio.decoder_client.Decoder`."""
 
     async def decode(
-        self, data: bytes, *, form: Literal["file", "pcm"] = "file", on_piece: Callable[[SpeechSegment], None]
+        self,
+        data: bytes,
+        *,
+        form: Literal["file", "pcm"] = "file",
+        on_segment: Callable[[SpeechSegment], None],
     ) -> Decoded: ...
 
     async def warm_up(self) -> None: ...
@@ -106,7 +110,7 @@ class EndpointTranscriber:
         try:
             segments: list[SpeechSegment] = []
             decoded = await self._decoder.decode(
-                recording.data, form=recording.form, on_piece=segments.append
+                recording.data, form=recording.form, on_segment=segments.append
             )
             async with self._turns:
                 return await self._transcribe(recording, decoded, segments, on_progress)

@@ -88,14 +88,14 @@ class WhisperTranscriber:
         seconds = len(recording.data) / _BYTES_PER_SECOND
         live = recording.form == "pcm" and recording.urgency != "note"
         if not live or seconds > _WINDOW_S:
-            decoded = await self._decoder.decode(recording.data, form=recording.form, on_piece=parts.take)
+            decoded = await self._decoder.decode(recording.data, form=recording.form, on_segment=parts.take)
         else:
             # The live session that cut it out has found the speech in it already.
             spoken = seconds >= max(self._settings.min_seconds, 1 / _BYTES_PER_SECOND)
             if spoken:
                 whole = recording.data[: len(recording.data) // 2 * 2]
                 parts.take(SpeechSegment(index=0, pcm=whole, spans=((0.0, seconds),)))
-            decoded = Decoded(seconds=seconds, truncated=False, container="pcm", pieces=int(spoken))
+            decoded = Decoded(seconds=seconds, truncated=False, container="pcm", segments=int(spoken))
         parts.complete()
         return decoded
 

@@ -51,9 +51,9 @@ class FrameReader:
         self._max_body_bytes = max_body_bytes
         self._buffer = bytearray()
 
-    def feed(self, piece: bytes) -> Iterator[Frame]:
-        """The frames that `piece` completes. Raises BrokenFrame."""
-        self._buffer += piece
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """The frames that `data` completes. Raises BrokenFrame."""
+        self._buffer += data
         while len(self._buffer) >= _LENGTHS.size:
             header_length, body_length = _checked(bytes(self._buffer[: _LENGTHS.size]), self._max_body_bytes)
             end = _LENGTHS.size + header_length + body_length

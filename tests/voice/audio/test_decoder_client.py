@@ -58,8 +58,8 @@ def limits_of(pid: int) -> dict[str, list[str]]:
 async def test_a_note_in_any_container_is_one_piece_of_speech(decoder: Decoder) -> None:
     for suffix, data in NOTES.items():
         pieces: list[SpeechSegment] = []
-        decoded = await decoder.decode(data, on_piece=pieces.append)
-        assert decoded.pieces == len(pieces) == 1, suffix
+        decoded = await decoder.decode(data, on_segment=pieces.append)
+        assert decoded.segments == len(pieces) == 1, suffix
         assert decoded.seconds == pytest.approx(2.99, abs=0.06)
         assert not decoded.truncated
         assert pieces[0].seconds == pytest.approx(sum(end - start for start, end in pieces[0].spans))
@@ -70,8 +70,8 @@ async def test_bare_samples_are_searched_and_cut_in_the_same_way(decoder: Decode
     clip = CLIPS["jfk"]
     from_file: list[SpeechSegment] = []
     bare: list[SpeechSegment] = []
-    await decoder.decode(clip.data, on_piece=from_file.append)
-    decoded = await decoder.decode(samples_of(clip), form="pcm", on_piece=bare.append)
+    await decoder.decode(clip.data, on_segment=from_file.append)
+    decoded = await decoder.decode(samples_of(clip), form="pcm", on_segment=bare.append)
     assert bare == from_file
     assert len(bare) == 3  # he pauses twice for more than a second
     assert [[piece.pcm] for piece in bare] == [cuts(samples_of(clip), piece) for piece in bare]
@@ -85,10 +85,10 @@ def cuts(pcm: bytes, piece: SpeechSegment) -> list[bytes]:
 
 async def test_silence_noise_and_a_click_have_no_pieces(decoder: Decoder) -> None:
     for clip in NOISE:
-        assert (await decoder.decode(clip.data, on_piece=ignore)).pieces == 0, clip.name
-    short = await decoder.decode(samples_of(CLIPS["jfk"])[:9_000], form="pcm", on_piece=ignore)
-    assert (short.pieces, short.seconds) == (0, 4_500 / 16_000)
-    assert (await decoder.decode(b"", form="pcm", on_piece=ignore)).seconds == 0
+        assert (await decoder.decode(clip.data, on_segment=ignore)).segments == 0, clip.name
+    short = await decoder.decode(samples_of(CLIPS["jfk"])[:9_000], form="pcm", on_segment=ignore)
+    assert (short.segments, short.seconds) == (0, 4_500 / 16_000)
+    assert (await decoder.decode(b"", form="pcm", on_segment=ignore)).seconds == 0
 
 
 async def test_pieces_of_a_long_recording_come_while_the_rest_is_decoded(decoder: Decoder) -> None:
@@ -102,11 +102,11 @@ async def test_pieces_of_a_long_recording_come_while_the_rest_is_decoded(decoder
         begun.set()
 
     async with asyncio.TaskGroup() as group:
-        work = group.create_task(decoder.decode(LONG, on_piece=take))
+        work = group.create_task(decoder.decode(LONG, on_segment=take))
         await begun.wait()
         assert len(pieces) < 5
         assert not work.done()
-    assert work.result().pieces == len(pieces) > 6
+    assert work.result().segments == len(pieces) > 6
     assert [piece.index for piece in pieces] == list(range(len(pieces)))
     assert all(piece.seconds <= 25 for piece in pieces)
     ends = [time for piece in pieces for span in piece.spans for time in span]
@@ -117,29 +117,29 @@ async def test_a_refusal_reaches_the_caller_and_only_much_damage_costs_the_child
     await decoder.warm_up()
     (pid,) = decoder.pids
     with pytest.raises(AudioRefused) as caught:
-        await decoder.decode(b"%PDF-1.7", on_piece=ignore)
+        await decoder.decode(b"%PDF-1.7", on_segment=ignore)
     assert caught.value.code == "unknown_format"
     for _ in range(8):
         assert decoder.pids == (pid,)
         with pytest.raises(AudioRefused) as caught:
-            await decoder.decode(wav(bytes(7_000), rate=1), on_piece=ignore)
+            await decoder.decode(wav(bytes(7_000), rate=1), on_segment=ignore)
         assert caught.value.code == "damaged"
     assert decoder.pids == ()
-    assert (await decoder.decode(NOTES["oga"], on_piece=ignore)).pieces == 1
+    assert (await decoder.decode(NOTES["oga"], on_segment=ignore)).segments == 1
     assert pid not in decoder.pids
 
 
 async def test_too_many_bytes_are_refused_without_a_child() -> None:
     decoder = Decoder(replace(SETTINGS, max_bytes=100))
     with pytest.raises(AudioRefused, match="larger than"):
-        await decoder.decode(bytes(101), on_piece=ignore)
+        await decoder.decode(bytes(101), on_segment=ignore)
     assert decoder.pids == ()
 
 
 async def test_two_recordings_are_decoded_at_once_and_the_third_waits(decoder: Decoder) -> None:
     async with asyncio.TaskGroup() as group:
-        works = [group.create_task(decoder.decode(NOTES["oga"], on_piece=ignore)) for _ in range(5)]
-    assert {work.result().pieces for work in works} == {1}
+        works = [group.create_task(decoder.decode(NOTES["oga"], on_segment=ignore)) for _ in range(5)]
+    assert {work.result().segments for work in works} == {1}
     assert len(decoder.pids) == 2
 
 
@@ -151,8 +151,8 @@ async def test_a_child_that_dies_once_is_replaced_and_no_piece_comes_twice(decod
             os.kill(decoder.pids[0], signal.SIGKILL)
         pieces.append(piece)
 
-    decoded = await decoder.decode(LONG, on_piece=take)
-    assert [piece.index for piece in pieces] == list(range(decoded.pieces))
+    decoded = await decoder.decode(LONG, on_segment=take)
+    assert [piece.index for piece in pieces] == list(range(decoded.segments))
 
 
 async def test_a_file_that_kills_the_decoder_twice_is_damaged(decoder: Decoder) -> None:
@@ -163,10 +163,10 @@ async def test_a_file_that_kills_the_decoder_twice_is_damaged(decoder: Decoder) 
         os.kill(decoder.pids[0], signal.SIGKILL)
 
     with pytest.raises(AudioRefused) as caught:
-        await decoder.decode(LONG, on_piece=kill)
+        await decoder.decode(LONG, on_segment=kill)
     assert caught.value.code == "damaged"
     assert len(set(victims)) == 2
-    assert (await decoder.decode(NOTES["oga"], on_piece=ignore)).pieces == 1
+    assert (await decoder.decode(NOTES["oga"], on_segment=ignore)).segments == 1
 
 
 async def test_a_decoder_that_hangs_is_killed_at_its_deadline() -> None:
@@ -176,7 +176,7 @@ async def test_a_decoder_that_hangs_is_killed_at_its_deadline() -> None:
         (pid,) = decoder.pids
         os.kill(pid, signal.SIGSTOP)
         with pytest.raises(TranscriptionTimeout, match="Please send it again"):
-            await decoder.decode(NOTES["oga"], on_piece=ignore)
+            await decoder.decode(NOTES["oga"], on_segment=ignore)
         assert decoder.pids == ()
         await decoder.close()
         assert not is_alive(pid)
@@ -187,7 +187,7 @@ async def test_a_decoder_that_hangs_is_killed_at_its_deadline() -> None:
 async def test_cancelling_kills_the_child_at_work(decoder: Decoder) -> None:
     begun = asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        work = group.create_task(decoder.decode(LONG, on_piece=lambda piece: begun.set()))
+        work = group.create_task(decoder.decode(LONG, on_segment=lambda piece: begun.set()))
         await begun.wait()
         (pid,) = decoder.pids
         work.cancel()
@@ -202,7 +202,7 @@ async def test_a_child_is_replaced_after_its_share_of_files() -> None:
     try:
         pids = []
         for _ in range(4):
-            await decoder.decode(samples_of(CLIPS["silence"]), form="pcm", on_piece=ignore)
+            await decoder.decode(samples_of(CLIPS["silence"]), form="pcm", on_segment=ignore)
             pids.append(decoder.pids)
         assert pids[0] != ()
         assert pids[1] == ()
@@ -217,7 +217,7 @@ async def test_closing_ends_every_child_and_refuses_further_work(decoder: Decode
     await decoder.close()
     assert not is_alive(pid)
     with pytest.raises(TranscriberUnavailable, match="shutting down"):
-        await decoder.decode(NOTES["oga"], on_piece=ignore)
+        await decoder.decode(NOTES["oga"], on_segment=ignore)
 
 
 async def test_closing_waits_for_a_child_that_is_being_started() -> None:
@@ -232,7 +232,7 @@ async def test_closing_waits_for_a_child_that_is_being_started() -> None:
 
 async def refusal(decoder: Decoder, data: bytes) -> Exception | None:
     try:
-        await decoder.decode(data, on_piece=ignore)
+        await decoder.decode(data, on_segment=ignore)
     except (AudioRefused, TranscriberUnavailable) as error:
         return error
     return None
@@ -243,7 +243,7 @@ async def test_a_decoder_that_was_taken_over_can_neither_flood_nor_confuse_the_g
     decoder = Decoder(replace(SETTINGS, max_seconds=60.0), program=program, on_line=lambda line: None)
     heard: list[SpeechSegment] = []
     try:
-        assert (await decoder.decode(b"well", on_piece=heard.append)).pieces == len(heard) == 1
+        assert (await decoder.decode(b"well", on_segment=heard.append)).segments == len(heard) == 1
         async with asyncio.timeout(60):
             for wish in (b"brackets", b"flood", b"long", *decoder_child.LIES, *decoder_child.PIECES):
                 heard.clear()
@@ -257,13 +257,13 @@ async def test_a_decoder_that_was_taken_over_can_neither_flood_nor_confuse_the_g
 
 async def refusal_of(decoder: Decoder, data: bytes, heard: list[SpeechSegment]) -> AudioRefused | None:
     with pytest.raises(AudioRefused) as caught:
-        await decoder.decode(data, on_piece=heard.append)
+        await decoder.decode(data, on_segment=heard.append)
     return caught.value
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads what the kernel knows of the child")
 async def test_a_child_holds_nothing_but_its_pipes_and_can_open_no_more(decoder: Decoder) -> None:
-    await decoder.decode(NOTES["oga"], on_piece=ignore)
+    await decoder.decode(NOTES["oga"], on_segment=ignore)
     (pid,) = decoder.pids
     assert held_by(pid) == {"pipe"}
     limits = limits_of(pid)

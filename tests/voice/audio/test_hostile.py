@@ -39,7 +39,7 @@ class Watched:
                 assert piece.seconds <= 25.0
 
             try:
-                self.outcomes[name] = await decoder.decode(data, on_piece=take)
+                self.outcomes[name] = await decoder.decode(data, on_segment=take)
             except AudioRefused as error:
                 self.outcomes[name] = error
             self.peak_bytes = max([self.peak_bytes, *map(peak_bytes, decoder.pids)])
@@ -72,7 +72,7 @@ async def test_every_hostile_file_ends_in_pieces_or_in_words() -> None:
         async with asyncio.TaskGroup() as group:
             for _ in range(2):
                 group.create_task(watched.feed(decoder, queue))
-        assert (await decoder.decode(NOTES["oga"], on_piece=lambda piece: None)).pieces == 1
+        assert (await decoder.decode(NOTES["oga"], on_segment=lambda piece: None)).segments == 1
     finally:
         await decoder.close()
 
@@ -89,7 +89,7 @@ async def test_every_hostile_file_ends_in_pieces_or_in_words() -> None:
         else:
             codes["decoded"] += 1
             assert 0 < outcome.seconds <= SETTINGS.max_seconds, name
-            assert watched.pieces[name] == outcome.pieces, name
+            assert watched.pieces[name] == outcome.segments, name
     assert set(codes) == {"decoded", "damaged", "no_audio", "too_long", "unknown_format"}
     assert codes["decoded"] > 50
     assert_bombs_are_defused(watched.outcomes)

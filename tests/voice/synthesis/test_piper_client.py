@@ -17,7 +17,7 @@ from tests.voice.voices import voices_dir
 from voice.errors import SpeakerUnavailable
 from voice.settings import VoiceSettings
 from voice.synthesis.piper_client import MAX_CHARACTERS, QUEUE_LIMIT, PiperSpeaker, shortened, voices_in
-from voice.synthesis.piper_main import PIECE_CHARACTERS, pieces
+from voice.synthesis.piper_main import PART_CHARACTERS, parts_of
 from voice.transcriber import Recording
 from voice.transcription.whisper_transcriber import WhisperTranscriber
 from voice.wer import word_error_rate
@@ -190,8 +190,8 @@ def test_a_long_text_is_cut_after_a_sentence() -> None:
 
 @pytest.mark.parametrize("text", [LONG, "word and " * 200, "x" * 1_000, "One.\nTwo, " * 90, "", " . "])
 def test_pieces_are_short_and_leave_no_word_out(text: str) -> None:
-    cut = list(pieces(text))
-    assert all(0 < len(piece) <= PIECE_CHARACTERS for piece in cut)
+    cut = list(parts_of(text))
+    assert all(0 < len(piece) <= PART_CHARACTERS for piece in cut)
     assert "".join("".join(cut).split()) == "".join(text.split())
 
 

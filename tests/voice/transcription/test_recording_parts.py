@@ -21,7 +21,7 @@ async def heard(house: House, texts: list[str], *, language: str | None = None) 
             pcm = text.encode().ljust(64_000, b"\0")
             parts.take(SpeechSegment(index=index, pcm=pcm, spans=((4.0 * index, 4.0 * index + 2.0),)))
         parts.complete()
-        decoded = Decoded(seconds=4.0 * len(texts), truncated=False, container="ogg", pieces=len(texts))
+        decoded = Decoded(seconds=4.0 * len(texts), truncated=False, container="ogg", segments=len(texts))
         return parts.joined(decoded, await parts.results())
     finally:
         house.pool.leave(hearing)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voice.audio.protocol import decoded_from_wire, piece_from_wire
+from voice.audio.protocol import decoded_from_wire, segment_from_wire
 from voice.errors import NOT_WORKING, AudioRefused, TranscriberUnavailable
 from voice.streaming.vad_protocol import probabilities_from_wire
 from voice.synthesis.protocol import spoken_from_wire
@@ -94,10 +94,10 @@ def answer(*, chunk: dict[str, Any] | None = None, **piece: Any) -> dict[str, An
 
 
 def test_an_answer_about_pieces_is_read() -> None:
-    (piece,) = segments_from_wire(answer(), pieces=1)
+    (piece,) = segments_from_wire(answer(), count=1)
     assert (piece.language, piece.language_probability) == ("en", 0.7)
     assert [(chunk.text, chunk.start_s, chunk.end_s) for chunk in piece.chunks] == [("hi", 0.0, 1.5)]
-    (silent,) = segments_from_wire(answer(chunks=[], language="", language_probability=0), pieces=1)
+    (silent,) = segments_from_wire(answer(chunks=[], language="", language_probability=0), count=1)
     assert silent.chunks == ()
 
 
@@ -124,7 +124,7 @@ def test_an_answer_about_pieces_is_read() -> None:
 )
 def test_an_answer_that_no_sound_recogniser_gives_is_a_broken_frame(nonsense: dict[str, Any]) -> None:
     with pytest.raises(BrokenFrame):
-        segments_from_wire(nonsense, pieces=1)
+        segments_from_wire(nonsense, count=1)
 
 
 @pytest.mark.parametrize(
@@ -181,11 +181,11 @@ def test_an_end_of_a_recording_that_is_none_is_a_broken_frame(nonsense: dict[str
 )
 def test_a_piece_that_is_none_is_a_broken_frame(nonsense: dict[str, Any]) -> None:
     header = {"kind": "piece", "index": 2, "spans": [[0, 1], [2, 2.5]]}
-    piece = piece_from_wire(Frame(header=header, body=b"ab"))
+    piece = segment_from_wire(Frame(header=header, body=b"ab"))
     assert (piece.index, piece.spans) == (2, ((0.0, 1.0), (2.0, 2.5)))
     for wrong in (Frame(header={**header, **nonsense}, body=b"ab"), Frame(header=header, body=b"abc")):
         with pytest.raises(BrokenFrame):
-            piece_from_wire(wrong)
+            segment_from_wire(wrong)
 
 
 def test_probabilities_are_read_stream_by_stream() -> None:
