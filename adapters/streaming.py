@@ -58,7 +58,7 @@ class LossyEventQueue(Generic[T]):
     def put(self, item: T, *, droppable: bool = False) -> bool:
         """Queue `item`; False when the queue has ended or ends now because the reader is too slow.
 
-        A droppable item that is itself dropped still returns True.
+        A droppable item may be dropped at once; the result is then still True.
         """
         if self._closed:
             return False
@@ -197,9 +197,9 @@ class LiveAnswers:
             kept = "".join(partial.pieces)[: max(0, event.offset)]
             partial.pieces[:] = [kept]
             partial.chars = len(kept)
-        room = self._max_chars - partial.chars
-        if event.offset > partial.chars or room <= 0:
+        space = self._max_chars - partial.chars
+        if event.offset > partial.chars or space <= 0:
             return
-        piece = event.text[:room]
+        piece = event.text[:space]
         partial.pieces.append(piece)
         partial.chars += len(piece)

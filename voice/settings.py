@@ -38,7 +38,7 @@ class VoiceSettings:
     compute_type: str = "auto"
     """CTranslate2's number format; `auto` is int8 on a processor and float16 on a GPU."""
     recycle_after: int = 500
-    """Requests after which a process is replaced by a fresh one."""
+    """Jobs after which a process is replaced by a fresh one."""
 
     def __post_init__(self) -> None:
         for name in (

@@ -202,7 +202,7 @@ class DiscordAdapter:
         while (seen := await self._last_seen()) is None:
             await self._clock.sleep(wait_s)
             wait_s = min(_LONGEST_RETRY_S, 2 * wait_s)
-        seen |= await self._listed.unheard(seen)
+        seen |= await self._listed.unread(seen)
         if session == self._sessions:
             gaps, self._gaps = self._gaps, {}
             queues.release(_earliest(gaps, seen))

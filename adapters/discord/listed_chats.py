@@ -28,7 +28,7 @@ class ListedChats:
         self._rooms = tuple(rooms)[:_MOST_ROOMS]
         self._chats: dict[str, str] = {}
 
-    async def unheard(self, seen: Mapping[str, int]) -> dict[str, int]:
+    async def unread(self, seen: Mapping[str, int]) -> dict[str, int]:
         """The listed chats that are not in `seen`, with the ids after which to read them: a person's from the
         beginning, a group chat from the newest message received anywhere, because the bot was online
         before it."""

@@ -85,7 +85,7 @@ class Webhook:
         return secret
 
     async def _is_lost(self) -> bool:
-        """Whether Telegram now posts to another address; also logs its delivery errors."""
+        """Whether Telegram now posts to another address; also updates the health from its delivery errors."""
         try:
             info = mapping(await self._api.call("getWebhookInfo", {}))
         except InvalidToken:
