@@ -219,7 +219,7 @@ def _delivery(base: Foundation) -> Delivery:
     return Delivery(
         store=base.store,
         channels=base.channels,
-        lanes=base.lanes,
+        queues=base.queues,
         posting=Posting(store=base.store, live=base.live, clock=base.clock, failpoints=base.failpoints),
         timeline=base.timeline,
         clock=base.clock,
@@ -241,7 +241,7 @@ def _voice_notes(
         channels=base.channels,
         intake=intake,
         forgetful=without_memory,
-        habits=base.store.voices,
+        preferences=base.store.voices,
         max_bytes=base.settings.voice.max_bytes,
         telemetry=base.telemetry,
     )
@@ -251,7 +251,7 @@ def _expiries(base: Foundation, wake: Callable[[str], None], access: AccessPolic
     unanswered = UnansweredQuestions(
         store=base.store,
         channels=base.channels,
-        lanes=base.lanes,
+        queues=base.queues,
         timeline=base.timeline,
         clock=base.clock,
     )

@@ -90,7 +90,7 @@ class Foundation:
     page: Page
     posting: tuple[BuiltChannel, ...]
     channels: Mapping[tuple[str, str], Channel]
-    lanes: ChatQueues
+    queues: ChatQueues
     live: LiveReplies
     broadcaster: EventBroadcaster
     speaker: SpeechSynthesizer | None
@@ -114,12 +114,12 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     page = make_page(settings, data.media_path, addresses, check, timeline, clock, wrong)
     posting = tuple(posting_channels(settings, timeline, clock))
     channels = _channels(page, posting, [make(timeline) for make in extras.channels])
-    lanes = ChatQueues(clock, tasks.deliveries)
+    queues = ChatQueues(clock, tasks.deliveries)
     speaker = extras.speaker or build_speaker(settings)
     reader = None if speaker is None else AnswerReader(speaker)
     llm = extras.llm or build_llm(settings, clock)
     live = LiveReplies(
-        store=store, lanes=lanes, clock=clock, supervisor=tasks.background, show_work=_show_work(settings)
+        store=store, queues=queues, clock=clock, supervisor=tasks.background, show_work=_show_work(settings)
     )
     return Foundation(
         settings=settings,
@@ -136,14 +136,14 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         page=page,
         posting=posting,
         channels=channels,
-        lanes=lanes,
+        queues=queues,
         live=live,
         broadcaster=EventBroadcaster(channels, live),
         speaker=speaker,
         reader=reader,
         replies=VoiceReplies(
             reader=reader,
-            habits=store.voices,
+            preferences=store.voices,
             channels=channels,
             clock=clock,
             supervisor=tasks.deliveries,

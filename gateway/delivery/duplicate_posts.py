@@ -1,7 +1,8 @@
-"""A reply or a question that was posted twice to be sure: the first is looked for once the second is there.
+"""Remove the duplicate of a reply or question that was posted twice because the first post was uncertain.
 
-Where it is found, it is the one that counts, and the second goes. Where it surely is not, the second loses
-its label. Where nobody can tell, the label stays. Nothing depends on it: all is on the screen already.
+After the repeat is posted, the first message is searched for. If it is found, the repeat is deleted. If it
+does not exist, the repeat loses its label. If the search gives no answer, the label stays. A failure is
+harmless: the text is already visible.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 async def remove_duplicate(
     adapter: PostingChannel,
-    lane: ChatQueue,
+    queue: ChatQueue,
     store: Store,
     clock: Clock,
     *,
@@ -33,8 +34,10 @@ async def remove_duplicate(
     labels: Collection[str],
     known: Collection[str],
 ) -> str:
-    """The message that shows `part`, which the message `repeat` shows labelled. `labels` are messages of
-    their own that say so; `known` are messages of the chat that are something else."""
+    """The id of the message that shows `part` afterwards: the first one if it exists, else `repeat`.
+
+    `repeat` is the labelled message. `labels` are separate messages that hold only the label. `known` are
+    messages of the chat that show something else."""
     if not adapter.capabilities.adopts or not isinstance(adapter, AdoptingChannel):
         return repeat
     for _ in range(MOST_ATTEMPTS):
@@ -55,7 +58,7 @@ async def remove_duplicate(
         except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
             failure = classify_failure(adapter, error)
             _log.info("a possible repeat stays for now", extra={"reason": failure.message})
-            if not await may_try_again(failure, lane.allowance, clock):
+            if not await may_try_again(failure, queue.limiter, clock):
                 return repeat
         else:
             return found.native_id

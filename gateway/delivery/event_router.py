@@ -1,7 +1,7 @@
-"""EventBroadcaster: a turn's live events to the channel that its thread belongs to.
+"""EventBroadcaster: send a turn's live events to the channel of its thread.
 
-The channel's own sender fans out to its readers and never blocks (its port says so); here a sender
-that fails all the same is logged and does not disturb the turn.
+The channel's own sender fans out to its readers and never blocks (its port requires that). An exception of
+the sender is logged and does not reach the turn.
 """
 
 from __future__ import annotations
@@ -21,38 +21,38 @@ _log = logging.getLogger(__name__)
 
 
 class EventBroadcaster:
-    """Finds the way from a thread to its readers."""
+    """Finds the event sender for a thread and tracks which threads have a running turn."""
 
     def __init__(self, channels: Mapping[tuple[str, str], Channel], live: LiveReplies) -> None:
         self._channels = channels
         self._live = live
         self._answering: set[ThreadKey] = set()
         self._running: dict[ThreadKey, str] = {}
-        """The message whose turn is at work in a thread."""
+        """The id of the message whose turn is running, by thread."""
 
     def is_answering(self, thread: str) -> bool:
-        """Whether words of an answer have been shown in `thread`, as `ThreadKey.encode` writes it, and more
-        may follow."""
+        """Whether part of an answer has been shown in `thread` (encoded by `ThreadKey.encode`) and its turn
+        has not ended."""
         return ThreadKey.decode(thread) in self._answering
 
     def running(self, thread: str) -> str:
-        """The id of the message whose turn is at work in `thread`, an encoded ThreadKey; or empty."""
+        """The id of the message whose turn is running in `thread`, an encoded ThreadKey; or empty."""
         return self._running.get(ThreadKey.decode(thread), "")
 
     def copies(self, thread: ThreadKey) -> str:
-        """What the channel of `thread` says of its own copies; empty for one that is not running."""
+        """The channel's notice about the copies that it keeps; empty if the channel is not running."""
         adapter = self._channels.get((thread.channel, thread.account))
         return "" if adapter is None else adapter.capabilities.copies
 
     def sender_for(self, thread: ThreadKey, entry: InboxEntry) -> EventSender:
-        """The sender of the turn of `entry` in `thread`. A thread whose channel is not running still works:
-        its answer waits in the outbox."""
+        """The sender for the turn of `entry` in `thread`. If the thread's channel is not running, events are
+        dropped and the answer waits in the outbox."""
         return _Shielded(self._reader_of(thread, entry), partial(self._observe, thread))
 
     def _reader_of(self, thread: ThreadKey, entry: InboxEntry) -> EventSender:
         adapter = self._channels.get((thread.channel, thread.account))
         if adapter is None:
-            return _Nobody()
+            return _NoReaders()
         if shows(adapter):
             return adapter.sender_for(thread)
         origin = Origin(
@@ -86,6 +86,6 @@ class _Shielded:
             _log.exception("a channel failed to show an event", extra={"event_type": event.type})
 
 
-class _Nobody:
-    async def send_event(self, event: PipelineEvent) -> None:  # noqa: ARG002 - nobody is there to read it
+class _NoReaders:
+    async def send_event(self, event: PipelineEvent) -> None:  # noqa: ARG002 - there is no reader
         return None

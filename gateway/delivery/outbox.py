@@ -1,9 +1,9 @@
-"""Replies on their way out: one lane per chat, receipts, retries, and honesty about the unknown.
+"""Deliver outbox rows in order per chat, with receipts, retries and handling of unknown outcomes.
 
-Rows go ready -> sending -> sent. A row found `sending` after a restart may or may not have arrived: a
-posting channel finds out in its own way (see `posting`), a showing channel is sent it again with a label,
-because a reply twice is better than none. Where the channel shows a repeated send once, the question does
-not arise: the row goes from ready to sent, and one write is saved.
+Rows go ready -> sending -> sent. A row found `sending` after a restart may or may not have arrived: on a
+posting channel `poster` finds out; on a showing channel the reply is sent again with a label, because a
+duplicate is better than a lost reply. If the channel shows a repeated send only once, the row goes from
+ready to sent directly, which saves one write.
 """
 
 from __future__ import annotations
@@ -40,35 +40,35 @@ from pipeline.domain.ids import ThreadKey, new_id
 _log = logging.getLogger(__name__)
 
 MAX_ATTEMPTS = 40
-"""Of one process, that failed although the account's other calls worked. It is given up after these, and not
-before `WORN_OUT_S`."""
+"""Failed attempts within one process while the account's other calls worked. A reply is given up after these,
+but not before `WORN_OUT_S`."""
 WORN_OUT_S = 3 * 3600.0
 MAX_AGE_S = 24 * 3600.0
 _BACKOFF_S = (1.0, 2.0, 5.0, 10.0, 15.0)
 _BACKOFF_REPEATING_S = (*_BACKOFF_S, 60.0, 300.0)
-"""For a reply that shows again at each attempt, if the platform does what it does not confirm."""
+"""For a reply that each attempt may show once more, because the platform does not confirm what it does."""
 _FINAL_KINDS = frozenset({"permission", "not_found", "invalid"})
 _UNCOUNTED_KINDS = frozenset({"rate_limit", "auth"})
-"""They say nothing about the reply: the platform, or the operator, ends them."""
+"""They do not depend on the reply: the platform or the operator ends them."""
 _LONGEST_WAIT_S = 3_600.0
 _NOTICE_ATTEMPTS = 3
 
 
 @dataclass(slots=True)
 class _Job:
-    posted: ReplyDelivery
+    delivery: ReplyDelivery
     attempts: int = 0
     failures: int = 0
-    """For the length of the next wait; a rate limit has its own."""
+    """They set the length of the next wait; rate limits are not counted."""
     alone: int = 0
-    """Failures while other calls of the account worked: nobody else's success says that it would pass now."""
+    """Failures while other calls of the account worked: the success of another call ends no wait of these."""
     worn_since: float | None = None
-    """When the first attempt failed that wears the reply out; by the monotonic clock."""
+    """Monotonic time of the first failure that counted towards `MAX_ATTEMPTS`."""
     not_before: float = 0.0
 
     @property
     def reply(self) -> OutboundReply:
-        return self.posted.reply
+        return self.delivery.reply
 
 
 class Delivery:
@@ -79,7 +79,7 @@ class Delivery:
         *,
         store: Store,
         channels: Mapping[tuple[str, str], Channel],
-        lanes: ChatQueues,
+        queues: ChatQueues,
         posting: Posting,
         timeline: Timeline,
         clock: Clock,
@@ -89,7 +89,7 @@ class Delivery:
     ) -> None:
         self._store = store
         self._channels = channels
-        self._lanes = lanes
+        self._queues = queues
         self._posting = posting
         self._timeline = timeline
         self._clock = clock
@@ -103,7 +103,7 @@ class Delivery:
         self._add(_Job(ReplyDelivery(row_id=row_id, reply=reply, maybe_sent=False, born_at=born_at)))
 
     async def recover(self) -> int:
-        """Take up the rows that an earlier process left; how many."""
+        """Queue the rows that an earlier process left; returns their number."""
         rows = await self._store.outbox_open()
         for row in rows:
             job = await self._job(row)
@@ -112,11 +112,11 @@ class Delivery:
         return len(rows)
 
     def say(self, thread: ThreadKey, words: str, *, private: bool = True) -> None:
-        """A line for the chat of a posting channel that nothing depends on: tried a few times, not stored."""
+        """Post a notice in the chat of a posting channel: a few attempts, not stored. Returns at once."""
         adapter = self._channels.get((thread.channel, thread.account))
         if isinstance(adapter, PostingChannel):
-            lane = self._lanes.lane(adapter, thread, private=private)
-            lane.submit_notice(lambda: self._say(adapter, lane, thread, words))
+            queue = self._queues.queue_for(adapter, thread, private=private)
+            queue.submit_notice(lambda: self._say(adapter, queue, thread, words))
 
     def _add(self, job: _Job) -> None:
         thread = job.reply.thread
@@ -124,83 +124,83 @@ class Delivery:
         if adapter is None:
             _log.warning("reply kept: its channel is not running", extra={"thread_key": thread.encode()})
             return
-        lane = self._lanes.lane(adapter, thread, private=job.reply.private)
-        lane.submit(lambda: self._deliver(adapter, lane, job))
+        queue = self._queues.queue_for(adapter, thread, private=job.reply.private)
+        queue.submit(lambda: self._deliver(adapter, queue, job))
 
-    async def _deliver(self, adapter: Channel, lane: ChatQueue, job: _Job) -> None:
+    async def _deliver(self, adapter: Channel, queue: ChatQueue, job: _Job) -> None:
         await self._clock.sleep(min(job.not_before - self._clock.now(), _LONGEST_WAIT_S))
-        before = lane.reach.worked
+        before = queue.reach.worked
         while True:
-            worked = lane.reach.worked
-            failure = await self._attempt(adapter, lane, job)
+            worked = queue.reach.worked
+            failure = await self._attempt(adapter, queue, job)
             if failure is None:
-                lane.reach.succeeded()
+                queue.reach.succeeded()
                 return
-            # Since the attempt before this one: a success that ended the wait is among them.
-            alone, before = lane.reach.worked != before, worked
-            wait = await self._failed(lane, job, failure, alone=alone)
+            # Counted from the previous attempt, to include a success that ended the wait.
+            alone, before = queue.reach.worked != before, worked
+            wait = await self._failed(queue, job, failure, alone=alone)
             if wait is None:
                 return
             least_s = wait
             if failure.kind != "rate_limit" and failure.retry_after_s is None:
                 least_s = _step(_backoff(job), job.alone)
-            await lane.reach.wait(wait, least_s=least_s, since=worked)
+            await queue.reach.wait(wait, least_s=least_s, since=worked)
 
-    async def _attempt(self, adapter: Channel, lane: ChatQueue, job: _Job) -> Failure | None:
+    async def _attempt(self, adapter: Channel, queue: ChatQueue, job: _Job) -> Failure | None:
         try:
             if shows(adapter):
                 receipt = await self._show(adapter, job)
             else:
-                receipt = await self._post(adapter, lane, job)
+                receipt = await self._post(adapter, queue, job)
         except StorageError as error:
-            # Read before anything was sent; those behind it wait too, or they would overtake it.
-            _log.exception("delivery waits for the store", extra={"row": job.posted.row_id})
+            # This read came before any send. The replies after it wait too, or they would overtake it.
+            _log.exception("delivery waits for the store", extra={"row": job.delivery.row_id})
             return Failure(kind="transient", message=str(error))
         except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
             return classify_failure(adapter, error)
         self._failpoints.reach("receipt-before")
-        sent = partial(self._store.mark_sent, job.posted.row_id, receipt.native_id, self._clock.now())
+        sent = partial(self._store.mark_sent, job.delivery.row_id, receipt.native_id, self._clock.now())
         if job.reply.off_record:
             sent = partial(sent, forget=True)
         await retry_until_stored(sent, self._clock)
         self._failpoints.reach("receipt-after")
         self._telemetry.delivered("sent")
         if self._voice is not None and not shows(adapter):
-            self._voice.follow(adapter, lane, job.reply)
+            self._voice.follow(adapter, queue, job.reply)
         return None
 
     async def _show(self, adapter: ShowingChannel, job: _Job) -> Receipt:
         reply = job.reply
         if not adapter.capabilities.idempotent_send:
-            if job.posted.maybe_sent:
+            if job.delivery.maybe_sent:
                 reply = replace(reply, text=REPEAT_LABEL + reply.text)
-            await retry_until_stored(partial(self._store.mark_sending, job.posted.row_id), self._clock)
+            await retry_until_stored(partial(self._store.mark_sending, job.delivery.row_id), self._clock)
         self._failpoints.reach("send-before")
         receipt = await call_with_timeout(adapter.send(reply), self._clock)
         self._failpoints.reach("send-after")
         return receipt
 
-    async def _post(self, adapter: PostingChannel, lane: ChatQueue, job: _Job) -> Receipt:
-        reply, posted = job.reply, job.posted
-        if reply.asks and not posted.questions:
+    async def _post(self, adapter: PostingChannel, queue: ChatQueue, job: _Job) -> Receipt:
+        reply, delivery = job.reply, job.delivery
+        if reply.asks and not delivery.questions:
             asked = await self._timeline.questions(reply.thread)
-            posted.questions = tuple(one for one in asked if one.message_id == reply.message_id)
-        if reply.role == "error" and posted.shown is None:
-            posted.said = await self._said(reply)
-        return await self._posting.attempt(adapter, lane, posted)
+            delivery.questions = tuple(one for one in asked if one.message_id == reply.message_id)
+        if reply.role == "error" and delivery.shown is None:
+            delivery.said = await self._said(reply)
+        return await self._posting.attempt(adapter, queue, delivery)
 
     async def _said(self, reply: OutboundReply) -> str:
-        """What the answer had come to when it was stopped or failed: its reader has seen it grow, and the
-        conversation goes on from it. Showing channels show it themselves."""
+        """The partial answer at the time it was stopped or failed, which the preview has shown and the
+        conversation continues from; empty for none. Showing channels show it themselves."""
         records = await self._store.read_log(
             reply.thread.encode(), kinds=("assistant",), message_id=reply.message_id
         )
         return next((str(record.body["text"]) for record in records if record.body.get("partial")), "")
 
-    async def _failed(self, lane: ChatQueue, job: _Job, failure: Failure, *, alone: bool) -> float | None:
-        """Put the failure on record; seconds until the next attempt, None when there is none. `alone`: other
-        calls of the account worked meanwhile."""
-        job.posted.maybe_sent = job.posted.maybe_sent or failure.maybe_delivered
+    async def _failed(self, queue: ChatQueue, job: _Job, failure: Failure, *, alone: bool) -> float | None:
+        """Store the failure. Returns seconds until the next attempt, None for no further attempt. `alone`:
+        other calls of the account worked meanwhile."""
+        job.delivery.maybe_sent = job.delivery.maybe_sent or failure.maybe_delivered
         now = self._clock.monotonic()
         limited = failure.kind == "rate_limit"
         if self._wears_out(job, failure, alone=alone):
@@ -210,58 +210,58 @@ class Delivery:
         job.alone += alone and not limited
         worn = now - job.worn_since if job.worn_since is not None else 0.0
         worn_out = job.attempts >= MAX_ATTEMPTS and worn >= WORN_OUT_S
-        too_old = now - job.posted.born_at > MAX_AGE_S
+        too_old = now - job.delivery.born_at > MAX_AGE_S
         if failure.kind in _FINAL_KINDS or worn_out or too_old:
-            _log.error("reply given up", extra={"row": job.posted.row_id, "reason": failure.message})
+            _log.error("reply given up", extra={"row": job.delivery.row_id, "reason": failure.message})
             given_up = partial(
-                self._store.mark_failed, job.posted.row_id, failure.message, forget=job.reply.off_record
+                self._store.mark_failed, job.delivery.row_id, failure.message, forget=job.reply.off_record
             )
             await retry_until_stored(given_up, self._clock)
             self._telemetry.delivered("failed")
             return None
         wait = _step(_backoff(job), job.failures)
         if limited:
-            wait = lane.allowance.back_off(failure, default_s=wait)
+            wait = queue.limiter.back_off(failure, default_s=wait)
         elif failure.retry_after_s is not None:
             wait = failure.retry_after_s
         wait = min(wait, _LONGEST_WAIT_S)
         again = partial(
             self._store.mark_retry,
-            job.posted.row_id,
+            job.delivery.row_id,
             failure.message,
             self._clock.now() + wait,
-            maybe_sent=job.posted.maybe_sent,
+            maybe_sent=job.delivery.maybe_sent,
         )
         await retry_until_stored(again, self._clock)
         self._telemetry.delivered("retried")
         return wait
 
     def _wears_out(self, job: _Job, failure: Failure, *, alone: bool) -> bool:
-        """Whether the failure counts. One of an outage does not, unless it may show the reply again: the
-        reply's age is its bound."""
+        """Whether the failure counts towards `MAX_ATTEMPTS`. An outage does not count, unless an attempt may
+        show the reply again; `MAX_AGE_S` bounds it."""
         if failure.kind in _UNCOUNTED_KINDS:
             return False
         unreached = failure.kind == "transient" and not failure.maybe_delivered
-        return not unreached and (alone or failure.kind != "transient" or bool(job.posted.untraceable))
+        return not unreached and (alone or failure.kind != "transient" or bool(job.delivery.untraceable))
 
-    async def _say(self, adapter: PostingChannel, lane: ChatQueue, thread: ThreadKey, words: str) -> None:
+    async def _say(self, adapter: PostingChannel, queue: ChatQueue, thread: ThreadKey, words: str) -> None:
         for part in adapter.render(Outgoing(text=words)):
-            await self._say_part(adapter, lane, thread, part)
+            await self._say_part(adapter, queue, thread, part)
 
     async def _say_part(
-        self, adapter: PostingChannel, lane: ChatQueue, thread: ThreadKey, part: Part
+        self, adapter: PostingChannel, queue: ChatQueue, thread: ThreadKey, part: Part
     ) -> None:
-        """One message of a notice, posted again a few times where the platform surely did not take it."""
+        """Post one message of a notice; retry a few times if the platform certainly did not accept it."""
         for attempt in range(_NOTICE_ATTEMPTS):
             wait = _BACKOFF_S[attempt]
-            await lane.allowance.acquire()
+            await queue.limiter.acquire()
             try:
                 await call_with_timeout(adapter.post(thread, part, key=new_id("say")), self._clock)
             except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
                 failure = classify_failure(adapter, error)
                 _log.info("a notice was not posted", extra={"reason": failure.message})
                 if failure.kind == "rate_limit":
-                    lane.allowance.back_off(failure, default_s=wait)
+                    queue.limiter.back_off(failure, default_s=wait)
                 elif (
                     failure.kind != "transient" or failure.maybe_delivered or attempt == _NOTICE_ATTEMPTS - 1
                 ):
@@ -282,26 +282,26 @@ class Delivery:
         channel = self._channels.get((thread.channel, thread.account))
         forget = bool(row.body.get("off_record", False))
         if age > MAX_AGE_S and (isinstance(channel, PostingChannel) or (channel is None and forget)):
-            # Nobody waits for it any more; out of the blue it would do harm. It is in the log. Off the record
-            # it is not kept for a channel that may never come back.
+            # So late a reply would only confuse. Its text stays in the log; an off-the-record reply is not
+            # kept for a channel that may never start again.
             _log.error("reply given up", extra={"row": row.id, "reason": "it is older than a day"})
             await self._store.mark_failed(
                 row.id, "older than a day when the gateway came back", forget=forget
             )
             self._telemetry.delivered("failed")
             return None
-        posted = ReplyDelivery(
+        delivery = ReplyDelivery(
             row_id=row.id,
             reply=reply_of(row, row.thread, entry_id=row.entry_id, text=str(record.body.get("text", ""))),
             maybe_sent=row.state == "sending",
             born_at=self._clock.monotonic() - age,
         )
-        return _Job(posted, not_before=row.not_before)
+        return _Job(delivery, not_before=row.not_before)
 
 
 def _backoff(job: _Job) -> tuple[float, ...]:
     """The waits between attempts at this reply, in seconds."""
-    return _BACKOFF_REPEATING_S if job.posted.untraceable else _BACKOFF_S
+    return _BACKOFF_REPEATING_S if job.delivery.untraceable else _BACKOFF_S
 
 
 def _step(waits: Sequence[float], failures: int) -> float:

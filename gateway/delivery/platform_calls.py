@@ -1,4 +1,4 @@
-"""Calls of a platform: a time limit, what a failure means, and whether another attempt makes sense.
+"""Run platform calls with a time limit, classify their failures, and decide whether to try again.
 
 Not here: which calls are made (`poster`, `preview`, `question_messages`) and their order (`chat_queue`).
 """
@@ -21,34 +21,35 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 LONGEST_CALL_S = 180.0
-"""The last resort: more than any adapter grants a call, an upload and the wait for a login included."""
+"""An upper bound: longer than any adapter's own limit, including an upload and the wait for a login."""
 MOST_ATTEMPTS = 3
-"""Of what is tried again, but not for ever."""
+"""Attempts for calls that are not retried for ever."""
 BLOCKED_S = 5.0
-"""How long a rate limit holds that names no time."""
+"""Wait after a rate limit without a retry time."""
 AGAIN_S = 1.0
-"""How long a failure that passes is waited for, where it names no time."""
+"""Wait after a transient failure without a retry time."""
 _STORE_BACKOFF_S = 2.0
 
 
 async def call_with_timeout(call: Awaitable[T], clock: Clock) -> T:
-    """What `call` gives. Raises what it raises, and TimeoutError when it never ends, or was cancelled by
-    something inside of it: what it did then is not known. A cancellation of the caller passes."""
+    """The result of `call`. Raises what it raises, and TimeoutError when it takes longer than
+    `LONGEST_CALL_S` or is cancelled from inside; its effect is then unknown. A cancellation of the caller
+    is passed on."""
     try:
         async with clock.timeout(LONGEST_CALL_S):
             return await call
     except asyncio.CancelledError:
         if asked_to_stop():
             raise
-        # A connection that was closed under it, say: to those who wait here it is a failed call.
+        # For example its connection was closed: for the caller this is a failed call.
         raise TimeoutError("the call was cancelled from inside") from None
 
 
 def classify_failure(adapter: ChannelAdapter, error: Exception) -> Failure:
-    """What the adapter says that `error` means; `unknown` when it does not even say that."""
+    """The adapter's classification of `error`; `unknown` if the adapter fails to classify it."""
     try:
         return adapter.classify(error)
-    except Exception:  # noqa: BLE001 - a bug in an adapter must not stop its lane
+    except Exception:  # noqa: BLE001 - a bug in an adapter must not stop its chat queue
         _log.exception("a failure could not be classified")
         return Failure(kind="unknown", message=type(error).__name__, maybe_delivered=True)
 
@@ -56,7 +57,9 @@ def classify_failure(adapter: ChannelAdapter, error: Exception) -> Failure:
 async def may_try_again(
     failure: Failure, limiter: RateLimiter, clock: Clock, *, again_s: float = AGAIN_S
 ) -> bool:
-    """Whether another attempt makes sense, once it does. Where no time is named, after `again_s`."""
+    """Wait until another attempt makes sense and return True; return False at once if none does.
+
+    After a transient failure without a retry time it waits `again_s` seconds."""
     if failure.kind == "rate_limit":
         await clock.sleep(limiter.back_off(failure, default_s=BLOCKED_S))
         return True
@@ -67,8 +70,8 @@ async def may_try_again(
 
 
 async def retry_until_stored(write: Callable[[], Awaitable[None]], clock: Clock) -> None:
-    """Write until the store takes it: sending again because of a store that is full for a minute would show
-    the reply twice."""
+    """Repeat `write` until the store accepts it. Sending the reply again because of a temporary store failure
+    would show it twice."""
     while True:
         try:
             await write()

@@ -1,7 +1,7 @@
-"""Live replies on posting channels: typing, previews of the answer as it grows, questions of a working turn.
+"""Show answers in progress on posting channels: typing, previews of the growing text, questions of the turn.
 
-One owner of the visible reply: a preview is droppable and the newest text wins; the final answer takes its
-message over through `hand_over` and nothing is shown after that. Sending the final is `posting`'s.
+Each visible reply has one owner. Previews may be dropped, and the newest text replaces older text. The final
+answer takes over the preview's message through `hand_over`; no preview follows it. `poster` sends the final.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import partial
 
 from adapters.channel import LiveView, Outgoing, PostingChannel
 from adapters.formatting.fences import closed_code
-from gateway.delivery.chat_queue import PATIENCE_S, ChatQueue, ChatQueues, CutShort
+from gateway.delivery.chat_queue import PATIENCE_S, ChatQueue, ChatQueues, PreviewInterrupted
 from gateway.delivery.platform_calls import (
     BLOCKED_S,
     MOST_ATTEMPTS,
@@ -47,22 +47,22 @@ _log = logging.getLogger(__name__)
 _WAITING = "In the queue, about {seconds} seconds."
 _LONGEST_WAIT_S = 3_600.0
 _FIRST_PREVIEW_S = 0.7
-"""An answer that is ready sooner needs no preview."""
+"""Delay before the first preview: an answer that is ready sooner needs none."""
 _GROWTH_CHARS = 2_000
-"""By this much text the time between two previews grows by one interval: longer texts change less."""
+"""Each further block of this size adds one interval between two previews: longer texts change less."""
 _SLOWEST_INTERVALS = 5
 _MOST_FAILURES = 3
 _TYPING_AFTER_S = 0.4
 _TYPING_CALL_S = 5.0
 _LONGEST_TYPING_S = 300.0
 _LANDING_S = 1.0
-"""How long a post that was cut short may still be under way before it is looked for."""
+"""Wait before a look-up: an interrupted post may still be on its way for this long."""
 MOST_LIVE = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """The message that a turn answers, as far as showing the answer needs it."""
+    """The parts of the answered message that showing the answer needs."""
 
     message_id: str
     reply_handle: str = ""
@@ -71,12 +71,12 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """What an ended preview leaves to the final answer."""
+    """The result of ending a preview, for the final answer."""
 
     native_id: str = ""
-    """The message that shows it; empty for none."""
+    """The id of the preview's message; empty for none."""
     unsettled: bool = False
-    """An edit of it was cut short: the platform may still carry it out, over what is shown then."""
+    """An edit was interrupted: the platform may still carry it out and overwrite newer text."""
 
 
 class LiveReplies:
@@ -86,37 +86,36 @@ class LiveReplies:
         self,
         *,
         store: Store,
-        lanes: ChatQueues,
+        queues: ChatQueues,
         clock: Clock,
         supervisor: Supervisor,
         show_work: Callable[[str], Verbosity] = lambda _channel: "normal",
     ) -> None:
-        """`show_work` says how much of it a channel shows, by the channel's name."""
+        """`show_work` returns how much progress a channel shows, by the channel's name."""
         self._store = store
-        self._lanes = lanes
+        self._queues = queues
         self._clock = clock
         self._supervisor = supervisor
         self._show_work = show_work
         self._live: OrderedDict[tuple[ThreadKey, str], LiveReply] = OrderedDict()
 
     def sender_for(self, adapter: PostingChannel, thread: ThreadKey, origin: Origin) -> LiveReply:
-        """Where the events of one turn go. A turn that begins again goes on with its preview."""
+        """The event sender of one turn. A turn that restarts continues with its existing preview."""
         key = (thread, origin.message_id)
         live = self._live.get(key)
         if live is None:
-            # Asked for each time: a lane that is kept here could be forgotten meanwhile, and a second one
-            # for the chat would run beside it.
-            lane = partial(self._lanes.lane, adapter, thread, private=origin.private)
+            # Fetched on each use: ChatQueues may forget an idle queue, and a stored one would then run in
+            # parallel with the chat's new queue.
+            queue = partial(self._queues.queue_for, adapter, thread, private=origin.private)
             work = ProgressLines(self._show_work(adapter.name))
-            live = LiveReply(adapter, thread, origin, lane, self._store, self._clock, self._supervisor, work)
+            live = LiveReply(adapter, thread, origin, queue, self._store, self._clock, self._supervisor, work)
             self._live[key] = live
             while len(self._live) > MOST_LIVE:
                 self._live.popitem(last=False)[1].give_up()
         return live
 
     async def hand_over(self, thread: ThreadKey, message_id: str) -> Taken:
-        """End the preview of the answer; what it leaves. Called in the chat's lane, so that no preview is
-        under way."""
+        """End the preview of the answer. Must run in the chat's queue, so that no preview call is running."""
         live = self._live.pop((thread, message_id), None)
         return Taken() if live is None else await live.closed()
 
@@ -129,7 +128,7 @@ class LiveReply:
         adapter: PostingChannel,
         thread: ThreadKey,
         origin: Origin,
-        lane: Callable[[], ChatQueue],
+        queue: Callable[[], ChatQueue],
         store: Store,
         clock: Clock,
         supervisor: Supervisor,
@@ -138,7 +137,7 @@ class LiveReply:
         self._adapter = adapter
         self._thread = thread
         self._origin = origin
-        self._find_lane = lane
+        self._find_queue = queue
         self._store = store
         self._clock = clock
         self._supervisor = supervisor
@@ -147,14 +146,14 @@ class LiveReply:
             thread,
             origin.message_id,
             reply_handle=origin.reply_handle,
-            lane=lane,
+            queue=queue,
             store=store,
             clock=clock,
         )
         self._work = work
         self._work_shown = ""
         self._work_not_before = 0.0
-        self._heard = ""
+        self._transcript = ""
         self._text = ""
         self._view: LiveView | None = None
         self._previews = True
@@ -167,27 +166,27 @@ class LiveReply:
         self._edit_cut = False
 
     async def send_event(self, event: PipelineEvent) -> None:
-        """Take note of one event; returns at once."""
+        """Record one event and schedule a preview for it; returns at once."""
         if is_terminal(event):
             self.end()
             self._questions.end()
         if self._work.note(event):
-            self._offer()
+            self._schedule()
         match event:
             case TurnStarted():
                 self._begin()
             case TranscriptPending(eta_s=eta_s):
-                self._heard = _WAITING.format(seconds=round(min(_LONGEST_WAIT_S, eta_s)))
-                self._offer()
+                self._transcript = _WAITING.format(seconds=round(min(_LONGEST_WAIT_S, eta_s)))
+                self._schedule()
             case TranscriptPartial(text=text):
-                self._heard = f"{text} …"
-                self._offer()
+                self._transcript = f"{text} …"
+                self._schedule()
             case TranscriptReady(text=text):
-                self._heard = text
-                self._offer()
+                self._transcript = text
+                self._schedule()
             case LlmToken(text=text, offset=offset) if offset <= len(self._text):
                 self._text = self._text[:offset] + text
-                self._offer()
+                self._schedule()
             case ApprovalRequired(paused=False):
                 self._questions.ask(event)
             case ApprovalResolved(interaction_id=interaction_id, choice=choice):
@@ -196,25 +195,25 @@ class LiveReply:
                 return
 
     def end(self) -> None:
-        """No more previews and no more typing; what is shown stays."""
+        """Stop previews and typing; the visible text stays."""
         self._ended = True
-        self._lane.withdraw(self._origin.message_id)
+        self._queue.cancel_preview(self._origin.message_id)
         if self._typing is not None:
             self._typing.cancel()
             self._typing = None
 
     def give_up(self) -> None:
-        """No preview ever again: nobody would take it over. What is shown is let go of in the lane, where
-        none is under way."""
+        """Stop previews for good, because no final answer will take them over. The message is released in the
+        chat's queue, where no preview call is running."""
         self.end()
         self._previews = False
-        self._lane.submit(self._let_go)
+        self._queue.submit(self._let_go)
 
     async def _let_go(self) -> None:
         await self.closed()
 
     async def closed(self) -> Taken:
-        """End, and let go of the message that showed the preview."""
+        """End the preview and release its message."""
         self.end()
         view, self._view = self._view, None
         if view is None:
@@ -226,61 +225,61 @@ class LiveReply:
             try:
                 async with limit:
                     await call_with_timeout(view.close(), self._clock)
-            except Exception as error:  # noqa: BLE001 - the final answer is an edit, or a message of its own
+            except Exception as error:  # noqa: BLE001 - the final answer is an edit, or a separate message
                 failure = classify_failure(self._adapter, error)
                 _log.info("a preview did not end cleanly", extra={"reason": failure.message})
-                # One that hangs is not waited for again: the answer waits behind it.
-                if limit.expired() or not await may_try_again(failure, self._lane.allowance, self._clock):
+                # No second attempt after a timeout, because the answer waits for this.
+                if limit.expired() or not await may_try_again(failure, self._queue.limiter, self._clock):
                     break
             else:
                 break
         return Taken(native_id=view.native_id, unsettled=self._edit_cut)
 
     @property
-    def _lane(self) -> ChatQueue:
-        return self._find_lane()
+    def _queue(self) -> ChatQueue:
+        return self._find_queue()
 
     def _begin(self) -> None:
         self._ended = False
-        # A spoken answer to a question ends without a word, and the turn that goes on shares its message.
-        self._heard = self._text = ""
+        # A spoken answer to a question ends without text, and the resumed turn shares its message.
+        self._transcript = self._text = ""
         self._not_before = self._clock.monotonic() + _FIRST_PREVIEW_S
         if (self._typing is None or self._typing.done()) and self._adapter.capabilities.typing_s > 0:
             self._typing = self._supervisor.spawn(self._keep_typing(), name="typing")
 
-    def _offer(self, *, not_before: float = 0.0) -> None:
+    def _schedule(self, *, not_before: float = 0.0) -> None:
         if self._previews and not self._ended:
             due = max(self._not_before, not_before)
-            self._lane.offer(self._origin.message_id, self._show, not_before=due)
+            self._queue.schedule_preview(self._origin.message_id, self._show, not_before=due)
 
     async def _show(self) -> None:
-        """Make the preview show the newest text; in the lane."""
+        """Show the newest text in the preview; runs in the chat's queue."""
         text, work = self._text, self._work_line()
         words = f"{closed_code(text)}\n\n{work}" if text and work else text or work
-        outgoing = Outgoing(text=words, heard=self._heard, unfinished=True)
-        if self._ended or not self._previews or not (words or self._heard):
+        outgoing = Outgoing(text=words, heard=self._transcript, unfinished=True)
+        if self._ended or not self._previews or not (words or self._transcript):
             return
         if outgoing == self._shown:
-            self._offer_rest(text, self._heard, work)
+            self._schedule_rest(text, self._transcript, work)
             return
         view = self._view = self._view or await self._open()
         if view is None:
-            # None here, or the store cannot tell of an earlier one. The final answer does not need it.
+            # The channel has no previews, or the store failed. The final answer does not need one.
             self._previews = False
             return
         before = view.native_id
         if not before and self._leaves_orphans and self._shown is None:
-            # Killed before it is on record, it would stay beside the answer: the next process looks for it.
+            # If a kill comes before the message id is recorded, the next process looks for the message.
             await self._note("")
         try:
-            await self._lane.droppable(view.show(outgoing))
+            await self._queue.droppable(view.show(outgoing))
         except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
-            if isinstance(error, CutShort):
+            if isinstance(error, PreviewInterrupted):
                 self._post_cut, self._edit_cut = not before, bool(before)
             self._failed(error)
         else:
             self._failures = 0
-            self._lane.reach.succeeded()
+            self._queue.reach.succeeded()
             self._shown = outgoing
             if work != self._work_shown:
                 self._work_shown = work
@@ -290,30 +289,30 @@ class LiveReply:
         limits = self._adapter.capabilities.rates
         slower = min(_SLOWEST_INTERVALS, 1 + len(self._text) / _GROWTH_CHARS)
         self._not_before = self._clock.monotonic() + limits.edit_interval_s * slower
-        self._offer_rest(text, outgoing.heard, work)
+        self._schedule_rest(text, outgoing.heard, work)
 
-    def _offer_rest(self, text: str, heard: str, work: str) -> None:
-        """Show what has come up meanwhile, if anything."""
-        if self._text != text or self._heard != heard:
-            self._offer()
+    def _schedule_rest(self, text: str, transcript: str, work: str) -> None:
+        """Schedule a preview for text or progress that arrived meanwhile."""
+        if self._text != text or self._transcript != transcript:
+            self._schedule()
         elif self._work.markdown != work:
-            self._offer(not_before=self._work_not_before)
+            self._schedule(not_before=self._work_not_before)
 
     def _work_line(self) -> str:
-        """What is shown of the work now: it changes seldom, but for going away."""
+        """The progress line to show now: it changes at most every `CHANGE_S`, but disappears at once."""
         newest = self._work.markdown
         early = self._clock.monotonic() < self._work_not_before
         return self._work_shown if newest and early else newest
 
     @property
     def _leaves_orphans(self) -> bool:
-        """Whether a preview that is posted and not on record can be found again later."""
+        """Whether a preview that was posted but not recorded can be found later."""
         can = self._adapter.capabilities
         # In private chats a channel that adopts shows drafts, which vanish by themselves.
         return can.resolution == "lookup" or (can.adopts and not self._origin.private)
 
     async def _open(self) -> LiveView | None:
-        """The preview, on the message that an interrupted attempt left where there is one."""
+        """Open the preview, on the message of an interrupted attempt if there is one."""
         try:
             known = await self._store.shown(self._origin.message_id)
         except StorageError:
@@ -331,12 +330,12 @@ class LiveReply:
     def _failed(self, error: Exception) -> None:
         failure = classify_failure(self._adapter, error)
         if failure.kind == "rate_limit":
-            self._lane.allowance.back_off(failure, default_s=BLOCKED_S)
-            self._offer()
+            self._queue.limiter.back_off(failure, default_s=BLOCKED_S)
+            self._schedule()
             return
         self._failures += 1
         if self._failures >= _MOST_FAILURES or failure.kind != "transient":
-            # The final answer goes its own way, with retries.
+            # The final answer is delivered separately, with retries.
             self._previews = False
             _log.info("previews given up for one answer", extra={"reason": failure.message})
 
@@ -347,12 +346,12 @@ class LiveReply:
                 SentPart(part=0, native_id=native_id, final=False, at=self._clock.now()),
             )
         except StorageError:
-            # Known here all the same; only a crash now would leave it behind as an unfinished message.
+            # This process still knows the message; only a crash now would leave it as an unfinished one.
             _log.exception("a preview is not on record")
 
     async def _keep_typing(self) -> None:
         ttl = self._adapter.capabilities.typing_s
-        # An answer that is there at once needs no sign that it is being written.
+        # An immediate answer needs no typing indicator.
         await self._clock.sleep(_TYPING_AFTER_S)
         deadline = self._clock.monotonic() + _LONGEST_TYPING_S
         while self._clock.monotonic() < deadline:
@@ -360,7 +359,7 @@ class LiveReply:
             try:
                 async with self._clock.timeout(_TYPING_CALL_S):
                     await self._adapter.typing(self._thread)
-            except Exception as error:  # noqa: BLE001 - nobody misses a typing sign
+            except Exception as error:  # noqa: BLE001 - a missing typing indicator does no harm
                 failure = classify_failure(self._adapter, error)
                 pause = max(pause, failure.retry_after_s or 0.0)
                 _log.debug("typing was not shown", extra={"reason": failure.message})

@@ -1,8 +1,8 @@
-"""What is shown of the work on an answer while it is made: nothing, one changing line, or every step.
+"""Show progress while an answer is made: nothing, one changing line, or every step.
 
-Markdown below a preview, or nothing; the final answer never has it. Of a sentence about a tool what is quoted
-comes from models, tools and their servers, as names and reasons do: it stands as code, with nothing hidden in
-it, and is cut.
+The lines are Markdown below a preview; the final answer never has them. Quoted text in a sentence about a
+tool, names and reasons come from models, tools and their servers: they are shown as code, with hidden
+characters made visible, and shortened.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pipeline.domain.tool_words import using
 Verbosity = Literal["quiet", "normal", "detailed"]
 
 CHANGE_S = 3.0
-"""The least time between two changes of the line: a channel is no log."""
+"""Minimum seconds between two changes of the line, so that it does not flicker."""
 _LINE_CHARS = 120
 _MOST_STEPS = 12
 _SENTENCE = re.compile(r"([A-Za-z' -]*)“(.*)”", re.DOTALL)
@@ -37,7 +37,7 @@ _WORDS = re.compile(r"[A-Za-z' -]+")
 
 
 class ProgressLines:
-    """The work on one answer."""
+    """The progress lines of one answer."""
 
     def __init__(self, verbosity: Verbosity) -> None:
         self._verbosity = verbosity
@@ -49,7 +49,7 @@ class ProgressLines:
         """The lines as they are now; empty for nothing."""
 
     def note(self, event: PipelineEvent) -> bool:
-        """Take note of an event; whether there may be something else to show now."""
+        """Record an event; returns whether the lines changed."""
         before = self.markdown
         self._note(event)
         self.markdown = self._lines()
@@ -71,7 +71,7 @@ class ProgressLines:
             case TurnStarted():
                 self._current, self._steps, self._begun = "", [], {}
             case LlmToken():
-                # The answer goes on, and speaks for itself.
+                # The growing answer replaces the line.
                 self._current = ""
             case ActionStarted(tool_name=name, summary=summary):
                 self._current = self._begun[name] = _sentence(summary or using(name))
@@ -101,7 +101,7 @@ class ProgressLines:
 
 
 def _sentence(text: str) -> str:
-    """A sentence about a tool: its words as they are, and what it quotes as code."""
+    """A sentence about a tool: its own text unchanged, its quoted text as code."""
     quoted = _SENTENCE.fullmatch(text)
     if quoted is not None:
         return f"{quoted[1]}{_code(quoted[2])}"
@@ -109,7 +109,7 @@ def _sentence(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """`text` on one line as code: no Markdown in it counts."""
+    """`text` on one line as code, so that Markdown in it has no effect."""
     line = visible(" ".join(text.split()))
     line = line if len(line) <= _LINE_CHARS else line[: _LINE_CHARS - 1] + "…"
     return f"`{line.replace('`', chr(0x2019))}`" if line else "`?`"

@@ -1,7 +1,7 @@
-"""The questions of a turn at work on a posting channel: each posted once, and edited when it is settled.
+"""Post the questions of a running turn on a posting channel, each once, and edit them when they are resolved.
 
-Which messages show a question is kept with what is shown of the turn's reply, and goes with it: a turn that
-is taken up again keeps the question that stands. What an answer is worth is the inbox's.
+The ids of a question's messages are stored with the sent parts of the turn's reply and deleted with them, so
+a turn that restarts keeps its open question. The inbox decides what an answer means.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 _LONGEST_AGAIN_S = 10.0
 _SETTLE_S = 2.0
-"""How long a post that nobody heard of again may still be under way before it is looked for."""
+"""Wait before a look-up: a post without a response may still be on its way for this long."""
 _MOST_PARTS = 256
 _IN_FILE = f" (all of it is in {FILE_NAME})"
 _NOT_ANSWERED = "No longer open."
@@ -44,7 +44,7 @@ _TOO_LATE = "Nobody answered in time; nothing was done."
 
 
 class QuestionMessages:
-    """The questions of one turn. `lane` finds the chat's lane, `message_id` is what the turn answers."""
+    """The questions of one turn. `queue` returns the chat's queue, `message_id` is what the turn answers."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class QuestionMessages:
         message_id: str,
         *,
         reply_handle: str,
-        lane: Callable[[], ChatQueue],
+        queue: Callable[[], ChatQueue],
         store: Store,
         clock: Clock,
     ) -> None:
@@ -61,76 +61,77 @@ class QuestionMessages:
         self._thread = thread
         self._message_id = message_id
         self._reply_handle = reply_handle
-        self._lane = lane
+        self._queue = queue
         self._store = store
         self._clock = clock
         self._open: dict[str, ApprovalRequired] = {}
         self._shown: dict[int, SentPart] = {}
-        """What is on the screen, by place. On record it goes with the reply, which may be sent first."""
+        """The visible parts, by number. Their stored copy goes with the reply, which may be sent first."""
         self._read = False
 
     def ask(self, question: ApprovalRequired) -> None:
-        """Have the question on the screen; returns at once."""
+        """Post the question; returns at once."""
         self._open[question.interaction_id] = question
-        self._lane().submit(partial(self._ask, question))
+        self._queue().submit(partial(self._ask, question))
 
     def resolve(self, interaction_id: str, choice: str) -> None:
-        """The question was answered, or its time is over: its message says so; returns at once."""
+        """Edit the question's message: it was answered, or it expired. Returns at once."""
         outcome = _TOO_LATE if choice == EXPIRED else f"Answered: {visible(choice)}"
         self._end(interaction_id, outcome)
 
     def end(self) -> None:
-        """The turn is over: nobody can answer any more what it asked; returns at once."""
+        """The turn is over: close its open questions; returns at once."""
         for interaction_id in tuple(self._open):
             self._end(interaction_id, _NOT_ANSWERED)
 
     def _end(self, interaction_id: str, outcome: str) -> None:
         question = self._open.pop(interaction_id, None)
-        # One that was answered before this process asked it lost its buttons to the press.
+        # A question answered before this process asked it already lost its buttons when one was pressed.
         if question is not None:
-            self._lane().submit(partial(self._close, question, outcome))
+            self._queue().submit(partial(self._close, question, outcome))
 
     async def _ask(self, question: ApprovalRequired) -> None:
-        # Also for one that is settled by now: an earlier process may have asked it.
+        # Also for a question that is resolved by now: an earlier process may have posted it.
         await self._read_shown()
         if question.interaction_id not in self._open:
             return
         for index, part in enumerate(self._asked(question)):
-            place = _place(question.interaction_id, index)
+            number = _part_number(question.interaction_id, index)
             key = f"{button_handle(question.interaction_id)}:{index}"
-            if not await self._on_screen(question.interaction_id, part, place, key):
-                # Nobody may answer what nobody saw whole: it times out, and that means no.
+            if not await self._on_screen(question.interaction_id, part, number, key):
+                # A question that is not completely visible must not be answered: it expires, which means no.
                 return
 
-    async def _on_screen(self, interaction_id: str, part: Part, place: int, key: str) -> bool:
-        """Whether a part of a question is on the screen, tried for as long as somebody could answer it."""
-        known = self._shown.get(place)
+    async def _on_screen(self, interaction_id: str, part: Part, number: int, key: str) -> bool:
+        """Post a part of a question if it is not visible; retries while the question is open. Returns
+        whether the part is visible."""
+        known = self._shown.get(number)
         if known is not None and known.native_id:
-            if await self._stands(known.native_id, part):
+            if await self._still_exists(known.native_id, part):
                 return True
             known = None
         again_s = AGAIN_S
         while interaction_id in self._open:
-            await self._lane().allowance.acquire()
+            await self._queue().limiter.acquire()
             try:
                 found = await self._found(part, key, known)
-                native_id = found or await self._post(part, place, key)
+                native_id = found or await self._post(part, number, key)
             except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
                 failure = classify_failure(self._adapter, error)
                 _log.error("a question could not be asked", extra={"reason": failure.message})
                 if failure.maybe_delivered:
-                    known = known or self._shown.get(place)
-                if not await may_try_again(failure, self._lane().allowance, self._clock, again_s=again_s):
+                    known = known or self._shown.get(number)
+                if not await may_try_again(failure, self._queue().limiter, self._clock, again_s=again_s):
                     return False
                 again_s = min(_LONGEST_AGAIN_S, 2 * again_s)
             else:
-                await self._note(place, native_id)
+                await self._note(number, native_id)
                 if known is not None and not found:
-                    await self._keep_one(place, part, native_id)
+                    await self._keep_one(number, part, native_id)
                 return True
         return False
 
-    async def _stands(self, native_id: str, part: Part) -> bool:
+    async def _still_exists(self, native_id: str, part: Part) -> bool:
         """Whether the message that an earlier attempt posted is still there, and shows the part."""
         if part.file is not None or not self._adapter.capabilities.edit:
             return True
@@ -138,7 +139,7 @@ class QuestionMessages:
         return failure is None or failure.kind != "not_found"
 
     async def _found(self, part: Part, key: str, doubtful: SentPart | None) -> str:
-        """The message of a post that nobody heard of again, where the channel can tell; empty for none."""
+        """Look up the message of a post without a response; its id, empty if unknown or impossible."""
         if doubtful is None or self._adapter.capabilities.resolution not in ("nonce", "lookup"):
             return ""
         await self._clock.sleep(_SETTLE_S)
@@ -149,14 +150,14 @@ class QuestionMessages:
             failure = classify_failure(self._adapter, error)
             if failure.kind in ("transient", "rate_limit"):
                 raise
-            # Nobody can tell: a question asked twice is better than one that nobody sees.
+            # The outcome is unknown: a question posted twice is better than one that is not visible.
             _log.warning("a question in doubt is asked again", extra={"reason": failure.message})
             return ""
         return "" if found is None else found.native_id
 
-    async def _keep_one(self, place: int, part: Part, repeat: str) -> None:
-        """Look for the message of a post that nobody heard of again, now that `repeat` shows the part: where
-        it is found, it is the question, and the repeat goes."""
+    async def _keep_one(self, number: int, part: Part, repeat: str) -> None:
+        """Look for the message of a post without a response, now that `repeat` shows the part. If it is
+        found, it stays and the repeat is deleted."""
         try:
             on_record = await self._store.shown(self._message_id)
         except StorageError:
@@ -165,7 +166,7 @@ class QuestionMessages:
         others = {one.native_id for one in (*on_record, *self._shown.values())} - {"", repeat}
         native_id = await remove_duplicate(
             self._adapter,
-            self._lane(),
+            self._queue(),
             self._store,
             self._clock,
             thread=self._thread,
@@ -175,47 +176,48 @@ class QuestionMessages:
             known={*others, self._reply_handle},
         )
         if native_id != repeat:
-            await self._note(place, native_id)
+            await self._note(number, native_id)
 
-    async def _post(self, part: Part, place: int, key: str) -> str:
-        await self._note(place, "")
+    async def _post(self, part: Part, number: int, key: str) -> str:
+        await self._note(number, "")
         post = self._adapter.post(self._thread, part, key=key, reply_handle=self._reply_handle)
         return (await call_with_timeout(post, self._clock)).native_id
 
     async def _close(self, question: ApprovalRequired, outcome: str) -> None:
-        """Say in the message with the buttons what became of it."""
-        standing = self._standing(question.interaction_id)
-        if not standing or not self._adapter.capabilities.edit:
+        """Replace the buttons in the question's message by its outcome."""
+        native_ids = self._native_ids(question.interaction_id)
+        if not native_ids or not self._adapter.capabilities.edit:
             return
         asked = self._asked(question)
         parts = self._adapter.render(_outgoing(question, outcome))
-        if not len(parts) == len(asked) == len(standing):
-            # It would be cut elsewhere: what stands above the buttons stays.
-            parts = (*asked[: len(standing) - 1], self._adapter.render(Outgoing(text=outcome))[0])
-        for native_id, before, part in zip(standing, asked, parts, strict=False):
+        if not len(parts) == len(asked) == len(native_ids):
+            # The new text would be split elsewhere: keep the parts before the one with the buttons.
+            parts = (*asked[: len(native_ids) - 1], self._adapter.render(Outgoing(text=outcome))[0])
+        for native_id, before, part in zip(native_ids, asked, parts, strict=False):
             if part != before and not await self._made_to_show(native_id, part):
                 return
 
     async def _made_to_show(self, native_id: str, part: Part) -> bool:
-        """Whether a message shows the part, tried a few times: buttons that stay do nothing."""
+        """Edit a message to show the part, with a few attempts; buttons that remain have no effect. Returns
+        whether it worked."""
         for _ in range(MOST_ATTEMPTS):
             failure = await self._edited(native_id, part)
             if failure is None:
                 return True
             _log.info("a question was not edited", extra={"reason": failure.message})
-            if not await may_try_again(failure, self._lane().allowance, self._clock):
+            if not await may_try_again(failure, self._queue().limiter, self._clock):
                 break
         return False
 
     async def _edited(self, native_id: str, part: Part) -> Failure | None:
-        """Make a message show the part; why it does not, if so."""
-        await self._lane().allowance.acquire()
+        """Edit a message to show the part; returns the failure, or None."""
+        await self._queue().limiter.acquire()
         try:
             await call_with_timeout(self._adapter.edit(self._thread, native_id, part), self._clock)
         except Exception as error:  # noqa: BLE001 - as above
             failure = classify_failure(self._adapter, error)
             if failure.kind == "rate_limit":
-                self._lane().allowance.back_off(failure, default_s=BLOCKED_S)
+                self._queue().limiter.back_off(failure, default_s=BLOCKED_S)
             return failure
         return None
 
@@ -223,17 +225,17 @@ class QuestionMessages:
         outgoing = replace(_outgoing(question, _choices(question)), questions=(question,))
         return self._adapter.render(outgoing)[:_MOST_PARTS]
 
-    def _standing(self, interaction_id: str) -> list[str]:
-        standing: list[str] = []
+    def _native_ids(self, interaction_id: str) -> list[str]:
+        native_ids: list[str] = []
         for index in count():
-            known = self._shown.get(_place(interaction_id, index))
+            known = self._shown.get(_part_number(interaction_id, index))
             if known is None or not known.native_id:
-                return standing
-            standing.append(known.native_id)
-        return standing
+                return native_ids
+            native_ids.append(known.native_id)
+        return native_ids
 
     async def _read_shown(self) -> None:
-        """Learn what an earlier process has shown."""
+        """Read which parts an earlier process posted."""
         if self._read:
             return
         try:
@@ -244,9 +246,9 @@ class QuestionMessages:
         self._shown = {one.part: one for one in on_record} | self._shown
         self._read = True
 
-    async def _note(self, place: int, native_id: str) -> None:
-        noted = SentPart(part=place, native_id=native_id, final=bool(native_id), at=self._clock.now())
-        self._shown[place] = noted
+    async def _note(self, number: int, native_id: str) -> None:
+        noted = SentPart(part=number, native_id=native_id, final=bool(native_id), at=self._clock.now())
+        self._shown[number] = noted
         try:
             await self._store.record_sent_part(self._message_id, noted)
         except StorageError:
@@ -254,14 +256,14 @@ class QuestionMessages:
             _log.exception("a question is not on record")
 
 
-def _place(interaction_id: str, index: int) -> int:
-    """Where a part of a question is kept among the parts of the reply: far behind all of those."""
+def _part_number(interaction_id: str, index: int) -> int:
+    """The part number of a question's part among the parts of the reply: far above all of those."""
     return (int(button_handle(interaction_id)[:12], 16) + 1) * _MOST_PARTS + index
 
 
 def _outgoing(question: ApprovalRequired, ending: str) -> Outgoing:
-    """What is asked, with nothing hidden in it. Of long words the message shows the beginning and the end of
-    each line, and a file before it holds all of them."""
+    """The question's text, with hidden characters made visible. If it is long, the message shows the start
+    and end of each line, and a file before it holds the full text."""
     words = visible(question.reasoning)
     short = shortened(words)
     whole = words != short
@@ -274,7 +276,7 @@ def _outgoing(question: ApprovalRequired, ending: str) -> Outgoing:
 
 
 def _choices(question: ApprovalRequired) -> str:
-    """The answers, for whoever has no buttons."""
+    """The possible answers as text, for clients without buttons."""
     return f"({' / '.join(visible(option) for option in question.options)})"
 
 

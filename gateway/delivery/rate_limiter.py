@@ -1,6 +1,6 @@
-"""How often the bot may speak: token buckets, and the platform's own word on when to go on.
+"""Limit the rate of outbound calls: token buckets, and the waits that a platform asks for.
 
-Not per-user limits on what comes in: those are `access`'s.
+Not here: per-user limits on incoming messages, which are in `gateway.access`.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from adapters.channel import Failure, RateLimits
 from pipeline.domain.clock import Clock
 
 _ROOM_BURST_SHARE = 0.5
-"""Of a minute's allowance, how much may go at once."""
+"""The share of a minute's calls that may go at once."""
 _LEAST_WAIT_S = 0.2
-"""After a "too many requests", whatever it says: a wait of 0 would become a storm of calls."""
+"""Minimum wait after "too many requests": a stated wait of 0 would lead to a burst of calls."""
 
 _ROUNDING_S = 1e-9
-"""What is left of a wait that is over, by rounding: too short for a clock to move on."""
+"""Rounding error of a wait that is over: too short for the clock to advance."""
 
 
 class Bucket:
-    """Tokens that come back with time. `per_s` 0 means that it is never empty by itself."""
+    """A token bucket. `per_s` is the refill rate; 0 means no limit except `block`."""
 
     def __init__(self, clock: Clock, *, per_s: float, burst: int) -> None:
         self._clock = clock
@@ -31,7 +31,7 @@ class Bucket:
         self._blocked_until = 0.0
 
     def wait_s(self, *, reserve: int = 0) -> float:
-        """Seconds until a call may go that leaves `reserve` tokens behind; 0 for now.
+        """Seconds until a call may go that leaves `reserve` tokens; 0 for now.
 
         A reserve larger than the bucket means a full bucket."""
         blocked = self._blocked_until - self._clock.monotonic()
@@ -73,7 +73,7 @@ class RateLimiter:
 
     @classmethod
     def of_chat(cls, clock: Clock, limits: RateLimits, account: Bucket, *, private: bool) -> RateLimiter:
-        """The allowance of a fresh chat under `limits`."""
+        """The limiter of a fresh chat under `limits`."""
         buckets = [Bucket(clock, per_s=limits.chat_per_s, burst=limits.chat_burst)]
         if not private and limits.room_per_minute > 0:
             burst = int(limits.room_per_minute * _ROOM_BURST_SHARE)

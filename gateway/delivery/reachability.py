@@ -1,7 +1,7 @@
-"""Whether an account's platform can be reached, as calls to it tell: for those who wait to try again.
+"""Track whether an account's platform is reachable, to end retry waits early.
 
-An outage ends for all chats at once: the first call that works, or the channel's coming up, ends the waits of
-all. A call that fails while others work says something about that call: it waits its time.
+An outage ends for all chats at once: the first successful call, or the channel coming up, ends the waits of
+all. A call that fails while others work has its own problem and waits its full time.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from adapters.channel import ChannelHealth
 from pipeline.domain.clock import Clock
 
 _LOOK_S = 1.0
-"""How often whoever waits looks whether the channel is up."""
+"""Seconds between two checks of the channel's health during a wait."""
 _PROBE_S = 1.0
-"""While nothing works, the least time between two attempts of the account: the others learn from one."""
+"""Minimum seconds between two attempts of the account during an outage: one attempt is enough for all."""
 
 
 class Reach:
-    """One account's. `health` says whether its channel receives."""
+    """The reachability of one account. `health` returns the health of its channel."""
 
     def __init__(self, clock: Clock, health: Callable[[], ChannelHealth]) -> None:
         self._clock = clock
@@ -34,13 +34,13 @@ class Reach:
         return self._worked
 
     def succeeded(self) -> None:
-        """A call of the account has worked."""
+        """Record a successful call of the account."""
         self._worked += 1
         self._changed.set()
 
     async def wait(self, seconds: float, *, least_s: float, since: int) -> None:
-        """Return after `seconds`, or sooner when a call works that `worked` did not count as `since`, or when
-        the channel comes up; in any case after `least_s`."""
+        """Return after `seconds`, or earlier when `worked` exceeds `since` or the channel comes up, but not
+        before `least_s`."""
         deadline = self._clock.monotonic() + seconds
         was_up = self._up()
         await self._clock.sleep(min(least_s, seconds))

@@ -1,9 +1,9 @@
-"""Answers read aloud: from Markdown to a voice message, and to whoever wants answers that way.
+"""Send answers as voice messages to people who turned that on.
 
-A voice message follows the written answer, never takes its place, and nothing depends on it: what cannot be
-said is logged. Speaking takes seconds, so it happens beside the chat's lane, which only sends the result; it
-begins when the answer is on record as sent. A process that dies in between therefore loses the voice message
-and never sends it twice: nothing takes it up again.
+A voice message follows the written answer and never replaces it; a failure is logged. Synthesis takes
+seconds, so it runs outside the chat's queue, which only sends the result. It starts when the answer is
+recorded as sent. A process that dies in between loses the voice message and never sends it twice, because
+there is no recovery for it.
 """
 
 from __future__ import annotations
@@ -37,37 +37,37 @@ from pipeline.domain.ids import ThreadKey
 _log = logging.getLogger(__name__)
 
 SPEAK_S = 150.0
-"""The last resort: more than a speaker grants itself for the longest text."""
+"""An upper bound: longer than the synthesizer's own limit for the longest text."""
 _POSTS = 3
-"""Attempts at a post that surely did not arrive."""
+"""Attempts at a post that certainly did not arrive."""
 _WAIT_S = 5.0
 _LONGEST_WAIT_S = 60.0
 
 
 class SpeakingChannel(PostingChannel, VoicePostingChannel, Protocol):
-    """A posting channel that has voice messages."""
+    """A posting channel with voice messages."""
 
 
 def has_voice_messages(channel: object) -> TypeIs[SpeakingChannel]:
-    """What `isinstance` says of a channel, which takes too long for every answer."""
+    """Whether a channel is a SpeakingChannel; `isinstance` would be too slow for every answer."""
     return hasattr(channel, "post_voice")
 
 
 class VoiceReplies:
-    """Sends a voice message after the answers to people who want that. Without a reader it does nothing."""
+    """Sends a voice message after an answer to people who turned that on. Does nothing without a reader."""
 
     def __init__(
         self,
         *,
         reader: ReadAloud | None,
-        habits: SpeakerPreferenceStore,
+        preferences: SpeakerPreferenceStore,
         channels: Mapping[tuple[str, str], Channel],
         clock: Clock,
         supervisor: Supervisor,
         failpoints: Failpoints,
     ) -> None:
         self._reader = reader
-        self._habits = habits
+        self._preferences = preferences
         self._channels = channels
         self._clock = clock
         self._supervisor = supervisor
@@ -78,33 +78,33 @@ class VoiceReplies:
         adapter = self._channels.get((thread.channel, thread.account))
         return self._reader is not None and has_voice_messages(adapter)
 
-    def follow(self, adapter: PostingChannel, lane: ChatQueue, reply: OutboundReply) -> None:
-        """An answer is on record as sent: read it aloud if its asker wants that. Returns at once."""
+    def follow(self, adapter: PostingChannel, queue: ChatQueue, reply: OutboundReply) -> None:
+        """Read an answer that is recorded as sent aloud, if its asker turned that on. Returns at once."""
         reader = self._reader
         if reader is None or reply.role != "assistant" or not reply.author:
             return
         if has_voice_messages(adapter):
-            work = self._read(reader, adapter, lane, reply)
+            work = self._read(reader, adapter, queue, reply)
             self._supervisor.spawn(work, name="voice reply")
 
     async def _read(
-        self, reader: ReadAloud, adapter: SpeakingChannel, lane: ChatQueue, reply: OutboundReply
+        self, reader: ReadAloud, adapter: SpeakingChannel, queue: ChatQueue, reply: OutboundReply
     ) -> None:
-        habits = await self._habits_of(reply)
-        if not habits.voice_replies:
+        preferences = await self._preferences_of(reply)
+        if not preferences.voice_replies:
             return
         try:
             async with self._clock.timeout(SPEAK_S):
-                clip = await reader.read(reply.text, language=habits.language)
+                clip = await reader.read(reply.text, language=preferences.language)
         except (MediaUnavailable, TimeoutError) as error:
             why = str(error) or "it took too long"
             _log.warning("an answer was not read aloud", extra={"reason": why})
             return
-        lane.submit(lambda: self._post(adapter, lane, reply, clip))
+        queue.submit(lambda: self._post(adapter, queue, reply, clip))
 
-    async def _habits_of(self, reply: OutboundReply) -> SpeakerPreferences:
+    async def _preferences_of(self, reply: OutboundReply) -> SpeakerPreferences:
         try:
-            return await self._habits.habits(speaker_of(reply.thread, reply.author))
+            return await self._preferences.preferences_of(speaker_of(reply.thread, reply.author))
         except StorageError as error:
             _log.warning("an answer was not read aloud", extra={"reason": str(error)})
             return SpeakerPreferences()
@@ -112,13 +112,13 @@ class VoiceReplies:
     async def _post(
         self,
         adapter: SpeakingChannel,
-        lane: ChatQueue,
+        queue: ChatQueue,
         reply: OutboundReply,
         clip: VoiceClip,
         attempt: int = 1,
     ) -> None:
-        """Once; again only where the platform says that it did not take it."""
-        await lane.allowance.acquire()
+        """Post the clip; try again only if the platform states that it did not accept it."""
+        await queue.limiter.acquire()
         self._failpoints.reach("voice-before")
         failure = await self._attempt(adapter, reply, clip)
         if failure is None:
@@ -130,15 +130,15 @@ class VoiceReplies:
             return
         wait = failure.retry_after_s or _WAIT_S
         if failure.kind == "rate_limit":
-            wait = lane.allowance.back_off(failure, default_s=_WAIT_S)
-        # Outside the lane: the next written answer does not wait for this one's voice.
-        post = partial(self._post, adapter, lane, reply, clip, attempt + 1)
-        later = self._later(min(wait, _LONGEST_WAIT_S), lane, post)
+            wait = queue.limiter.back_off(failure, default_s=_WAIT_S)
+        # Wait outside the queue, so that the next written answer is not delayed.
+        post = partial(self._post, adapter, queue, reply, clip, attempt + 1)
+        later = self._later(min(wait, _LONGEST_WAIT_S), queue, post)
         self._supervisor.spawn(later, name="voice reply, again")
 
-    async def _later(self, wait_s: float, lane: ChatQueue, post: Work) -> None:
+    async def _later(self, wait_s: float, queue: ChatQueue, post: Work) -> None:
         await self._clock.sleep(wait_s)
-        lane.submit(post)
+        queue.submit(post)
 
     async def _attempt(
         self, adapter: SpeakingChannel, reply: OutboundReply, clip: VoiceClip

@@ -46,9 +46,9 @@ class AnswerReader:
 class OwnReader:
     """Implements ReadAloud for one person: what nobody names a language for is in the one they spoke last."""
 
-    def __init__(self, reader: ReadAloud, habits: SpeakerPreferenceStore, person: SpeakerKey) -> None:
+    def __init__(self, reader: ReadAloud, preferences: SpeakerPreferenceStore, person: SpeakerKey) -> None:
         self._reader = reader
-        self._habits = habits
+        self._preferences = preferences
         self._person = person
 
     async def read(self, text: str, *, language: str = "") -> VoiceClip:
@@ -56,7 +56,7 @@ class OwnReader:
 
     async def _spoken_last(self) -> str:
         try:
-            return (await self._habits.habits(self._person)).language
+            return (await self._preferences.preferences_of(self._person)).language
         except StorageError as error:
             _log.warning("a person's language was not found", extra={"reason": str(error)})
             return ""

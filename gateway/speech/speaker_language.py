@@ -20,7 +20,7 @@ def speaker_of(thread: ThreadKey, user: str) -> SpeakerKey:
 async def spoken_last(book: SpeakerPreferenceStore, speaker: SpeakerKey) -> str:
     """The language's code; empty where it is not known, or the store cannot say."""
     try:
-        return (await book.habits(speaker)).language
+        return (await book.preferences_of(speaker)).language
     except StorageError as error:
         _log.warning("a speaker's language is not known", extra={"reason": str(error)})
         return ""

@@ -43,14 +43,14 @@ class VoiceNoteTranscriber:
         channels: Mapping[tuple[str, str], ChannelAdapter],
         intake: VoiceIntake | None,
         forgetful: VoiceIntake | None,
-        habits: SpeakerPreferenceStore,
+        preferences: SpeakerPreferenceStore,
         max_bytes: int,
         telemetry: Telemetry,
     ) -> None:
         self._channels = channels
         self._intake = intake
         self._forgetful = forgetful
-        self._habits = habits
+        self._preferences = preferences
         self._max_bytes = max_bytes
         self._telemetry = telemetry
 
@@ -84,14 +84,14 @@ class VoiceNoteTranscriber:
         speaker = speaker_of(message.thread, message.author.id)
         return Recording(
             data=data,
-            likely_language=await spoken_last(self._habits, speaker) or None,
+            likely_language=await spoken_last(self._preferences, speaker) or None,
             speaker=f"{speaker.channel}:{speaker.account}:{speaker.user}",
         )
 
     async def _remember(self, message: InboundMessage, utterance: Utterance, known: str | None) -> None:
         if utterance.language_probability >= _SURE_OF_LANGUAGE:
             speaker = speaker_of(message.thread, message.author.id)
-            await spoke(self._habits, speaker, utterance.language, before=known or "")
+            await spoke(self._preferences, speaker, utterance.language, before=known or "")
 
     async def _download(self, message: InboundMessage) -> bytes:
         ref = message.voice

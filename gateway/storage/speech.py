@@ -47,7 +47,7 @@ class SpeakerPreferenceStore(Protocol):
         """Every buffer with its key, longest untouched first."""
         ...
 
-    async def habits(self, speaker: SpeakerKey) -> SpeakerPreferences:
+    async def preferences_of(self, speaker: SpeakerKey) -> SpeakerPreferences:
         """What is remembered; the defaults for somebody unknown."""
         ...
 

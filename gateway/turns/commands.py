@@ -98,11 +98,11 @@ class SessionCommands:
         """
         thread = command.thread
         speaker = speaker_of(thread, command.author.id)
-        habits = await self._preferences.habits(speaker)
+        preferences = await self._preferences.preferences_of(speaker)
         # Another chat's command may have come between the writing and the crash.
-        known = habits.voice_command.split()
+        known = preferences.voice_command.split()
         done = command.message_id in known
-        wanted = habits.voice_replies if done else not habits.voice_replies
+        wanted = preferences.voice_replies if done else not preferences.voice_replies
         if wanted and not done and not self._can_speak(thread):
             return NO_VOICE_TEXT
         if not done:

@@ -1,6 +1,6 @@
 """A gateway's way out to one posting channel, on a clock that the test turns.
 
-The real lanes, previews and deliveries over a store in memory. The adapter's own requests take real time;
+The real queues, previews and deliveries over a store in memory. The adapter's own requests take real time;
 the clock stands still while one is under way, so that what is counted here is the gateway's pace.
 """
 
@@ -63,15 +63,15 @@ class Desk:
         self.counted = _Counted(adapter, self.clock)
         self._store = MemoryStore()
         self._supervisor = Supervisor()
-        lanes = ChatQueues(self.clock, self._supervisor)
+        queues = ChatQueues(self.clock, self._supervisor)
         failpoints = Failpoints()
         self._live = LiveReplies(
-            store=self._store, lanes=lanes, clock=self.clock, supervisor=self._supervisor
+            store=self._store, queues=queues, clock=self.clock, supervisor=self._supervisor
         )
         self._delivery = Delivery(
             store=self._store,
             channels={(adapter.name, adapter.account): self.counted},
-            lanes=lanes,
+            queues=queues,
             posting=Posting(store=self._store, live=self._live, clock=self.clock, failpoints=failpoints),
             timeline=StoreTimeline(self._store, self.clock),
             clock=self.clock,

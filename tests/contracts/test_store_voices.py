@@ -77,19 +77,19 @@ async def test_text_that_utf8_cannot_hold_comes_back_as_it_was(store: Store) -> 
 
 
 async def test_whoever_is_unknown_has_the_habits_of_everybody(store: Store) -> None:
-    assert await store.voices.habits(ANN) == SpeakerPreferences(language="", voice_replies=False)
+    assert await store.voices.preferences_of(ANN) == SpeakerPreferences(language="", voice_replies=False)
 
 
 async def test_one_habit_does_not_change_the_other(store: Store) -> None:
     await store.voices.remember_language(ANN, "de")
     await store.voices.want_voice_replies(ANN, wanted=True, command="m_1")
     on = SpeakerPreferences(language="de", voice_replies=True, voice_command="m_1")
-    assert await store.voices.habits(ANN) == on
+    assert await store.voices.preferences_of(ANN) == on
     await store.voices.remember_language(ANN, "fr")
-    assert await store.voices.habits(ANN) == replace(on, language="fr")
+    assert await store.voices.preferences_of(ANN) == replace(on, language="fr")
     await store.voices.want_voice_replies(ANN, wanted=False, command="m_2")
     off = SpeakerPreferences(language="fr", voice_replies=False, voice_command="m_2")
-    assert await store.voices.habits(ANN) == off
+    assert await store.voices.preferences_of(ANN) == off
 
 
 @pytest.mark.parametrize(
@@ -98,12 +98,12 @@ async def test_one_habit_does_not_change_the_other(store: Store) -> None:
 async def test_habits_are_one_persons_on_one_account(store: Store, other: SpeakerKey) -> None:
     await store.voices.remember_language(ANN, "de")
     await store.voices.want_voice_replies(ANN, wanted=True, command="m_1")
-    assert await store.voices.habits(other) == SpeakerPreferences()
+    assert await store.voices.preferences_of(other) == SpeakerPreferences()
 
 
 async def test_a_language_that_utf8_cannot_hold_is_kept_as_far_as_it_can(store: Store) -> None:
     await store.voices.remember_language(ANN, "d\ud800")
-    assert (await store.voices.habits(ANN)).language == "d?"
+    assert (await store.voices.preferences_of(ANN)).language == "d?"
 
 
 @pytest.mark.parametrize(("newer_than", "there"), [(NOW - 1, True), (NOW, False), (NOW + 1, False)])
@@ -132,7 +132,7 @@ async def test_everything_about_voices_outlives_a_restart(store: Store, reopen: 
     await store.voices.keep_transcript("sha", {"text": "hello"}, at=NOW, limit=5)
     follower = await reopen()
     assert await follower.voices.buffers() == (("one", {"text": "hello"}),)
-    assert (await follower.voices.habits(ANN)).language == "de"
+    assert (await follower.voices.preferences_of(ANN)).language == "de"
     assert await follower.voices.transcript("sha", newer_than=0) == {"text": "hello"}
 
 

@@ -76,7 +76,7 @@ async def test_what_may_not_be_for_the_bot_is_heard_without_a_memory() -> None:
         channels={(posts.name, posts.account): posts},
         intake=VoiceIntake(cached, settings),
         forgetful=VoiceIntake(heard, settings),
-        habits=store.voices,
+        preferences=store.voices,
         max_bytes=1_000,
         telemetry=Telemetry(clock),
     )
@@ -84,12 +84,12 @@ async def test_what_may_not_be_for_the_bot_is_heard_without_a_memory() -> None:
     speaker = SpeakerKey(channel=posts.name, account=posts.account, user="ann")
     for _ in range(2):
         await ears.transcribe(replace(note, if_named=True), tell_nobody)
-        assert (await store.voices.habits(speaker)) == SpeakerPreferences()
+        assert (await store.voices.preferences_of(speaker)) == SpeakerPreferences()
     assert len(heard.calls) == 2
     await ears.transcribe(note, tell_nobody)
     await ears.transcribe(note, tell_nobody)
     assert len(heard.calls) == 3
-    assert (await store.voices.habits(speaker)).language == "en"
+    assert (await store.voices.preferences_of(speaker)).language == "en"
 
 
 @pytest.mark.parametrize(("change", "enters"), [("voice", True), ("audio", False), ("edited", False)])

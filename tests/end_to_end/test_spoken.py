@@ -165,7 +165,7 @@ async def test_a_speakers_language_is_remembered_for_the_next_note(tmp_path: Pat
             await house.channel.reply(accepted.message_id)
         assert [call.recording.likely_language for call in ears.calls] == [None, "de"]
         assert {call.recording.speaker for call in ears.calls} == {"console:local:owner"}
-        assert (await house.store.voices.habits(OWNER)).language == "de"
+        assert (await house.store.voices.preferences_of(OWNER)).language == "de"
 
 
 async def test_what_was_not_heard_of_a_long_note_is_said(tmp_path: Path) -> None:

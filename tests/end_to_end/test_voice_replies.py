@@ -196,5 +196,5 @@ async def test_a_command_that_is_done_again_after_one_in_another_chat_changes_no
         await posts.until(lambda: posts.texts("c2") == ["Voice replies are off."])
         await clock.advance(5)
         await posts.until(lambda: posts.texts("c1") == ["Voice replies are off."])
-        habits = await house.store.voices.habits(speaker_of(posts.thread(), "ann"))
-        assert not habits.voice_replies
+        preferences = await house.store.voices.preferences_of(speaker_of(posts.thread(), "ann"))
+        assert not preferences.voice_replies

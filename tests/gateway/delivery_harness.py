@@ -1,4 +1,4 @@
-"""The way out of a gateway over a store that outlives it: lanes, previews, deliveries, a manual clock."""
+"""The way out of a gateway over a store that outlives it: queues, previews, deliveries, a manual clock."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Desk:
     clock: ManualClock
     delivery: Delivery
     live: LiveReplies
-    lanes: ChatQueues
+    queues: ChatQueues
     supervisor: Supervisor
 
     async def begin(self, *pieces: str, message_id: str = "m1") -> LiveReply:
@@ -95,13 +95,13 @@ class Desk:
 
 def _desk(channel: MemoryPosts, store: MemoryStore, clock: ManualClock) -> Desk:
     supervisor = Supervisor()
-    lanes = ChatQueues(clock, supervisor)
-    live = LiveReplies(store=store, lanes=lanes, clock=clock, supervisor=supervisor)
+    queues = ChatQueues(clock, supervisor)
+    live = LiveReplies(store=store, queues=queues, clock=clock, supervisor=supervisor)
     failpoints = Failpoints()
     delivery = Delivery(
         store=store,
         channels={(channel.name, channel.account): channel},
-        lanes=lanes,
+        queues=queues,
         posting=Posting(store=store, live=live, clock=clock, failpoints=failpoints),
         timeline=StoreTimeline(store, clock),
         clock=clock,
@@ -114,7 +114,7 @@ def _desk(channel: MemoryPosts, store: MemoryStore, clock: ManualClock) -> Desk:
         clock=clock,
         delivery=delivery,
         live=live,
-        lanes=lanes,
+        queues=queues,
         supervisor=supervisor,
     )
 

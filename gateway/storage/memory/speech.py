@@ -16,7 +16,7 @@ class MemoryVoices:
     def __init__(self, require_open: Callable[[], None]) -> None:
         self._require_open = require_open
         self._buffers: dict[str, tuple[float, str]] = {}
-        self._habits: dict[SpeakerKey, SpeakerPreferences] = {}
+        self._preferences: dict[SpeakerKey, SpeakerPreferences] = {}
         self._transcripts: dict[str, tuple[float, str]] = {}
 
     async def keep_buffer(self, key: str, body: Mapping[str, Any], *, at: float) -> None:
@@ -32,16 +32,18 @@ class MemoryVoices:
         oldest = sorted(self._buffers.items(), key=lambda kept: (kept[1][0], kept[0]))
         return tuple((key, decode_body(body)) for key, (_, body) in oldest)
 
-    async def habits(self, speaker: SpeakerKey) -> SpeakerPreferences:
+    async def preferences_of(self, speaker: SpeakerKey) -> SpeakerPreferences:
         self._require_open()
-        return self._habits.get(speaker, SpeakerPreferences())
+        return self._preferences.get(speaker, SpeakerPreferences())
 
     async def remember_language(self, speaker: SpeakerKey, language: str) -> None:
-        self._habits[speaker] = replace(await self.habits(speaker), language=storable_text(language))
+        self._preferences[speaker] = replace(
+            await self.preferences_of(speaker), language=storable_text(language)
+        )
 
     async def want_voice_replies(self, speaker: SpeakerKey, *, wanted: bool, command: str) -> None:
-        self._habits[speaker] = replace(
-            await self.habits(speaker), voice_replies=wanted, voice_command=storable_text(command)
+        self._preferences[speaker] = replace(
+            await self.preferences_of(speaker), voice_replies=wanted, voice_command=storable_text(command)
         )
 
     async def transcript(self, key: str, *, newer_than: float) -> Mapping[str, Any] | None:

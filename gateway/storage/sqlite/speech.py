@@ -13,7 +13,7 @@ from gateway.storage.sqlite.worker_thread import DatabaseThread
 _KEEP_BUFFER = "INSERT OR REPLACE INTO speech_buffers (key, body, at) VALUES (?, ?, ?)"
 _DROP_BUFFER = "DELETE FROM speech_buffers WHERE key = ?"
 _BUFFERS = "SELECT key, body FROM speech_buffers ORDER BY at, key"
-_HABITS = """
+_PREFERENCES = """
     SELECT language, voice_replies, voice_command FROM speakers
     WHERE channel = ? AND account = ? AND user = ?"""
 _LANGUAGE = """
@@ -49,9 +49,9 @@ class SqliteVoices:
             lambda db: tuple((key, decode_body(body)) for key, body in db.execute(_BUFFERS))
         )
 
-    async def habits(self, speaker: SpeakerKey) -> SpeakerPreferences:
+    async def preferences_of(self, speaker: SpeakerKey) -> SpeakerPreferences:
         values = _values(speaker)
-        row = await self._reader().submit(lambda db: db.execute(_HABITS, values).fetchone())
+        row = await self._reader().submit(lambda db: db.execute(_PREFERENCES, values).fetchone())
         if row is None:
             return SpeakerPreferences()
         return SpeakerPreferences(language=row[0], voice_replies=bool(row[1]), voice_command=row[2])

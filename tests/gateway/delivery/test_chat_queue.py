@@ -19,9 +19,9 @@ from tests.support.posting_channel import MemoryPosts
 async def chat(rates: RateLimits | None = None) -> AsyncIterator[tuple[ChatQueue, ManualClock, list[str]]]:
     clock, supervisor = ManualClock(), Supervisor()
     channel = MemoryPosts(rates=rates)
-    lane = ChatQueues(clock, supervisor).lane(channel, channel.thread(), private=True)
+    queue = ChatQueues(clock, supervisor).queue_for(channel, channel.thread(), private=True)
     try:
-        yield lane, clock, []
+        yield queue, clock, []
     finally:
         await supervisor.close()
 
@@ -29,7 +29,7 @@ async def chat(rates: RateLimits | None = None) -> AsyncIterator[tuple[ChatQueue
 async def test_what_is_submitted_runs_one_after_the_other_and_a_failure_stops_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with chat() as (lane, clock, done):
+    async with chat() as (queue, clock, done):
 
         async def slow() -> None:
             await clock.sleep(5)
@@ -43,30 +43,30 @@ async def test_what_is_submitted_runs_one_after_the_other_and_a_failure_stops_no
             done.append("quick")
 
         for work in (slow, broken, quick):
-            lane.submit(work)
+            queue.submit(work)
         await clock.advance(1)
         assert done == []
         await clock.advance(5)
         assert done == ["slow", "broken", "quick"]
         assert "it broke" in caplog.text
-        assert lane.idle
+        assert queue.idle
 
 
 async def test_the_newest_offer_wins_and_what_must_go_comes_first() -> None:
-    async with chat() as (lane, clock, done):
+    async with chat() as (queue, clock, done):
 
         def show(word: str) -> None:
             async def shown() -> None:
                 done.append(word)
 
-            lane.offer("m1", shown, not_before=clock.monotonic() + 1)
+            queue.schedule_preview("m1", shown, not_before=clock.monotonic() + 1)
 
         async def reply() -> None:
             done.append("reply")
 
         show("T")
         show("The answer")
-        lane.submit(reply)
+        queue.submit(reply)
         await clock.advance(0.5)
         assert done == ["reply"]
         await clock.advance(1)
@@ -74,40 +74,42 @@ async def test_the_newest_offer_wins_and_what_must_go_comes_first() -> None:
 
 
 async def test_a_withdrawn_offer_is_never_shown_and_the_lane_comes_to_rest() -> None:
-    async with chat() as (lane, clock, done):
+    async with chat() as (queue, clock, done):
 
         async def shown() -> None:
             done.append("shown")
 
-        lane.offer("m1", shown, not_before=clock.monotonic() + 1)
+        queue.schedule_preview("m1", shown, not_before=clock.monotonic() + 1)
         await clock.advance(0)
-        lane.withdraw("m1")
+        queue.cancel_preview("m1")
         await clock.advance(5)
         assert done == []
-        assert lane.idle
+        assert queue.idle
 
 
 async def test_previews_never_spend_the_call_that_the_reply_needs() -> None:
-    async with chat(RateLimits(chat_per_s=1.0, chat_burst=2)) as (lane, clock, done):
+    async with chat(RateLimits(chat_per_s=1.0, chat_burst=2)) as (queue, clock, done):
 
         def show() -> None:
             async def shown() -> None:
                 done.append("preview")
 
-            lane.offer("m1", shown, not_before=0.0)
+            queue.schedule_preview("m1", shown, not_before=0.0)
 
         for _ in range(5):
             show()
             await clock.advance(0)
         assert done == ["preview"]
-        assert lane.allowance.wait_s() == 0.0, "a reply could go at once"
+        assert queue.limiter.wait_s() == 0.0, "a reply could go at once"
 
 
 async def test_one_chat_does_not_wait_for_another() -> None:
     clock, supervisor = ManualClock(), Supervisor()
     channel = MemoryPosts()
-    lanes = ChatQueues(clock, supervisor)
-    stuck, free = (lanes.lane(channel, channel.thread(name), private=True) for name in ("stuck", "free"))
+    queues = ChatQueues(clock, supervisor)
+    stuck, free = (
+        queues.queue_for(channel, channel.thread(name), private=True) for name in ("stuck", "free")
+    )
     done = asyncio.Event()
     stuck.submit(asyncio.Event().wait)  # type: ignore[arg-type]  # it never returns, whatever it would return
 
@@ -117,18 +119,18 @@ async def test_one_chat_does_not_wait_for_another() -> None:
     free.submit(work)
     async with asyncio.timeout(30):
         await done.wait()
-    assert lanes.lane(channel, channel.thread("free"), private=True) is free
+    assert queues.queue_for(channel, channel.thread("free"), private=True) is free
     await supervisor.close()
 
 
 async def test_lanes_that_are_at_rest_are_forgotten_before_they_are_too_many() -> None:
     clock, supervisor = ManualClock(), Supervisor()
     channel = MemoryPosts()
-    lanes = ChatQueues(clock, supervisor)
-    busy = lanes.lane(channel, channel.thread("busy"), private=True)
+    queues = ChatQueues(clock, supervisor)
+    busy = queues.queue_for(channel, channel.thread("busy"), private=True)
     busy.submit(asyncio.Event().wait)  # type: ignore[arg-type]  # as above
     for number in range(2_500):
-        lanes.lane(channel, channel.thread(str(number)), private=True)
-    assert len(lanes) <= 2_001
-    assert lanes.lane(channel, channel.thread("busy"), private=True) is busy
+        queues.queue_for(channel, channel.thread(str(number)), private=True)
+    assert len(queues) <= 2_001
+    assert queues.queue_for(channel, channel.thread("busy"), private=True) is busy
     await supervisor.close()

@@ -1,4 +1,4 @@
-"""Many chats, many strangers, limits and stubborn platforms: what shares a lane does not harm the replies."""
+"""Many chats, many strangers, limits and stubborn platforms: sharing a queue does not harm the replies."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 
 from adapters.channel import LiveView, Outgoing, RateLimits
-from gateway.delivery.chat_queue import IDLE_LANES
+from gateway.delivery.chat_queue import IDLE_QUEUES
 from gateway.delivery.preview import MOST_LIVE, Origin
 from pipeline.domain.events import ApprovalRequired, LlmToken, TurnStarted
 from pipeline.domain.ids import ThreadKey
@@ -75,8 +75,8 @@ class SilentTyping(MemoryPosts):
 async def test_a_chat_whose_lane_was_forgotten_shows_no_preview_beside_its_answer() -> None:
     async with desk(MemoryPosts(resolution="nonce")) as out:
         sender = await out.begin("The")
-        for number in range(IDLE_LANES + 1):
-            out.lanes.lane(out.channel, out.channel.thread(f"other-{number}"), private=True)
+        for number in range(IDLE_QUEUES + 1):
+            out.queues.queue_for(out.channel, out.channel.thread(f"other-{number}"), private=True)
         await out.clock.advance(5)
         out.channel.gate = gate = asyncio.Event()
         await sender.send_event(LlmToken(session_id="s", message_id="m1", text=" ans", offset=3))

@@ -82,7 +82,7 @@ async def test_a_question_that_a_stop_left_open_is_closed_though_its_reply_was_s
     async with desk(MemoryPosts(resolution="nonce")) as out:
         await _ask(out)
         sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
-        # As a turn ends: its reply is in the lane before the event that tells of it.
+        # As a turn ends: its reply is in the queue before the event that tells of it.
         reply = await out.reply("Stopped.")
         out.delivery.enqueue(out.row_id, reply)
         stopped = ErrorEvent(session_id="s", message_id="m1", code="stopped", message="x", recoverable=True)

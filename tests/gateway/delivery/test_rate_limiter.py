@@ -102,10 +102,10 @@ async def test_the_platforms_word_stops_the_chat_or_the_whole_account() -> None:
 async def test_a_platform_that_says_come_back_at_once_is_not_called_without_a_pause() -> None:
     clock = ManualClock()
     limits = RateLimits()
-    allowance = RateLimiter.of_chat(clock, limits, account_bucket(clock, limits), private=True)
+    limiter = RateLimiter.of_chat(clock, limits, account_bucket(clock, limits), private=True)
     for said in (0.0, -3.0):
-        assert allowance.back_off(limited(said), default_s=1.0) > 0
-        assert allowance.wait_s() > 0
+        assert limiter.back_off(limited(said), default_s=1.0) > 0
+        assert limiter.wait_s() > 0
         await clock.advance(1)
 
 

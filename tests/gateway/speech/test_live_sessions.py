@@ -55,7 +55,7 @@ async def test_the_next_utterance_has_the_next_number_and_the_language_that_was_
         await room.hear(microphone, 1.0, 2.0)
         assert [event.utterance for event in room.told(SpeechFinal)] == [1, 2]
         speaker = SpeakerKey(channel="web", account="local", user="ann")
-        assert (await store.voices.habits(speaker)).language == "en"
+        assert (await store.voices.preferences_of(speaker)).language == "en"
         again = await room.sit()
         await room.hear(again, 1.0, 2.0)
         assert room.scribe.recordings("final")[-1].likely_language == "en"

@@ -65,10 +65,10 @@ async def test_a_file_of_the_schema_before_keeps_what_people_chose(tmp_path: Pat
     store = SqliteStore(path)
     await store.open()
     ann = SpeakerKey(channel="web", account="local", user="ann")
-    assert await store.voices.habits(ann) == SpeakerPreferences(language="de", voice_replies=True)
+    assert await store.voices.preferences_of(ann) == SpeakerPreferences(language="de", voice_replies=True)
     await store.voices.want_voice_replies(ann, wanted=False, command="m_1")
     off = SpeakerPreferences(language="de", voice_replies=False, voice_command="m_1")
-    assert await store.voices.habits(ann) == off
+    assert await store.voices.preferences_of(ann) == off
     await store.close()
 
 
