@@ -1,9 +1,8 @@
-"""Live speech for every channel that can stream sound: open microphones in, messages through the inbox out.
+"""Turn live audio streams of channels into inbox messages.
 
-Who may be heard is not decided here: a channel opens a microphone only for somebody whom it knows, and each
-message that comes of it is authorised by the inbox like any other. Not here: sound and words
-(`voice.streaming`), when words are a message (`voice.endpointing.stream_buffer`), and the sockets that sound
-comes from.
+Access is not decided here: a channel opens a stream only for a person it knows, and the inbox authorises each
+message like any other. Not here: transcription (`voice.streaming`), when text becomes a message
+(`voice.endpointing.stream_buffer`), and the sockets that carry the audio.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from adapters.channel import Acceptance, OnLive
 from adapters.identity import derived_message_id
 from gateway.runtime.tasks import Supervisor
 from gateway.speech.live_stream import LiveAudioStream
-from gateway.speech.retracted_speech import TakenBack
+from gateway.speech.retracted_speech import RetractedSpeech
 from gateway.speech.speaker_language import speaker_of, spoke, spoken_last
 from gateway.storage.speech import SpeakerPreferenceStore
 from pipeline.domain.clock import Clock
@@ -39,7 +38,7 @@ from voice.transcriber import Transcriber
 _log = logging.getLogger(__name__)
 
 _ENDING_S = 10.0
-"""The last words of all microphones are still understood for so long when the gateway ends."""
+"""Seconds for the transcription of the last speech of all streams at shutdown."""
 
 _KEEPING_S = 3.0
 
@@ -52,7 +51,7 @@ _REFUSED = "What you said was not accepted. Try again later, or type it."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveSettings:
-    """How live speech is heard. Times in seconds."""
+    """Settings of live speech. Times in seconds."""
 
     enabled: bool = True
     commit_s: float = 0.8
@@ -60,13 +59,13 @@ class LiveSettings:
     flush: FlushSettings = field(default_factory=FlushSettings)
     max_streams: int = 8
     idle_s: float = 600.0
-    """A microphone that nobody speaks into is closed after so long."""
+    """A stream without speech is closed after this time."""
     seconds_since_audio: float = 2.0
-    """Where no sound comes at all, not even silence, speech is over after so long."""
+    """Speech ends after this time without any audio, not even silence."""
 
 
 class Accepting(Protocol):
-    """The inbox, as far as speech needs it."""
+    """The part of the inbox that live speech uses."""
 
     async def accept(self, item: Inbound) -> Acceptance: ...
 
@@ -74,8 +73,8 @@ class Accepting(Protocol):
 class LiveSpeechService:
     """Implements `adapters.channel.LiveSpeech`. Close it before the store, the inbox and the supervisor.
 
-    Of a thread, as `ThreadKey.encode` writes it, `answering` tells whether words of an answer are being
-    shown, and `running` the id of the message whose turn is at work; empty where none is.
+    Both callables take a thread encoded by `ThreadKey.encode`: `answering` returns whether part of an answer
+    is being shown, `running` the id of the message whose turn is running, or an empty string.
     """
 
     def __init__(
@@ -99,31 +98,31 @@ class LiveSpeechService:
         self._voices = voices
         self._clock = clock
         self._answering = answering
-        self._taken_back = TakenBack(running=running, clock=clock)
+        self._retracted = RetractedSpeech(running=running, clock=clock)
         self._supervisor = supervisor
         self._manager = StreamBufferManager(
             on_flush=self._flushed, clock=clock, store=voices, settings=self._settings.flush
         )
         self._microphones: dict[str, LiveAudioStream] = {}
         self._handed_over: set[str] = set()
-        """Generations of the messages that the inbox does not have yet."""
+        """Generations of the messages that are on their way to the inbox."""
         self._closed = False
 
     @property
     def open_microphones(self) -> int:
-        """How many people may be heard just now."""
+        """The number of open streams."""
         return len(self._microphones)
 
     async def start(self) -> None:
-        """What an earlier process had heard becomes messages. Raises StorageError."""
+        """Restore the buffers of an earlier process, which become messages. Raises StorageError."""
         await self._manager.restore()
 
     async def open(
         self, thread: ThreadKey, author: Author, *, on_event: OnLive, hands_free: bool = True
     ) -> LiveAudioStream:
-        """Begin to listen to `author` in `thread`; a microphone that they have open there is closed.
+        """Open an audio stream of `author` in `thread`; closes an earlier one of theirs there.
 
-        Raises MediaUnavailable, with words for the person.
+        Raises MediaUnavailable with a message for the person.
         """
         if not self._settings.enabled:
             raise MediaUnavailable(_OFF)
@@ -141,7 +140,7 @@ class LiveSpeechService:
             idle_s=self._settings.idle_s,
             seconds_since_audio=self._settings.seconds_since_audio,
             on_started=lambda: self._barge_in(thread, author),
-            on_nothing=lambda: self._ask_again(key),
+            on_nothing=lambda: self._resubmit_retracted(key),
             on_closed=lambda: self._forget(key),
         )
         self._microphones[key] = microphone
@@ -173,21 +172,21 @@ class LiveSpeechService:
         return microphone
 
     async def close(self) -> None:
-        """Close every microphone. What was said becomes messages, now or at the next start."""
+        """Close every stream. Transcribed speech becomes messages, now or at the next start."""
         self._closed = True
         with contextlib.suppress(TimeoutError):
             async with self._clock.timeout(_ENDING_S), asyncio.TaskGroup() as group:
                 for microphone in tuple(self._microphones.values()):
                     group.create_task(microphone.close())
-        # What was understood is in the store already: only a store that hangs could keep this waiting.
+        # The transcripts are in the store already; the limit is only for a store that hangs.
         with contextlib.suppress(TimeoutError):
             async with self._clock.timeout(_KEEPING_S):
                 await self._manager.close()
 
     async def _flushed(self, flushed: Flushed) -> None:
-        """Make a message of a buffer. May be called again for the same one: the inbox knows it by its id.
+        """Send a buffer to the inbox as a message. Safe to repeat: the inbox deduplicates it by its id.
 
-        Raises StorageError, upon which the manager keeps the buffer and tries again.
+        Raises StorageError; the manager then keeps the buffer and tries again.
         """
         microphone = self._microphones.get(flushed.thread_id)
         if microphone is not None and flushed.generation not in self._handed_over:
@@ -208,13 +207,13 @@ class LiveSpeechService:
             return
         if microphone is not None:
             microphone.final(message)
-        self._taken_back.sent(flushed.thread_id, message)
+        self._retracted.sent(flushed.thread_id, message)
         await self._remember(message)
 
     def _message(self, flushed: Flushed, author: Author | None) -> InboundMessage:
-        """The author is whom the key names, where nobody listens to them any more."""
-        place, user = json.loads(flushed.thread_id)
-        thread = ThreadKey.decode(place)
+        """The message of a buffer. Without `author`, when the stream is closed, the key names the user."""
+        encoded, user = json.loads(flushed.thread_id)
+        thread = ThreadKey.decode(encoded)
         native_id = f"speech:{flushed.generation}"
         return InboundMessage(
             message_id=derived_message_id(thread.channel, thread.account, native_id),
@@ -222,7 +221,7 @@ class LiveSpeechService:
             thread=thread,
             author=author or Author(id=user),
             received_at=self._clock.now(),
-            text=self._taken_back.completed(flushed.thread_id, flushed.generation, flushed.text),
+            text=self._retracted.completed(flushed.thread_id, flushed.generation, flushed.text),
             speech=Speech(language=flushed.language, confidence=flushed.confidence),
         )
 
@@ -235,30 +234,30 @@ class LiveSpeechService:
 
     def _forget(self, key: str) -> None:
         del self._microphones[key]
-        self._ask_again(key)
-        self._taken_back.forget(key)
+        self._resubmit_retracted(key)
+        self._retracted.forget(key)
 
     def _barge_in(self, thread: ThreadKey, author: Author) -> None:
-        """Somebody speaks: the answer that they speak over ends, and so does the turn that still thinks about
-        what they said last, because more of it follows."""
+        """The person starts to speak: stop the answer being shown, and the turn that is still working on
+        their last words, because these words may continue them."""
         shown = self._answering(thread.encode())
-        if self._taken_back.take(_key(thread, author), thread.encode(), shown=shown) or shown:
+        if self._retracted.take(_key(thread, author), thread.encode(), shown=shown) or shown:
             self._supervisor.spawn(self._stop(thread, author), name="live speech: stop")
 
-    def _ask_again(self, key: str) -> None:
-        """Nothing followed after all: what was taken back for it is a message again."""
-        message = self._taken_back.returned(key)
+    def _resubmit_retracted(self, key: str) -> None:
+        """No speech followed: submit the retracted message again."""
+        message = self._retracted.returned(key)
         if message is not None:
-            self._supervisor.spawn(self._give_back(key, message), name="live speech: asked again")
+            self._supervisor.spawn(self._resubmit(key, message), name="live speech: asked again")
 
-    async def _give_back(self, key: str, message: InboundMessage) -> None:
+    async def _resubmit(self, key: str, message: InboundMessage) -> None:
         try:
             acceptance = await self._inbox.accept(message)
         except StorageError as error:
             _log.warning("what somebody said was stopped and could not be asked again: %s", error)
             return
         if acceptance.status != "refused":
-            self._taken_back.sent(key, message)
+            self._retracted.sent(key, message)
 
     async def _stop(self, thread: ThreadKey, author: Author) -> None:
         native_id = f"speech-stop:{uuid.uuid4().hex}"
@@ -278,5 +277,5 @@ class LiveSpeechService:
 
 
 def _key(thread: ThreadKey, author: Author) -> str:
-    """Speech of two people in one chat never becomes one message."""
+    """One key per person and chat, so that speech of two people never becomes one message."""
     return json.dumps([thread.encode(), author.id])

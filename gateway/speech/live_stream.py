@@ -1,6 +1,6 @@
-"""One open microphone as its channel sees it: utterances with numbers, and an end when nobody speaks.
+"""One live audio stream as its channel sees it: numbered utterances, closed after too long without speech.
 
-Not here: hearing (`voice.streaming`), and messages (`gateway.speech.live_sessions`).
+Not here: transcription (`voice.streaming`), and messages (`gateway.speech.live_sessions`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BROKE_OFF = "Listening broke off. Open the microphone again."
 
 
 class LiveAudioStream:
-    """Implements `adapters.channel.LiveStream`, and is told what its listener hears."""
+    """Implements `adapters.channel.LiveStream` and receives the events of its `LiveListener`."""
 
     def __init__(
         self,
@@ -47,24 +47,24 @@ class LiveAudioStream:
         self._on_event = on_event
         self._clock = clock
         self._idle_s = idle_s
-        self._still_s = seconds_since_audio
+        self._max_audio_gap_s = seconds_since_audio
         self._on_started = on_started
         self._on_nothing = on_nothing
-        """Called when what was said came to nothing, and no other words wait."""
+        """Called when an utterance gave no text and no other text waits."""
         self._on_closed = on_closed
         self._listener: LiveListener | None = None
         self._watch: asyncio.Task[None] | None = None
         self._closing = asyncio.Lock()
         self._closed = False
         self._ended = ""
-        """Why the gateway has closed it, in words."""
+        """Why the gateway closed the stream, as text for the person; empty if it did not."""
         self._last = 0
-        """The highest number of an utterance."""
+        """The highest utterance number."""
         self._current = 0
-        """The utterance that is being spoken; 0 while there is none."""
+        """The number of the current utterance; 0 for none."""
 
     async def listen(self, listener: LiveListener, spawn: Spawn) -> None:
-        """Begin. Raises TranscriberUnavailable, or MediaUnavailable where it was closed meanwhile."""
+        """Start. Raises TranscriberUnavailable, or MediaUnavailable if the stream was closed meanwhile."""
         await listener.open()
         if self._closed:
             await listener.close()
@@ -73,7 +73,7 @@ class LiveAudioStream:
         self._watch = spawn(self._look_after(listener), name="live speech: a microphone")
 
     def feed(self, pcm: bytes) -> None:
-        """More sound. Raises MediaUnavailable, with words, when nobody listens here any more."""
+        """Pass audio to the listener. Raises MediaUnavailable with a message if the stream has ended."""
         if self._ended:
             raise MediaUnavailable(self._ended)
         if self._listener is None or self._closed:
@@ -87,7 +87,7 @@ class LiveAudioStream:
             await self._listener.finish()
 
     async def close(self) -> None:
-        # Whoever closes second waits for the first: the last words are a message then.
+        # A second caller waits for the first, after which the last words are a message.
         async with self._closing:
             if self._closed:
                 return
@@ -101,7 +101,7 @@ class LiveAudioStream:
                 self._on_closed()
 
     async def end(self, words: str) -> None:
-        """Close it from the gateway's side; its speaker is told why."""
+        """Close the stream from the gateway's side and send the person the reason `words`."""
         if self._closed:
             await self.close()
             return
@@ -110,10 +110,10 @@ class LiveAudioStream:
         self.dropped("unavailable", words)
 
     async def _look_after(self, listener: LiveListener) -> None:
-        """See when no sound or no speech comes any more: neither shows in what is fed."""
+        """Poll for missing audio and for silence, which `feed` cannot detect."""
         while True:
             await self._clock.sleep(_LOOK_EVERY_S)
-            if listener.seconds_since_audio >= self._still_s:
+            if listener.seconds_since_audio >= self._max_audio_gap_s:
                 listener.sound_stopped()
             if listener.silent_s >= self._idle_s:
                 minutes = max(1, round(self._idle_s / 60))
@@ -121,15 +121,15 @@ class LiveAudioStream:
                 await self.end(f"{silence} Open the microphone again to go on.")
                 return
 
-    # ------------------------------------------------------------ what the desk knows
+    # ------------------------------------------------------------ called by LiveSpeechService
 
     def flushed(self, chunks: int) -> None:
-        """So many of the oldest chunks are a message."""
+        """The oldest `chunks` chunks became a message."""
         if self._listener is not None:
             self._listener.flushed(chunks)
 
     def final(self, message: InboundMessage) -> None:
-        """The utterance is a message, durably."""
+        """The utterance became a message, which is stored."""
         speech = message.speech or Speech()
         self._on_event(
             SpeechFinal(
@@ -142,10 +142,10 @@ class LiveAudioStream:
         )
 
     def refused(self, words: str) -> None:
-        """The utterance may not be a message."""
+        """The inbox refused the utterance; `words` is the reason for the person."""
         self._on_event(SpeechDropped(utterance=self._over(), reason="refused", message=words))
 
-    # ------------------------------------------------------------ what the listener tells
+    # ------------------------------------------------------------ called by LiveListener
 
     def started(self) -> None:
         self._on_event(SpeechStarted(utterance=self._begun()))
@@ -153,7 +153,7 @@ class LiveAudioStream:
 
     def partial(self, text: str, stable_chars: int) -> None:
         if not self._current and self._listener is not None and self._listener.is_speaking:
-            # The words before it became a message while the voice went on: nobody interrupts anybody.
+            # The earlier words became a message while the person kept speaking: this is no interruption.
             self._on_event(SpeechStarted(utterance=self._begun()))
         self._on_event(SpeechPartial(utterance=self._begun(), text=text, stable_chars=stable_chars))
 
@@ -163,7 +163,7 @@ class LiveAudioStream:
 
     def dropped(self, reason: Drop, words: str) -> None:
         if self._listener is not None and self._listener.is_gathering:
-            # The utterance lives on with its other words: what was lost gets a number of its own.
+            # The utterance continues with its other text, so the lost part gets a separate number.
             self._last += 1
             number = self._last
         else:

@@ -1,4 +1,4 @@
-"""Answers as sound: which words of an answer are read, and in which language."""
+"""Read answers aloud: choose the text to speak and the language."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class AnswerReader:
         try:
             spoken = await self._speaker.speak(said, language=language)
         except VoiceError as error:
-            # The speaker's words are the operator's: they name folders and quote libraries.
+            # The error's text is for the operator: it names folders and quotes libraries.
             _log.warning("an answer was not read aloud", extra={"reason": str(error)})
             raise MediaUnavailable("This answer could not be read aloud. It is there in writing.") from error
         return VoiceClip(data=spoken.data, mime=spoken.mime, seconds=spoken.seconds, waveform=spoken.waveform)
 
 
 class OwnReader:
-    """Implements ReadAloud for one person: what nobody names a language for is in the one they spoke last."""
+    """Implements ReadAloud for one person. Without a given language it uses the one they spoke last."""
 
     def __init__(self, reader: ReadAloud, preferences: SpeakerPreferenceStore, person: SpeakerKey) -> None:
         self._reader = reader
@@ -63,7 +63,7 @@ class OwnReader:
 
 
 def _other_script(text: str, language: str) -> bool:
-    """Whether a voice for English would have to spell most of it."""
+    """Whether most letters are in a script that an English voice can only spell out."""
     if language != DEFAULT_LANGUAGE:
         return False
     letters = [char for char in text if char.isalpha()]

@@ -1,9 +1,9 @@
-"""What somebody said and takes back by speaking on, because it was the beginning of more.
+"""Retract a spoken message when its speaker continues the sentence, and join it with the words that follow.
 
-A pause in mid-sentence is long enough to send what was said so far. When its speaker goes on before an
-answer is shown, or within seconds, the turn is stopped, and the words that follow are joined to those before
-and asked as one. Where no words follow, after a cough say, those before are asked again. Not here: stopping
-(`gateway.speech.live_sessions`), and speech that is no message yet (`voice.endpointing.stream_buffer`).
+A pause in mid-sentence is long enough to send the speech so far. If the person continues before an answer is
+shown, or within seconds, the turn is stopped, and both parts are sent as one message. If no words follow, for
+example after a cough, the first part is sent again. Not here: stopping the turn
+(`gateway.speech.live_sessions`), and speech before it is a message (`voice.endpointing.stream_buffer`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pipeline.domain.messages import InboundMessage
 from voice.text import joined
 
 SAME_SENTENCE_S = 4.0
-"""From the moment a message is sent to the voice that goes on with it, where an answer is shown already:
-later, somebody speaks because of what they read or hear."""
+"""Maximum time between a message and speech that continues it, if an answer is already shown. Later speech
+is a reaction to that answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,16 +32,16 @@ class _Said:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Held:
     message: InboundMessage
-    goes_on: bool
-    """What follows belongs to it."""
+    continues: bool
+    """The speech that follows continues it."""
     again: bool
-    """It is asked again where nothing follows."""
+    """Send it again if no speech follows."""
 
 
-class TakenBack:
-    """The last message of each speaker, by a key of their own, and what of it is held back.
+class RetractedSpeech:
+    """The last message of each speaker, by the speaker's key, and the messages that are held back.
 
-    `running` tells the id of the message whose turn is at work in a thread.
+    `running` returns the id of the message whose turn is running in a thread.
     """
 
     def __init__(self, *, running: Callable[[str], str], clock: Clock) -> None:
@@ -50,50 +50,50 @@ class TakenBack:
         self._said: dict[str, _Said] = {}
         self._held: dict[str, _Held] = {}
         self._completed: dict[str, tuple[str, str]] = {}
-        """Of each speaker the newest message that was joined: its generation and its text."""
+        """The generation and text of each speaker's newest message."""
 
     def sent(self, key: str, message: InboundMessage) -> None:
-        """The inbox has a spoken message."""
+        """Record a spoken message that the inbox accepted."""
         self._completed.pop(key, None)
         self._said[key] = _Said(message=message, at=self._clock.monotonic())
 
     def take(self, key: str, thread: str, *, shown: bool) -> bool:
-        """Somebody speaks. Whether the turn of what they said last is at work; it is held back then. `shown`:
-        there are words of its answer."""
+        """Hold back the speaker's last message if its turn is running; returns whether it is. `shown`: part
+        of its answer is visible."""
         said = self._said.get(key)
         if said is None or self._running(thread) != said.message.message_id:
             return False
         del self._said[key]
-        goes_on = not shown or self._clock.monotonic() - said.at <= SAME_SENTENCE_S
-        self._held[key] = _Held(message=said.message, goes_on=goes_on, again=not shown)
+        continues = not shown or self._clock.monotonic() - said.at <= SAME_SENTENCE_S
+        self._held[key] = _Held(message=said.message, continues=continues, again=not shown)
         return True
 
     def completed(self, key: str, generation: str, text: str) -> str:
-        """The text of the message that follows, behind what it goes on with; the same each time for one
+        """`text` joined to the message that it continues, if any; the same result each time for one
         `generation`."""
         if (known := self._completed.get(key)) is not None and known[0] == generation:
             return known[1]
         held = self._held.pop(key, None)
-        whole = joined([held.message.text, text]) if held is not None and held.goes_on else text
+        whole = joined([held.message.text, text]) if held is not None and held.continues else text
         self._completed[key] = (generation, whole)
         return whole
 
     def returned(self, key: str) -> InboundMessage | None:
-        """No words followed: what was held back, as a message of its own; None where nothing was."""
+        """The held-back message as a new message, because no speech followed; None if there is none."""
         held = self._held.pop(key, None)
         if held is None or not held.again:
             return None
         message = held.message
         native_id = f"speech:{uuid.uuid4().hex}"
-        place = message.thread
+        thread = message.thread
         return replace(
             message,
             native_id=native_id,
-            message_id=derived_message_id(place.channel, place.account, native_id),
+            message_id=derived_message_id(thread.channel, thread.account, native_id),
             received_at=self._clock.now(),
         )
 
     def forget(self, key: str) -> None:
-        """They speak no more."""
+        """Forget the speaker, whose stream is closed."""
         self._said.pop(key, None)
         self._completed.pop(key, None)

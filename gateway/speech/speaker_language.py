@@ -1,5 +1,5 @@
-"""What a person spoke last, looked up and remembered: a help for the next recording, which nothing waits or
-fails for."""
+"""Read and store the language that a person spoke last, as a hint for the next recording. Store failures are
+logged and ignored."""
 
 from __future__ import annotations
 
@@ -13,24 +13,26 @@ _log = logging.getLogger(__name__)
 
 
 def speaker_of(thread: ThreadKey, user: str) -> SpeakerKey:
-    """The person `user` on the account of `thread`, whatever the chat."""
+    """The key of the person `user` on the account of `thread`, the same in every chat."""
     return SpeakerKey(channel=thread.channel, account=thread.account, user=user)
 
 
-async def spoken_last(book: SpeakerPreferenceStore, speaker: SpeakerKey) -> str:
-    """The language's code; empty where it is not known, or the store cannot say."""
+async def spoken_last(preferences: SpeakerPreferenceStore, speaker: SpeakerKey) -> str:
+    """The language's code; empty if it is unknown or the store fails."""
     try:
-        return (await book.preferences_of(speaker)).language
+        return (await preferences.preferences_of(speaker)).language
     except StorageError as error:
         _log.warning("a speaker's language is not known", extra={"reason": str(error)})
         return ""
 
 
-async def spoke(book: SpeakerPreferenceStore, speaker: SpeakerKey, language: str, *, before: str) -> None:
-    """Remember the language, if one is known and it is another than `before`."""
+async def spoke(
+    preferences: SpeakerPreferenceStore, speaker: SpeakerKey, language: str, *, before: str
+) -> None:
+    """Store the language, if it is known and differs from `before`."""
     if not language or language == before:
         return
     try:
-        await book.remember_language(speaker, language)
+        await preferences.remember_language(speaker, language)
     except StorageError as error:
         _log.warning("a speaker's language is not remembered", extra={"reason": str(error)})

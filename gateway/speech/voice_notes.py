@@ -1,7 +1,7 @@
-"""The pipeline's ears: fetch a voice note from its channel and have it transcribed.
+"""Download a voice note from its channel and transcribe it, for the pipeline.
 
-What a person spoke last is remembered, and helps with short notes in the same language. Of a note in a room
-that may not be for the bot nothing is remembered at all.
+The language that a person spoke last is stored as a hint for short notes. Nothing is stored about a note in a
+group chat that may not be addressed to the bot.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from voice.transcription.voice_note import VoiceIntake
 _log = logging.getLogger(__name__)
 
 _SURE_OF_LANGUAGE = 0.7
-"""What a note in an unlikely language must reach before it is taken for what the person speaks."""
+"""Minimum language probability for storing a note's language as the person's."""
 _WORTH_SAYING_S = 3.0
-"""A wait that is shorter is over before anybody has read of it."""
+"""Shorter waits are not reported: they are over before a person reads the report."""
 
 
 class VoiceNoteTranscriber:
-    """Implements the pipeline's `Ears` port with the channels' downloads and a `VoiceIntake`.
+    """Implements the pipeline's `SpeechToText` port with the channels' downloads and a `VoiceIntake`.
 
-    `forgetful` is an intake that keeps no transcript, for notes that may be for somebody else, and
+    `forgetful` is an intake that stores no transcript, for notes that may not be addressed to the bot and
     for those off the record.
     """
 
@@ -55,7 +55,7 @@ class VoiceNoteTranscriber:
         self._telemetry = telemetry
 
     async def transcribe(self, message: InboundMessage, on_progress: OnTranscription) -> Transcription:
-        """The words of `message.voice`. Raises TurnFailed with words for the user."""
+        """Transcribe `message.voice`. Raises TurnFailed with a message for the user."""
         unkept = message.if_named or message.mode == "otr"
         intake = self._forgetful if unkept else self._intake
         if intake is None:
@@ -63,7 +63,7 @@ class VoiceNoteTranscriber:
         try:
             with self._telemetry.hearing():
                 recording = await self._recording(message)
-                utterance = await _heard(intake, recording, on_progress)
+                utterance = await _transcribe(intake, recording, on_progress)
         except VoiceError as error:
             _log_detail(error)
             raise TurnFailed(error.code, str(error), recoverable=not error.permanent) from error
@@ -109,33 +109,33 @@ class VoiceNoteTranscriber:
 
 
 def _log_detail(error: VoiceError | MediaUnavailable) -> None:
-    """Tell the operator what the person is not told."""
+    """Log the error's detail, which the person does not see."""
     if error.detail:
         known = {"code": error.code, "reason": str(error), "detail": error.detail}
         _log.warning("a recording was not heard", extra=known)
 
 
-async def _heard(intake: VoiceIntake, recording: Recording, on_progress: OnTranscription) -> Utterance:
-    """Hear, and pass on the progress: the recogniser tells it at once, whoever listens takes a moment."""
-    told: asyncio.Queue[Waiting | Growing | None] = asyncio.Queue()
+async def _transcribe(intake: VoiceIntake, recording: Recording, on_progress: OnTranscription) -> Utterance:
+    """Transcribe and pass on the progress. A queue decouples the recogniser from the slower `on_progress`."""
+    updates: asyncio.Queue[Waiting | Growing | None] = asyncio.Queue()
     failed: VoiceError | None = None
     utterance: Utterance | None = None
-    # The group would wrap the error, and callers tell the errors apart.
+    # The group would wrap the error, and callers distinguish the errors by type.
     async with asyncio.TaskGroup() as group:
-        group.create_task(_tell(told, on_progress))
+        group.create_task(_report(updates, on_progress))
         try:
-            utterance = await intake.transcribe(recording, on_progress=told.put_nowait)
+            utterance = await intake.transcribe(recording, on_progress=updates.put_nowait)
         except VoiceError as error:
             failed = error
         finally:
-            told.put_nowait(None)
+            updates.put_nowait(None)
     if utterance is None:
         raise failed or TurnFailed("internal", "The recording could not be heard. Please send it again.")
     return utterance
 
 
-async def _tell(told: asyncio.Queue[Waiting | Growing | None], on_progress: OnTranscription) -> None:
-    while (progress := await told.get()) is not None:
+async def _report(updates: asyncio.Queue[Waiting | Growing | None], on_progress: OnTranscription) -> None:
+    while (progress := await updates.get()) is not None:
         match progress:
             case Waiting(ahead=ahead, eta_s=eta_s):
                 if eta_s >= _WORTH_SAYING_S:
