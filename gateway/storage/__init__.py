@@ -1,1 +1,1 @@
-"""The durable record: one set of ports, one conformance suite, one folder per implementation."""
+"""Durable storage: one set of ports, one conformance suite, one folder per implementation."""

@@ -1,4 +1,4 @@
-"""What happens to a failed append whose future nobody looks at: one log line and no more."""
+"""Log a failed append once, for futures that are not awaited."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _log = logging.getLogger(__name__)
 
 
 def report_if_failed(future: asyncio.Future[Any], lease: Lease) -> None:
-    """Log the failure of `future` once, and keep the loop from complaining if it is dropped.
+    """Log the failure of `future` once and mark its exception as retrieved.
 
-    Whoever awaits the future still gets the exception.
+    A caller that awaits the future still gets the exception.
     """
 
     def report(done: asyncio.Future[Any]) -> None:
@@ -25,7 +25,7 @@ def report_if_failed(future: asyncio.Future[Any], lease: Lease) -> None:
             _log.warning("append to thread %s with fence %d failed: %s", lease.thread, lease.fence, error)
 
     if future.done():
-        # A callback would come a step of the loop later, and there may be none.
+        # A callback would run in the next step of the loop, which may not come.
         report(future)
     else:
         future.add_done_callback(report)

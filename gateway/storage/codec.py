@@ -1,5 +1,5 @@
-"""Inbound items and replies as plain data and back, for inbox and outbox. Unknown keys in old rows are
-ignored."""
+"""Convert inbound items and replies to plain data and back, for inbox and outbox. Unknown keys in old rows
+are ignored."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from pipeline.graph.run.outcome import Gate
 from pipeline.runtime.questions import choices
 
 Queued = InboundMessage | SessionCommand | ApprovalReply
-"""What waits in the inbox. Of the answers to approvals, only those that go on with a run that has let go
-of its thread: any other would wait behind the turn that waits for it."""
+"""The items of the inbox. An ApprovalReply is queued only if it resumes a paused run, which has released its
+thread; any other answer would wait for the turn that waits for it."""
 Kind = Literal["message", "command", "approval"]
 GATE: Final = "gate"
 """The kind of the interactions that a paused run waits for."""
 TOOL: Final = "tool"
-"""The kind of those that a turn waits for in the middle of its work."""
+"""The kind of the interactions that a running turn waits for."""
 ASKED_IN: Final = "asked_in"
-"""In the bodies of such an interaction, and of the answer's entry: the message whose run asked."""
+"""The key, in the body of a GATE interaction and of its answer's entry, of the message whose run asked."""
 NEVER: Final = 253_402_300_799.0
-"""When such an interaction without an end expires: in the year 9999."""
+"""The expiry of a GATE interaction without an end: in the year 9999."""
 
 
 def kind_of(item: Queued) -> Kind:
@@ -42,7 +42,7 @@ def kind_of(item: Queued) -> Kind:
 
 
 def to_body(item: Queued) -> dict[str, Any]:
-    """Everything about `item` that the inbox row does not hold in columns; empty values left out."""
+    """The fields of `item` that the inbox row does not hold in columns; empty values are left out."""
     body: dict[str, Any] = {"native_id": item.native_id, "author": item.author.id, "name": item.author.name}
     if not item.private:
         body["private"] = False
@@ -133,7 +133,7 @@ def from_body(
 
 
 def new_entry(item: Queued) -> NewEntry:
-    """`item` as it goes into the inbox."""
+    """The inbox entry for `item`."""
     return NewEntry(
         dedupe_key=f"{item.thread.channel}:{item.thread.account}:{item.native_id}",
         thread=item.thread.encode(),
@@ -145,18 +145,18 @@ def new_entry(item: Queued) -> NewEntry:
 
 
 def resume_entry(answer: ApprovalReply, asked: Interaction) -> NewEntry:
-    """The turn that the answer to a paused run leads to."""
+    """The inbox entry that resumes a paused run with an answer."""
     entry = new_entry(answer)
     return replace(entry, body={**entry.body, ASKED_IN: asked.body[ASKED_IN]})
 
 
 def resume_entry_once(answer: ApprovalReply, asked: Interaction) -> NewEntry:
-    """As `resume_entry`, for an answer whose own key is taken or is not kept: it has the question's."""
+    """Like `resume_entry`, with the question's dedupe key, if the answer's own key is taken or not stored."""
     return replace(resume_entry(answer, asked), dedupe_key=f"{GATE}:{asked.id}")
 
 
 def question_of(gate: Gate, entry: InboxEntry, session_id: str, *, at: float) -> Interaction:
-    """What lets the author of the entry's message, and nobody else, answer the gate."""
+    """The interaction with which only the author of the entry's message can answer the gate."""
     options = choices(gate)
     action = "\n".join((gate.id, gate.prompt, *options))
     return Interaction(
@@ -181,8 +181,8 @@ def question_of(gate: Gate, entry: InboxEntry, session_id: str, *, at: float) ->
 
 
 def reply_of(row: NewOutboxRow | OutboxRow, thread: str, *, entry_id: int, text: str) -> OutboundReply:
-    """The reply that an outbox row stands for. The row's body holds what the log's record does not: how the
-    words are to be shown, empty values left out."""
+    """The reply of an outbox row. `text` comes from the log record; the row's body holds the other fields,
+    without empty values."""
     body = row.body
     return OutboundReply(
         key=row.key,

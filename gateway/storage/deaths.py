@@ -1,4 +1,4 @@
-"""What the store keeps of the times that the process died while it worked on an entry. A part of `Store`."""
+"""Port for counts of process deaths during work on an entry. A part of `Store`."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deaths:
-    """How often the process died while an unfinished entry was at work."""
+    """How often the process died while it worked on an unfinished entry."""
 
     total: int = 0
     alone: int = 0
-    """Of these, when no other entry was at work."""
+    """How many of these while it worked on no other entry."""
 
 
 class DeathBook(Protocol):
-    """Deaths of the process, by the entries that were at work then."""
+    """Process deaths, by the entries that were being worked on."""
 
     async def note(self) -> Mapping[int, Deaths]:
-        """Count the death of the process before, durably, for each unfinished entry with an attempt that was
-        neither finished nor excused. To be called when nothing is at work. Calling it again counts nothing.
+        """Durably count the death of the previous process for each unfinished entry with an attempt that was
+        neither finished nor discounted. Call it while no entry is being worked on; a repeated call counts
+        nothing.
 
-        Returns what is known of unfinished entries, by seq; those that were never at work at a death are
-        left out.
+        Returns the deaths of unfinished entries, by seq; entries without any are left out.
         """
         ...

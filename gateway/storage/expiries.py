@@ -1,4 +1,4 @@
-"""What the store tells of questions whose time to answer is over. A part of `Store`."""
+"""Port for questions whose time to answer is over. A part of `Store`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class ExpiryBook(Protocol):
-    """The pending interactions that nobody answered, by the time at which they expire."""
+    """Unanswered interactions, by their expiry."""
 
     async def due(self, kind: str, *, now: float, limit: int) -> tuple[str, ...]:
         """Ids of those of `kind` that have expired at `now` and are not closed, soonest first."""

@@ -1,7 +1,4 @@
-"""Whether the store takes writes and is whole: what /readyz says of a full disk or a damaged file.
-
-It mends nothing.
-"""
+"""Monitor whether the store accepts writes and is undamaged; /readyz reports it. Repairs nothing."""
 
 from __future__ import annotations
 
@@ -13,26 +10,27 @@ from pipeline.domain.errors import StorageError
 
 _log = logging.getLogger(__name__)
 CHECK_EVERY_S = 5.0
-"""While writes fail."""
+"""Interval of write checks while writes fail."""
 QUIET_CHECKS = 12
-"""While they do not, one in so many of those checks is made: a disk fills up without messages too."""
+"""While writes work, one in this many checks is made: a disk can fill up without messages."""
 
 
 DAMAGE_CHECK_EVERY_S = 24 * 3600.0
 
 
 class StoreHealth:
-    """Told by whoever writes; while nobody does, `watch` writes a probe. `watch_for_damage` reads it all."""
+    """The state of the store. Callers report their writes with `note`, `watch` writes a probe when there are
+    none, and `watch_for_damage` reads the whole file."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
         self.writable = True
         self.damage: tuple[str, ...] = ()
-        """What the last look found, a line each."""
+        """The findings of the last check, one line each."""
 
     def note(self, *, writable: bool) -> None:
-        """A write has failed, or has not."""
+        """Record whether a write succeeded."""
         if writable == self.writable:
             return
         self.writable = writable
@@ -58,7 +56,7 @@ class StoreHealth:
                 self.note(writable=True)
 
     async def watch_for_damage(self) -> None:
-        """Look through the store now and once a day, until cancelled."""
+        """Check the store for damage now and once a day, until cancelled."""
         while True:
             try:
                 found = await self._store.find_damage()

@@ -1,4 +1,4 @@
-"""The rule by which an answer to a pending interaction counts, the same in every store."""
+"""Decide whether an answer to a pending interaction is accepted, by the same rule in every store."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def judge_answer(
     choice: str,
     now: float,
 ) -> AnswerStatus:
-    """What becomes of the answer. `interaction` is None when the store knows no such id, `answered` is the
-    choice on record, if there is one: EXPIRED where the interaction was closed unanswered.
+    """The status of the answer. `interaction` is None if the store has no such id, `answered` is the stored
+    choice, if any: EXPIRED if the interaction was closed unanswered.
 
-    An interaction of another thread counts as unknown: an id alone opens nothing.
+    An interaction of another thread counts as unknown: an id alone gives no access.
     """
     if interaction is None or interaction.thread != thread:
         return "unknown"

@@ -1,7 +1,7 @@
-"""Bodies as text: how every store keeps the plain JSON data it is given.
+"""Encode bodies as JSON text, for every store.
 
-Writing the text at the call makes the stored body independent of the caller's object. Not a
-schema: what a body means is the business of whoever writes it.
+Encoding at the call makes the stored body independent of the caller's object. This module defines no schema;
+the caller defines what a body contains.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ def encode_body(body: Mapping[str, Any]) -> str:
 
 
 def decode_body(text: str) -> dict[str, Any]:
-    """A fresh copy of the body behind `encode_body`'s text."""
+    """A new copy of the body from `encode_body`'s text."""
     body: dict[str, Any] = json.loads(text)
     return body
 
 
 FORGOTTEN = '{"text":""}'
-"""What is left of a body that was forgotten: it shows nothing."""
+"""The body that replaces a forgotten one: it has no text."""
 
 
 def storable_text(text: str) -> str:
-    """`text` with whatever UTF-8 cannot hold replaced by a question mark: for foreign error texts."""
+    """`text` with question marks for characters that UTF-8 cannot hold, for foreign error texts."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -54,5 +54,5 @@ def _has_lone_surrogate(text: str) -> bool:
 
 
 _COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain)
-# Lone surrogates survive only as escapes, so a body that has one pays for the longer form.
+# Lone surrogates can only be stored as escapes, so a body with one is stored in the longer form.
 _ASCII = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"), default=_plain)

@@ -1,7 +1,7 @@
 """ProcessingCoordinator: one worker per thread, across all processes that share a store.
 
-A lease says who works on a thread; its fence, checked inside every commit, makes sure that an owner
-that lost it without noticing (a pause longer than the lease) writes nothing.
+A lease names the worker of a thread. Its fence, checked inside every commit, prevents writes by an owner
+that lost the lease without noticing (a pause longer than the lease).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class ProcessingCoordinator:
-    """Takes, renews and gives back the leases of one process."""
+    """Acquires, renews and releases the leases of one process."""
 
     def __init__(self, store: Store, clock: Clock, *, lease_s: float) -> None:
         self._store = store
@@ -29,8 +29,8 @@ class ProcessingCoordinator:
         self._held: dict[str, tuple[Lease, Callable[[], None]]] = {}
 
     async def acquire(self, thread: str, on_lost: Callable[[], None]) -> Lease | None:
-        """The thread's lease, or None while another process has it. `on_lost` is called when a
-        renewal finds it gone."""
+        """The thread's lease, or None while another process has it. `on_lost` is called if a renewal finds
+        that the lease is lost."""
         lease = await self._store.acquire_lease(
             thread, self._owner, ttl_s=self._lease_s, now=self._clock.now()
         )
@@ -39,20 +39,20 @@ class ProcessingCoordinator:
         return lease
 
     async def release(self, lease: Lease) -> None:
-        """Give a lease back."""
+        """Release a lease."""
         if self._holds(lease):
             del self._held[lease.thread]
         try:
             await self._store.release_lease(lease)
         except StorageError:
-            # It ends by itself; until then the same process may take it again.
+            # It expires; until then the same process may acquire it again.
             _log.exception("lease not given back", extra={"thread_key": lease.thread})
 
     async def keep_renewing(self) -> None:
         """Renew everything held, three times per lease time, until cancelled."""
         while True:
             await self._clock.sleep(self._lease_s / 3)
-            # Side by side, so that one commit serves them all.
+            # Concurrently, so that one commit serves them all.
             await asyncio.gather(
                 *(self._renew(thread, lease, on_lost) for thread, (lease, on_lost) in self._held.items())
             )
@@ -62,13 +62,13 @@ class ProcessingCoordinator:
             await self._store.renew_lease(lease, ttl_s=self._lease_s, now=self._clock.now())
         except FenceLost:
             if not self._holds(lease):
-                # Given back while the renewal was under way.
+                # Released during the renewal.
                 return
             _log.warning("lease lost", extra={"thread_key": thread})
             self._held.pop(thread, None)
             on_lost()
         except StorageError:
-            # The store may be back before the lease ends; the fence protects the record if not.
+            # The store may work again before the lease expires; otherwise the fence prevents writes.
             _log.exception("lease not renewed", extra={"thread_key": thread})
 
     def _holds(self, lease: Lease) -> bool:

@@ -1,7 +1,7 @@
-"""Who has asked to be let in, and who was: what the gateway and `parlour pair` ask of a store.
+"""Port for pairing requests and pairings, used by the gateway and `parlour pair`. A part of `Store`.
 
-A part of the store's port. It holds ids and names of people, and never a word that they wrote. All times
-are Unix seconds. Every method raises StorageError when the store cannot do it.
+It holds ids and names of people, and none of their messages. All times are Unix seconds. Every method raises
+StorageError when the store fails.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedChat:
-    """One person in one private chat. A pairing never reaches further than that."""
+    """One person in one private chat. A pairing applies to nothing else."""
 
     channel: str
     account: str
@@ -22,11 +22,11 @@ class PairedChat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairingRequest:
-    """Somebody was shown a code and waits for the owner."""
+    """A person who was shown a code and waits for the owner's approval."""
 
     place: PairedChat
     name: str
-    """As the person calls themselves: for display only."""
+    """The person's own name for themselves: for display only."""
     code_hash: str
     asked_at: float
     expires_at: float
@@ -34,7 +34,7 @@ class PairingRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairing:
-    """Somebody whom the owner let in."""
+    """A person whom the owner approved."""
 
     place: PairedChat
     name: str
@@ -45,27 +45,27 @@ class PairingBook(Protocol):
     """The requests and the pairings."""
 
     async def ask(self, request: PairingRequest, *, limit: int, again_after_s: float) -> bool:
-        """Note the request. False, and nothing is noted, when the same person asked in the same chat less
-        than `again_after_s` ago, or when the account has `limit` requests that have not expired.
+        """Store the request. Returns False and stores nothing if the same person asked in the same chat less
+        than `again_after_s` ago, or if the account has `limit` requests that have not expired.
 
-        Requests older than `again_after_s` are forgotten, whoever made them.
+        Deletes all requests older than `again_after_s`.
         """
         ...
 
     async def requests(self, *, now: float) -> tuple[PairingRequest, ...]:
-        """Those that have not expired, oldest first."""
+        """The requests that have not expired, oldest first."""
         ...
 
     async def pair(self, code_hash: str, *, now: float) -> Pairing | None:
-        """Let in whoever was shown the code; None for one that is unknown, expired or used. Single use."""
+        """Pair the person who was shown the code; None if it is unknown, expired or used. Single use."""
         ...
 
     async def is_paired(self, place: PairedChat) -> bool: ...
 
     async def pairings(self) -> tuple[Pairing, ...]:
-        """Everybody who is paired, oldest first."""
+        """All pairings, oldest first."""
         ...
 
     async def remove(self, channel: str, user: str) -> int:
-        """End every pairing of `user` on `channel`, whatever the account and the chat; how many."""
+        """Delete every pairing of `user` on `channel`, on any account and in any chat; how many."""
         ...

@@ -1,8 +1,8 @@
-"""What the gateway asks of a store. Every implementation passes tests/contracts/test_store.py.
+"""The port of the gateway's store. Every implementation passes tests/contracts/test_store.py.
 
-Words: an *entry* is one accepted inbound item; a *record* is one line of a thread's append-only
-log; an *outbox row* is one reply that has to leave. All times are Unix seconds. All bodies are plain
-JSON data. Every method raises StorageError when the store cannot do it.
+Terms: an *entry* is one accepted inbound item; a *record* is one line of a thread's append-only log; an
+*outbox row* is one reply to send. All times are Unix seconds. All bodies are plain JSON data. Every method
+raises StorageError when the store fails.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class NewEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """The answer to `accept`: the entry's place in the queue, and whether it was already there."""
+    """The result of `accept`: the entry's place in the queue, and whether it was already there."""
 
     seq: int
     """0 when the queue was full."""
     message_id: str
     duplicate: bool
     full: bool = False
-    """The entry is new, and was not taken because its thread's queue had reached the limit."""
+    """The entry is new and was not accepted, because its thread's queue had reached the limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +60,9 @@ class InboxEntry:
     body: Mapping[str, Any]
     received_at: float
     attempts: int
-    """How often work on it was begun."""
+    """How often work on it was started."""
     excused: int
-    """Attempts among them that were cut off from outside, by a shutdown or the store."""
+    """The attempts among them that were interrupted from outside, by a shutdown or the store."""
     cancelled: bool
 
 
@@ -133,18 +133,18 @@ class SentPart:
     """A message on the platform that shows, or will show, a part of a reply."""
 
     part: int
-    """Its place in the reply, from 0; far behind all of these for a question that its turn asks."""
+    """Its index in the reply, from 0; a question of the turn has a far larger one."""
     native_id: str
-    """Empty for a preview that was about to be posted: it may be there or not."""
+    """Empty for a preview that was about to be posted: it may exist or not."""
     final: bool
-    """Whether it shows the final words; otherwise it is a placeholder or a preview."""
+    """Whether it shows the final text; otherwise it is a placeholder or a preview."""
     at: float = 0.0
-    """Unix time at which it was noted."""
+    """Unix time at which it was recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interaction:
-    """Something that waits for a person's answer: single use, bound to people and to one action."""
+    """A question that waits for a person's answer: single use, bound to people and to one action."""
 
     id: str
     thread: str
@@ -152,7 +152,7 @@ class Interaction:
     kind: str
     options: tuple[str, ...]
     allowed_users: tuple[str, ...]
-    """Empty means nobody."""
+    """Empty means that no user may answer."""
     action_hash: str
     created_at: float
     expires_at: float
@@ -170,11 +170,11 @@ class TurnCommit:
     outbox: tuple[NewOutboxRow, ...] = ()
     """Each row's entry_id becomes the id of the last record of `records`."""
     interactions: tuple[Interaction, ...] = ()
-    """Opened with it. One whose id was used before is left as it is: its question was asked already."""
+    """Interactions to open. An existing id is not changed, because its question was asked already."""
     body: Mapping[str, Any] | None = None
-    """Takes the place of the entry's own, where that is to be forgotten; None leaves it."""
+    """Replaces the entry's body if that must be forgotten; None keeps it."""
     forget_session: str = ""
-    """Of a session off the record: the questions that were asked in it go."""
+    """The id of an off-the-record session whose questions are deleted."""
     at: float = 0.0
 
 
@@ -210,43 +210,43 @@ class Store(Protocol):
         """Finish queued writes and release everything. Safe to call twice."""
 
     async def check_writable(self) -> None:
-        """Write and take back a probe; raises StorageError with the reason."""
+        """Write and delete a probe; raises StorageError with the reason."""
 
     async def find_damage(self) -> tuple[str, ...]:
-        """What is damaged, a line each; it may take minutes, and holds up nothing. Raises StorageError."""
+        """The damage found, one line each. May take minutes, but blocks nothing. Raises StorageError."""
 
     async def counts(self) -> StoreCounts: ...
 
     @property
     def pairings(self) -> PairingBook:
-        """Who asked to be let in, and who was."""
+        """Pairing requests and pairings."""
 
     @property
     def voices(self) -> SpeakerPreferenceStore:
-        """Dictation, how people speak, and what recordings said."""
+        """Speech buffers, speakers' preferences and transcripts."""
 
     @property
     def reminders(self) -> ReminderBook:
-        """What is to be said later."""
+        """Reminders that are not posted yet."""
 
     @property
     def expiries(self) -> ExpiryBook:
-        """Questions whose time to answer is over."""
+        """Expired questions."""
 
     @property
     def usage(self) -> UsageBook:
-        """What was spent, by day."""
+        """Token use and cost, by day."""
 
     @property
     def deaths(self) -> DeathBook:
-        """At what the process died."""
+        """Process deaths, by entry."""
 
     # -- inbox --------------------------------------------------------------------------------
     async def accept(self, entry: NewEntry, *, limit: int | None = None) -> Accepted:
         """Dedupe and enqueue in one statement; durable when it returns.
 
-        With `limit`, a new entry is not taken while its thread has that many unfinished ones; a
-        redelivery is recognised all the same.
+        With `limit`, a new entry is not accepted while its thread has that many unfinished ones; a
+        redelivery is still recognised.
         """
         ...
 
@@ -271,7 +271,7 @@ class Store(Protocol):
         ...
 
     async def discount_attempt(self, lease: Lease, seq: int) -> None:
-        """Note that an attempt ended from outside; never more than there were. FenceLost, AlreadyDone."""
+        """Count an attempt as interrupted from outside; at most all of them. FenceLost, AlreadyDone."""
         ...
 
     async def cancel_open(self, thread: str, *, up_to_seq: int | None = None, from_seq: int = 0) -> int:
@@ -288,11 +288,11 @@ class Store(Protocol):
         ...
 
     async def release_lease(self, lease: Lease) -> None:
-        """Give it back; does nothing when it is no longer ours. The fence is remembered."""
+        """Release it; does nothing if it is no longer ours. The fence is kept."""
         ...
 
     async def break_leases(self) -> int:
-        """Expire every lease: for a start-up that has proved no other process lives; how many."""
+        """Expire every lease; how many. Only for a start that has made sure that no other process runs."""
         ...
 
     # -- log ----------------------------------------------------------------------------------
@@ -303,7 +303,7 @@ class Store(Protocol):
 
         With `attempt`, an unfinished entry's seq, one attempt at it is counted in the same transaction, as
         by `start_attempt`. Returns at once; the future gives the ids, or FenceLost, or StorageError. A `user`
-        record for a (thread, message_id) that already has one is not added: its id is returned.
+        record for a (thread, message_id) that already has one is not added; the existing id is returned.
         """
         ...
 
@@ -321,7 +321,7 @@ class Store(Protocol):
         """Records with id > `after` and id < `before`, oldest first; with `limit`, the NEWEST of those."""
 
     async def threads_of(self, channel: str, account: str, *, limit: int) -> tuple[str, ...]:
-        """Where anything was said: first where the first message waits, then by their newest records."""
+        """Threads with records or waiting entries: those without records first, then by newest record."""
 
     # -- turn ---------------------------------------------------------------------------------
     async def commit_turn(self, lease: Lease, commit: TurnCommit) -> Committed:
@@ -335,36 +335,36 @@ class Store(Protocol):
         """Rows in state ready or sending, oldest first."""
 
     async def mark_sending(self, row_id: int) -> None:
-        """State sending and one attempt more, durably, before the platform is called. This and the three
-        below raise AlreadyDone for a row that is sent, failed or unknown."""
+        """Durably set state sending and count one attempt, before the platform is called. This and the three
+        methods below raise AlreadyDone for a row that is sent, failed or unknown."""
 
     async def mark_sent(self, row_id: int, receipt: str, at: float, *, forget: bool = False) -> None:
-        """State sent, with the proof. What `record_sent_part` kept for the row's key is forgotten. With
-        `forget` the row's body and the text of every record of its message go as well, in one transaction."""
+        """Set state sent, with the receipt; delete what `record_sent_part` stored for the row's key. With
+        `forget`, the same transaction erases the row's body and the text of every record of its message."""
         ...
 
     async def mark_retry(
         self, row_id: int, error: str, not_before: float, *, maybe_sent: bool = False
     ) -> None:
-        """Back to ready with the error noted, not to be tried before the given time. With `maybe_sent` the
-        row stays sending: also the next process must know that the reply may have arrived."""
+        """Set state ready with the error; no attempt before the given time. With `maybe_sent` the
+        state stays sending, so that the next process knows that the reply may have arrived."""
         ...
 
     async def mark_failed(self, row_id: int, error: str, *, forget: bool = False) -> None:
-        """State failed, with the reason. Forgets as `mark_sent` does."""
+        """Set state failed, with the reason. Deletes and erases as `mark_sent` does."""
         ...
 
     async def outbox_row(self, row: int | str) -> OutboxRow | None:
         """The row with that id, or, for a string, with that key."""
 
     async def receipts(self, chat: str) -> tuple[str, ...]:
-        """Proofs of the replies sent last to the thread `chat` and its topics: newest first, at most 20."""
+        """Receipts of the last replies to the thread `chat` and its topics: newest first, at most 20."""
 
     async def record_sent_part(self, key: str, part: SentPart) -> None:
-        """Remember which message shows a part of the reply under `key`; in place of what was known of it."""
+        """Store which message shows a part of the reply under `key`, replacing an earlier value."""
 
     async def shown(self, key: str) -> tuple[SentPart, ...]:
-        """What `record_sent_part` kept for `key`, by part."""
+        """The parts that `record_sent_part` stored for `key`, by part."""
 
     # -- sessions -----------------------------------------------------------------------------
     async def current_session(self, thread: str) -> str | None:
@@ -386,14 +386,14 @@ class Store(Protocol):
     ) -> AnswerStatus:
         """Record the one answer, atomically: exactly one of many concurrent answers is accepted.
 
-        With `entry`, an accepted answer also enqueues it, in the same transaction and whatever the queue's
-        limit. With `finished` the entry needs no work: it stands in the inbox only so that `accept` knows a
-        redelivery. If its dedupe key is on record already: `already_answered`, and nothing changes.
+        With `entry`, an accepted answer also enqueues it, in the same transaction and without the queue's
+        limit. With `finished` the entry needs no work: it is in the inbox only so that `accept` recognises a
+        redelivery. If its dedupe key exists already, the result is `already_answered` and nothing changes.
         """
         ...
 
     async def interaction(self, interaction_id: str) -> tuple[Interaction, str | None] | None:
-        """The interaction, answered or not, and its answer's choice; None where there is no such id."""
+        """The interaction, answered or not, and its answer's choice; None if there is no such id."""
 
     async def pending_interactions(self, thread: str, *, now: float) -> tuple[Interaction, ...]:
-        """Unanswered, unexpired ones, oldest first."""
+        """Unanswered, unexpired interactions, oldest first."""

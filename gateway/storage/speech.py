@@ -1,7 +1,6 @@
-"""What is kept about speech: dictation that is not a message yet, how people speak, what recordings said.
+"""Port for speech data: buffers of dictation, speakers' preferences and transcripts. A part of `Store`.
 
-A part of the store's port. Bodies are plain JSON data; times are Unix seconds. Every method raises
-StorageError when the store cannot do it.
+Bodies are plain JSON data; times are Unix seconds. Every method raises StorageError when the store fails.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ class SpeakerKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeakerPreferences:
-    """What is remembered about how a person speaks and listens."""
+    """A person's stored speech settings."""
 
     language: str = ""
-    """What they spoke last; empty until they spoke."""
+    """The language that they spoke last; empty before that."""
     voice_replies: bool = False
     """Whether they want answers read aloud."""
     voice_command: str = ""
@@ -33,34 +32,34 @@ class SpeakerPreferences:
 
 
 class SpeakerPreferenceStore(Protocol):
-    """Buffers, habits and transcripts."""
+    """Speech buffers, speakers' preferences and transcripts."""
 
     async def keep_buffer(self, key: str, body: Mapping[str, Any], *, at: float) -> None:
-        """Keep a speech buffer under its key, in place of what was kept under it."""
+        """Store a speech buffer under its key, replacing an earlier one."""
         ...
 
     async def drop_buffer(self, key: str) -> None:
-        """Forget a buffer; does nothing when it is not there."""
+        """Delete a buffer; does nothing if there is none."""
         ...
 
     async def buffers(self) -> tuple[tuple[str, Mapping[str, Any]], ...]:
-        """Every buffer with its key, longest untouched first."""
+        """Every buffer with its key, oldest change first."""
         ...
 
     async def preferences_of(self, speaker: SpeakerKey) -> SpeakerPreferences:
-        """What is remembered; the defaults for somebody unknown."""
+        """The speaker's preferences; the defaults for an unknown speaker."""
         ...
 
     async def remember_language(self, speaker: SpeakerKey, language: str) -> None: ...
 
     async def want_voice_replies(self, speaker: SpeakerKey, *, wanted: bool, command: str) -> None:
-        """Remember what the command with that message id asked for, and that it was this one."""
+        """Store what the command with the message id `command` asked for, and that id."""
         ...
 
     async def transcript(self, key: str, *, newer_than: float) -> Mapping[str, Any] | None:
-        """What was kept under `key` after that time; None where there is nothing."""
+        """The transcript stored under `key` after the time `newer_than`; None if there is none."""
         ...
 
     async def keep_transcript(self, key: str, body: Mapping[str, Any], *, at: float, limit: int) -> None:
-        """Keep a transcript; beyond `limit` of them the oldest are forgotten."""
+        """Store a transcript; the oldest above `limit` are deleted."""
         ...

@@ -1,4 +1,4 @@
-"""What a turn asks in the middle of its work and what it pauses for, for the record that ends the turn."""
+"""Collect the questions of a running turn, and those it pauses for, for the record that ends the turn."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _PAUSED_FOR = "paused_for"
 
 
 class TurnQuestions:
-    """An `EventSender` in front of another one, which notes the questions among the events of one turn.
+    """An `EventSender` that wraps another one and records the questions among the events of one turn.
 
-    It notes them as people see them. A paused run's question is not among them: the store lists it, and it
-    is asked after the record is written. Nor is one that was answered before the process restarted: only its
+    It records them as people see them. It excludes a paused run's question, which the store lists and which
+    is asked after the record is written, and a question answered before the process restarted: only its
     answer is sent again.
     """
 
@@ -28,7 +28,7 @@ class TurnQuestions:
         self._asked: dict[str, AskedQuestion] = {}
 
     async def send_event(self, event: PipelineEvent) -> None:
-        """Note a question or its answer, and pass the event on."""
+        """Record a question or its answer, and pass the event on."""
         if isinstance(event, ApprovalRequired) and not event.paused:
             self._asked[event.interaction_id] = AskedQuestion(
                 interaction_id=event.interaction_id,
@@ -42,18 +42,18 @@ class TurnQuestions:
         await self._sender.send_event(event)
 
     def body(self) -> dict[str, Any]:
-        """The part of a record's body that holds them; empty where nothing was asked."""
+        """The part of a record's body that holds the questions; empty without any."""
         return {_KEY: [question_to_plain(one) for one in self._asked.values()]} if self._asked else {}
 
 
 def questions_of(body: Mapping[str, Any]) -> tuple[AskedQuestion, ...]:
-    """What `TurnQuestions.body` put into a record's body, oldest first; empty where it put nothing."""
+    """The questions that `TurnQuestions.body` put into a record's body, oldest first."""
     plain: Iterable[Mapping[str, Any]] = body.get(_KEY, ())
     return tuple(AskedQuestion(**{**one, "options": tuple(one["options"])}) for one in plain)
 
 
 def paused_for(questions: Iterable[Interaction]) -> dict[str, Any]:
-    """The part of a record's body that names the questions with which its turn ends; empty without any."""
+    """The part of a record's body that lists the questions for which its turn pauses; empty without any."""
     ids = [question.id for question in questions]
     return {_PAUSED_FOR: ids} if ids else {}
 

@@ -1,4 +1,4 @@
-"""What the store keeps of spending: tokens and cost, by day and by whom. A part of `Store`."""
+"""Port for token use and cost, by day and scope. A part of `Store`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What was used."""
+    """An amount of use."""
 
     tokens: int = 0
     cost: float = 0.0
@@ -17,16 +17,16 @@ class Spent:
 
 
 class UsageBook(Protocol):
-    """Sums by day and scope. A scope is any text: everybody, a person, a chat."""
+    """Sums by day and scope. A scope is any text: all users, a person, a chat."""
 
     async def add(self, day: str, scopes: Sequence[str], spent: Spent) -> None:
         """Add to the day's sums of every scope, in one step. `day` is YYYY-MM-DD."""
         ...
 
     async def of(self, day: str, scopes: Sequence[str]) -> Mapping[str, Spent]:
-        """The day's sums; every asked scope is in it."""
+        """The day's sums, for every given scope."""
         ...
 
     async def forget_before(self, day: str) -> int:
-        """Remove the sums of earlier days; how many rows."""
+        """Delete the sums of days before `day`; how many rows."""
         ...

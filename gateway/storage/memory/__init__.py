@@ -1,4 +1,4 @@
-"""The store that lives in the process: for tests, for trying things out, and as the model of the others."""
+"""An in-memory store: for tests, for trying things out, and as the reference for other stores."""
 
 from gateway.storage.memory.store import MemoryStore
 

@@ -1,4 +1,4 @@
-"""Deaths of the process, in a plain dictionary."""
+"""Process deaths, in a dictionary."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gateway.storage.memory.rows import EntryRow
 
 
 class MemoryDeaths:
-    """A part of `MemoryStore`, whose entries and whose check that the store is open it is given."""
+    """A part of `MemoryStore`, which passes its entries and its check that the store is open."""
 
     def __init__(self, require_open: Callable[[], None], entries: Mapping[int, EntryRow]) -> None:
         self._require_open = require_open

@@ -9,7 +9,7 @@ from pipeline.domain.events import EXPIRED
 
 
 class MemoryExpiries:
-    """A part of `MemoryStore`, whose rows, and whose check that the store is open, it is given."""
+    """A part of `MemoryStore`, which passes its rows and its check that the store is open."""
 
     def __init__(self, require_open: Callable[[], None], rows: dict[str, InteractionRow]) -> None:
         self._require_open = require_open
@@ -23,7 +23,7 @@ class MemoryExpiries:
     async def next_due(self, kind: str) -> float | None:
         return min((row.interaction.expires_at for row in self._open(kind)), default=None)
 
-    async def close(self, interaction_id: str, *, at: float) -> bool:  # noqa: ARG002 - no row keeps the time
+    async def close(self, interaction_id: str, *, at: float) -> bool:  # noqa: ARG002 - no row holds the time
         self._require_open()
         row = self._rows.get(interaction_id)
         if row is None or row.choice is not None:

@@ -1,4 +1,4 @@
-"""The pairing book in plain dictionaries."""
+"""The pairing book in dictionaries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gateway.storage.pairings import PairedChat, Pairing, PairingRequest
 
 
 class MemoryPairings:
-    """A part of `MemoryStore`, whose check that the store is open it is given."""
+    """A part of `MemoryStore`. `require_open` raises StorageError if the store is closed."""
 
     def __init__(self, require_open: Callable[[], None]) -> None:
         self._require_open = require_open

@@ -1,4 +1,4 @@
-"""Reminders in a plain dictionary."""
+"""Reminders in a dictionary."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gateway.storage.reminders import Reminder
 
 
 class MemoryReminders:
-    """A part of `MemoryStore`, whose check that the store is open it is given."""
+    """A part of `MemoryStore`. `require_open` raises StorageError if the store is closed."""
 
     def __init__(self, require_open: Callable[[], None]) -> None:
         self._require_open = require_open

@@ -1,4 +1,4 @@
-"""The rows that MemoryStore keeps: mutable inside, copied out as the port's frozen values."""
+"""The rows of MemoryStore: mutable inside, returned as the port's frozen values."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class EntryRow:
 
     @classmethod
     def new(cls, seq: int, entry: NewEntry) -> EntryRow:
-        """The row of a just accepted entry."""
+        """The row of a newly accepted entry."""
         return cls(
             seq=seq,
             thread=entry.thread,
@@ -49,7 +49,7 @@ class EntryRow:
         )
 
     def view(self) -> InboxEntry:
-        """The entry as the port shows it."""
+        """The entry as the port's value."""
         return InboxEntry(
             seq=self.seq,
             thread=self.thread,
@@ -79,7 +79,7 @@ class LogRow:
         session_id: str | None,
         message_id: str | None,
     ) -> bool:
-        """Whether `Store.read_log` with these gives it."""
+        """Whether `Store.read_log` with these filters returns it."""
         return (
             self.id > after
             and (before is None or self.id < before)
@@ -89,7 +89,7 @@ class LogRow:
         )
 
     def view(self, thread: str) -> Record:
-        """The record as the port shows it."""
+        """The record as the port's value."""
         return Record(
             id=self.id,
             thread=thread,
@@ -118,18 +118,18 @@ class ReplyRow:
 
     @property
     def is_open(self) -> bool:
-        """Whether it still has to leave."""
+        """Whether it still has to be sent."""
         return self.state in ("ready", "sending")
 
     @staticmethod
     def newest_receipts(rows: Iterable[ReplyRow], chat: str) -> tuple[str, ...]:
-        """Of what was sent last to the thread `chat` and its topics, newest first."""
+        """Receipts of the last replies to the thread `chat` and its topics, newest first."""
         views = [row.view() for row in sorted(rows, key=lambda row: row.id, reverse=True)]
         ours = [row for row in views if row.thread == chat or row.thread.startswith(f"{chat}:")]
         return tuple(row.receipt for row in ours if row.state == "sent")[:20]
 
     def view(self) -> OutboxRow:
-        """The row as the port shows it."""
+        """The row as the port's value."""
         return OutboxRow(
             id=self.id,
             key=self.new.key,
@@ -153,10 +153,10 @@ class InteractionRow:
     interaction: Interaction
     body: str
     choice: str | None = None
-    """The answer, once it has come."""
+    """The answer; None while there is none."""
 
     def is_open(self, thread: str, now: float) -> bool:
-        """Whether it may still be answered from the thread."""
+        """Whether it can still be answered from the thread."""
         asked = self.interaction
         return asked.thread == thread and self.choice is None and now < asked.expires_at
 
@@ -165,13 +165,13 @@ class InteractionRow:
         return self.interaction.session_id == session_id
 
     def view(self) -> Interaction:
-        """The interaction as the port shows it."""
+        """The interaction as the port's value."""
         return replace(self.interaction, body=decode_body(self.body))
 
 
 @dataclass(slots=True, kw_only=True)
 class ThreadRow:
-    """What belongs to one thread: its lease, its unfinished entries by seq, its log."""
+    """The data of one thread: its lease, its unfinished entries by seq, its log."""
 
     fence: int = 0
     owner: str | None = None
@@ -182,14 +182,14 @@ class ThreadRow:
     """Record id of the `user` record of each message id."""
 
     def forget(self, message_id: str) -> None:
-        """Drop what the message's records say."""
+        """Erase the text of the message's records."""
         for row in self.log:
             if row.record.message_id == message_id:
                 row.body = FORGOTTEN
 
 
 def newest_first(threads: Mapping[str, ThreadRow], channel: str, account: str) -> tuple[str, ...]:
-    """Those of the account in which anything was said, as `Store.threads_of` orders them."""
+    """The account's threads with records or waiting entries, ordered as `Store.threads_of`."""
     prefix = ThreadKey(channel=channel, account=account, chat="x").encode().removesuffix("x")
     found = [
         (bool(row.log), -row.log[-1].id if row.log else 0, key)

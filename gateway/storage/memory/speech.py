@@ -1,4 +1,4 @@
-"""What is kept about speech, in plain dictionaries."""
+"""Speech buffers, speakers' preferences and transcripts, in dictionaries."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gateway.storage.speech import SpeakerKey, SpeakerPreferences
 
 
 class MemoryVoices:
-    """A part of `MemoryStore`, whose check that the store is open it is given."""
+    """A part of `MemoryStore`. `require_open` raises StorageError if the store is closed."""
 
     def __init__(self, require_open: Callable[[], None]) -> None:
         self._require_open = require_open

@@ -1,6 +1,6 @@
-"""A `Store` in plain dictionaries: the port's promises, except that nothing outlives the object.
+"""A `Store` in dictionaries: it fulfils the port, but its data is lost with the object.
 
-What it holds outlives `close` and a second `open`. Every call takes effect at once, in one step of the loop.
+The data survives `close` and a second `open`. Every call takes effect at once, in one step of the loop.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from pipeline.domain.errors import AlreadyDone, FenceLost, StorageError
 
 
 class MemoryStore:
-    """The whole port, in memory. Bodies are kept as text, so no caller can reach into the store."""
+    """The whole port, in memory. Bodies are kept as text, so that callers share no objects with the store."""
 
     def __init__(self) -> None:
         self._open = False
@@ -215,7 +215,7 @@ class MemoryStore:
         replies = [(row, encode_body(row.body)) for row in commit.outbox]
         questions = [(question, encode_body(question.body)) for question in commit.interactions]
         left = entry.body if commit.body is None else encode_body(commit.body)
-        # Everything that can be refused has been looked at: from here on all of it happens.
+        # All checks are done; from here on nothing fails.
         entry.outcome = commit.outcome
         entry.body = left
         del thread.unfinished[commit.seq]
@@ -240,7 +240,7 @@ class MemoryStore:
         row.state = "sending"
         row.attempts += 1
 
-    async def mark_sent(self, row_id: int, receipt: str, at: float, *, forget: bool = False) -> None:  # noqa: ARG002 - shown nowhere yet
+    async def mark_sent(self, row_id: int, receipt: str, at: float, *, forget: bool = False) -> None:  # noqa: ARG002 - not read yet
         row = self._open_reply(row_id)
         row.state = "sent"
         row.receipt = storable_text(receipt)
@@ -347,7 +347,7 @@ class MemoryStore:
         return self._threads.setdefault(key, ThreadRow())
 
     def _peek(self, key: str) -> ThreadRow:
-        """The thread's row for reading; an empty one when the thread is unknown."""
+        """The thread's row for reading; an empty one for an unknown thread."""
         return self._threads.get(key) or ThreadRow()
 
     def _fenced(self, lease: Lease) -> ThreadRow:

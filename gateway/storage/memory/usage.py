@@ -1,4 +1,4 @@
-"""What was spent, in a plain dictionary."""
+"""Token use and cost, in a dictionary."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gateway.storage.usage import Spent
 
 
 class MemoryUsage:
-    """A part of `MemoryStore`, whose check that the store is open it is given."""
+    """A part of `MemoryStore`. `require_open` raises StorageError if the store is closed."""
 
     def __init__(self, require_open: Callable[[], None]) -> None:
         self._require_open = require_open

@@ -1,4 +1,4 @@
-"""The store in one SQLite file, for a gateway of one process. The only place that imports sqlite3."""
+"""The store in one SQLite file, for a gateway of one process. Only this package imports sqlite3."""
 
 from gateway.storage.sqlite.store import SqliteStore
 

@@ -1,4 +1,4 @@
-"""Opening the file, and SQLite's errors put into words. No table is known here."""
+"""Open the file, and turn SQLite's errors into StorageErrors with advice. Not here: tables."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _WORDS = (
 
 
 def open_writer(path: Path, *, synchronous: Synchronous) -> sqlite3.Connection:
-    """Create the file if need be (0600, its folder 0700), bring its schema up to date, ready to write.
+    """A connection that writes. Creates the file if needed (0600, its folder 0700) and migrates its schema.
 
-    Raises StorageError, which names the file, when any of that is impossible.
+    Raises StorageError, which names the file, if any of that fails.
     """
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         needed = ".".join(map(str, _OLDEST_SQLITE))
@@ -47,24 +47,24 @@ def open_writer(path: Path, *, synchronous: Synchronous) -> sqlite3.Connection:
     try:
         db = _connect(path)
     except sqlite3.Error as error:
-        raise in_words(error, path) from error
+        raise as_storage_error(error, path) from error
     try:
         require_ours(db, path)
-        # Only counts for a new file. A commit writes whole pages to the log, and small ones cost a third.
+        # Only affects a new file. A commit writes whole pages to the log; small pages cost a third.
         db.execute("PRAGMA page_size = 1024")
         db.execute("PRAGMA journal_mode = WAL")
         db.execute(f"PRAGMA synchronous = {synchronous}")
-        # Checkpoints are made where nobody waits for them, not inside some unlucky commit.
+        # GroupCommit makes checkpoints when no call waits, not inside a commit.
         db.execute("PRAGMA wal_autocheckpoint = 0")
         db.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT_BYTES}")
-        # What is deleted or shortened is written over with zeros, in the file's free pages too.
+        # Overwrite deleted data with zeros, also in the file's free pages.
         db.execute("PRAGMA secure_delete = ON")
-        # The log of an earlier process may hold what it was about to forget.
+        # The log of an earlier process may contain data that it was about to erase.
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         migrate(db, path)
     except sqlite3.Error as error:
         db.close()
-        raise in_words(error, path) from error
+        raise as_storage_error(error, path) from error
     except BaseException:
         db.close()
         raise
@@ -72,19 +72,19 @@ def open_writer(path: Path, *, synchronous: Synchronous) -> sqlite3.Connection:
 
 
 def open_reader(path: Path) -> sqlite3.Connection:
-    """A connection that cannot write, to a file that `open_writer` has made ready."""
+    """A connection that cannot write, to a file that `open_writer` has prepared."""
     try:
         db = _connect(path)
         db.execute("PRAGMA query_only = ON")
     except sqlite3.Error as error:
-        raise in_words(error, path) from error
+        raise as_storage_error(error, path) from error
     return db
 
 
 def open_checker(path: Path) -> sqlite3.Connection:
-    """A connection that cannot write and makes no file, for a thread that another one may interrupt.
+    """A connection that cannot write and creates no file, for a thread that another one may interrupt.
 
-    Raises sqlite3.Error as it comes: to a check, damage is a finding.
+    Raises sqlite3.Error unchanged, because the damage check reports it as a finding.
     """
     return sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, check_same_thread=False
@@ -92,27 +92,27 @@ def open_checker(path: Path) -> sqlite3.Connection:
 
 
 def open_beside(path: Path) -> sqlite3.Connection:
-    """A connection that writes into a file which the gateway may have open as well. Raises StorageError,
-    also for a file whose schema is not this program's: the gateway alone migrates."""
+    """A connection that writes into a file that the gateway may also have open. Raises StorageError, also for
+    a file with another schema version: only the gateway migrates."""
     try:
         db = _connect(path)
     except sqlite3.Error as error:
-        raise in_words(error, path) from error
+        raise as_storage_error(error, path) from error
     try:
         require_current(db, path)
         db.execute("PRAGMA wal_autocheckpoint = 0")
         db.execute("PRAGMA secure_delete = ON")
     except sqlite3.Error as error:
         db.close()
-        raise in_words(error, path) from error
+        raise as_storage_error(error, path) from error
     except BaseException:
         db.close()
         raise
     return db
 
 
-def in_words(error: sqlite3.Error, path: Path) -> StorageError:
-    """The StorageError that tells a person what `error` means and what to do."""
+def as_storage_error(error: sqlite3.Error, path: Path) -> StorageError:
+    """The StorageError that explains `error` to a person and says what to do."""
     name = getattr(error, "sqlite_errorname", "")
     for prefix, words in _WORDS:
         if name.startswith(prefix):
@@ -131,8 +131,8 @@ def _create_private(path: Path) -> None:
     try:
         if not path.parent.is_dir():
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Only a file that is not there yet is opened here: closing a descriptor of a live database
-        # would drop SQLite's own locks on it.
+        # Only a new file is opened here: closing a descriptor of a live database would drop SQLite's own
+        # locks on it.
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError:
         if path.is_dir():

@@ -1,4 +1,4 @@
-"""SQL on deaths of the process, and the book that hands it to the thread."""
+"""SQL on process deaths, and the part of the store that runs it in its thread."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _ALL = "SELECT seq, total, alone FROM deaths"
 
 
 class SqliteDeaths:
-    """The book of deaths on one SQLite file: a part of `SqliteStore`."""
+    """Process deaths in one SQLite file: a part of `SqliteStore`."""
 
     def __init__(self, writer: Callable[[], DatabaseThread]) -> None:
-        # Asked for at each call: a store that is opened again has another lane.
+        # Fetched at each call, because a reopened store has a new thread.
         self._writer = writer
 
     async def note(self) -> Mapping[int, Deaths]:

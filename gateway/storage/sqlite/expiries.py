@@ -1,4 +1,4 @@
-"""SQL on expired questions, and the book that hands it to the threads."""
+"""SQL on expired questions, and the part of the store that runs it in its threads."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from gateway.storage.sqlite.worker_thread import DatabaseThread
 from pipeline.domain.events import EXPIRED
 
-# The index is named, because without statistics SQLite would read every question that was ever asked.
+# The index is given, because SQLite has no statistics and would read every question ever asked.
 _DUE = """
     SELECT id FROM interactions INDEXED BY interactions_pending
     WHERE answered_at IS NULL AND kind = ? AND expires_at <= ?
@@ -19,10 +19,10 @@ _CLOSE = "UPDATE interactions SET choice = ?, answered_at = ? WHERE id = ? AND a
 
 
 class SqliteExpiries:
-    """The book of expired questions on one SQLite file: a part of `SqliteStore`."""
+    """Expired questions in one SQLite file: a part of `SqliteStore`."""
 
     def __init__(self, writer: Callable[[], DatabaseThread], reader: Callable[[], DatabaseThread]) -> None:
-        # Asked for at each call: a store that is opened again has other lanes.
+        # Fetched at each call, because a reopened store has new threads.
         self._writer = writer
         self._reader = reader
 

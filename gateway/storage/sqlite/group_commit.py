@@ -1,4 +1,4 @@
-"""The write side: group commit, and checkpoints at moments when nobody waits."""
+"""The write side: group commit, and checkpoints when no call waits."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import logging
 import sqlite3
 from pathlib import Path
 
-from gateway.storage.sqlite.connection import Synchronous, in_words, open_writer
+from gateway.storage.sqlite.connection import Synchronous, as_storage_error, open_writer
 from gateway.storage.sqlite.wal import WalMeter
 from gateway.storage.sqlite.worker_thread import Call
 from pipeline.domain.errors import StorageError
 
 _log = logging.getLogger(__name__)
 
-_CHECKPOINT_AT_REST_FRAMES = 256
+_CHECKPOINT_IDLE_FRAMES = 256
 _CHECKPOINT_UNDER_LOAD_FRAMES = 8_192
 _LOOK_EVERY_COMMITS = 128
 
@@ -21,8 +21,8 @@ _LOOK_EVERY_COMMITS = 128
 class GroupCommit:
     """Runs each batch of calls as one transaction, so that one sync to the disk serves them all.
 
-    Each call has its own savepoint: a call that fails takes back its own writes and no other's.
-    Outcomes are noted only after COMMIT; when that fails, every call of the batch fails.
+    Each call has its own savepoint: a failed call rolls back only its own writes. Outcomes are set only after
+    COMMIT; if that fails, every call of the batch fails.
     """
 
     def __init__(self, path: Path, *, synchronous: Synchronous) -> None:
@@ -32,7 +32,7 @@ class GroupCommit:
         self.commits = 0
         self.calls = 0
         self.forgot = False
-        """Set by a call that wrote over what is to be forgotten: the log must not keep it either."""
+        """Set by a call that erased data, which must be removed from the write-ahead log too."""
 
     def connect(self) -> sqlite3.Connection:
         """The one connection that writes."""
@@ -55,7 +55,7 @@ class GroupCommit:
             if db.in_transaction:
                 db.execute("ROLLBACK")
             for call in calls:
-                call.error = call.error or in_words(error, self._path)
+                call.error = call.error or as_storage_error(error, self._path)
         self.commits += 1
         self.calls += len(calls)
         if self.forgot:
@@ -63,23 +63,23 @@ class GroupCommit:
         elif self.commits % _LOOK_EVERY_COMMITS == 0 and self.wal.frames() >= _CHECKPOINT_UNDER_LOAD_FRAMES:
             self._checkpoint(db, "PASSIVE")
 
-    def rest(self, db: sqlite3.Connection) -> None:
-        """Copy the log into the file while nobody writes, if there is enough of it."""
+    def on_idle(self, db: sqlite3.Connection) -> None:
+        """Copy the log into the file between writes, if the log is long enough."""
         if self.forgot:
             self._empty_log(db)
-        elif self.wal.frames() >= _CHECKPOINT_AT_REST_FRAMES:
+        elif self.wal.frames() >= _CHECKPOINT_IDLE_FRAMES:
             self._checkpoint(db, "PASSIVE")
 
     def finish(self, db: sqlite3.Connection) -> None:
-        """Leave one file behind, with an empty log."""
+        """Copy the log into the file and empty it."""
         self._checkpoint(db, "TRUNCATE")
 
     def _run_alone(self, db: sqlite3.Connection, call: Call) -> None:
-        # The only call of a transaction needs no savepoint: the transaction itself is taken back.
+        # The only call of a transaction needs no savepoint: the transaction itself is rolled back.
         try:
             call.result = call.work(db)
         except Exception as error:  # noqa: BLE001 - handed to the caller through its future
-            call.error = self._understood(error)
+            call.error = self._as_store_error(error)
             if db.in_transaction:
                 db.execute("ROLLBACK")
 
@@ -88,31 +88,31 @@ class GroupCommit:
         try:
             call.result = call.work(db)
         except Exception as error:
-            call.error = self._understood(error)
+            call.error = self._as_store_error(error)
             if not db.in_transaction:
-                # A full disk can take the whole transaction back, and with it the neighbours' writes.
+                # On a full disk SQLite can roll back the whole transaction, with the other calls' writes.
                 raise
             db.execute("ROLLBACK TO call")
         db.execute("RELEASE call")
 
-    def _understood(self, error: Exception) -> Exception:
+    def _as_store_error(self, error: Exception) -> Exception:
         if isinstance(error, sqlite3.Error):
-            return in_words(error, self._path)
+            return as_storage_error(error, self._path)
         if isinstance(error, UnicodeEncodeError | OverflowError):
             return StorageError(f"a value cannot be stored: {error}")
         return error
 
     def _empty_log(self, db: sqlite3.Connection) -> None:
-        """Into the file with everything, and the log cut to nothing; again at rest if somebody reads now."""
+        """Copy the log into the file and truncate it; tried again in `on_idle` if a reader prevents it."""
         self.forgot = not self._checkpoint(db, "TRUNCATE")
 
     def _checkpoint(self, db: sqlite3.Connection, mode: str) -> bool:
-        """Whether it came to its end."""
+        """Run a checkpoint; returns whether it completed."""
         self.wal.note()
         try:
             busy = db.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()[0]
         except sqlite3.Error as error:
-            # Nothing is lost: the records stay in the log, and the next checkpoint tries again.
-            _log.warning("checkpoint put off: %s", in_words(error, self._path))
+            # No data is lost: it stays in the log, and the next checkpoint tries again.
+            _log.warning("checkpoint put off: %s", as_storage_error(error, self._path))
             return False
         return not busy

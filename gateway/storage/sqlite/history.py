@@ -1,4 +1,4 @@
-"""Looking back into a store's file beside whoever works on it: only reading, without the gateway's lock."""
+"""Read a store's file while the gateway may be using it: read-only, without the gateway's lock."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 
 from gateway.storage.ports import Record
 from gateway.storage.sqlite import log
-from gateway.storage.sqlite.connection import in_words, open_reader
+from gateway.storage.sqlite.connection import as_storage_error, open_reader
 from gateway.storage.sqlite.schema import require_ours
 from pipeline.domain.errors import StorageError
 
-# A full pass over the log: this is for a person who asks now and then, and an index would cost every turn.
-# A run begins in the row that names its graph; one of a single step, in the record that its end rides in.
+# A full scan of the log: a person asks for this rarely, and an index would cost every turn. A run begins in
+# the row that names its graph; a run of a single step begins in the record that also holds its end.
 _BEGINNINGS = """
     SELECT coalesce(json_extract(log.body, '$.run'), json_extract(log.body, '$.steps[0].run')) AS run,
         threads.key, log.message_id, log.at
@@ -26,7 +26,7 @@ _BEGINNINGS = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPlace:
-    """Where a graph run is on record."""
+    """Where a graph run is stored."""
 
     run_id: str
     thread: str
@@ -36,14 +36,14 @@ class RunPlace:
 
 
 def newest_runs(path: Path, limit: int) -> tuple[RunPlace, ...]:
-    """The newest runs in the store's file, newest first. Raises StorageError when it cannot be read."""
+    """The newest runs in the store's file, newest first. Raises StorageError if it cannot be read."""
     with _reader(path) as db:
         rows = db.execute(f"{_BEGINNINGS} ORDER BY log.id DESC LIMIT ?", (limit,)).fetchall()
     return tuple(_place(row) for row in rows)
 
 
 def run_records(path: Path, run_id: str) -> tuple[RunPlace, tuple[Record, ...]] | None:
-    """Where the run is, and all records of its message, oldest first; None for a run that is not there."""
+    """The place of the run and all records of its message, oldest first; None for an unknown run."""
     with _reader(path) as db:
         row = db.execute(f"{_BEGINNINGS} AND run = ? ORDER BY log.id LIMIT 1", (run_id,)).fetchone()
         if row is None:
@@ -73,7 +73,7 @@ def _reader(path: Path) -> Iterator[sqlite3.Connection]:
         require_ours(db, path)
         yield db
     except sqlite3.Error as error:
-        raise in_words(error, path) from error
+        raise as_storage_error(error, path) from error
     finally:
         db.close()
 

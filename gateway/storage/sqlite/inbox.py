@@ -1,4 +1,4 @@
-"""SQL on the inbox. Runs in a lane's thread."""
+"""SQL on the inbox. Runs in a DatabaseThread."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NEWEST = """
 _START_ATTEMPT = """
     UPDATE inbox SET attempts = attempts + 1 WHERE seq = ? AND thread = ? AND outcome IS NULL
     RETURNING attempts"""
-_EXCUSE_ATTEMPT = """
+_DISCOUNT_ATTEMPT = """
     UPDATE inbox SET excused = min(attempts, excused + 1) WHERE seq = ? AND thread = ? AND outcome IS NULL"""
 _CANCEL = """
     UPDATE inbox SET cancelled = 1
@@ -46,7 +46,7 @@ _GREATEST_SEQ = 2**63 - 1
 
 
 def accept(db: sqlite3.Connection, entry: NewEntry, body: str, limit: int | None) -> Accepted:
-    """Enqueue the entry, or say what was enqueued under its dedupe key before."""
+    """Enqueue the entry, or return the entry that was enqueued under its dedupe key before."""
     thread = threads.intern(db, entry.thread)
     most = _GREATEST_SEQ if limit is None else limit
     values = (entry.dedupe_key, thread, entry.message_id, entry.kind, body, entry.received_at, most)
@@ -95,7 +95,7 @@ def newest(db: sqlite3.Connection, limit: int) -> tuple[tuple[str, Mapping[str, 
 
 
 def start_attempt(db: sqlite3.Connection, lease: Lease, seq: int) -> int:
-    """One attempt more; the new count. Raises FenceLost, or AlreadyDone for a finished entry."""
+    """Count one attempt; the new count. Raises FenceLost, or AlreadyDone for a finished entry."""
     thread = threads.require_fence(db, lease)
     row = db.execute(_START_ATTEMPT, (seq, thread)).fetchone()
     if row is None:
@@ -104,9 +104,9 @@ def start_attempt(db: sqlite3.Connection, lease: Lease, seq: int) -> int:
 
 
 def discount_attempt(db: sqlite3.Connection, lease: Lease, seq: int) -> None:
-    """One attempt that does not count against the entry. Raises FenceLost, or AlreadyDone."""
+    """Count one attempt as interrupted from outside. Raises FenceLost, or AlreadyDone."""
     thread = threads.require_fence(db, lease)
-    if db.execute(_EXCUSE_ATTEMPT, (seq, thread)).rowcount == 0:
+    if db.execute(_DISCOUNT_ATTEMPT, (seq, thread)).rowcount == 0:
         raise _not_unfinished(seq)
 
 
@@ -117,14 +117,14 @@ def cancel_open(db: sqlite3.Connection, thread: str, up_to_seq: int | None, from
 
 
 def finish(db: sqlite3.Connection, thread_id: int, seq: int, outcome: Outcome, at: float) -> None:
-    """Close the entry. Raises AlreadyDone when it is closed already or of another thread."""
+    """Close the entry. Raises AlreadyDone if it is closed already or belongs to another thread."""
     if db.execute(_FINISH, (outcome, at, seq, thread_id)).rowcount == 0:
         raise _not_unfinished(seq)
 
 
 def replace_body(db: sqlite3.Connection, seq: int, body: str) -> None:
-    """Forget what the entry said, but for `body`. Before anything else is written into its row: while its
-    size changes, its words may be copied."""
+    """Replace the entry's body by `body` and erase the old one. Call it before any other write to the row:
+    when the row's size changes, SQLite may copy the old text elsewhere in the file."""
     for (size,) in db.execute(_SIZE, (seq,)).fetchall():
         db.execute(_REPLACE_BODY, (filled(body, size), seq))
 

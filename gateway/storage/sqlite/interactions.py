@@ -1,4 +1,4 @@
-"""SQL on pending interactions. Runs in a lane's thread."""
+"""SQL on pending interactions. Runs in a DatabaseThread."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _ANSWER = "UPDATE interactions SET answered_by = ?, choice = ?, answered_at = ? 
 
 
 def add(db: sqlite3.Connection, interaction: Interaction, body: str) -> None:
-    """Store the interaction. Raises StorageError when its id was used before."""
+    """Store the interaction. Raises StorageError if its id was used before."""
     if not add_new(db, interaction, body):
         raise StorageError(f"interaction {interaction.id} exists already; ids are used once")
 
 
 def forget(db: sqlite3.Connection, session_id: str) -> None:
-    """Remove the session's questions, answered or not."""
+    """Delete the session's questions, answered or not."""
     db.execute(_FORGET, (session_id,))
 
 
 def add_new(db: sqlite3.Connection, interaction: Interaction, body: str) -> bool:
-    """Store the interaction unless its id was used before; whether it was not."""
+    """Store the interaction unless its id was used before; returns whether it was stored."""
     values = (
         interaction.id,
         threads.intern(db, interaction.thread),
@@ -58,7 +58,7 @@ def add_new(db: sqlite3.Connection, interaction: Interaction, body: str) -> bool
 def answer(
     db: sqlite3.Connection, interaction_id: str, *, thread: str, user: str, choice: str, now: float
 ) -> AnswerStatus:
-    """Judge the answer and, if it counts, use the interaction up."""
+    """Check the answer and, if it is accepted, store it."""
     row = db.execute(_ONE, (interaction_id,)).fetchone()
     status = judge_answer(
         None if row is None else _interaction(row),
@@ -74,13 +74,13 @@ def answer(
 
 
 def one(db: sqlite3.Connection, interaction_id: str) -> tuple[Interaction, str | None] | None:
-    """The interaction and its answer's choice; None where there is no such id."""
+    """The interaction and its answer's choice; None if there is no such id."""
     row = db.execute(_ONE, (interaction_id,)).fetchone()
     return None if row is None else (_interaction(row), row[-1])
 
 
 def pending(db: sqlite3.Connection, thread: str, now: float) -> tuple[Interaction, ...]:
-    """Those of the thread that may still be answered, oldest first."""
+    """The thread's interactions that can still be answered, oldest first."""
     return tuple(_interaction(row) for row in db.execute(_PENDING, (thread, now)))
 
 

@@ -13,7 +13,7 @@ from gateway.storage.sqlite import inbox, outbox, threads
 EncodedRecords = Sequence[tuple[NewRecord, str]]
 EncodedRows = Sequence[tuple[NewOutboxRow, str]]
 
-# The one unique index of the log clashes for a second user record of a message, and for nothing else.
+# The log's only unique index conflicts for a second user record of a message, and for nothing else.
 _INSERT = """
     INSERT INTO log (thread, kind, session_id, message_id, body, at) VALUES (?, ?, ?, ?, ?, ?)
     ON CONFLICT DO NOTHING"""
@@ -42,7 +42,7 @@ def append(
 def commit_turn(
     db: sqlite3.Connection, lease: Lease, commit: TurnCommit, records: EncodedRecords, rows: EncodedRows
 ) -> Committed:
-    """Everything of `commit` inside the caller's transaction. Raises FenceLost or StorageError."""
+    """Apply `commit` inside the caller's transaction. Raises FenceLost or StorageError."""
     thread = threads.require_fence(db, lease)
     inbox.finish(db, thread, commit.seq, commit.outcome, commit.at)
     record_ids = _add(db, thread, records)
@@ -92,7 +92,7 @@ def read(
 
 
 def _readable(kind: RecordKind, body: str) -> dict[str, Any]:
-    """A step's body that is damaged reads as an empty one: its run can go on without it, or start anew."""
+    """The decoded body. A damaged body of a step becomes an empty one: its run can continue or restart."""
     try:
         return decode_body(body)
     except ValueError:
@@ -112,7 +112,7 @@ def read_statement(
     limit: int | None,
 ) -> tuple[str, list[str | int]]:
     """The query of `read` and its values; newest first when there is a limit."""
-    # Named, because SQLite has no statistics to choose by, and takes the whole thread for one message.
+    # The index is given, because SQLite has no statistics and would read the whole thread for one message.
     index = "log_thread"
     conditions = ["thread = (SELECT id FROM threads WHERE key = ?)", "id > ?"]
     values: list[str | int] = [thread, after]
@@ -123,7 +123,7 @@ def read_statement(
         conditions.append(f"kind IN ({', '.join('?' * len(kinds))})")
         values.extend(kinds)
         if "step" not in kinds:
-            # Says nothing new, but lets SQLite prove that the index without steps has every row.
+            # Redundant, but it lets SQLite use the index without steps.
             conditions.append("kind <> 'step'")
     if session_id is not None:
         if kinds is not None and "step" not in kinds:

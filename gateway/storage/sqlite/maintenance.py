@@ -1,4 +1,4 @@
-"""SQL for those who look after the store: is it writable, how much is in it."""
+"""SQL for maintenance: whether the store is writable, and how much it holds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sqlite3
 from gateway.storage.ports import StoreCounts
 
 _FILLER_BYTES = 8_192
-"""More than a page, so that the probe needs room and not just a gap in a page."""
+"""More than a page, so that the probe needs new pages and not just a gap in one."""
 
 _COUNTS = """SELECT
     (SELECT count(*) FROM inbox WHERE outcome IS NULL),
@@ -27,7 +27,7 @@ def take_back(db: sqlite3.Connection) -> None:
 
 
 def counts(db: sqlite3.Connection) -> StoreCounts:
-    """The sizes of the tables."""
+    """The number of rows in the tables."""
     inbox_open, inbox_all, outbox_open, records = db.execute(_COUNTS).fetchone()
     return StoreCounts(
         inbox_open=inbox_open, inbox_done=inbox_all - inbox_open, outbox_open=outbox_open, records=records

@@ -1,7 +1,7 @@
-"""Writing into a store's file beside the gateway that works on it, for a person at a terminal.
+"""Write into a store's file while the gateway uses it, for CLI commands.
 
-It changes no schema, makes no checkpoints and holds the file for single short transactions; the gateway
-sees what was written with its next read.
+It changes no schema, makes no checkpoints and locks the file only for single short transactions; the gateway
+sees the changes with its next read.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from gateway.storage.sqlite.connection import in_words, open_beside
+from gateway.storage.sqlite.connection import as_storage_error, open_beside
 from gateway.storage.sqlite.pairings import SqlitePairings
 from gateway.storage.sqlite.worker_thread import Call, DatabaseThread
 from pipeline.domain.errors import StorageError
@@ -19,17 +19,17 @@ from pipeline.domain.errors import StorageError
 
 @asynccontextmanager
 async def pairings_beside(path: Path) -> AsyncIterator[SqlitePairings]:
-    """The pairing book in the store's file `path`. Raises StorageError when there is no such store."""
-    lane = DatabaseThread("store-beside", _Beside(path))
-    await lane.start()
+    """The pairing book in the store's file `path`. Raises StorageError if there is no such store."""
+    thread = DatabaseThread("store-beside", _Beside(path))
+    await thread.start()
     try:
-        yield SqlitePairings(lambda: lane, lambda: lane)
+        yield SqlitePairings(lambda: thread, lambda: thread)
     finally:
-        await lane.stop()
+        await thread.stop()
 
 
 class _Beside:
-    """Runs each call as a transaction of its own."""
+    """Runs each call as a separate transaction."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -51,10 +51,12 @@ class _Beside:
             except Exception as error:  # noqa: BLE001 - handed to the caller through its future
                 if db.in_transaction:
                     db.execute("ROLLBACK")
-                call.error = in_words(error, self._path) if isinstance(error, sqlite3.Error) else error
+                call.error = (
+                    as_storage_error(error, self._path) if isinstance(error, sqlite3.Error) else error
+                )
 
-    def rest(self, db: sqlite3.Connection) -> None:
-        """Nothing to tidy up: checkpoints are the gateway's."""
+    def on_idle(self, db: sqlite3.Connection) -> None:
+        """Does nothing: the gateway makes the checkpoints."""
 
     def finish(self, db: sqlite3.Connection) -> None:
         """Nothing to finish."""

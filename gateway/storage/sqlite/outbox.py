@@ -1,4 +1,4 @@
-"""SQL on the outbox. Runs in a lane's thread."""
+"""SQL on the outbox. Runs in a DatabaseThread."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SELECT = """
     SELECT o.id, o.key, t.key, message_id, entry_id, body, state, attempts, not_before, created_at,
         receipt, error
     FROM outbox AS o """
-# Named, because SQLite, with no statistics to go by, would rather walk through everything ever sent.
+# The index is given, because SQLite has no statistics and would read everything ever sent.
 _SELECT_OPEN = _SELECT + "INDEXED BY outbox_open JOIN threads AS t ON t.id = o.thread "
 ALL_OPEN = _SELECT_OPEN + "WHERE state IN ('ready', 'sending') ORDER BY o.id"
 OPEN_OF_THREAD = _SELECT_OPEN + "WHERE state IN ('ready', 'sending') AND t.key = ? ORDER BY o.id"
@@ -42,7 +42,7 @@ _RECEIPTS = """
     SELECT o.receipt FROM outbox AS o JOIN threads AS t ON t.id = o.thread
     WHERE o.state = 'sent' AND (t.key = :chat OR (t.key > :chat || ':' AND t.key < :chat || ';'))
     ORDER BY o.id DESC LIMIT 20"""
-"""Read backwards along the ids: asked seldom, and for a chat that has just been written to."""
+"""Reads the ids backwards: it is called rarely, and for a chat with recent replies."""
 _FORGET_SHOWN = "DELETE FROM shown WHERE key = (SELECT key FROM outbox WHERE id = ?)"
 _SIZE = "SELECT length(CAST(body AS BLOB)) FROM outbox WHERE id = ?"
 _RECORD_SIZES = """
@@ -55,7 +55,7 @@ _FAILED = "UPDATE outbox SET state = 'failed', error = ? WHERE id = ? AND state 
 
 
 def add(db: sqlite3.Connection, thread_id: int, entry_id: int, row: NewOutboxRow, body: str) -> int:
-    """The id of the row under its key, which is added unless the key is there already."""
+    """Add the row unless its key exists already; the id of the row with that key."""
     cursor = db.execute(_INSERT, (row.key, thread_id, row.message_id, entry_id, body, row.created_at))
     if cursor.rowcount == 1 and cursor.lastrowid is not None:
         return cursor.lastrowid
@@ -75,17 +75,17 @@ def one(db: sqlite3.Connection, row: int | str) -> OutboxRow | None:
 
 
 def receipts(db: sqlite3.Connection, chat: str) -> tuple[str, ...]:
-    """Of what was sent last to the thread `chat` and its topics, newest first."""
+    """Receipts of the last replies to the thread `chat` and its topics, newest first."""
     return tuple(receipt for (receipt,) in db.execute(_RECEIPTS, {"chat": chat}))
 
 
 def mark_sending(db: sqlite3.Connection, row_id: int) -> None:
-    """State sending, one attempt more."""
+    """Set state sending and count one attempt."""
     _change(db, row_id, _SENDING, (row_id,))
 
 
 def mark_sent(db: sqlite3.Connection, row_id: int, receipt: str, at: float) -> None:
-    """State sent, with the proof."""
+    """Set state sent, with the receipt."""
     _change(db, row_id, _SENT, (storable_text(receipt), at, row_id))
     db.execute(_FORGET_SHOWN, (row_id,))
 
@@ -93,18 +93,18 @@ def mark_sent(db: sqlite3.Connection, row_id: int, receipt: str, at: float) -> N
 def mark_retry(
     db: sqlite3.Connection, row_id: int, state: OutboxState, error: str, not_before: float
 ) -> None:
-    """To be tried again later, from `state`."""
+    """Set `state`, the error and the time of the next attempt."""
     _change(db, row_id, _RETRY, (state, storable_text(error), not_before, row_id))
 
 
 def mark_failed(db: sqlite3.Connection, row_id: int, error: str) -> None:
-    """State failed, with the reason."""
+    """Set state failed, with the reason."""
     _change(db, row_id, _FAILED, (storable_text(error), row_id))
     db.execute(_FORGET_SHOWN, (row_id,))
 
 
 def forget(db: sqlite3.Connection, row_id: int) -> None:
-    """Write over what the row and the records of its message say."""
+    """Overwrite the row's body and the text of its message's records."""
     for record_id, size in db.execute(_RECORD_SIZES, (row_id,)).fetchall():
         db.execute(_FORGET_RECORD, (filled(FORGOTTEN, size), record_id))
     for (size,) in db.execute(_SIZE, (row_id,)).fetchall():
@@ -112,12 +112,12 @@ def forget(db: sqlite3.Connection, row_id: int) -> None:
 
 
 def record_sent_part(db: sqlite3.Connection, key: str, part: SentPart) -> None:
-    """Which message shows a part of the reply under `key`."""
+    """Store which message shows a part of the reply under `key`."""
     db.execute(_NOTE_SHOWN, (key, part.part, storable_text(part.native_id), part.final, part.at))
 
 
 def shown(db: sqlite3.Connection, key: str) -> tuple[SentPart, ...]:
-    """What is noted for `key`, by part."""
+    """The stored parts for `key`, by part."""
     return tuple(
         SentPart(part=part, native_id=native_id, final=bool(final), at=at)
         for part, native_id, final, at in db.execute(_SHOWN, (key,))

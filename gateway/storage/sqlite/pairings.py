@@ -1,4 +1,4 @@
-"""SQL on pairing requests and pairings, and the book that hands it to the store's threads."""
+"""SQL on pairing requests and pairings, and the part of the store that runs it in its threads."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _REMOVE = "DELETE FROM pairings WHERE channel = ? AND user = ?"
 
 
 class SqlitePairings:
-    """The pairing book on one SQLite file: a part of `SqliteStore`, or opened beside a running gateway."""
+    """The pairing book in one SQLite file: a part of `SqliteStore`, or opened while a gateway runs."""
 
     def __init__(self, writer: Callable[[], DatabaseThread], reader: Callable[[], DatabaseThread]) -> None:
-        # Asked for at each call: a store that is opened again has other lanes.
+        # Fetched at each call, because a reopened store has new threads.
         self._writer = writer
         self._reader = reader
 

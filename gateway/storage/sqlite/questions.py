@@ -1,4 +1,4 @@
-"""Which threads may have pending interactions: a text message of any other thread needs no read."""
+"""Track which threads may have pending interactions; a text message in any other thread needs no read."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ _OPEN = """
 
 
 class QuestionThreads:
-    """Holds, for each thread, when its last pending interaction ends. May name a thread without any, never
-    misses one: a new interaction is noted before it is written."""
+    """The expiry of each thread's last pending interaction. It may contain a thread without any, but misses
+    none: a new interaction is recorded before it is written."""
 
     def __init__(self) -> None:
         self._ends: dict[str, float] = {}
 
     @staticmethod
     def read(db: sqlite3.Connection) -> dict[str, float]:
-        """The ends that the store's file knows, by thread key, in Unix seconds."""
+        """The expiries in the store's file, by thread key, in Unix seconds."""
         return dict(db.execute(_OPEN))
 
     def reset(self, ends: dict[str, float]) -> None:
-        """Begin with what `read` found."""
+        """Start with the result of `read`."""
         self._ends = ends
 
     def note(self, thread: str, expires_at: float) -> None:
-        """An interaction of `thread` is about to be written."""
+        """Record an interaction of `thread` that is about to be written."""
         self._ends[thread] = max(expires_at, self._ends.get(thread, expires_at))
 
     def may_have(self, thread: str, now: float) -> bool:
-        """Whether the thread can have an interaction that has not ended at `now`."""
+        """Whether the thread can have an interaction that has not expired at `now`."""
         ends = self._ends.get(thread)
         if ends is None:
             return False

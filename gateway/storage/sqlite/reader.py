@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from gateway.storage.sqlite.connection import in_words, open_reader
+from gateway.storage.sqlite.connection import as_storage_error, open_reader
 from gateway.storage.sqlite.worker_thread import Call
 
 
@@ -20,17 +20,17 @@ class Reading:
         return open_reader(self._path)
 
     def run(self, db: sqlite3.Connection, calls: list[Call]) -> None:
-        """Each call by itself; every one sees all that was committed before it was submitted."""
+        """Run each call separately; each one sees every commit from before it was submitted."""
         for call in calls:
             try:
                 call.result = call.work(db)
             except sqlite3.Error as error:
-                call.error = in_words(error, self._path)
+                call.error = as_storage_error(error, self._path)
             except Exception as error:  # noqa: BLE001 - handed to the caller through its future
                 call.error = error
 
-    def rest(self, db: sqlite3.Connection) -> None:
-        """Nothing to tidy up."""
+    def on_idle(self, db: sqlite3.Connection) -> None:
+        """Does nothing."""
 
     def finish(self, db: sqlite3.Connection) -> None:
-        """Nothing to finish."""
+        """Does nothing."""

@@ -1,4 +1,4 @@
-"""SQL on reminders, and the book that hands it to the threads."""
+"""SQL on reminders, and the part of the store that runs it in its threads."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _Row = tuple[str, str, str, float, str, str]
 
 
 class SqliteReminders:
-    """The reminder book on one SQLite file: a part of `SqliteStore`."""
+    """The reminder book in one SQLite file: a part of `SqliteStore`."""
 
     def __init__(self, writer: Callable[[], DatabaseThread], reader: Callable[[], DatabaseThread]) -> None:
-        # Asked for at each call: a store that is opened again has other lanes.
+        # Fetched at each call, because a reopened store has new threads.
         self._writer = writer
         self._reader = reader
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from pipeline.domain.errors import StorageError
 
 APPLICATION_ID = 0x5061726C
-"""In the file's header, so that `file` and other programs can tell whose it is ("Parl")."""
+"""Stored in the file's header ("Parl"), so that `file` and other programs can identify it."""
 
 _STEP_1 = (
     # One row per thread: every other table refers to the short id instead of repeating the key, and
-    # the lease stands here, so that the fence check and the id come from one look-up. Rows stay for
-    # ever, and so the fence never repeats.
+    # the lease is stored here, so that the fence check and the id come from one look-up. Rows are never
+    # deleted, so the fence never repeats.
     """CREATE TABLE threads (
         id INTEGER PRIMARY KEY,
         key TEXT NOT NULL UNIQUE,
@@ -25,8 +25,8 @@ _STEP_1 = (
         owner TEXT,
         expires_at REAL NOT NULL DEFAULT 0
     ) STRICT""",
-    # Finished entries stay, for their dedupe keys. Whoever prunes keeps the newest row of inbox and
-    # of log: the next id is one more than the greatest one present.
+    # Finished entries stay, for their dedupe keys. Pruning must keep the newest row of inbox and of log,
+    # because the next id is one more than the greatest existing one.
     """CREATE TABLE inbox (
         seq INTEGER PRIMARY KEY,
         dedupe_key TEXT NOT NULL UNIQUE,
@@ -52,8 +52,8 @@ _STEP_1 = (
         at REAL NOT NULL
     ) STRICT""",
     "CREATE INDEX log_thread ON log(thread)",
-    # Finds a message's records, and holds its user record unique: NULLs differ from one another,
-    # so only the 1 of a user record can clash.
+    # Finds a message's records, and keeps its user record unique: NULLs differ from one another, so only
+    # the 1 of a user record can conflict.
     "CREATE UNIQUE INDEX log_message ON log(thread, message_id, (CASE kind WHEN 'user' THEN 1 END))",
     "CREATE INDEX log_visible ON log(thread, session_id) WHERE kind <> 'step'",
     "CREATE INDEX log_session ON log(thread) WHERE kind = 'session'",
@@ -94,7 +94,7 @@ _STEP_1 = (
 )
 
 _STEP_2 = (
-    # Which messages of a platform show a reply that is not yet known to be sent. A row goes when it is.
+    # The platform messages that show a reply which is not yet known to be sent; rows are deleted when it is.
     """CREATE TABLE shown (
         key TEXT NOT NULL,
         part INTEGER NOT NULL,
@@ -106,8 +106,8 @@ _STEP_2 = (
 )
 
 _STEP_3 = (
-    # A code is kept as its hash. The rows stay after the code's end, so that its person is not shown another
-    # one at once.
+    # A code is stored as its hash. Rows stay after the code's expiry, so that the person is not shown another
+    # code at once.
     """CREATE TABLE pairing_requests (
         channel TEXT NOT NULL,
         account TEXT NOT NULL,
@@ -131,7 +131,7 @@ _STEP_3 = (
 )
 
 _STEP_4 = (
-    # What was dictated and is not a message yet; a row goes when it is.
+    # Dictated text that is not a message yet; the row is deleted when it is.
     """CREATE TABLE speech_buffers (
         key TEXT PRIMARY KEY,
         body TEXT NOT NULL,
@@ -174,12 +174,12 @@ _STEP_5 = (
 )
 
 _STEP_6 = (
-    # The command that last changed voice_replies: done again after a crash it changes nothing.
+    # The command that last changed voice_replies, so that repeating it after a crash changes nothing.
     "ALTER TABLE speakers ADD COLUMN voice_command TEXT NOT NULL DEFAULT ''",
 )
 
 _STEP_7 = (
-    # Rows of unfinished entries alone: finished ones are taken out at the next start.
+    # Only unfinished entries have rows: those of finished entries are deleted at the next start.
     """CREATE TABLE deaths (
         seq INTEGER PRIMARY KEY,
         total INTEGER NOT NULL,
@@ -196,7 +196,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _STEP_6,
     _STEP_7,
 )
-"""Step n brings a file from schema version n - 1 to n."""
+"""Step n migrates a file from schema version n - 1 to n."""
 
 
 def require_ours(db: sqlite3.Connection, path: Path) -> None:
@@ -212,9 +212,9 @@ def require_ours(db: sqlite3.Connection, path: Path) -> None:
 
 
 def migrate(db: sqlite3.Connection, path: Path, steps: Sequence[Sequence[str]] = MIGRATIONS) -> int:
-    """Bring the file to the newest schema, each step in its own transaction; the version reached.
+    """Migrate the file to the newest schema, each step in its own transaction; the version reached.
 
-    Raises StorageError when the file's schema is newer than `steps`.
+    Raises StorageError if the file's schema is newer than `steps`.
     """
     version = _pragma(db, "user_version")
     if version > len(steps):

@@ -1,12 +1,12 @@
-"""Forgetting a text that a row holds, so that no byte of it is left in the file."""
+"""Overwrite a text in a row so that no byte of it is left in the file."""
 
 from __future__ import annotations
 
 
 def filled(body: str, old_bytes: int) -> str:
-    """`body` with spaces up to the length in bytes of the one whose place it takes.
+    """`body`, padded with spaces to `old_bytes`, the length in bytes of the body that it replaces.
 
-    A row whose size does not change is written over in place, overflow pages included. One that shrinks is
-    removed and added again, and the pages around it may be rearranged, with copies left in their gaps.
+    SQLite overwrites a row of unchanged size in place, including overflow pages. A row that shrinks is
+    removed and added again; pages around it may be rearranged, which leaves copies in their gaps.
     """
     return body + " " * max(0, old_bytes - len(body.encode("utf-8")))

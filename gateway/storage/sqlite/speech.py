@@ -1,4 +1,4 @@
-"""SQL on speech buffers, speakers' habits and transcripts, and the book that hands it to the threads."""
+"""SQL on speech buffers, speakers' preferences and transcripts, and the part of the store that runs it."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _FORGET_TRANSCRIPTS = """
 
 
 class SqliteVoices:
-    """The voice book on one SQLite file: a part of `SqliteStore`."""
+    """Speech data in one SQLite file: a part of `SqliteStore`."""
 
     def __init__(self, writer: Callable[[], DatabaseThread], reader: Callable[[], DatabaseThread]) -> None:
-        # Asked for at each call: a store that is opened again has other lanes.
+        # Fetched at each call, because a reopened store has new threads.
         self._writer = writer
         self._reader = reader
 

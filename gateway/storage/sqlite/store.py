@@ -1,6 +1,6 @@
-"""`SqliteStore`: the port's methods, each handed to the writing or the reading thread.
+"""`SqliteStore`: the port's methods, each run in the writing or the reading thread.
 
-One process, one store on one file; that no second process opens it is the gateway's business.
+One process opens one file; the gateway makes sure that no second process does.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ from pipeline.domain.ids import ThreadKey
 class SqliteStore:
     """The whole port on one SQLite file in WAL mode.
 
-    `synchronous` is "FULL" (a write survives power loss once it is acknowledged) or "NORMAL" (it
-    survives the end of the process, and power loss may take the last moments). Writes run in the
-    order of the calls; what one awaited call wrote, the next read sees.
+    `synchronous` is "FULL" (an acknowledged write survives power loss) or "NORMAL" (it survives the end of
+    the process, but power loss may lose the last writes). Writes run in the order of the calls; a read sees
+    every write that was awaited before it.
     """
 
     def __init__(self, path: Path, *, synchronous: Synchronous = "FULL") -> None:
@@ -86,7 +86,7 @@ class SqliteStore:
             raise
 
     async def close(self) -> None:
-        # The reader first: the log can be emptied into the file only when nobody reads from it.
+        # The reader first: the log can be copied into the file completely only without readers.
         await self._reader.stop()
         await self._writer.stop()
 
@@ -101,18 +101,18 @@ class SqliteStore:
         return await self._reader.submit(maintenance.counts)
 
     def bytes_written(self) -> int:
-        """Bytes that went into the write-ahead log since the last `open`, page images and frame
-        headers; the later copy into the file by checkpoints is not in it."""
+        """Bytes written to the write-ahead log since the last `open`: page images and frame headers, without
+        the later copy into the file by checkpoints."""
         return self._group_commit.wal.total()
 
     @property
     def commits(self) -> int:
-        """Transactions so far; fewer than `calls` where commits were shared."""
+        """Number of transactions; smaller than `calls` if calls shared a commit."""
         return self._group_commit.commits
 
     @property
     def calls(self) -> int:
-        """Writes asked for so far."""
+        """Number of write calls."""
         return self._group_commit.calls
 
     # -- inbox --------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""SQL on the threads table: short ids, leases and the fence check. Runs in a lane's thread."""
+"""SQL on the threads table: short ids, leases and the fence check. Runs in a DatabaseThread."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sqlite3
 from gateway.storage.ports import Lease
 from pipeline.domain.errors import FenceLost
 
-# No character of a chat's id comes after the last code point, and SQLite compares text by its bytes.
+# SQLite compares text by its bytes, so the last code point is an upper bound for every chat id.
 _SPOKEN_IN = """
     SELECT key FROM (
         SELECT t.key,
@@ -31,12 +31,12 @@ _BREAK = "UPDATE threads SET owner = NULL WHERE owner IS NOT NULL"
 
 
 def spoken_in(db: sqlite3.Connection, prefix: str, limit: int) -> tuple[str, ...]:
-    """The threads whose keys begin with `prefix` and in which anything was said, the newest first."""
+    """The threads whose keys begin with `prefix`, with records or waiting entries, as `Store.threads_of`."""
     return tuple(key for (key,) in db.execute(_SPOKEN_IN, {"prefix": prefix, "limit": limit}))
 
 
 def intern(db: sqlite3.Connection, key: str) -> int:
-    """The short id of thread `key`, made if there is none."""
+    """The short id of thread `key`, created if there is none."""
     row = db.execute(_ID, (key,)).fetchone()
     if row is None:
         db.execute(_INTERN, (key,))
@@ -45,7 +45,7 @@ def intern(db: sqlite3.Connection, key: str) -> int:
 
 
 def require_fence(db: sqlite3.Connection, lease: Lease) -> int:
-    """The short id of the lease's thread. Raises FenceLost when the lease is no longer current."""
+    """The short id of the lease's thread. Raises FenceLost if the lease is no longer current."""
     row = db.execute(_FENCED, (lease.thread, lease.fence, lease.owner)).fetchone()
     if row is None:
         raise fence_lost(lease)
@@ -55,7 +55,7 @@ def require_fence(db: sqlite3.Connection, lease: Lease) -> int:
 def acquire(
     db: sqlite3.Connection, thread: str, owner: str, *, expires_at: float, now: float
 ) -> Lease | None:
-    """A lease with the next fence, unless another owner's has not expired."""
+    """A lease with the next fence; None while another owner's lease has not expired."""
     values = {"key": thread, "owner": owner, "expires_at": expires_at, "now": now}
     row = db.execute(_ACQUIRE, values).fetchone()
     return None if row is None else Lease(thread=thread, owner=owner, fence=row[0], expires_at=expires_at)
@@ -69,17 +69,17 @@ def renew(db: sqlite3.Connection, lease: Lease, *, expires_at: float) -> Lease:
 
 
 def release(db: sqlite3.Connection, lease: Lease) -> None:
-    """Give the lease back if it is current."""
+    """Release the lease if it is current."""
     db.execute(_RELEASE, (lease.thread, lease.fence, lease.owner))
 
 
 def break_all(db: sqlite3.Connection) -> int:
-    """Take every lease away; how many there were. The fences stay."""
+    """Expire every lease; how many there were. The fences stay."""
     return db.execute(_BREAK).rowcount
 
 
 def fence_lost(lease: Lease) -> FenceLost:
-    """The refusal of a stale lease."""
+    """The error for a stale lease."""
     return FenceLost(
         f"thread {lease.thread}: fence {lease.fence} of {lease.owner} is no longer current; "
         "nothing was written"

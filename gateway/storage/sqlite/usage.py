@@ -1,4 +1,4 @@
-"""SQL on what was spent, and the book that hands it to the threads."""
+"""SQL on token use and cost, and the part of the store that runs it in its threads."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _FORGET = "DELETE FROM usage WHERE day < ?"
 
 
 class SqliteUsage:
-    """The usage book on one SQLite file: a part of `SqliteStore`."""
+    """Token use and cost in one SQLite file: a part of `SqliteStore`."""
 
     def __init__(self, writer: Callable[[], DatabaseThread], reader: Callable[[], DatabaseThread]) -> None:
-        # Asked for at each call: a store that is opened again has other lanes.
+        # Fetched at each call, because a reopened store has new threads.
         self._writer = writer
         self._reader = reader
 

@@ -1,7 +1,7 @@
-"""How much was written to the write-ahead log, read from the log file itself.
+"""Measure how much was written to the write-ahead log, from the log file itself.
 
 SQLite reuses the log from its start after a checkpoint, so the file's size says little. Its header
-carries a generation number and a salt, and each frame of the present generation repeats the salt:
+has a generation number and a salt, and each frame of the current generation repeats the salt:
 https://www.sqlite.org/fileformat2.html#the_write_ahead_log
 """
 
@@ -19,7 +19,7 @@ _FRAME_HEADER_BYTES = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalState:
-    """The present generation of the log and how many frames it holds."""
+    """The current generation of the log and the number of its frames."""
 
     generation: int
     frames: int
@@ -27,7 +27,7 @@ class WalState:
 
 
 def read_wal(path: Path) -> WalState | None:
-    """The state of the log file `path`; None when there is none or it is empty."""
+    """The state of the log file `path`; None if it does not exist or is empty."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError:
@@ -40,7 +40,7 @@ def read_wal(path: Path) -> WalState | None:
         frame_bytes = page_bytes + _FRAME_HEADER_BYTES
         salt = header[16:24]
         low, high = 0, (os.fstat(descriptor).st_size - _HEADER_BYTES) // frame_bytes
-        # Frames of this generation come first, so their number is found by halving.
+        # Frames of this generation come first, so a binary search finds their number.
         while low < high:
             middle = (low + high) // 2
             found = os.pread(descriptor, 8, _HEADER_BYTES + middle * frame_bytes + 8)
@@ -60,18 +60,18 @@ class WalMeter:
         self._seen: WalState | None = None
 
     def start(self) -> None:
-        """Leave out what is in the log already."""
+        """Start counting; existing frames in the log are left out."""
         with self._lock:
             self._seen = read_wal(self._path)
             self._earlier = -_size(self._seen)
 
     def frames(self) -> int:
-        """Frames in the present generation, checkpointed or not."""
+        """Frames in the current generation, checkpointed or not."""
         state = self.note()
         return state.frames if state else 0
 
     def note(self) -> WalState | None:
-        """Take the present state into account, before a checkpoint lets SQLite overwrite it."""
+        """Record the current state, before a checkpoint lets SQLite overwrite it."""
         with self._lock:
             state = read_wal(self._path)
             if state is not None:
@@ -81,7 +81,7 @@ class WalMeter:
             return state
 
     def total(self) -> int:
-        """Bytes written to the log since `start`, headers of frames included."""
+        """Bytes written to the log since `start`, including frame headers."""
         self.note()
         with self._lock:
             return self._earlier + _size(self._seen)

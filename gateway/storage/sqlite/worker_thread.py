@@ -1,6 +1,6 @@
-"""A thread that owns one connection and works through a queue of calls, a batch at a time.
+"""A thread that owns one connection and runs a queue of calls, one batch at a time.
 
-It knows nothing of tables or transactions: how a batch runs is given to it.
+Not here: tables and transactions. A `DatabaseWork` defines how a batch runs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LARGEST_BATCH = 256
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """One piece of work, its outcome, and the future that waits for it on the loop."""
+    """One call, its outcome, and the future on the loop that receives it."""
 
     work: Work[Any]
     future: asyncio.Future[Any]
@@ -31,19 +31,19 @@ class Call:
     error: Exception | None = None
 
 
-class LaneWork(Protocol):
-    """What a lane does with its connection. All of it runs in the lane's thread."""
+class DatabaseWork(Protocol):
+    """What a DatabaseThread does with its connection. All methods run in that thread."""
 
     def connect(self) -> sqlite3.Connection:
-        """The lane's connection. Raises StorageError."""
+        """Open the thread's connection. Raises StorageError."""
         ...
 
     def run(self, db: sqlite3.Connection, calls: list[Call]) -> None:
-        """Run the calls and note each one's outcome in it."""
+        """Run the calls and set the outcome of each."""
         ...
 
-    def rest(self, db: sqlite3.Connection) -> None:
-        """Called once when no call has come for `rest_after_s`."""
+    def on_idle(self, db: sqlite3.Connection) -> None:
+        """Called once after `idle_after_s` seconds without a call."""
         ...
 
     def finish(self, db: sqlite3.Connection) -> None:
@@ -52,12 +52,12 @@ class LaneWork(Protocol):
 
 
 class DatabaseThread:
-    """Submit from the loop that called `start`; results come back on that loop."""
+    """Runs calls in its thread. Submit from the loop that called `start`; results arrive on that loop."""
 
-    def __init__(self, name: str, work: LaneWork, *, rest_after_s: float = 0.5) -> None:
+    def __init__(self, name: str, work: DatabaseWork, *, idle_after_s: float = 0.5) -> None:
         self._name = name
         self._work = work
-        self._rest_after_s = rest_after_s
+        self._idle_after_s = idle_after_s
         self._queue: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopped: asyncio.Future[None] | None = None
@@ -65,18 +65,18 @@ class DatabaseThread:
         self._stopping = False
 
     async def start(self) -> None:
-        """Start the thread and wait for its connection. Raises StorageError when there is none."""
+        """Start the thread and wait for its connection. Raises StorageError if it cannot be opened."""
         self._loop = asyncio.get_running_loop()
         self._stopped = self._loop.create_future()
         ready = Call(work=_nothing, future=self._loop.create_future())
-        # A daemon, because an interpreter that exits without `stop` must not wait for it; the file
-        # survives that as it survives a kill.
+        # A daemon thread, because an interpreter that exits without `stop` must not wait for it; the file
+        # survives that like a kill.
         threading.Thread(target=self._live, args=(ready,), name=self._name, daemon=True).start()
         self._accepting = True
         await ready.future
 
     def submit(self, work: Work[T]) -> asyncio.Future[T]:
-        """Queue `work`; the future gets its result, or its exception."""
+        """Queue `work`; the future gets its result or exception."""
         if self._loop is None or not self._accepting:
             raise StorageError("the store is closed")
         future: asyncio.Future[T] = self._loop.create_future()
@@ -84,18 +84,18 @@ class DatabaseThread:
         return future
 
     async def stop(self) -> None:
-        """Finish what is queued and end the thread. Later calls wait for the same end."""
+        """Finish the queued calls and end the thread. A repeated call waits for the same end."""
         if self._accepting:
             self._accepting = False
             self._queue.put(None)
         if self._stopped is not None:
             await asyncio.shield(self._stopped)
 
-    # -- in the lane's thread -----------------------------------------------------------------
+    # -- in the database thread ---------------------------------------------------------------
     def _live(self, ready: Call) -> None:
         try:
             db = self._work.connect()
-        except Exception as error:  # noqa: BLE001 - handed to whoever waits in `start`
+        except Exception as error:  # noqa: BLE001 - passed to the caller of `start`
             ready.error = error
             self._post([ready], ended=True)
             return
@@ -110,9 +110,9 @@ class DatabaseThread:
 
     def _next_batch(self, db: sqlite3.Connection) -> list[Call]:
         try:
-            item = self._queue.get(timeout=self._rest_after_s)
+            item = self._queue.get(timeout=self._idle_after_s)
         except queue.Empty:
-            self._work.rest(db)
+            self._work.on_idle(db)
             item = self._queue.get()
         batch: list[Call] = []
         while True:
@@ -132,7 +132,7 @@ class DatabaseThread:
             return
         try:
             self._work.run(db, batch)
-        except Exception as error:  # noqa: BLE001 - the thread has to outlive whatever a batch does
+        except Exception as error:  # noqa: BLE001 - a failed batch must not end the thread
             for call in batch:
                 call.error = call.error or error
         self._post(batch)
@@ -142,7 +142,7 @@ class DatabaseThread:
         try:
             self._loop.call_soon_threadsafe(self._settle, batch, ended)
         except RuntimeError:
-            # The loop was closed without `stop`: nobody is left who could wait for an outcome.
+            # The loop was closed without `stop`: no caller can wait for an outcome any more.
             self._stopping = True
 
     # -- on the loop --------------------------------------------------------------------------
@@ -158,7 +158,7 @@ class DatabaseThread:
             self._end()
 
     def _end(self) -> None:
-        # Calls come from the loop alone, so none can slip in between this and the emptied queue.
+        # Calls come only from the loop, so none can be queued between this line and the loop below.
         self._accepting = False
         left: list[Call] = []
         while not self._queue.empty():

@@ -159,7 +159,7 @@ async def test_closing_leaves_one_file(tmp_path: Path) -> None:
 
 async def test_the_log_is_checkpointed_when_nobody_writes(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "store.db", synchronous="NORMAL")
-    store._writer = DatabaseThread("store-writer", store._group_commit, rest_after_s=0.001)
+    store._writer = DatabaseThread("store-writer", store._group_commit, idle_after_s=0.001)
     await store._writer.start()
     await store._reader.start()
     wal = tmp_path / "store.db-wal"
