@@ -25,7 +25,7 @@ from pipeline.domain.messages import ApprovalReply, Author
 from pipeline.llm.local_model import LocalModel
 from pipeline.llm.local_process import ChildSettings
 from pipeline.tools.confine import person_folder, slug
-from tests.support.harness import House, open_gateway
+from tests.support.harness import GatewayHarness, open_gateway
 
 _PATIENCE_S = 300.0
 _BATCH = 24
@@ -58,21 +58,21 @@ async def outcomes_of(asked: Sequence[Prompt], file: Path) -> list[Outcome]:
         with scratch_folder() as folder:
             async with open_gateway(
                 folder, *_SETTINGS, clock=ManualClock(NOW.timestamp()), model=model
-            ) as house:
+            ) as harness:
                 workspace = folder / "workspace"
-                outcomes += [await _outcome(house, workspace, prompt) for prompt in asked[at : at + _BATCH]]
+                outcomes += [await _outcome(harness, workspace, prompt) for prompt in asked[at : at + _BATCH]]
     return outcomes
 
 
-async def _outcome(house: House, workspace: Path, prompt: Prompt) -> Outcome:
-    channel = house.channel
+async def _outcome(harness: GatewayHarness, workspace: Path, prompt: Prompt) -> Outcome:
+    channel = harness.channel
     own = person_folder(workspace, _OWNER)
-    await _cleared(house.store, own)
+    await _cleared(harness.store, own)
     _write(own / "files" / FILE, FILE_TEXT)
     _write(own / "notes" / f"{slug(NOTE_TITLE)}.txt", f"{NOTE_TITLE}\n{NOTE_TEXT}")
     for number, words in enumerate(_before(prompt)):
         accepted = await channel.say(words, native_id=f"{prompt.id}-{number}", chat=prompt.id)
-        await _settled(house, accepted.message_id)
+        await _settled(harness, accepted.message_id)
     accepted = await channel.say(prompt.words, native_id=prompt.id, chat=prompt.id)
     asked: set[str] = set()
     if accepted.status != "accepted":
@@ -89,7 +89,7 @@ async def _outcome(house: House, workspace: Path, prompt: Prompt) -> Outcome:
         answer=(await channel.reply(accepted.message_id)).text,
         ran=[event.tool_name for event in begun],
         summary=begun[-1].summary if begun else "",
-        stored=await _stored(house.store, own),
+        stored=await _stored(harness.store, own),
     )
 
 
@@ -105,9 +105,9 @@ def _before(prompt: Prompt) -> list[str]:
     return [f"Remind me on 2027-01-04 at 12:00 to {REMINDER}"] if prompt.tool == "list_reminders" else []
 
 
-async def _settled(house: House, message_id: str) -> None:
+async def _settled(harness: GatewayHarness, message_id: str) -> None:
     async with asyncio.timeout(_PATIENCE_S):
-        await house.channel.reply(message_id)
+        await harness.channel.reply(message_id)
 
 
 def _allowing(event: ApprovalRequired, prompt: Prompt) -> ApprovalReply:

@@ -18,23 +18,23 @@ from pipeline.graph.definition.elements import END, EdgeSpec
 from pipeline.graph.definition.spec import GraphSpec, NodeSpec
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.runtime.context import RunContext
-from tests.support.harness import House, open_gateway
+from tests.support.harness import GatewayHarness, open_gateway
 
 
 def _trace(data: Path, *arguments: str) -> int:
     return main(["graph", "trace", *arguments, "--set", f'data.dir="{data}"'])
 
 
-async def _runs(house: House) -> list[str]:
-    return list(runs_of(await house.records()))
+async def _runs(harness: GatewayHarness) -> list[str]:
+    return list(runs_of(await harness.records()))
 
 
 async def test_an_answered_run_is_drawn_to_its_end_while_the_gateway_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with open_gateway(tmp_path) as house:
-        await house.channel.reply((await house.channel.say("hi")).message_id)
-        (run,) = await _runs(house)
+    async with open_gateway(tmp_path) as harness:
+        await harness.channel.reply((await harness.channel.say("hi")).message_id)
+        (run,) = await _runs(harness)
         assert await asyncio.to_thread(_trace, tmp_path, run) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(f"%% run {run} of graph conversation (")
@@ -56,9 +56,9 @@ async def test_tools_their_outcome_and_the_tokens_of_each_model_call_are_shown(
         replace(ScriptedAnswer.calling(unknown), prompt_tokens=800),
         replace(ScriptedAnswer.of("It is noon."), prompt_tokens=900),
     ]
-    async with open_gateway(tmp_path, llm=ScriptedLlm(script)) as house:
-        await house.channel.reply((await house.channel.say("what time is it?")).message_id)
-        (run,) = await _runs(house)
+    async with open_gateway(tmp_path, llm=ScriptedLlm(script)) as harness:
+        await harness.channel.reply((await harness.channel.say("what time is it?")).message_id)
+        (run,) = await _runs(harness)
     assert _trace(tmp_path, run) == 0
     steps = [line for line in capsys.readouterr().out.splitlines() if line.startswith("%%   ")]
     agents = [line for line in steps if line.split()[2] == "agent"]
@@ -69,19 +69,19 @@ async def test_tools_their_outcome_and_the_tokens_of_each_model_call_are_shown(
 
 
 async def test_the_newest_runs_are_listed_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    async with open_gateway(tmp_path) as house:
+    async with open_gateway(tmp_path) as harness:
         for text in ("one", "two"):
-            await house.channel.reply((await house.channel.say(text)).message_id)
-        first, second = await _runs(house)
+            await harness.channel.reply((await harness.channel.say(text)).message_id)
+        first, second = await _runs(harness)
     assert _trace(tmp_path) == 0
     assert [line.split()[3] for line in capsys.readouterr().out.splitlines()] == [second, first]
 
 
 async def test_a_failed_run_says_where_and_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     llm = ScriptedLlm([ScriptedAnswer(error=ModelUnavailable("It is\naway."))])
-    async with open_gateway(tmp_path, llm=llm) as house:
-        await house.channel.terminal((await house.channel.say("hi")).message_id)
-        (run,) = await _runs(house)
+    async with open_gateway(tmp_path, llm=llm) as harness:
+        await harness.channel.terminal((await harness.channel.say("hi")).message_id)
+        (run,) = await _runs(harness)
     assert _trace(tmp_path, run) == 0
     printed = capsys.readouterr().out
     assert ", failed: error\n" in printed
@@ -98,9 +98,9 @@ async def test_a_run_of_a_graph_that_is_not_shipped_is_drawn_with_its_document(
     graph = GraphSpec[RunContext](
         name="own", entry="a", nodes={"a": says, "agent": says}, edges=(EdgeSpec(source="a", target="agent"),)
     )
-    async with open_gateway(tmp_path, graph=graph) as house:
-        await house.channel.reply((await house.channel.say("hi")).message_id)
-        (run,) = await _runs(house)
+    async with open_gateway(tmp_path, graph=graph) as harness:
+        await harness.channel.reply((await harness.channel.say("hi")).message_id)
+        (run,) = await _runs(harness)
     assert _trace(tmp_path, run) == 2
     assert "--graph FILE" in capsys.readouterr().err
     document = tmp_path / "own.json"
@@ -159,10 +159,10 @@ async def test_a_run_of_one_step_is_listed_and_a_snapshot_is_not_a_run(
         },
         edges=(),
     )
-    async with open_gateway(tmp_path, graph=graph) as house:
+    async with open_gateway(tmp_path, graph=graph) as harness:
         for text in ("once", "often"):
-            await house.channel.reply((await house.channel.say(text)).message_id)
-        runs = await _runs(house)
-        assert max(map(len, runs_of(await house.records()).values())) > 64
+            await harness.channel.reply((await harness.channel.say(text)).message_id)
+        runs = await _runs(harness)
+        assert max(map(len, runs_of(await harness.records()).values())) > 64
     assert _trace(tmp_path) == 0
     assert [line.split()[3] for line in capsys.readouterr().out.splitlines()] == list(reversed(runs))

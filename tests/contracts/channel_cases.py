@@ -30,7 +30,7 @@ from pipeline.domain.timeline import EntryRole
 from tests.adapters.fakes import MemoryTimeline
 from tests.contracts.channel_case import Stand, WatchedInbox
 from tests.contracts.client_rendered_cases import console, web
-from tests.contracts.delivery_harness import Desk
+from tests.contracts.delivery_harness import DeliveryHarness
 from tests.support.platforms.discord import FakeDiscord
 from tests.support.platforms.platform import FakePlatform, Fault, Person, Shown
 from tests.support.platforms.slack import FakeSlack
@@ -61,20 +61,20 @@ class PostingStand(Stand, Generic[PlatformT]):
         self.robot = platform.person("Robot", bot=True)
         self.chat = platform.private_chat(self.ann)
         self.room = platform.room("team", self.ann, self.robot)
-        self.desk = Desk(adapter)
+        self.harness = DeliveryHarness(adapter)
         self._tasks = tasks
         self._running: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Run the adapter, until it says that it is up."""
-        await self.desk.open()
+        await self.harness.open()
         self._running = self._tasks.create_task(self.adapter.run(self.inbox))
         async with asyncio.timeout(_START_S):
             while self.adapter.health().state != "up":  # noqa: ASYNC110 - health has no event of its own
                 await asyncio.sleep(0.01)
 
     async def stop(self) -> None:
-        await self.desk.close()
+        await self.harness.close()
         if self._running is not None:
             self._running.cancel()
             await asyncio.wait([self._running])
@@ -105,7 +105,7 @@ class PostingStand(Stand, Generic[PlatformT]):
         """The platform tells the bot of a message of its own in Ann's chat. One is there already."""
 
     def sender(self, item: InboundMessage) -> EventSender:
-        return self.desk.sender(item)
+        return self.harness.sender(item)
 
     async def deliver(self, item: InboundMessage, text: str, role: EntryRole = "assistant") -> None:
         row = await self.deliver_row(item, text, role)
@@ -113,10 +113,10 @@ class PostingStand(Stand, Generic[PlatformT]):
 
     async def deliver_row(self, item: InboundMessage, text: str, role: EntryRole = "assistant") -> OutboxRow:
         """As `deliver`, with whatever came of it."""
-        return await self.desk.deliver(item, text, role)
+        return await self.harness.deliver(item, text, role)
 
     async def pass_time(self, seconds: float) -> None:
-        await self.desk.pass_time(seconds)
+        await self.harness.pass_time(seconds)
 
     async def answers(self) -> list[str]:
         return self.platform.bot_texts(self.chat)
@@ -257,18 +257,18 @@ async def telegram(tmp_path: Path) -> AsyncIterator[Stand]:
 async def telegram_webhook(tmp_path: Path) -> AsyncIterator[Stand]:
     """Received by webhook, and with answers that are simply posted."""
     async with FakeTelegram(lenient=True) as platform:
-        door = socket.create_server(("127.0.0.1", 0))
+        listener = socket.create_server(("127.0.0.1", 0))
         settings = TelegramSettings(
             token=lambda: platform.token,
             api_base=platform.api_base,
             mode="webhook",
-            webhook_url=f"http://127.0.0.1:{door.getsockname()[1]}/hooks/telegram",
+            webhook_url=f"http://127.0.0.1:{listener.getsockname()[1]}/hooks/telegram",
             webhook_secret=lambda: WEBHOOK_SECRET,
             replies="plain",
         )
         adapter = TelegramAdapter(settings, SystemClock())
         async with (
-            _served(adapter.routes(), door),
+            _served(adapter.routes(), listener),
             _running(lambda tasks: TelegramStand(platform, adapter, tasks)) as stand,
         ):
             stand.secrets = (platform.token, WEBHOOK_SECRET)
@@ -308,7 +308,7 @@ async def slack_http(tmp_path: Path) -> AsyncIterator[Stand]:
     """By signed HTTP in place of a socket."""
     async with FakeSlack(http=True) as platform:
         platform.lenient = True
-        door = socket.create_server(("127.0.0.1", 0))
+        listener = socket.create_server(("127.0.0.1", 0))
         settings = SlackSettings(
             bot_token=lambda: platform.bot_token,
             signing_secret=lambda: platform.signing_secret,
@@ -316,9 +316,9 @@ async def slack_http(tmp_path: Path) -> AsyncIterator[Stand]:
             api_base=f"{platform.base}/api/",
         )
         adapter = SlackAdapter(settings, SystemClock())
-        platform.delivery.deliver_to = f"http://127.0.0.1:{door.getsockname()[1]}{settings.path}"
+        platform.delivery.deliver_to = f"http://127.0.0.1:{listener.getsockname()[1]}{settings.path}"
         async with (
-            _served(adapter.routes(), door),
+            _served(adapter.routes(), listener),
             _running(lambda tasks: SlackStand(platform, adapter, tasks)) as stand,
         ):
             stand.secrets = (platform.bot_token, platform.signing_secret)
@@ -326,13 +326,13 @@ async def slack_http(tmp_path: Path) -> AsyncIterator[Stand]:
 
 
 @asynccontextmanager
-async def _served(routes: Iterable[RouteDef], door: socket.socket) -> AsyncIterator[None]:
+async def _served(routes: Iterable[RouteDef], listener: socket.socket) -> AsyncIterator[None]:
     """The gateway's HTTP server, with the routes of one channel."""
     app = Application()
     app.add_routes(routes)
     runner = AppRunner(app, access_log=None, shutdown_timeout=0.5)
     await runner.setup()
-    await SockSite(runner, door).start()
+    await SockSite(runner, listener).start()
     try:
         yield
     finally:

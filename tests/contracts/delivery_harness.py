@@ -55,7 +55,7 @@ class Made:
     failed: bool = False
 
 
-class Desk:
+class DeliveryHarness:
     """Delivers replies and shows previews on `adapter`."""
 
     def __init__(self, adapter: PostingChannel) -> None:

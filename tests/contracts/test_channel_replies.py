@@ -104,11 +104,11 @@ async def test_two_hundred_tokens_cost_a_handful_of_edits_within_the_declared_ra
     # A channel that shows has a screen of its own: nothing is edited on anybody's server.
     assert isinstance(stand, PostingStand) or not stand.adapter.capabilities.edit
     if isinstance(stand, PostingStand):
-        previews = [call for call in stand.desk.made if call.kind == "preview"]
+        previews = [call for call in stand.harness.made if call.kind == "preview"]
         assert stand.adapter.capabilities.streaming
         assert 1 <= len(previews) <= 5
-        assert len(stand.desk.made) <= len(previews) + 2 * len(await stand.answers())
-        _keeps_its_pace(stand.desk.made, stand.adapter.capabilities)
+        assert len(stand.harness.made) <= len(previews) + 2 * len(await stand.answers())
+        _keeps_its_pace(stand.harness.made, stand.adapter.capabilities)
 
 
 async def test_a_question_is_shown_with_its_answers_and_goes_when_it_is_answered(stand: Stand) -> None:
@@ -183,7 +183,7 @@ async def test_a_limit_is_obeyed_for_as_long_as_the_platform_says(stand: Stand) 
     stand.misbehave("rate_limit", retry_after_s=7.0)
     row = await stand.deliver_row(item, "The answer")
     assert row.state == "sent"
-    refused, again = stand.desk.made[0], stand.desk.made[1]
+    refused, again = stand.harness.made[0], stand.harness.made[1]
     assert (refused.failed, again.failed) == (True, False)
     assert again.at - refused.at >= 7.0
     assert await stand.answers() == ["The answer"]

@@ -33,26 +33,26 @@ async def test_a_death_before_the_question_is_committed_asks_it_once(tmp_path: P
     await _die(tmp_path, "turn-commit-before:1")
     ledger = Ledger(tmp_path / "ledger")
     assert ledger.lines() == ["prepare", "ask"]
-    async with open_gateway(tmp_path / "data", graph=gate_graph(ledger)) as house:
-        await house.channel.until(lambda: house.channel.sent)
-        (question,) = await house.store.pending_interactions(THREAD, now=0.0)
-        await house.channel.bring(answer_to(question.id, "approve"))
-        assert (await house.channel.reply("m_answer")).text == _REPLY
+    async with open_gateway(tmp_path / "data", graph=gate_graph(ledger)) as harness:
+        await harness.channel.until(lambda: harness.channel.sent)
+        (question,) = await harness.store.pending_interactions(THREAD, now=0.0)
+        await harness.channel.bring(answer_to(question.id, "approve"))
+        assert (await harness.channel.reply("m_answer")).text == _REPLY
     assert ledger.lines() == ["prepare", "ask", "act approve"]
 
 
 async def test_a_death_between_the_answer_and_the_commit_resumes_the_run_once(tmp_path: Path) -> None:
     await _die(tmp_path, "turn-commit-before:2")
     ledger = Ledger(tmp_path / "ledger")
-    async with open_gateway(tmp_path / "data", graph=gate_graph(ledger)) as house:
-        assert (await house.channel.reply("m_answer")).text == _REPLY
-        ((_, records),) = runs_of(await house.records()).items()
+    async with open_gateway(tmp_path / "data", graph=gate_graph(ledger)) as harness:
+        assert (await harness.channel.reply("m_answer")).text == _REPLY
+        ((_, records),) = runs_of(await harness.records()).items()
         done = [record for record in records if record is not None]
         assert [record["do"] for record in done].count("answer") == 1
         gate = next(record["gate"]["id"] for record in done if record["do"] == "step" and "gate" in record)
-        refused = await house.channel.bring(answer_to(gate, "deny", name="late"))
+        refused = await harness.channel.bring(answer_to(gate, "deny", name="late"))
         assert refused.reason == "This question has already been answered."
-        assert len(await house.records("assistant")) == 2
+        assert len(await harness.records("assistant")) == 2
     # Its step had not been committed, so it ran again; what stood before the question did not.
     assert ledger.lines() == ["prepare", "ask", "act approve", "act approve"]
 
@@ -60,24 +60,24 @@ async def test_a_death_between_the_answer_and_the_commit_resumes_the_run_once(tm
 async def test_a_death_after_the_commit_resumes_nothing(tmp_path: Path) -> None:
     await _die(tmp_path, "turn-commit-after:2")
     ledger = Ledger(tmp_path / "ledger")
-    async with open_gateway(tmp_path / "data", graph=gate_graph(ledger)) as house:
-        assert (await house.channel.reply("m_answer")).text == _REPLY
+    async with open_gateway(tmp_path / "data", graph=gate_graph(ledger)) as harness:
+        assert (await harness.channel.reply("m_answer")).text == _REPLY
     assert ledger.lines() == ["prepare", "ask", "act approve"]
 
 
 async def test_an_answer_that_was_accepted_resumes_the_run_after_a_death(tmp_path: Path) -> None:
     await _die(tmp_path, "inbox-commit-after:2")
     ledger = Ledger(tmp_path / "ledger")
-    async with open_gateway(tmp_path / "data", graph=gate_graph(ledger)) as house:
-        assert (await house.channel.reply("m_answer")).text == _REPLY
+    async with open_gateway(tmp_path / "data", graph=gate_graph(ledger)) as harness:
+        assert (await harness.channel.reply("m_answer")).text == _REPLY
     assert ledger.lines() == ["prepare", "ask", "act approve"]
 
 
 async def test_an_answer_that_was_not_accepted_can_be_given_again(tmp_path: Path) -> None:
     await _die(tmp_path, "inbox-commit-before:2")
     ledger = Ledger(tmp_path / "ledger")
-    async with open_gateway(tmp_path / "data", graph=gate_graph(ledger)) as house:
-        (question,) = await house.store.pending_interactions(THREAD, now=0.0)
-        assert (await house.channel.bring(answer_to(question.id, "approve"))).status == "accepted"
-        assert (await house.channel.reply("m_answer")).text == _REPLY
+    async with open_gateway(tmp_path / "data", graph=gate_graph(ledger)) as harness:
+        (question,) = await harness.store.pending_interactions(THREAD, now=0.0)
+        assert (await harness.channel.bring(answer_to(question.id, "approve"))).status == "accepted"
+        assert (await harness.channel.reply("m_answer")).text == _REPLY
     assert ledger.lines() == ["prepare", "ask", "act approve"]

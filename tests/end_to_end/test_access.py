@@ -21,7 +21,7 @@ from pipeline.domain.messages import (
     button_handle,
 )
 from tests.support.gate_graph import PROMPT, Ledger, gate_graph
-from tests.support.harness import House, open_gateway
+from tests.support.harness import GatewayHarness, open_gateway
 from tests.support.posting_channel import MemoryPosts
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
@@ -101,15 +101,15 @@ def _press(
     )
 
 
-async def _rows(house: House) -> tuple[int, int, int, int]:
-    counts = await house.store.counts()
+async def _rows(harness: GatewayHarness) -> tuple[int, int, int, int]:
+    counts = await harness.store.counts()
     return counts.inbox_open, counts.inbox_done, counts.outbox_open, counts.records
 
 
 async def test_strangers_cost_no_download_no_transcription_no_model_call_and_no_row(tmp_path: Path) -> None:
     posts, ears = CountingPosts(), ScriptedTranscriber()
     posts.media["note"] = b"x" * 10
-    async with open_gateway(tmp_path, posts=posts, rule=PAIRING, transcriber=ears) as house:
+    async with open_gateway(tmp_path, posts=posts, rule=PAIRING, transcriber=ears) as harness:
         brought = 0
         for place, private in (("eve", True), ("r1", False), ("r2", False)):
             for author in ("eve", "mallory"):
@@ -120,8 +120,8 @@ async def test_strangers_cost_no_download_no_transcription_no_model_call_and_no_
         assert (await posts.bring(replace(chatter, addressed=False))).status == "refused"
         await posts.until(lambda: len({message.thread.chat for message in posts.messages}) == 3)
         assert brought == 60
-        assert await _rows(house) == (0, 0, 0, 0)
-        assert (posts.downloads, house.llm.requests) == (0, [])
+        assert await _rows(harness) == (0, 0, 0, 0)
+        assert (posts.downloads, harness.llm.requests) == (0, [])
         assert ears.calls == []
         # The same door lets in whoever is on the list.
         accepted = await posts.receive("hi", native_id="n1", author="ann")
@@ -131,34 +131,34 @@ async def test_strangers_cost_no_download_no_transcription_no_model_call_and_no_
 
 async def test_a_stranger_is_let_in_by_the_code_while_the_gateway_runs(tmp_path: Path) -> None:
     posts = MemoryPosts()
-    async with open_gateway(tmp_path, posts=posts, rule=PAIRING) as house:
+    async with open_gateway(tmp_path, posts=posts, rule=PAIRING) as harness:
         await posts.receive("a secret question", native_id="n1", chat="eve", author="eve")
         await posts.until(lambda: "".join(posts.texts("eve")).count("`") == 2)
         shown = "".join(posts.texts("eve"))
-        assert await _rows(house) == (0, 0, 0, 0)
+        assert await _rows(harness) == (0, 0, 0, 0)
         code = shown.split("`")[1].removeprefix("parlour pair ")
         arguments = ["pair", code, "--yes", "--set", f'data.dir="{tmp_path}"']
         assert await asyncio.to_thread(main, arguments) == 0
         assert (await posts.receive("hi", native_id="n2", chat="eve", author="eve")).status == "accepted"
         await posts.until(lambda: "You said: hi" in posts.texts("eve"))
-        assert [record.body["text"] for record in await house.records("user", thread="memory:main:eve")] == [
-            "hi"
-        ]
+        assert [
+            record.body["text"] for record in await harness.records("user", thread="memory:main:eve")
+        ] == ["hi"]
         refused = await posts.receive("hi", native_id="n3", chat="r1", author="eve", private=False)
         assert refused.status == "refused"
 
 
-async def _asked(house: House, posts: MemoryPosts, native_id: str) -> str:
+async def _asked(harness: GatewayHarness, posts: MemoryPosts, native_id: str) -> str:
     """A message of Ann's whose run has asked; the question's id."""
     await posts.receive("pay", native_id=native_id, author="ann")
     await posts.until(lambda: any(message.buttons == ("approve", "deny") for message in posts.messages))
-    return (await house.store.pending_interactions(ANN_CHAT, now=0.0))[-1].id
+    return (await harness.store.pending_interactions(ANN_CHAT, now=0.0))[-1].id
 
 
 async def test_a_button_goes_on_with_the_run_and_only_for_whom_it_was_shown(tmp_path: Path) -> None:
     posts, ledger = MemoryPosts(), Ledger(tmp_path / "ledger")
-    async with open_gateway(tmp_path, posts=posts, rule=PAIRING, graph=gate_graph(ledger)) as house:
-        question = await _asked(house, posts, "n1")
+    async with open_gateway(tmp_path, posts=posts, rule=PAIRING, graph=gate_graph(ledger)) as harness:
+        question = await _asked(harness, posts, "n1")
         stranger = await posts.bring(_press(posts, question, author="eve", chat="c1"))
         elsewhere = await posts.bring(_press(posts, question, author="ann", chat="r1", private=False))
         assert stranger.reason == "You are not allowed to use this bot."
@@ -173,12 +173,12 @@ async def test_typed_words_answer_where_no_button_was_pressed_and_a_redelivery_i
     tmp_path: Path,
 ) -> None:
     posts, ledger = MemoryPosts(), Ledger(tmp_path / "ledger")
-    async with open_gateway(tmp_path, posts=posts, rule=PAIRING, graph=gate_graph(ledger)) as house:
-        await _asked(house, posts, "n1")
+    async with open_gateway(tmp_path, posts=posts, rule=PAIRING, graph=gate_graph(ledger)) as harness:
+        await _asked(harness, posts, "n1")
         assert (await posts.receive(" Deny ", native_id="n2", author="ann")).status == "accepted"
         await posts.until(lambda: "deny by ann" in "".join(posts.texts()))
         assert (await posts.receive(" Deny ", native_id="n2", author="ann")).status == "duplicate"
-        counts = await house.store.counts()
+        counts = await harness.store.counts()
         assert (counts.inbox_open, counts.inbox_done) == (0, 2)
     assert ledger.lines() == ["prepare", "ask", "act deny"]
     assert any(PROMPT in message.text for message in posts.messages)
@@ -189,7 +189,7 @@ async def test_what_a_message_quotes_or_passes_on_is_recorded_and_read_by_the_mo
     transcriber = ScriptedTranscriber.always("and you?")
     note = MediaRef(channel=posts.name, handle="note", mime="audio/ogg", kind="voice", size=10)
     posts.media["note"] = b"x" * 10
-    async with open_gateway(tmp_path, posts=posts, rule=PAIRING, transcriber=transcriber) as house:
+    async with open_gateway(tmp_path, posts=posts, rule=PAIRING, transcriber=transcriber) as harness:
         plain = _message(posts, "q", author="ann", chat="c1", private=True)
         for number, item in enumerate(
             (
@@ -201,13 +201,13 @@ async def test_what_a_message_quotes_or_passes_on_is_recorded_and_read_by_the_mo
             message_id = f"m_{number}"
             await posts.bring(replace(item, message_id=message_id, native_id=str(number)))
             await posts.until(partial(_answered, posts, number))
-        said = [record.body["text"] for record in await house.records("user", thread=ANN_CHAT)]
+        said = [record.body["text"] for record in await harness.records("user", thread=ANN_CHAT)]
         assert said == [
             "> The shop\n> is closed.\n\nhello",
             "[Forwarded, in somebody else's words:]\nhello",
             "> Hi.\n\nand you?",
         ]
-        assert [request.messages[-1].content for request in house.llm.requests] == said
+        assert [request.messages[-1].content for request in harness.llm.requests] == said
 
 
 def _answered(posts: MemoryPosts, number: int) -> bool:

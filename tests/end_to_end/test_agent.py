@@ -13,7 +13,7 @@ from pipeline.agent.status_tags import NUDGE
 from pipeline.domain.errors import ModelTimeout, ModelUnavailable
 from pipeline.domain.events import ErrorEvent, LlmToken, PipelineEvent, ResponseComplete
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
-from tests.support.harness import House, open_gateway
+from tests.support.harness import GatewayHarness, open_gateway
 
 DECLARED = "agent.completion=declared"
 NUDGED = "agent.completion=nudged"
@@ -25,13 +25,13 @@ BLOCKED = (
 GOING_ON = "<AGENT_CONTINUE><STATUS_REPORT>Half {number} is done.</STATUS_REPORT></AGENT_CONTINUE>"
 
 
-async def _ask(house: House, text: str = "what is it?") -> PipelineEvent:
-    accepted = await house.channel.say(text)
-    return await house.channel.terminal(accepted.message_id)
+async def _ask(harness: GatewayHarness, text: str = "what is it?") -> PipelineEvent:
+    accepted = await harness.channel.say(text)
+    return await harness.channel.terminal(accepted.message_id)
 
 
-def _streamed(house: House, done: PipelineEvent) -> str:
-    events = house.channel.events_of(done.message_id)
+def _streamed(harness: GatewayHarness, done: PipelineEvent) -> str:
+    events = harness.channel.events_of(done.message_id)
     return "".join(event.text for event in events if isinstance(event, LlmToken))
 
 
@@ -50,20 +50,20 @@ async def test_wrappers_are_never_shown_and_the_final_text_is_the_streamed_one(
     tmp_path: Path, answer: str, seen: str
 ) -> None:
     letters = ScriptedAnswer(chunks=tuple(answer))
-    async with open_gateway(tmp_path, DECLARED, llm=ScriptedLlm([letters])) as house:
-        done = await _ask(house)
+    async with open_gateway(tmp_path, DECLARED, llm=ScriptedLlm([letters])) as harness:
+        done = await _ask(harness)
         assert isinstance(done, ResponseComplete)
         assert done.content == seen
-        assert _streamed(house, done).split() == seen.split()
-        assert (await house.channel.reply(done.message_id)).text == seen
-        (stored,) = await house.records("assistant")
+        assert _streamed(harness, done).split() == seen.split()
+        assert (await harness.channel.reply(done.message_id)).text == seen
+        (stored,) = await harness.records("assistant")
         assert stored.body["text"] == seen
 
 
 async def test_an_answer_that_declares_nothing_is_done_and_costs_one_call(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer.of("The answer is 42."), ScriptedAnswer.of("re: of")])
-    async with open_gateway(tmp_path, DECLARED, llm=llm) as house:
-        done = await _ask(house)
+    async with open_gateway(tmp_path, DECLARED, llm=llm) as harness:
+        done = await _ask(harness)
         assert isinstance(done, ResponseComplete)
         assert done.content == "The answer is 42."
     assert len(llm.requests) == 1
@@ -71,8 +71,8 @@ async def test_an_answer_that_declares_nothing_is_done_and_costs_one_call(tmp_pa
 
 async def test_a_model_that_declares_nothing_is_nudged_once_and_the_nudge_reaches_it(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer.of("The answer is 42."), ScriptedAnswer.of(DONE)])
-    async with open_gateway(tmp_path, NUDGED, llm=llm) as house:
-        done = await _ask(house)
+    async with open_gateway(tmp_path, NUDGED, llm=llm) as harness:
+        done = await _ask(harness)
         assert isinstance(done, ResponseComplete)
         assert done.content == "The answer is 42."
     first, second = llm.requests
@@ -96,26 +96,26 @@ async def test_what_comes_of_a_nudge_never_changes_or_fails_an_answer_that_is_th
     tmp_path: Path, reply: ScriptedAnswer
 ) -> None:
     llm = ScriptedLlm([ScriptedAnswer.of("The answer is 42."), reply])
-    async with open_gateway(tmp_path, NUDGED, llm=llm) as house:
-        done = await _ask(house)
+    async with open_gateway(tmp_path, NUDGED, llm=llm) as harness:
+        done = await _ask(harness)
         assert isinstance(done, ResponseComplete)
         assert done.content == "The answer is 42."
-        assert _streamed(house, done) == "The answer is 42."
+        assert _streamed(harness, done) == "The answer is 42."
         assert len(llm.requests) >= 2
 
 
 async def test_an_embedded_model_declares_nothing_and_is_not_asked_to(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer.of("The answer is 42.")])
-    async with open_gateway(tmp_path, llm=llm) as house:
-        await _ask(house)
+    async with open_gateway(tmp_path, llm=llm) as harness:
+        await _ask(harness)
     (request,) = llm.requests
     assert "AGENT_DONE" not in request.messages[0].content
 
 
 async def test_continue_goes_on_by_itself_until_it_is_done(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer.of(GOING_ON.format(number=1)), ScriptedAnswer.of(f"Now all. {DONE}")])
-    async with open_gateway(tmp_path, DECLARED, llm=llm) as house:
-        done = await _ask(house)
+    async with open_gateway(tmp_path, DECLARED, llm=llm) as harness:
+        done = await _ask(harness)
         assert isinstance(done, ResponseComplete)
         assert done.content == "Half 1 is done.\n\nNow all."
     assert llm.requests[1].messages[-1].role == "user"
@@ -123,8 +123,8 @@ async def test_continue_goes_on_by_itself_until_it_is_done(tmp_path: Path) -> No
 
 async def test_a_model_that_always_continues_is_stopped_after_forty_answers(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer.of(GOING_ON.format(number=number)) for number in range(60)])
-    async with open_gateway(tmp_path, DECLARED, llm=llm) as house:
-        failed = await _ask(house)
+    async with open_gateway(tmp_path, DECLARED, llm=llm) as harness:
+        failed = await _ask(harness)
         assert isinstance(failed, ErrorEvent)
         assert failed.code == "max_loops"
         assert len(llm.requests) == 40
@@ -134,8 +134,8 @@ async def test_a_model_that_says_the_same_again_and_again_is_stopped_at_the_thir
     tmp_path: Path,
 ) -> None:
     llm = ScriptedLlm([ScriptedAnswer.of(GOING_ON.format(number=1)) for _ in range(10)])
-    async with open_gateway(tmp_path, DECLARED, llm=llm) as house:
-        failed = await _ask(house)
+    async with open_gateway(tmp_path, DECLARED, llm=llm) as harness:
+        failed = await _ask(harness)
         assert isinstance(failed, ErrorEvent)
         assert failed.code == "stalled"
         assert len(llm.requests) == 3
@@ -143,12 +143,12 @@ async def test_a_model_that_says_the_same_again_and_again_is_stopped_at_the_thir
 
 async def test_after_a_blocked_answer_the_next_message_passes_the_intake_again(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer.of(BLOCKED), ScriptedAnswer.of(f"Thanks. {DONE}")])
-    async with open_gateway(tmp_path, DECLARED, llm=llm) as house:
-        await _ask(house)
-        done = await _ask(house, "the k\x00ey is 7")
+    async with open_gateway(tmp_path, DECLARED, llm=llm) as harness:
+        await _ask(harness)
+        done = await _ask(harness, "the k\x00ey is 7")
         assert isinstance(done, ResponseComplete)
         assert done.content == "Thanks."
-        steps = await house.records("step")
+        steps = await harness.records("step")
         intakes = [step.body for step in steps if step.body.get("node") == "intake"]
         assert [step["update"]["intake"]["sanitized"] for step in intakes] == [False, True]
     assert [m.content for m in llm.requests[1].messages[1:]] == [
@@ -167,8 +167,8 @@ async def test_the_prompt_of_a_hosted_model_has_its_sections_in_the_order_of_the
         (workspace / f"{name}.md").write_text(f"# Heading\nI am **{name}**.", "utf-8")
     llm = ScriptedLlm()
     overrides = (DECLARED, "llm.model=openai/gpt-x", f'agent.workspace="{workspace}"', "tools.enabled=false")
-    async with open_gateway(tmp_path, *overrides, llm=llm) as house:
-        await _ask(house)
+    async with open_gateway(tmp_path, *overrides, llm=llm) as harness:
+        await _ask(harness)
     system = llm.requests[0].messages[0].content
     order = ["IDENTITY", "SOUL", "USER", "[MEMORY]", "MEMORY", "AGENTS", "AGENT_DONE", "Sensitive Data"]
     places = [system.index(word) for word in order]
@@ -179,11 +179,11 @@ async def test_the_prompt_of_a_hosted_model_has_its_sections_in_the_order_of_the
 
 async def test_off_the_record_the_prompt_says_so_and_only_there(tmp_path: Path) -> None:
     llm = ScriptedLlm()
-    async with open_gateway(tmp_path, llm=llm) as house:
-        await _ask(house, "on the record")
-        begun = await house.channel.say("/otr")
-        await house.channel.reply(begun.message_id)
-        await _ask(house, "off the record")
+    async with open_gateway(tmp_path, llm=llm) as harness:
+        await _ask(harness, "on the record")
+        begun = await harness.channel.say("/otr")
+        await harness.channel.reply(begun.message_id)
+        await _ask(harness, "off the record")
     first, second = (request.messages[0].content for request in llm.requests)
     assert "Off The Record" not in first
     assert "Off The Record" in second

@@ -17,7 +17,7 @@ from pipeline.runtime.scope import TurnScope
 from pipeline.tools.registry import FixedGroup
 from pipeline.tools.tool import Tool, ToolOutput, tool_schema
 from tests.support.channel import types_of
-from tests.support.harness import House, open_gateway
+from tests.support.harness import GatewayHarness, open_gateway
 
 LOAD = ScriptedAnswer.calling(ToolCall(id="l", name="load_tools", arguments='{"groups": ["weather"]}'))
 
@@ -52,9 +52,9 @@ def _ask(*cities: str, text: str = "", at: int = 0) -> ScriptedAnswer:
     return ScriptedAnswer.calling(*calls, text=text)
 
 
-async def _answered(house: House, text: str = "how is the weather?") -> PipelineEvent:
-    accepted = await house.channel.say(text)
-    return await house.channel.terminal(accepted.message_id)
+async def _answered(harness: GatewayHarness, text: str = "how is the weather?") -> PipelineEvent:
+    accepted = await harness.channel.say(text)
+    return await harness.channel.terminal(accepted.message_id)
 
 
 async def test_calls_of_one_answer_are_done_in_order_and_their_results_come_back_together(
@@ -62,18 +62,18 @@ async def test_calls_of_one_answer_are_done_in_order_and_their_results_come_back
 ) -> None:
     weather = Weather()
     llm = ScriptedLlm([LOAD, _ask("Oslo", "Rome", text="Two cities."), ScriptedAnswer.of("Sunny in both.")])
-    async with open_gateway(tmp_path, llm=llm, tools=(weather.group,)) as house:
-        done = await _answered(house)
+    async with open_gateway(tmp_path, llm=llm, tools=(weather.group,)) as harness:
+        done = await _answered(harness)
         assert isinstance(done, ResponseComplete)
         assert weather.asked == ["Oslo", "Rome"]
         assert done.content == "Two cities.\n\nSunny in both."
         seen = types_of(
             event
-            for event in house.channel.events_of(done.message_id)
+            for event in harness.channel.events_of(done.message_id)
             if event.type.startswith(("action", "shield"))
         )
         assert seen == ["action_started", "shield_verdict", "action_completed"] * 2
-        tokens = [one.text for one in house.channel.events_of(done.message_id) if isinstance(one, LlmToken)]
+        tokens = [one.text for one in harness.channel.events_of(done.message_id) if isinstance(one, LlmToken)]
         assert "".join(tokens).split() == done.content.split()
     asked, *results = llm.requests[-1].messages[-3:]
     assert [call.id for call in asked.tool_calls] == [result.tool_call_id for result in results]
@@ -82,23 +82,23 @@ async def test_calls_of_one_answer_are_done_in_order_and_their_results_come_back
 
 async def test_a_turn_begins_with_the_loader_alone_each_time(tmp_path: Path) -> None:
     llm = ScriptedLlm([LOAD, _ask("Oslo"), ScriptedAnswer.of("Sunny."), ScriptedAnswer.of("Bye.")])
-    async with open_gateway(tmp_path, llm=llm, tools=(Weather().group,)) as house:
-        await _answered(house)
-        await _answered(house, "thanks")
+    async with open_gateway(tmp_path, llm=llm, tools=(Weather().group,)) as harness:
+        await _answered(harness)
+        await _answered(harness, "thanks")
     offered = [[tool.name for tool in request.tools] for request in llm.requests]
     assert offered == [["load_tools"], ["load_tools", "weather"], ["load_tools", "weather"], ["load_tools"]]
 
 
 async def test_words_before_a_call_and_the_call_are_thoughts_stored_with_the_answer(tmp_path: Path) -> None:
     llm = ScriptedLlm([LOAD, _ask("Oslo", text="Let me look."), ScriptedAnswer.of("Sunny.")])
-    async with open_gateway(tmp_path, llm=llm, tools=(Weather().group,)) as house:
-        done = await _answered(house)
+    async with open_gateway(tmp_path, llm=llm, tools=(Weather().group,)) as harness:
+        done = await _answered(harness)
         assert isinstance(done, ResponseComplete)
         told = [(thought.stage, thought.detail.get("tool_name")) for thought in done.thoughts]
         assert told == [("tool_call", "load_tools"), ("reasoning", None), ("tool_call", "weather")]
         assert done.thoughts[1].summary == "Let me look."
         assert done.thoughts[2].detail["success"] is True
-        (stored,) = await house.records("assistant")
+        (stored,) = await harness.records("assistant")
         assert [thought["stage"] for thought in stored.body["thoughts"]] == [stage for stage, _ in told]
 
 
@@ -107,11 +107,11 @@ async def test_what_was_said_and_done_in_a_turn_is_shown_to_the_next_also_after_
 ) -> None:
     weather = Weather()
     first = ScriptedLlm([LOAD, _ask("Oslo"), ScriptedAnswer.of("Sunny.")])
-    async with open_gateway(tmp_path, llm=first, tools=(weather.group,)) as house:
-        await _answered(house)
+    async with open_gateway(tmp_path, llm=first, tools=(weather.group,)) as harness:
+        await _answered(harness)
     second = ScriptedLlm([ScriptedAnswer.of("As I said.")])
-    async with open_gateway(tmp_path, llm=second, tools=(weather.group,)) as house:
-        await _answered(house, "and now?")
+    async with open_gateway(tmp_path, llm=second, tools=(weather.group,)) as harness:
+        await _answered(harness, "and now?")
     (request,) = second.requests
     before = [*first.requests[-1].messages[1:], ChatMessage(role="assistant", content="Sunny.")]
     assert list(request.messages[1:-1]) == before
@@ -121,8 +121,8 @@ async def test_after_the_last_round_the_answer_says_that_it_stopped(tmp_path: Pa
     rounds = [_ask(f"City {number}", at=number) for number in range(8)]
     llm = ScriptedLlm([LOAD, *rounds])
     weather = Weather()
-    async with open_gateway(tmp_path, "agent.max_rounds=4", llm=llm, tools=(weather.group,)) as house:
-        done = await _answered(house)
+    async with open_gateway(tmp_path, "agent.max_rounds=4", llm=llm, tools=(weather.group,)) as harness:
+        done = await _answered(harness)
         assert isinstance(done, ResponseComplete)
         assert "4 rounds of tools are the most" in done.content
     # Loading counts twice, so two rounds are left for the tool; then the model is asked without tools.
@@ -134,8 +134,8 @@ async def test_after_the_last_round_the_answer_says_that_it_stopped(tmp_path: Pa
 async def test_the_same_call_a_third_time_is_not_made_and_the_fifth_ends_the_turn(tmp_path: Path) -> None:
     weather = Weather()
     llm = ScriptedLlm([LOAD, *[_ask("Oslo", at=number) for number in range(8)]])
-    async with open_gateway(tmp_path, llm=llm, tools=(weather.group,)) as house:
-        failed = await _answered(house)
+    async with open_gateway(tmp_path, llm=llm, tools=(weather.group,)) as harness:
+        failed = await _answered(harness)
         assert isinstance(failed, ErrorEvent)
         assert failed.code == "max_loops"
     assert weather.asked == ["Oslo", "Oslo"]
@@ -148,8 +148,8 @@ async def test_an_unknown_tool_and_arguments_that_are_no_json_are_told_to_the_mo
         ToolCall(id="b", name="weather", arguments='{"city": '),
     )
     llm = ScriptedLlm([LOAD, wrong, ScriptedAnswer.of("I cannot.")])
-    async with open_gateway(tmp_path, llm=llm, tools=(Weather().group,)) as house:
-        done = await _answered(house)
+    async with open_gateway(tmp_path, llm=llm, tools=(Weather().group,)) as harness:
+        done = await _answered(harness)
         assert isinstance(done, ResponseComplete)
     unknown, garbled = llm.requests[-1].messages[-2:]
     assert "Unknown tool: teleport" in unknown.content

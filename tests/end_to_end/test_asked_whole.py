@@ -42,9 +42,9 @@ async def test_a_long_value_is_shown_in_part_and_all_of_it_is_a_file_before_the_
         ann = platform.person("ann")
         chat = platform.private_chat(ann)
         llm = ScriptedLlm([*calls, ScriptedAnswer.of("Not written.")])
-        async with open_gateway(tmp_path / "data", *platform.overrides(tmp_path), llm=llm) as house:
+        async with open_gateway(tmp_path / "data", *platform.overrides(tmp_path), llm=llm) as harness:
             async with asyncio.timeout(60):
-                while not all(status.up for status in house.gateway.channel_statuses()):
+                while not all(status.up for status in harness.gateway.channel_statuses()):
                     await SystemClock().sleep(0.01)
             await platform.say(chat, ann, "write it down")
             await platform.until(lambda: bool(_asked(platform, chat)))

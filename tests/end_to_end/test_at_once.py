@@ -18,14 +18,14 @@ _TEXTS = [f"message {number}" for number in range(4)]
 
 async def test_four_messages_at_once_keep_all_eight_entries_in_order(tmp_path: Path) -> None:
     llm = ScriptedLlm.echo(delay_s=0.005)
-    async with open_gateway(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as harness:
         async with asyncio.TaskGroup() as group:
-            saying = [group.create_task(house.channel.say(text)) for text in _TEXTS]
+            saying = [group.create_task(harness.channel.say(text)) for text in _TEXTS]
         ids = [task.result().message_id for task in saying]
         for message_id in ids:
-            await house.channel.reply(message_id)
-        records = await house.records("user", "assistant")
-        timeline = StoreTimeline(house.store, SystemClock())
+            await harness.channel.reply(message_id)
+        records = await harness.records("user", "assistant")
+        timeline = StoreTimeline(harness.store, SystemClock())
         entries = await timeline.entries(ThreadKey.decode(THREAD), after=0, limit=50)
 
     expected = [pair for text in _TEXTS for pair in (("user", text), ("assistant", f"You said: {text}"))]
@@ -33,7 +33,7 @@ async def test_four_messages_at_once_keep_all_eight_entries_in_order(tmp_path: P
     assert [(entry.role, entry.text) for entry in entries] == expected
     assert [entry.entry_id for entry in entries] == sorted({entry.entry_id for entry in entries})
     assert [entry.message_id for entry in entries] == [one for message_id in ids for one in (message_id,) * 2]
-    assert [reply.message_id for reply in house.channel.sent] == ids
+    assert [reply.message_id for reply in harness.channel.sent] == ids
     # Each turn saw the answers before it, and none that came later.
     assert [len(request.messages) for request in llm.requests] == [2, 4, 6, 8]
 

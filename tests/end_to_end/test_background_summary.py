@@ -14,52 +14,52 @@ from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import ModelRejected
 from pipeline.llm.client import LlmItem, LlmRequest
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
-from tests.support.harness import House, open_gateway
+from tests.support.harness import GatewayHarness, open_gateway
 
 SETTINGS = ("agent.summarise_above=4", "agent.titles=false", "limits.messages_per_minute=0")
 SUMMARY = json.dumps([{"priority": "high", "content": "Ada likes tea."}])
 TEXT = "Critical context:\n- Ada likes tea."
 
 
-async def _say(house: House, *texts: str, chat: str = "c1") -> None:
+async def _say(harness: GatewayHarness, *texts: str, chat: str = "c1") -> None:
     for text in texts:
-        accepted = await house.channel.say(text, chat=chat)
-        await house.channel.reply(accepted.message_id)
+        accepted = await harness.channel.say(text, chat=chat)
+        await harness.channel.reply(accepted.message_id)
 
 
-async def _quiet(clock: ManualClock, house: House, seconds: float = QUIET_S + 0.5) -> list[Record]:
+async def _quiet(clock: ManualClock, harness: GatewayHarness, seconds: float = QUIET_S + 0.5) -> list[Record]:
     """Let time go by; the summaries there are."""
     for _ in range(20):
         await asyncio.sleep(0.005)  # the store answers from a thread of its own
         await clock.advance(seconds / 20)
-    return await house.records("summary")
+    return await harness.records("summary")
 
 
-async def _summed_up(clock: ManualClock, house: House) -> Record:
+async def _summed_up(clock: ManualClock, harness: GatewayHarness) -> Record:
     """Let time go by until there is a summary; it is the only one."""
-    found = await _quiet(clock, house)
+    found = await _quiet(clock, harness)
     async with asyncio.timeout(60):
         while not found:
-            found = await _a_little_later(clock, house)
+            found = await _a_little_later(clock, harness)
     (record,) = found
     return record
 
 
-async def _asked(clock: ManualClock, house: House, times: int) -> list[Record]:
+async def _asked(clock: ManualClock, harness: GatewayHarness, times: int) -> list[Record]:
     """Let time go by until the model was asked so often, and has had its say; the summaries there are."""
-    found = await _quiet(clock, house)
+    found = await _quiet(clock, harness)
     async with asyncio.timeout(60):
-        while len(house.llm.requests) < times:
-            found = await _a_little_later(clock, house)
-    assert len(house.llm.requests) == times
+        while len(harness.llm.requests) < times:
+            found = await _a_little_later(clock, harness)
+    assert len(harness.llm.requests) == times
     return found
 
 
-async def _a_little_later(clock: ManualClock, house: House) -> list[Record]:
+async def _a_little_later(clock: ManualClock, harness: GatewayHarness) -> list[Record]:
     # Hardly faster than real time: on a busy machine the leases are renewed late as well.
     await asyncio.sleep(0.05)
     await clock.advance(0.1)
-    return await house.records("summary")
+    return await harness.records("summary")
 
 
 def _script(*more: ScriptedAnswer) -> ScriptedLlm:
@@ -70,14 +70,14 @@ async def test_above_the_limit_the_beginning_becomes_a_summary_and_the_next_mess
     tmp_path: Path,
 ) -> None:
     clock, llm = ManualClock(), _script(ScriptedAnswer.of(SUMMARY), ScriptedAnswer.of("yes"))
-    async with open_gateway(tmp_path, *SETTINGS, llm=llm, clock=clock) as house:
-        await _say(house, "one", "two")
-        assert await _quiet(clock, house) == []
-        await _say(house, "three")
-        record = await _summed_up(clock, house)
+    async with open_gateway(tmp_path, *SETTINGS, llm=llm, clock=clock) as harness:
+        await _say(harness, "one", "two")
+        assert await _quiet(clock, harness) == []
+        await _say(harness, "three")
+        record = await _summed_up(clock, harness)
         assert record.body["text"] == TEXT
-        await _say(house, "four")
-        assert await _quiet(clock, house) == [record]
+        await _say(harness, "four")
+        assert await _quiet(clock, harness) == [record]
     assert llm.requests[3].messages[-1].content.startswith("User: one")
     assert llm.requests[4].messages[1:] == (
         ChatMessage(role="system", content=f"[Previous conversation summary: {TEXT}]"),
@@ -89,12 +89,12 @@ async def test_above_the_limit_the_beginning_becomes_a_summary_and_the_next_mess
 
 async def test_the_summary_outlives_the_process(tmp_path: Path) -> None:
     clock, llm = ManualClock(), _script(ScriptedAnswer.of(SUMMARY))
-    async with open_gateway(tmp_path, *SETTINGS, llm=llm, clock=clock) as house:
-        await _say(house, "one", "two", "three")
-        await _summed_up(clock, house)
+    async with open_gateway(tmp_path, *SETTINGS, llm=llm, clock=clock) as harness:
+        await _say(harness, "one", "two", "three")
+        await _summed_up(clock, harness)
     again = ScriptedLlm([ScriptedAnswer.of("yes")])
-    async with open_gateway(tmp_path, *SETTINGS, llm=again) as house:
-        await _say(house, "four")
+    async with open_gateway(tmp_path, *SETTINGS, llm=again) as harness:
+        await _say(harness, "four")
     assert [message.content for message in again.requests[0].messages[1:3]] == [
         f"[Previous conversation summary: {TEXT}]",
         "three",
@@ -104,13 +104,13 @@ async def test_the_summary_outlives_the_process(tmp_path: Path) -> None:
 async def test_a_message_does_not_wait_for_a_summary_that_is_being_made(tmp_path: Path) -> None:
     never = ScriptedAnswer(chunks=("[",), gate=asyncio.Event())
     clock, llm = ManualClock(), _script(never, ScriptedAnswer.of("at once"))
-    async with open_gateway(tmp_path, *SETTINGS, llm=llm, clock=clock) as house:
-        await _say(house, "one", "two", "three")
-        await _asked(clock, house, 4)
-        await _say(house, "four")
-        assert house.channel.sent[-1].text == "at once"
+    async with open_gateway(tmp_path, *SETTINGS, llm=llm, clock=clock) as harness:
+        await _say(harness, "one", "two", "three")
+        await _asked(clock, harness, 4)
+        await _say(harness, "four")
+        assert harness.channel.sent[-1].text == "at once"
         assert llm.cancelled == 1
-        assert await house.records("summary") == []
+        assert await harness.records("summary") == []
         assert [message.content for message in llm.requests[-1].messages[1::2]] == [
             "one",
             "two",
@@ -123,11 +123,11 @@ async def test_a_failing_model_loses_nothing_and_is_left_alone_for_a_while(tmp_p
     failing = ScriptedAnswer(error=ModelRejected("no"))
     answers = (ScriptedAnswer.of("yes"), ScriptedAnswer.of("yes"), ScriptedAnswer.of(SUMMARY))
     clock, llm = ManualClock(), _script(failing, *answers)
-    async with open_gateway(tmp_path, *SETTINGS, llm=llm, clock=clock) as house:
-        await _say(house, "one", "two", "three")
-        assert await _asked(clock, house, 4) == []
-        await _say(house, "four")
-        assert await _quiet(clock, house) == []
+    async with open_gateway(tmp_path, *SETTINGS, llm=llm, clock=clock) as harness:
+        await _say(harness, "one", "two", "three")
+        assert await _asked(clock, harness, 4) == []
+        await _say(harness, "four")
+        assert await _quiet(clock, harness) == []
         assert [message.content for message in llm.requests[-1].messages[1::2]] == [
             "one",
             "two",
@@ -135,8 +135,8 @@ async def test_a_failing_model_loses_nothing_and_is_left_alone_for_a_while(tmp_p
             "four",
         ]
         await clock.advance(COOL_DOWN_S)
-        await _say(house, "five")
-        await _summed_up(clock, house)
+        await _say(harness, "five")
+        await _summed_up(clock, harness)
 
 
 class _Broken(ScriptedLlm):
@@ -151,20 +151,20 @@ class _Broken(ScriptedLlm):
 
 async def test_a_defect_in_a_chore_is_not_met_again_and_again(tmp_path: Path) -> None:
     clock, llm = ManualClock(), _Broken()
-    async with open_gateway(tmp_path, *SETTINGS, llm=llm, clock=clock) as house:
-        await _say(house, "one", "two", "three")
-        await _asked(clock, house, 4)
-        assert await _quiet(clock, house, 60) == []
+    async with open_gateway(tmp_path, *SETTINGS, llm=llm, clock=clock) as harness:
+        await _say(harness, "one", "two", "three")
+        await _asked(clock, harness, 4)
+        assert await _quiet(clock, harness, 60) == []
         assert len(llm.requests) == 4
-        await _say(house, "four")
+        await _say(harness, "four")
         assert len(llm.requests) == 5
 
 
 async def test_another_chat_is_not_summed_up_with_it(tmp_path: Path) -> None:
     clock, llm = ManualClock(), ScriptedLlm.echo()
-    async with open_gateway(tmp_path, *SETTINGS, llm=llm, clock=clock) as house:
-        await _say(house, "one", chat="a")
-        await _say(house, "one", "two", chat="b")
-        await _quiet(clock, house)
-        assert await house.records("summary", thread="console:local:a") == []
-        assert await house.records("summary", thread="console:local:b") == []
+    async with open_gateway(tmp_path, *SETTINGS, llm=llm, clock=clock) as harness:
+        await _say(harness, "one", chat="a")
+        await _say(harness, "one", "two", chat="b")
+        await _quiet(clock, harness)
+        assert await harness.records("summary", thread="console:local:a") == []
+        assert await harness.records("summary", thread="console:local:b") == []

@@ -10,7 +10,7 @@ from pathlib import Path
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.events import ErrorEvent
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
-from tests.support.harness import House, open_gateway
+from tests.support.harness import GatewayHarness, open_gateway
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
 NOON = 1_900_065_600.0
@@ -18,10 +18,10 @@ NOON = 1_900_065_600.0
 _HALF_A_DAY_S = 12 * 3600.0
 
 
-async def _code(house: House, text: str, number: int, voice: bytes | None = None) -> str:
+async def _code(harness: GatewayHarness, text: str, number: int, voice: bytes | None = None) -> str:
     """Say it; what the message ended with: the error's code, or nothing."""
-    accepted = await house.channel.say(text, native_id=f"n{number}", voice=voice)
-    ended = await house.channel.terminal(accepted.message_id)
+    accepted = await harness.channel.say(text, native_id=f"n{number}", voice=voice)
+    ended = await harness.channel.terminal(accepted.message_id)
     return ended.code if isinstance(ended, ErrorEvent) else ""
 
 
@@ -31,16 +31,16 @@ def _dear() -> ScriptedLlm:
 
 async def test_a_budget_that_is_used_up_stays_so_over_a_restart_and_not_over_midnight(tmp_path: Path) -> None:
     clock = ManualClock(NOON)
-    async with open_gateway(tmp_path, "budget.person_tokens=900", llm=_dear(), clock=clock) as house:
-        assert await _code(house, "one", 1) == ""
-        assert await _code(house, "two", 2) == "budget"
+    async with open_gateway(tmp_path, "budget.person_tokens=900", llm=_dear(), clock=clock) as harness:
+        assert await _code(harness, "one", 1) == ""
+        assert await _code(harness, "two", 2) == "budget"
     llm = _dear()
-    async with open_gateway(tmp_path, "budget.person_tokens=900", llm=llm, clock=clock) as house:
-        assert await _code(house, "three", 3) == "budget"
-        (error, *_) = await house.records("error")
+    async with open_gateway(tmp_path, "budget.person_tokens=900", llm=llm, clock=clock) as harness:
+        assert await _code(harness, "three", 3) == "budget"
+        (error, *_) = await harness.records("error")
         assert "begins anew at midnight UTC, in 12 hours" in error.body["text"]
         await clock.advance(_HALF_A_DAY_S)
-        assert await _code(house, "four", 4) == ""
+        assert await _code(harness, "four", 4) == ""
     assert len(llm.requests) == 1
 
 
@@ -49,9 +49,9 @@ async def test_a_voice_note_that_nobody_could_answer_is_not_heard(tmp_path: Path
     clock = ManualClock(NOON)
     async with open_gateway(
         tmp_path, "budget.tokens=900", llm=_dear(), clock=clock, transcriber=ears
-    ) as house:
-        assert await _code(house, "one", 1) == ""
-        assert await _code(house, "", 2, voice=b"opus") == "budget"
+    ) as harness:
+        assert await _code(harness, "one", 1) == ""
+        assert await _code(harness, "", 2, voice=b"opus") == "budget"
     assert ears.calls == []
 
 
@@ -64,10 +64,10 @@ async def test_the_switch_to_the_cheaper_model_is_said_once_and_again_after_it_w
         "budget.cheaper_from=0.2",
         'budget.cheaper_model="scripted:echo"',
     )
-    async with open_gateway(tmp_path, *settings, llm=_dear(), clock=clock) as house:
-        said = [await _answer(house, words, number) for number, words in enumerate(("one", "two", "three"))]
+    async with open_gateway(tmp_path, *settings, llm=_dear(), clock=clock) as harness:
+        said = [await _answer(harness, words, number) for number, words in enumerate(("one", "two", "three"))]
         await clock.advance(_HALF_A_DAY_S)
-        said += [await _answer(house, words, number) for number, words in enumerate(("four", "five"), 4)]
+        said += [await _answer(harness, words, number) for number, words in enumerate(("four", "five"), 4)]
     switched = "Your budget for today is nearly used up: a smaller model answers."
     assert said == [
         "Dear.",
@@ -78,6 +78,6 @@ async def test_the_switch_to_the_cheaper_model_is_said_once_and_again_after_it_w
     ]
 
 
-async def _answer(house: House, text: str, number: int) -> str:
-    accepted = await house.channel.say(text, native_id=f"a{number}")
-    return (await house.channel.reply(accepted.message_id)).text
+async def _answer(harness: GatewayHarness, text: str, number: int) -> str:
+    accepted = await harness.channel.say(text, native_id=f"a{number}")
+    return (await harness.channel.reply(accepted.message_id)).text

@@ -25,63 +25,63 @@ def _stuck(*chunks: str, gate: asyncio.Event) -> ScriptedAnswer:
 
 async def test_stop_cancels_the_model_stream_and_keeps_what_was_said(tmp_path: Path) -> None:
     llm = ScriptedLlm([_stuck("half ", "an ", "answer", gate=asyncio.Event())])
-    async with open_gateway(tmp_path, llm=llm) as house:
-        accepted = await house.channel.say("tell me a lot")
-        await house.channel.until(
-            lambda: sum(isinstance(event, LlmToken) for event in house.channel.events) == 2
+    async with open_gateway(tmp_path, llm=llm) as harness:
+        accepted = await harness.channel.say("tell me a lot")
+        await harness.channel.until(
+            lambda: sum(isinstance(event, LlmToken) for event in harness.channel.events) == 2
         )
-        stop = await house.channel.say("/stop")
-        event = await house.channel.terminal(accepted.message_id)
+        stop = await harness.channel.say("/stop")
+        event = await harness.channel.terminal(accepted.message_id)
         assert isinstance(event, ErrorEvent)
         assert (event.code, event.message) == ("stopped", "Stopped.")
         assert llm.cancelled == 1
-        assert (await house.channel.reply(stop.message_id)).text == "Stopped 1 message."
-        assert [record.body["text"] for record in await house.records("assistant")] == ["half an"]
+        assert (await harness.channel.reply(stop.message_id)).text == "Stopped 1 message."
+        assert [record.body["text"] for record in await harness.records("assistant")] == ["half an"]
 
 
 async def test_stop_also_ends_everything_that_waited_before_it_but_nothing_after(tmp_path: Path) -> None:
     llm = ScriptedLlm([_stuck("x", gate=asyncio.Event())])
-    async with open_gateway(tmp_path, llm=llm) as house:
-        running = await house.channel.say("running")
-        await house.channel.until(lambda: llm.requests)
-        queued = [await house.channel.say(f"queued {number}") for number in range(2)]
-        await house.channel.say("/stop")
-        after = await house.channel.say("after")
-        assert (await house.channel.reply(after.message_id)).text == "You said: after"
+    async with open_gateway(tmp_path, llm=llm) as harness:
+        running = await harness.channel.say("running")
+        await harness.channel.until(lambda: llm.requests)
+        queued = [await harness.channel.say(f"queued {number}") for number in range(2)]
+        await harness.channel.say("/stop")
+        after = await harness.channel.say("after")
+        assert (await harness.channel.reply(after.message_id)).text == "You said: after"
         for one in (running, *queued):
-            event = await house.channel.terminal(one.message_id)
+            event = await harness.channel.terminal(one.message_id)
             assert isinstance(event, ErrorEvent)
             assert event.code == "stopped"
         assert len(llm.requests) == 2
-        said = [record.body["text"] for record in await house.records("user")]
+        said = [record.body["text"] for record in await harness.records("user")]
         assert said == ["running", "queued 0", "queued 1", "after"]
 
 
 async def test_stop_with_nothing_to_stop_says_so(tmp_path: Path) -> None:
-    async with open_gateway(tmp_path) as house:
-        stop = await house.channel.say("/stop")
-        assert (await house.channel.reply(stop.message_id)).text == "There is nothing to stop."
+    async with open_gateway(tmp_path) as harness:
+        stop = await harness.channel.say("/stop")
+        assert (await harness.channel.reply(stop.message_id)).text == "There is nothing to stop."
 
 
 async def test_stop_in_one_chat_leaves_the_others_alone(tmp_path: Path) -> None:
     gate = asyncio.Event()
     llm = ScriptedLlm([_stuck("kept", gate=gate)])
-    async with open_gateway(tmp_path, llm=llm) as house:
-        other = await house.channel.say("hi", chat="other")
-        await house.channel.until(lambda: llm.requests)
-        stop = await house.channel.say("/stop", chat="mine")
-        await house.channel.reply(stop.message_id)
+    async with open_gateway(tmp_path, llm=llm) as harness:
+        other = await harness.channel.say("hi", chat="other")
+        await harness.channel.until(lambda: llm.requests)
+        stop = await harness.channel.say("/stop", chat="mine")
+        await harness.channel.reply(stop.message_id)
         gate.set()
-        assert (await house.channel.reply(other.message_id)).text == "kept"
+        assert (await harness.channel.reply(other.message_id)).text == "kept"
 
 
 async def test_a_stop_that_a_crash_overtook_still_counts_after_the_restart(tmp_path: Path) -> None:
     llm = ScriptedLlm([_stuck("x", gate=asyncio.Event())])
-    async with open_gateway(tmp_path, llm=llm, drain_s=0) as house:
-        doomed = await house.channel.say("doomed")
-        await house.channel.until(lambda: llm.requests)
+    async with open_gateway(tmp_path, llm=llm, drain_s=0) as harness:
+        doomed = await harness.channel.say("doomed")
+        await harness.channel.until(lambda: llm.requests)
         # Only the inbox row of the stop gets written, as if the process died right after it.
-        await house.store.accept(
+        await harness.store.accept(
             NewEntry(
                 dedupe_key="console:local:stop",
                 thread="console:local:c1",
@@ -91,28 +91,28 @@ async def test_a_stop_that_a_crash_overtook_still_counts_after_the_restart(tmp_p
                 received_at=0.0,
             )
         )
-    async with open_gateway(tmp_path) as house:
-        event = await house.channel.terminal(doomed.message_id)
+    async with open_gateway(tmp_path) as harness:
+        event = await harness.channel.terminal(doomed.message_id)
         assert isinstance(event, ErrorEvent)
         assert event.code == "stopped"
-        assert house.llm.requests == []
+        assert harness.llm.requests == []
 
 
 async def test_new_gives_the_model_an_empty_history_in_order_with_the_messages_around_it(
     tmp_path: Path,
 ) -> None:
-    async with open_gateway(tmp_path) as house:
-        await house.channel.say("before")
-        new = await house.channel.say("/new")
-        after = await house.channel.say("after")
-        assert (await house.channel.reply(after.message_id)).text == "You said: after"
-        assert (await house.channel.reply(new.message_id)).role == "session"
-        contents = [[m.content for m in request.messages[1:]] for request in house.llm.requests]
+    async with open_gateway(tmp_path) as harness:
+        await harness.channel.say("before")
+        new = await harness.channel.say("/new")
+        after = await harness.channel.say("after")
+        assert (await harness.channel.reply(after.message_id)).text == "You said: after"
+        assert (await harness.channel.reply(new.message_id)).role == "session"
+        contents = [[m.content for m in request.messages[1:]] for request in harness.llm.requests]
         assert contents == [["before"], ["after"]]
-    async with open_gateway(tmp_path) as house:
-        again = await house.channel.say("later")
-        await house.channel.terminal(again.message_id)
-        assert [m.content for m in house.llm.requests[0].messages[1:]] == [
+    async with open_gateway(tmp_path) as harness:
+        again = await harness.channel.say("later")
+        await harness.channel.terminal(again.message_id)
+        assert [m.content for m in harness.llm.requests[0].messages[1:]] == [
             "after",
             "You said: after",
             "later",
@@ -120,46 +120,46 @@ async def test_new_gives_the_model_an_empty_history_in_order_with_the_messages_a
 
 
 async def test_help_is_answered_once_without_the_model(tmp_path: Path) -> None:
-    async with open_gateway(tmp_path) as house:
-        accepted = await house.channel.say("/help")
-        reply = await house.channel.reply(accepted.message_id)
+    async with open_gateway(tmp_path) as harness:
+        accepted = await harness.channel.say("/help")
+        reply = await harness.channel.reply(accepted.message_id)
         assert "/stop" in reply.text
-        assert house.llm.requests == []
-        assert len(house.channel.sent) == 1
+        assert harness.llm.requests == []
+        assert len(harness.channel.sent) == 1
 
 
 @pytest.mark.parametrize("text", ["/foo", " /Start_Over@parlour_bot\n", "/foo bar"])
 async def test_a_command_that_there_is_not_gets_one_line_and_not_the_model(tmp_path: Path, text: str) -> None:
-    async with open_gateway(tmp_path) as house:
-        accepted = await house.channel.say(text)
-        reply = await house.channel.reply(accepted.message_id)
+    async with open_gateway(tmp_path) as harness:
+        accepted = await harness.channel.say(text)
+        reply = await harness.channel.reply(accepted.message_id)
         assert reply.text.startswith("There is no command `/")
         assert "`/help`" in reply.text
-        assert isinstance(await house.channel.terminal(accepted.message_id), ResponseComplete)
-        assert house.llm.requests == []
-        assert [record.body["text"] for record in await house.records("user")] == [text.strip()]
+        assert isinstance(await harness.channel.terminal(accepted.message_id), ResponseComplete)
+        assert harness.llm.requests == []
+        assert [record.body["text"] for record in await harness.records("user")] == [text.strip()]
 
 
 @pytest.mark.parametrize("text", ["/etc/hosts is what?", "/etc/hosts", "/ foo", "what is /foo"])
 async def test_what_only_begins_like_a_command_is_a_message(tmp_path: Path, text: str) -> None:
-    async with open_gateway(tmp_path) as house:
-        accepted = await house.channel.say(text)
-        assert (await house.channel.reply(accepted.message_id)).text == f"You said: {text}"
+    async with open_gateway(tmp_path) as harness:
+        accepted = await harness.channel.say(text)
+        assert (await harness.channel.reply(accepted.message_id)).text == f"You said: {text}"
 
 
 async def test_a_command_with_words_behind_it_is_not_done_and_says_so(tmp_path: Path) -> None:
-    async with open_gateway(tmp_path) as house:
-        accepted = await house.channel.say("/new please")
-        assert (await house.channel.reply(accepted.message_id)).text.startswith("`/new` takes no words")
-        assert house.llm.requests == []
+    async with open_gateway(tmp_path) as harness:
+        accepted = await harness.channel.say("/new please")
+        assert (await harness.channel.reply(accepted.message_id)).text.startswith("`/new` takes no words")
+        assert harness.llm.requests == []
 
 
 async def test_in_a_room_a_word_with_a_slash_is_a_message(tmp_path: Path) -> None:
     posts = MemoryPosts()
-    async with open_gateway(tmp_path, posts=posts) as house:
+    async with open_gateway(tmp_path, posts=posts) as harness:
         await posts.receive("/foo", native_id="1", private=False)
         await posts.until(lambda: "You said: ann: /foo" in posts.texts())
-        assert len(house.llm.requests) == 1
+        assert len(harness.llm.requests) == 1
 
 
 class _SlowToHand(SqliteStore):
@@ -180,12 +180,12 @@ async def test_a_stop_between_the_reading_of_a_message_and_its_start_is_not_lost
     store = _SlowToHand(tmp_path / "parlour.sqlite3", synchronous="NORMAL")
     store.held, store.reading = asyncio.Event(), asyncio.Event()
     llm = ScriptedLlm([_stuck("x", gate=asyncio.Event())])
-    async with open_gateway(tmp_path, llm=llm, store=store) as house:
-        doomed = await house.channel.say("doomed")
+    async with open_gateway(tmp_path, llm=llm, store=store) as harness:
+        doomed = await harness.channel.say("doomed")
         await store.reading.wait()
-        await house.channel.say("/stop")
+        await harness.channel.say("/stop")
         store.held.set()
-        event = await house.channel.terminal(doomed.message_id)
+        event = await harness.channel.terminal(doomed.message_id)
         assert isinstance(event, ErrorEvent)
         assert event.code == "stopped"
         assert llm.requests == []

@@ -92,7 +92,7 @@ async def test_an_edit_of_a_message_that_waits_is_asked_in_its_place(tmp_path: P
 async def test_a_deleted_message_that_waits_is_neither_asked_nor_kept(tmp_path: Path) -> None:
     posts, gate = MemoryPosts(), asyncio.Event()
     llm = ScriptedLlm([ScriptedAnswer(chunks=("first",), gate=gate), ScriptedAnswer.of("third")])
-    async with open_gateway(tmp_path, posts=posts, llm=llm) as house:
+    async with open_gateway(tmp_path, posts=posts, llm=llm) as harness:
         await _write(posts, "one", place="1")
         await posts.until(lambda: len(llm.requests) == 1)
         await _write(posts, "two", place="2")
@@ -101,9 +101,9 @@ async def test_a_deleted_message_that_waits_is_neither_asked_nor_kept(tmp_path: 
         gate.set()
         await posts.until(lambda: posts.texts() == ["first", "third"])
         thread = posts.thread().encode()
-        said = [record.body["text"] for record in await house.records("user", thread=thread)]
+        said = [record.body["text"] for record in await harness.records("user", thread=thread)]
         assert said == ["one", "three"]
-        entries = await house.store.newest_entries(limit=10)
+        entries = await harness.store.newest_entries(limit=10)
         assert [body.get("text") for _, body in entries] == ["three", None, "one"]
     assert _asked(llm) == ["one", "three"]
 

@@ -15,7 +15,7 @@ from pipeline.history.view import LEFT_OUT
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.runtime.context import RunContext
 from tests.support.gate_graph import answer_to
-from tests.support.harness import THREAD, House, open_gateway
+from tests.support.harness import THREAD, GatewayHarness, open_gateway
 
 SETTINGS = (
     "llm.context_tokens=1000",
@@ -29,10 +29,10 @@ LONG = ("please tell me more " * 20).strip()
 """About 140 tokens: of these and their answers, four reach 70 % of what is left of the window."""
 
 
-async def _say(house: House, *texts: str) -> None:
+async def _say(harness: GatewayHarness, *texts: str) -> None:
     for text in texts:
-        accepted = await house.channel.say(text)
-        await house.channel.reply(accepted.message_id)
+        accepted = await harness.channel.say(text)
+        await harness.channel.reply(accepted.message_id)
 
 
 def _answers(number: int) -> list[ScriptedAnswer]:
@@ -47,10 +47,10 @@ def _asked(llm: ScriptedLlm) -> list[str]:
 async def test_without_a_summary_the_answer_comes_and_the_prompt_says_what_is_missing(tmp_path: Path) -> None:
     llm = ScriptedLlm([*_answers(4), ScriptedAnswer(error=ModelRejected("no")), *_answers(3)])
     texts = [f"{number} {LONG}" for number in range(7)]
-    async with open_gateway(tmp_path, *SETTINGS, llm=llm) as house:
-        await _say(house, *texts)
-        assert await house.records("summary", "error") == []
-        assert [record.body["text"] for record in await house.records("user")] == [
+    async with open_gateway(tmp_path, *SETTINGS, llm=llm) as harness:
+        await _say(harness, *texts)
+        assert await harness.records("summary", "error") == []
+        assert [record.body["text"] for record in await harness.records("user")] == [
             text.strip() for text in texts
         ]
     assert len(llm.requests) == 8
@@ -64,14 +64,14 @@ async def test_a_resumed_turn_is_answered_behind_the_summary_that_was_made_befor
     never = ScriptedAnswer(chunks=("late",), gate=asyncio.Event())
     llm = ScriptedLlm([*_answers(4), ScriptedAnswer.of("They talked."), never])
     texts = [f"{number} {LONG}" for number in range(5)]
-    async with open_gateway(tmp_path, *SETTINGS, llm=llm, drain_s=0.0) as house:
-        await _say(house, *texts[:4])
-        last = await house.channel.say(texts[4])
-        await house.channel.until(lambda: len(llm.requests) == 6)
+    async with open_gateway(tmp_path, *SETTINGS, llm=llm, drain_s=0.0) as harness:
+        await _say(harness, *texts[:4])
+        last = await harness.channel.say(texts[4])
+        await harness.channel.until(lambda: len(llm.requests) == 6)
     again = ScriptedLlm([ScriptedAnswer.of("at last")])
-    async with open_gateway(tmp_path, *SETTINGS, llm=again) as house:
-        assert (await house.channel.reply(last.message_id)).text == "at last"
-        assert len(await house.records("summary")) == 1
+    async with open_gateway(tmp_path, *SETTINGS, llm=again) as harness:
+        assert (await harness.channel.reply(last.message_id)).text == "at last"
+        assert len(await harness.records("summary")) == 1
     assert [request.messages for request in again.requests] == [llm.requests[-1].messages]
     assert again.requests[0].messages[1].content == "[Previous conversation summary: They talked.]"
 
@@ -79,16 +79,16 @@ async def test_a_resumed_turn_is_answered_behind_the_summary_that_was_made_befor
 async def test_a_stop_while_the_conversation_is_summed_up_ends_the_turn(tmp_path: Path) -> None:
     never = ScriptedAnswer(chunks=("late",), gate=asyncio.Event())
     llm = ScriptedLlm([*_answers(4), never, ScriptedAnswer.of("They talked."), *_answers(1)])
-    async with open_gateway(tmp_path, *SETTINGS, llm=llm) as house:
-        await _say(house, *(f"{number} {LONG}" for number in range(4)))
-        stopped = await house.channel.say(f"4 {LONG}")
-        await house.channel.until(lambda: len(llm.requests) == 5)
-        await house.channel.say("/stop")
-        await house.channel.reply(stopped.message_id)
+    async with open_gateway(tmp_path, *SETTINGS, llm=llm) as harness:
+        await _say(harness, *(f"{number} {LONG}" for number in range(4)))
+        stopped = await harness.channel.say(f"4 {LONG}")
+        await harness.channel.until(lambda: len(llm.requests) == 5)
+        await harness.channel.say("/stop")
+        await harness.channel.reply(stopped.message_id)
         assert llm.cancelled == 1
-        assert [record.body["code"] for record in await house.records("error")] == ["stopped"]
-        await _say(house, f"5 {LONG}")
-        assert len(await house.records("summary")) == 1
+        assert [record.body["code"] for record in await harness.records("error")] == ["stopped"]
+        await _say(harness, f"5 {LONG}")
+        assert len(await harness.records("summary")) == 1
 
 
 CALL = ToolCall(id="c1", name="pay", arguments="{}")
@@ -124,16 +124,16 @@ def _paying(seen: list[tuple[ChatMessage, ...]]) -> GraphSpec[RunContext]:
 
 async def test_a_run_that_asked_is_remembered_once_with_its_exchange(tmp_path: Path) -> None:
     seen: list[tuple[ChatMessage, ...]] = []
-    async with open_gateway(tmp_path, graph=_paying(seen)) as house:
-        await _say(house, "hello", "pay")
-        (question,) = await house.store.pending_interactions(THREAD, now=0.0)
-        await _say(house, "meanwhile")
-        await house.channel.bring(answer_to(question.id, "approve"))
-        await house.channel.reply("m_answer")
-        await _say(house, "and now")
+    async with open_gateway(tmp_path, graph=_paying(seen)) as harness:
+        await _say(harness, "hello", "pay")
+        (question,) = await harness.store.pending_interactions(THREAD, now=0.0)
+        await _say(harness, "meanwhile")
+        await harness.channel.bring(answer_to(question.id, "approve"))
+        await harness.channel.reply("m_answer")
+        await _say(harness, "and now")
         live = seen[-1]
-    async with open_gateway(tmp_path, graph=_paying(seen)) as house:
-        await _say(house, "again")
+    async with open_gateway(tmp_path, graph=_paying(seen)) as harness:
+        await _say(harness, "again")
     hello = (ChatMessage(role="user", content="hello"), ChatMessage(role="assistant", content="fine"))
     assert seen[-5] == hello  # what the run was shown that went on with "pay"
     assert live == (

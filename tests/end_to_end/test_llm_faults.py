@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.domain.events import ErrorEvent, ResponseComplete
-from tests.pipeline.llm.test_contract import Kind, door
+from tests.pipeline.llm.test_contract import Kind, make_client
 from tests.support.harness import open_gateway
 from tests.support.llm_faults import ANSWER, CALLS_AT_MOST, FAULTS, NORMAL, Fault
 from tests.support.openai_server import FakeOpenAiServer
@@ -22,17 +22,17 @@ async def test_every_message_ends_by_its_deadline_and_the_next_one_is_answered(
     fault: Fault, kind: Kind, tmp_path: Path
 ) -> None:
     async with FakeOpenAiServer() as server:
-        model = door(kind, server)
+        model = make_client(kind, server)
         await model.warm_up()
         server.script.extend(fault.first)
         server.default = fault.then
         if fault.gone:
             await server.__aexit__()
         limit = f"llm.timeout_s={1 if fault.slow else 30}"
-        async with open_gateway(tmp_path, *SETTINGS, limit, model=model) as house:
-            accepted = await house.channel.say("hello")
+        async with open_gateway(tmp_path, *SETTINGS, limit, model=model) as harness:
+            accepted = await harness.channel.say("hello")
             async with asyncio.timeout(60):
-                done = await house.channel.terminal(accepted.message_id)
+                done = await harness.channel.terminal(accepted.message_id)
             assert len(server.requests) == fault.asked <= CALLS_AT_MOST
             if fault.error is None:
                 assert isinstance(done, ResponseComplete)
@@ -44,9 +44,9 @@ async def test_every_message_ends_by_its_deadline_and_the_next_one_is_answered(
             if fault.gone:
                 await server.__aenter__()
             server.default = NORMAL
-            later = await house.channel.say("and now?")
+            later = await harness.channel.say("and now?")
             async with asyncio.timeout(60):
-                done = await house.channel.terminal(later.message_id)
+                done = await harness.channel.terminal(later.message_id)
             assert isinstance(done, ResponseComplete)
             assert done.content == ANSWER
 
@@ -55,15 +55,15 @@ async def test_every_message_ends_by_its_deadline_and_the_next_one_is_answered(
 async def test_an_empty_answer_is_asked_for_again_with_less_before_it(kind: Kind, tmp_path: Path) -> None:
     empty = next(fault.then for fault in FAULTS if fault.name == "empty answer")
     async with FakeOpenAiServer() as server:
-        model = door(kind, server)
+        model = make_client(kind, server)
         await model.warm_up()
-        async with open_gateway(tmp_path, *SETTINGS, model=model) as house:
+        async with open_gateway(tmp_path, *SETTINGS, model=model) as harness:
             for said in ("one", "two", "three"):
-                accepted = await house.channel.say(said)
-                await house.channel.reply(accepted.message_id)
+                accepted = await harness.channel.say(said)
+                await harness.channel.reply(accepted.message_id)
             server.script.append(empty)
-            accepted = await house.channel.say("four")
-            done = await house.channel.terminal(accepted.message_id)
+            accepted = await harness.channel.say("four")
+            done = await harness.channel.terminal(accepted.message_id)
             assert isinstance(done, ResponseComplete)
             assert done.content == ANSWER
         first, second = (request.body["messages"] for request in server.requests[3:])

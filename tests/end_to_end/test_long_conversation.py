@@ -25,7 +25,7 @@ from pipeline.runtime.context import RunContext
 from pipeline.runtime.ports import ToolResult
 from pipeline.runtime.scope import TurnScope
 from pipeline.topologies import conversation_graph
-from tests.support.harness import House, open_gateway
+from tests.support.harness import GatewayHarness, open_gateway
 
 MESSAGES = 100
 """Of the user's; with the answers, 200."""
@@ -208,10 +208,10 @@ def _line(message: ChatMessage) -> str:
 # ---------------------------------------------------------------- the walk
 
 
-async def _talk(house: House, numbers: range) -> None:
+async def _talk(harness: GatewayHarness, numbers: range) -> None:
     for number in numbers:
-        accepted = await house.channel.say(_asked(number), native_id=f"n{number}")
-        reply = await house.channel.reply(accepted.message_id)
+        accepted = await harness.channel.say(_asked(number), native_id=f"n{number}")
+        reply = await harness.channel.reply(accepted.message_id)
         assert reply.text.endswith(_answer(number).strip())
 
 
@@ -230,12 +230,12 @@ async def test_200_messages_with_tools_compaction_and_a_restart_are_sent_as_the_
         for number in numbers:
             expected.say(number)
         llm = ScriptedLlm(expected.script)
-        async with open_gateway(tmp_path, *SETTINGS, llm=llm, graph=_graph()) as house:
+        async with open_gateway(tmp_path, *SETTINGS, llm=llm, graph=_graph()) as harness:
             async with asyncio.timeout(120):
-                await _talk(house, numbers)
+                await _talk(harness, numbers)
             assert not llm.script
             requests += llm.requests
-            summaries = await house.records("summary")
+            summaries = await harness.records("summary")
 
     seen = _seen(requests)
     for index, (was, should) in enumerate(zip(seen, expected.requests, strict=False)):
@@ -275,13 +275,13 @@ async def test_a_summary_outlives_the_process_and_is_not_made_twice(tmp_path: Pa
         expected.say(number)
         number += 1
     llm = ScriptedLlm(expected.script)
-    async with open_gateway(tmp_path, *SETTINGS, llm=llm, graph=_graph()) as house:
-        await _talk(house, range(number))
+    async with open_gateway(tmp_path, *SETTINGS, llm=llm, graph=_graph()) as harness:
+        await _talk(harness, range(number))
     expected.script = []
     expected.say(number)
     llm = ScriptedLlm(expected.script)
-    async with open_gateway(tmp_path, *SETTINGS, llm=llm, graph=_graph()) as house:
-        await _talk(house, range(number, number + 1))
-        log = [record.body["text"] for record in await house.records("user")]
+    async with open_gateway(tmp_path, *SETTINGS, llm=llm, graph=_graph()) as harness:
+        await _talk(harness, range(number, number + 1))
+        log = [record.body["text"] for record in await harness.records("user")]
     assert _seen(llm.requests) == expected.requests[-len(llm.requests) :]
     assert log == [_asked(one) for one in range(number + 1)]

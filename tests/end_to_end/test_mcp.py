@@ -19,7 +19,7 @@ from pipeline.domain.messages import ApprovalReply, Author, button_handle
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.architecture.sources import ROOT
 from tests.support.channel import MemoryChannel
-from tests.support.harness import THREAD, House, open_gateway
+from tests.support.harness import THREAD, GatewayHarness, open_gateway
 from tests.support.mcp_server import entry, listening
 
 LOAD = ScriptedAnswer.calling(ToolCall(id="l", name="load_tools", arguments='{"groups": ["mcp:weather"]}'))
@@ -33,19 +33,19 @@ def asking(tool: str, **arguments: Any) -> ScriptedAnswer:
 @asynccontextmanager
 async def with_server(
     folder: Path, answers: Sequence[ScriptedAnswer], clock: Clock | None = None, **given: Any
-) -> AsyncIterator[House]:
+) -> AsyncIterator[GatewayHarness]:
     """A gateway whose mcp.json names the weather's server."""
     file = folder / "mcp.json"
     file.write_text(json.dumps({"mcpServers": {"weather": entry(cwd=str(ROOT), **given)}}), encoding="utf-8")
     llm = ScriptedLlm(list(answers))
-    async with open_gateway(folder / "data", f'tools.mcp_file="{file}"', llm=llm, clock=clock) as house:
-        yield house
+    async with open_gateway(folder / "data", f'tools.mcp_file="{file}"', llm=llm, clock=clock) as harness:
+        yield harness
 
 
-async def allow(channel: MemoryChannel, house: House, number: int) -> Interaction:
+async def allow(channel: MemoryChannel, harness: GatewayHarness, number: int) -> Interaction:
     """Press Allow on the question that the turn asks as its `number`th."""
     await channel.until(lambda: sum(isinstance(one, ApprovalRequired) for one in channel.events) == number)
-    (question,) = await house.store.pending_interactions(THREAD, now=0.0)
+    (question,) = await harness.store.pending_interactions(THREAD, now=0.0)
     pressed = ApprovalReply(
         message_id=f"m_press{number}",
         native_id=f"press{number}",
@@ -60,30 +60,30 @@ async def allow(channel: MemoryChannel, house: House, number: int) -> Interactio
     return question
 
 
-async def turn(house: House, text: str, number: int) -> str:
+async def turn(harness: GatewayHarness, text: str, number: int) -> str:
     """Say something whose turn asks for one tool, and allow it; what the model was told of it."""
-    said = await house.channel.say(text)
-    await allow(house.channel, house, number)
-    await house.channel.reply(said.message_id)
-    return house.llm.requests[-1].messages[-1].content
+    said = await harness.channel.say(text)
+    await allow(harness.channel, harness, number)
+    await harness.channel.reply(said.message_id)
+    return harness.llm.requests[-1].messages[-1].content
 
 
-def outcomes(house: House) -> list[bool]:
-    return [one.success for one in house.channel.events if isinstance(one, ActionCompleted)]
+def outcomes(harness: GatewayHarness) -> list[bool]:
+    return [one.success for one in harness.channel.events if isinstance(one, ActionCompleted)]
 
 
 async def test_a_servers_tool_is_offered_asked_for_by_its_whole_name_and_called(tmp_path: Path) -> None:
     answers = [LOAD, asking("weather", city="Bonn"), ScriptedAnswer.of("Take an umbrella.")]
-    async with with_server(tmp_path, answers) as house:
-        said = await house.channel.say("how is the weather?")
-        question = await allow(house.channel, house, 1)
-        reply = await house.channel.reply(said.message_id)
-        (asked,) = [one for one in house.channel.events if isinstance(one, ApprovalRequired)]
+    async with with_server(tmp_path, answers) as harness:
+        said = await harness.channel.say("how is the weather?")
+        question = await allow(harness.channel, harness, 1)
+        reply = await harness.channel.reply(said.message_id)
+        (asked,) = [one for one in harness.channel.events if isinstance(one, ApprovalRequired)]
 
     assert reply.text.endswith("Take an umbrella.")
-    assert [tool.name for tool in house.llm.requests[0].tools] == ["load_tools"]
-    assert "mcp__weather__weather" in {tool.name for tool in house.llm.requests[1].tools}
-    assert "It rains in Bonn." in house.llm.requests[-1].messages[-1].content
+    assert [tool.name for tool in harness.llm.requests[0].tools] == ["load_tools"]
+    assert "mcp__weather__weather" in {tool.name for tool in harness.llm.requests[1].tools}
+    assert "It rains in Bonn." in harness.llm.requests[-1].messages[-1].content
     assert "mcp__weather__weather" in asked.reasoning
     assert 'City: "Bonn"' in asked.reasoning
     assert question.allowed_users == ("owner",)
@@ -93,11 +93,11 @@ async def test_a_crash_and_ten_megabytes_are_words_and_the_conversation_goes_on(
     answers = [LOAD, asking("crash"), ScriptedAnswer.of("It broke.")]
     answers += [LOAD, asking("big", megabytes=10), ScriptedAnswer.of("That is long.")]
     answers += [LOAD, asking("weather", city="Bonn"), ScriptedAnswer.of("Rain.")]
-    async with with_server(tmp_path, answers) as house:
-        crashed = await turn(house, "break it", 1)
-        big = await turn(house, "everything, please", 2)
-        again = await turn(house, "and the weather?", 3)
-        stored = [record.body["text"] for record in await house.records("assistant")]
+    async with with_server(tmp_path, answers) as harness:
+        crashed = await turn(harness, "break it", 1)
+        big = await turn(harness, "everything, please", 2)
+        again = await turn(harness, "and the weather?", 3)
+        stored = [record.body["text"] for record in await harness.records("assistant")]
 
     assert "the connection to the MCP server weather is over (it ended: out of cheese)" in crashed
     assert unmarked(crashed) != crashed
@@ -105,7 +105,7 @@ async def test_a_crash_and_ten_megabytes_are_words_and_the_conversation_goes_on(
     assert len(big) < 6_000
     assert "It rains in Bonn." in again
     assert stored == ["It broke.", "That is long.", "Rain."]
-    assert outcomes(house) == [False, True, True]
+    assert outcomes(harness) == [False, True, True]
 
 
 async def test_a_server_that_hangs_is_words_and_the_conversation_goes_on(tmp_path: Path) -> None:
@@ -113,14 +113,14 @@ async def test_a_server_that_hangs_is_words_and_the_conversation_goes_on(tmp_pat
     answers = [LOAD, asking("hang"), ScriptedAnswer.of("It hangs.")]
     answers += [LOAD, asking("weather", city="Bonn"), ScriptedAnswer.of("Rain.")]
     with listening() as server:
-        async with with_server(tmp_path, answers, clock) as house:
-            said = await house.channel.say("wait for it")
-            await allow(house.channel, house, 1)
+        async with with_server(tmp_path, answers, clock) as harness:
+            said = await harness.channel.say("wait for it")
+            await allow(harness.channel, harness, 1)
             await server.hanging.wait()
             await clock.advance(60)
-            await house.channel.reply(said.message_id)
-            hung = house.llm.requests[-1].messages[-1].content
-            again = await turn(house, "and the weather?", 2)
+            await harness.channel.reply(said.message_id)
+            hung = harness.llm.requests[-1].messages[-1].content
+            again = await turn(harness, "and the weather?", 2)
 
     assert "the MCP server weather did not answer within 60 seconds and was stopped" in hung
     assert "It rains in Bonn." in again
@@ -133,10 +133,10 @@ async def test_a_key_on_a_cut_of_a_servers_words_is_nowhere_halved(tmp_path: Pat
     answers = [LOAD, asking("blurt"), ScriptedAnswer.of("That was long.")]
     answers += [LOAD, asking("complain", before=490), ScriptedAnswer.of("It complains.")]
     with listening() as server:
-        async with with_server(tmp_path, answers, env={"KEY": "file:key.txt"}) as house:
-            told = [await turn(house, "tell me all", 1), await turn(house, "and again", 2)]
-            kept = repr([(record.kind, dict(record.body)) for record in await house.store.read_log(THREAD)])
-        events = repr(house.channel.events)
+        async with with_server(tmp_path, answers, env={"KEY": "file:key.txt"}) as harness:
+            told = [await turn(harness, "tell me all", 1), await turn(harness, "and again", 2)]
+            kept = repr([(record.kind, dict(record.body)) for record in await harness.store.read_log(THREAD)])
+        events = repr(harness.channel.events)
 
     assert told[0].count("Zq7-[REDACTED]") == 1
     assert "wwwZq7-[REDA…" in told[1]
@@ -151,11 +151,11 @@ async def test_a_tool_that_cannot_be_used_is_named_to_the_model_with_the_reason(
     file.write_text(json.dumps({"mcpServers": {"odd": odd}}), encoding="utf-8")
     load = ToolCall(id="l", name="load_tools", arguments='{"groups": ["mcp:odd"]}')
     llm = ScriptedLlm([ScriptedAnswer.calling(load), ScriptedAnswer.of("One tool is broken.")])
-    async with open_gateway(tmp_path / "data", f'tools.mcp_file="{file}"', llm=llm) as house:
-        said = await house.channel.say("use the odd tools")
-        await house.channel.reply(said.message_id)
-    assert house.llm.requests[-1].messages[-1].content == (
+    async with open_gateway(tmp_path / "data", f'tools.mcp_file="{file}"', llm=llm) as harness:
+        said = await harness.channel.say("use the odd tools")
+        await harness.channel.reply(said.message_id)
+    assert harness.llm.requests[-1].messages[-1].content == (
         "mcp:odd: loaded mcp__odd__fine\n"
         "mcp:odd: not usable: mcp__odd__strange (its inputSchema is not what the protocol asks for)"
     )
-    assert [tool.name for tool in house.llm.requests[-1].tools] == ["load_tools", "mcp__odd__fine"]
+    assert [tool.name for tool in harness.llm.requests[-1].tools] == ["load_tools", "mcp__odd__fine"]

@@ -14,7 +14,7 @@ from pipeline.domain.clock import ManualClock
 from pipeline.domain.messages import Author, SessionCommand
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.channel import MemoryChannel
-from tests.support.harness import House, open_gateway
+from tests.support.harness import GatewayHarness, open_gateway
 from tests.support.posting_channel import MemoryPosts, refusal
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
@@ -38,17 +38,17 @@ async def nothing_left(data: Path) -> None:
     raise AssertionError(found_in(data))
 
 
-async def say(house: House, text: str, number: int, voice: bytes | None = None) -> str:
+async def say(harness: GatewayHarness, text: str, number: int, voice: bytes | None = None) -> str:
     """Say it, and wait for the answer to be sent and put on record."""
-    accepted = await house.channel.say(text, native_id=f"n{number}", voice=voice)
-    reply = await house.channel.reply(accepted.message_id)
-    await _all_sent(house)
+    accepted = await harness.channel.say(text, native_id=f"n{number}", voice=voice)
+    reply = await harness.channel.reply(accepted.message_id)
+    await _all_sent(harness)
     return reply.text
 
 
-async def _all_sent(house: House) -> None:
+async def _all_sent(harness: GatewayHarness) -> None:
     for _ in range(2_000):
-        if not await house.store.outbox_open():
+        if not await harness.store.outbox_open():
             return
         await asyncio.sleep(0.01)
     raise AssertionError("a reply is still waiting")
@@ -62,87 +62,87 @@ def echo(count: int) -> ScriptedLlm:
 
 async def test_nothing_of_a_conversation_is_left_and_the_model_remembers_it(tmp_path: Path) -> None:
     llm = echo(6)
-    async with open_gateway(tmp_path, llm=llm) as house:
-        assert await say(house, "/otr", 0) == OTR_ON_TEXT
+    async with open_gateway(tmp_path, llm=llm) as harness:
+        assert await say(harness, "/otr", 0) == OTR_ON_TEXT
         for number in range(1, 6):
             # Long and short ones: some take pages of their own, some lie between others.
-            await say(house, f"{number} {SECRET} " * (number % 3 * 40 + 1), number)
+            await say(harness, f"{number} {SECRET} " * (number % 3 * 40 + 1), number)
         remembered = [message.content for message in llm.requests[-1].messages]
         assert sum(SECRET in content for content in remembered) == 9
         await nothing_left(tmp_path)
-        assert [record.body["text"] for record in await house.records("session", "notice")] == [OTR_ON_TEXT]
-        assert await house.records("user", "step", "summary", "title") == []
-        assert {record.body["text"] for record in await house.records("assistant")} == {""}
+        assert [record.body["text"] for record in await harness.records("session", "notice")] == [OTR_ON_TEXT]
+        assert await harness.records("user", "step", "summary", "title") == []
+        assert {record.body["text"] for record in await harness.records("assistant")} == {""}
     assert found_in(tmp_path) == []
 
 
 async def test_the_mode_survives_a_restart_and_the_words_do_not(tmp_path: Path) -> None:
-    async with open_gateway(tmp_path, llm=echo(1)) as house:
-        await say(house, "/otr", 0)
-        await say(house, f"remember {SECRET}", 1)
+    async with open_gateway(tmp_path, llm=echo(1)) as harness:
+        await say(harness, "/otr", 0)
+        await say(harness, f"remember {SECRET}", 1)
     llm = echo(2)
-    async with open_gateway(tmp_path, llm=llm) as house:
-        await say(house, f"what was it? {SECRET}?", 2)
+    async with open_gateway(tmp_path, llm=llm) as harness:
+        await say(harness, f"what was it? {SECRET}?", 2)
         assert [message.role for message in llm.requests[0].messages] == ["system", "user"]
         await nothing_left(tmp_path)
-        assert await say(house, "/otr", 3) == OTR_OFF_TEXT
-        await say(house, "on the record: quokka", 4)
-        assert len(await house.records("user")) == 1
+        assert await say(harness, "/otr", 3) == OTR_OFF_TEXT
+        await say(harness, "on the record: quokka", 4)
+        assert len(await harness.records("user")) == 1
     assert found_in(tmp_path, "quokka") == ["parlour.sqlite3"]
 
 
 async def test_new_ends_it_too_and_what_was_said_is_not_shown_to_the_model(tmp_path: Path) -> None:
     llm = echo(2)
-    async with open_gateway(tmp_path, llm=llm) as house:
-        await say(house, "/otr", 0)
-        await say(house, f"about {SECRET}", 1)
-        await say(house, "/new", 2)
-        await say(house, "hello", 3)
+    async with open_gateway(tmp_path, llm=llm) as harness:
+        await say(harness, "/otr", 0)
+        await say(harness, f"about {SECRET}", 1)
+        await say(harness, "/new", 2)
+        await say(harness, "hello", 3)
         assert [message.role for message in llm.requests[1].messages] == ["system", "user"]
-        assert [record.body["text"] for record in await house.records("user")] == ["hello"]
+        assert [record.body["text"] for record in await harness.records("user")] == ["hello"]
 
 
 async def test_a_message_cut_off_is_answered_again_and_then_forgotten(tmp_path: Path) -> None:
     held = ScriptedLlm([ScriptedAnswer(chunks=("x",), gate=asyncio.Event())])
-    async with open_gateway(tmp_path, llm=held, drain_s=0) as house:
-        await say(house, "/otr", 0)
-        accepted = await house.channel.say(f"tell me of {SECRET}", native_id="n1")
-        await house.channel.until(lambda: held.requests)
+    async with open_gateway(tmp_path, llm=held, drain_s=0) as harness:
+        await say(harness, "/otr", 0)
+        accepted = await harness.channel.say(f"tell me of {SECRET}", native_id="n1")
+        await harness.channel.until(lambda: held.requests)
     assert found_in(tmp_path) == ["parlour.sqlite3"], "accepted means not lost"
-    async with open_gateway(tmp_path, llm=echo(1)) as house:
-        assert SECRET in (await house.channel.reply(accepted.message_id)).text
-        await _all_sent(house)
+    async with open_gateway(tmp_path, llm=echo(1)) as harness:
+        assert SECRET in (await harness.channel.reply(accepted.message_id)).text
+        await _all_sent(harness)
         await nothing_left(tmp_path)
-        assert await house.records("step", "user") == []
+        assert await harness.records("step", "user") == []
 
 
 async def test_a_reply_is_kept_until_it_is_sent_and_then_forgotten(tmp_path: Path) -> None:
     channel = MemoryChannel()
-    async with open_gateway(tmp_path, channel=channel, llm=echo(1), drain_s=0.1) as house:
-        await say(house, "/otr", 0)
+    async with open_gateway(tmp_path, channel=channel, llm=echo(1), drain_s=0.1) as harness:
+        await say(harness, "/otr", 0)
         channel.failures.append(Failure(kind="rate_limit", message="slow down", retry_after_s=1.0))
         accepted = await channel.say(SECRET, native_id="n1")
         await channel.terminal(accepted.message_id)
-    async with open_gateway(tmp_path) as house:
-        assert SECRET in (await house.channel.reply(accepted.message_id)).text
-        await _all_sent(house)
+    async with open_gateway(tmp_path) as harness:
+        assert SECRET in (await harness.channel.reply(accepted.message_id)).text
+        await _all_sent(harness)
         await nothing_left(tmp_path)
 
 
 async def test_a_reply_that_is_given_up_is_forgotten_too(tmp_path: Path) -> None:
     channel = MemoryChannel()
-    async with open_gateway(tmp_path, channel=channel, llm=echo(1)) as house:
-        await say(house, "/otr", 0)
+    async with open_gateway(tmp_path, channel=channel, llm=echo(1)) as harness:
+        await say(harness, "/otr", 0)
         channel.failures.append(Failure(kind="permission", message="not allowed"))
         accepted = await channel.say(SECRET, native_id="n1")
         await channel.terminal(accepted.message_id)
-        await _all_sent(house)
+        await _all_sent(harness)
         await nothing_left(tmp_path)
 
 
 async def test_a_reply_for_a_channel_that_is_gone_is_forgotten_after_a_day(tmp_path: Path) -> None:
     posts, clock = MemoryPosts(previews=False), ManualClock()
-    async with open_gateway(tmp_path, posts=posts, llm=echo(1), clock=clock, drain_s=0.1) as house:
+    async with open_gateway(tmp_path, posts=posts, llm=echo(1), clock=clock, drain_s=0.1) as harness:
         command = SessionCommand(
             message_id="m_otr",
             native_id="otr",
@@ -153,33 +153,33 @@ async def test_a_reply_for_a_channel_that_is_gone_is_forgotten_after_a_day(tmp_p
         )
         await posts.bring(command)
         await posts.until(lambda: bool(posts.texts()))
-        await _all_sent(house)
+        await _all_sent(harness)
         posts.failures.append(refusal("rate_limit", retry_after_s=3_600))
         await posts.receive(SECRET, native_id="n1")
         await posts.until(lambda: not posts.failures)
-        assert len(await house.store.outbox_open()) == 1
+        assert len(await harness.store.outbox_open()) == 1
     await clock.advance(25 * 3_600)
-    async with open_gateway(tmp_path, clock=clock) as house:
-        assert await house.store.outbox_open() == ()
+    async with open_gateway(tmp_path, clock=clock) as harness:
+        assert await harness.store.outbox_open() == ()
         await nothing_left(tmp_path)
 
 
 async def test_a_failed_answer_and_its_beginning_are_forgotten(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer(chunks=(f"{SECRET} and ", SECRET), gate=asyncio.Event(), gate_at=1)])
-    async with open_gateway(tmp_path, llm=llm) as house:
-        await say(house, "/otr", 0)
-        await house.channel.say(f"go on about {SECRET}", native_id="n1")
-        await house.channel.until(lambda: any(SECRET in str(event) for event in house.channel.events))
-        await say(house, "/stop", 2)
-        await _all_sent(house)
+    async with open_gateway(tmp_path, llm=llm) as harness:
+        await say(harness, "/otr", 0)
+        await harness.channel.say(f"go on about {SECRET}", native_id="n1")
+        await harness.channel.until(lambda: any(SECRET in str(event) for event in harness.channel.events))
+        await say(harness, "/stop", 2)
+        await _all_sent(harness)
         await nothing_left(tmp_path)
 
 
 async def test_a_voice_note_and_its_transcript_are_forgotten(tmp_path: Path) -> None:
     ears = ScriptedTranscriber([f"I say {SECRET}", f"again {SECRET}"])
-    async with open_gateway(tmp_path, transcriber=ears, llm=echo(2)) as house:
-        await say(house, "/otr", 0)
-        assert SECRET in await say(house, "", 1, voice=b"opus")
-        assert SECRET in await say(house, "", 2, voice=b"opus")
+    async with open_gateway(tmp_path, transcriber=ears, llm=echo(2)) as harness:
+        await say(harness, "/otr", 0)
+        assert SECRET in await say(harness, "", 1, voice=b"opus")
+        assert SECRET in await say(harness, "", 2, voice=b"opus")
         assert len(ears.calls) == 2, "the same sound is heard anew: its words were not kept"
         await nothing_left(tmp_path)

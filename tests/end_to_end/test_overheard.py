@@ -30,14 +30,14 @@ RULE = AccessRule.of(mode="list", allow=["room:c1"], hear_rooms=True)
 async def test_nothing_of_a_note_for_somebody_else_stays_in_the_store(tmp_path: Path) -> None:
     posts = MemoryPosts()
     ears = ScriptedTranscriber(["a secret recipe", "Parlour, are you there?"])
-    async with open_gateway(tmp_path, posts=posts, rule=RULE, transcriber=ears) as house:
+    async with open_gateway(tmp_path, posts=posts, rule=RULE, transcriber=ears) as harness:
         note = room_note(posts, "the-file", author="somebody")
         overheard = replace(note, text="my caption", quoted="a quotation")
         await posts.bring(overheard)
         await posts.bring(room_note(posts, "2", addressed=True, author="bob"))
         await posts.until(lambda: "You said: bob: Parlour" in "".join(posts.texts()))
         assert (await posts.bring(overheard)).status == "duplicate"
-        assert len(house.llm.requests) == 1
+        assert len(harness.llm.requests) == 1
     kept = everything_in(tmp_path / "parlour.sqlite3")
     assert "are you there?" in kept
     for part in ("recipe", "caption", "quotation", "somebody", 'handle":"the-file'):
@@ -48,7 +48,7 @@ async def test_a_note_for_somebody_else_that_ended_the_process_each_time_is_set_
     tmp_path: Path,
 ) -> None:
     posts = MemoryPosts()
-    async with open_gateway(tmp_path, posts=posts, rule=RULE, transcriber=ScriptedTranscriber()) as house:
+    async with open_gateway(tmp_path, posts=posts, rule=RULE, transcriber=ScriptedTranscriber()) as harness:
         await posts.bring(room_note(posts, "1", addressed=True))
         await posts.until(lambda: bool(posts.texts()))
     with sqlite3.connect(tmp_path / "parlour.sqlite3") as db:
@@ -59,11 +59,11 @@ async def test_a_note_for_somebody_else_that_ended_the_process_each_time_is_set_
     said = len(posts.texts())
     async with open_gateway(
         tmp_path, posts=posts, rule=RULE, transcriber=ScriptedTranscriber(["yes"])
-    ) as house:
+    ) as harness:
         await posts.bring(room_note(posts, "2", addressed=True))
         await posts.until(lambda: "You said: ann: yes" in "".join(posts.texts()))
         assert len(posts.texts()) == said + 1
-        assert not (await house.store.open_threads())
+        assert not (await harness.store.open_threads())
 
 
 async def test_what_may_not_be_for_the_bot_is_heard_without_a_memory() -> None:

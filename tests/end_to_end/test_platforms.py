@@ -12,7 +12,7 @@ import pytest
 
 from pipeline.domain.chat import ChatMessage, ToolCall
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
-from tests.support.all_platforms import town
+from tests.support.all_platforms import open_all_platforms
 from tests.support.platforms.platform import FakePlatform, Fault, Place, Shown
 from tests.support.platforms.slack import FakeSlack
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
@@ -23,20 +23,20 @@ MIME = {"telegram": "audio/ogg", "slack": "audio/mp4", "discord": "audio/ogg"}
 
 
 async def test_a_message_on_each_platform_is_answered_there_and_nowhere_else(tmp_path: Path) -> None:
-    async with town(tmp_path) as place:
+    async with open_all_platforms(tmp_path) as place:
         for platform, chat in place.private():
             await platform.say(chat, platform.person("ann"), f"hello from {platform.name}")
         for platform, chat in place.private():
             wanted = [f"You said: hello from {platform.name}"]
             await platform.until(lambda: platform.bot_texts(chat) == wanted)  # noqa: B023 - used before the next turn
-        assert [status.up for status in place.house.gateway.channel_statuses()] == [True] * 4
+        assert [status.up for status in place.harness.gateway.channel_statuses()] == [True] * 4
 
 
 async def test_an_answer_with_more_marks_than_a_message_holds_is_shown_and_the_next_is_too(
     tmp_path: Path,
 ) -> None:
     hostile = "# " + "a*b*" * 60
-    async with town(
+    async with open_all_platforms(
         tmp_path, llm=ScriptedLlm([ScriptedAnswer(chunks=(hostile,))] * 3 + [_FINE] * 3)
     ) as place:
         for platform, chat in place.private():
@@ -49,7 +49,9 @@ async def test_an_answer_with_more_marks_than_a_message_holds_is_shown_and_the_n
 
 
 async def test_a_voice_note_on_each_platform_is_heard_and_answered(tmp_path: Path) -> None:
-    async with town(tmp_path, transcriber=ScriptedTranscriber.always("what time is it")) as place:
+    async with open_all_platforms(
+        tmp_path, transcriber=ScriptedTranscriber.always("what time is it")
+    ) as place:
         for platform, chat in place.private():
             await platform.speak(chat, platform.person("ann"), NOTE, mime=MIME[platform.name])
         for platform, chat in place.private():
@@ -60,7 +62,7 @@ async def test_a_voice_note_on_each_platform_is_heard_and_answered(tmp_path: Pat
 
 async def test_a_slow_answer_is_seen_to_grow_on_each_platform(tmp_path: Path) -> None:
     words = "one two three four five six"
-    async with town(tmp_path, llm=ScriptedLlm.from_spec("echo:delay=0.4")) as place:
+    async with open_all_platforms(tmp_path, llm=ScriptedLlm.from_spec("echo:delay=0.4")) as place:
         for platform, chat in place.private():
             await platform.say(chat, platform.person("ann"), words)
         for platform, chat in place.private():
@@ -76,7 +78,7 @@ async def test_a_slow_answer_is_seen_to_grow_on_each_platform(tmp_path: Path) ->
 
 async def test_each_place_keeps_its_own_conversation(tmp_path: Path) -> None:
     llm = ScriptedLlm.echo()
-    async with town(tmp_path, llm=llm) as place:
+    async with open_all_platforms(tmp_path, llm=llm) as place:
         for text in ("first", "second"):
             for platform, chat in place.private():
                 await platform.say(chat, platform.person("ann"), f"{text} on {platform.name}")
@@ -99,7 +101,7 @@ async def test_each_place_keeps_its_own_conversation(tmp_path: Path) -> None:
 
 async def test_in_a_room_the_bot_answers_whoever_speaks_to_it_and_nobody_else(tmp_path: Path) -> None:
     unread = [f"channels.{name}.room_messages=0" for name in ("telegram", "slack", "discord")]
-    async with town(tmp_path, *unread) as place:
+    async with open_all_platforms(tmp_path, *unread) as place:
         for platform in place.platforms:
             ann, ben = platform.person("ann"), platform.person("ben")
             room = platform.room("lounge", ann, ben)
@@ -114,7 +116,7 @@ async def test_in_a_room_the_bot_answers_whoever_speaks_to_it_and_nobody_else(tm
 @pytest.mark.parametrize("command", ["/help", "/new"])
 async def test_a_command_is_answered_on_each_platform(tmp_path: Path, command: str) -> None:
     words = {"/help": "Send a message or a voice note", "/new": "New conversation"}[command]
-    async with town(tmp_path) as place:
+    async with open_all_platforms(tmp_path) as place:
         for platform, chat in place.private():
             await platform.say(chat, platform.person("ann"), command)
         for platform, chat in place.private():
@@ -123,7 +125,7 @@ async def test_a_command_is_answered_on_each_platform(tmp_path: Path, command: s
 
 
 async def test_off_the_record_each_platform_is_said_to_keep_its_own_copy(tmp_path: Path) -> None:
-    async with town(tmp_path) as place:
+    async with open_all_platforms(tmp_path) as place:
         for platform, chat in place.private():
             await platform.say(chat, platform.person("ann"), "/otr")
         for platform, chat in place.private():
@@ -135,7 +137,7 @@ async def test_off_the_record_each_platform_is_said_to_keep_its_own_copy(tmp_pat
 
 async def test_a_tool_is_seen_at_work_and_is_allowed_by_a_press_on_each_platform(tmp_path: Path) -> None:
     llm = ScriptedLlm()
-    async with town(tmp_path, llm=llm) as place:
+    async with open_all_platforms(tmp_path, llm=llm) as place:
         for platform, chat in place.private():
             ann = platform.person("ann")
             llm.script += (
@@ -186,7 +188,7 @@ def _replies(platform: FakePlatform, chat: str) -> list[str]:
 
 async def test_a_channel_that_is_set_to_be_quiet_shows_no_work_while_the_others_do(tmp_path: Path) -> None:
     llm = ScriptedLlm()
-    async with town(tmp_path, 'channels.slack.show_work="quiet"', llm=llm) as place:
+    async with open_all_platforms(tmp_path, 'channels.slack.show_work="quiet"', llm=llm) as place:
         for platform, chat in place.private():
             ann = platform.person("ann")
             llm.script += (
@@ -207,7 +209,7 @@ async def test_a_channel_that_is_set_to_be_quiet_shows_no_work_while_the_others_
 
 
 async def test_a_workspace_that_forbids_the_look_up_shows_the_answer_all_the_same(tmp_path: Path) -> None:
-    async with town(tmp_path) as place:
+    async with open_all_platforms(tmp_path) as place:
         slack = place.slack
         chat = slack.private_chat(slack.person("ann"))
         slack.faults.script.extend(

@@ -86,12 +86,12 @@ async def test_a_voice_note_is_answered_below_what_was_heard(tmp_path: Path) -> 
 
 async def test_the_reply_of_a_paused_run_has_buttons_and_a_press_goes_on_with_it(tmp_path: Path) -> None:
     posts = MemoryPosts()
-    async with open_gateway(tmp_path, posts=posts, graph=gate_graph(Ledger(tmp_path / "ledger"))) as house:
+    async with open_gateway(tmp_path, posts=posts, graph=gate_graph(Ledger(tmp_path / "ledger"))) as harness:
         await posts.receive("do it", native_id="1")
         await posts.until(lambda: any(message.buttons for message in posts.messages))
         asked = next(message for message in posts.messages if message.buttons)
         thread = posts.thread().encode()
-        (question,) = await house.store.pending_interactions(thread, now=0.0)
+        (question,) = await harness.store.pending_interactions(thread, now=0.0)
         assert asked.buttons == question.options
         press = ApprovalReply(
             message_id="m_press",
@@ -114,15 +114,15 @@ async def test_the_reply_of_a_paused_run_has_buttons_and_a_press_goes_on_with_it
 async def test_what_the_platform_did_not_take_is_sent_by_the_next_process(tmp_path: Path) -> None:
     posts = MemoryPosts(resolution="nonce")
     posts.failures.extend([refusal("rate_limit", retry_after_s=3_000.0)])
-    async with open_gateway(tmp_path, posts=posts, drain_s=0.1) as house:
+    async with open_gateway(tmp_path, posts=posts, drain_s=0.1) as harness:
         await posts.receive("hello", native_id="1")
         async with asyncio.timeout(20):
-            while not await house.store.outbox_open() or not posts.calls:  # noqa: ASYNC110 - the store has no event
+            while not await harness.store.outbox_open() or not posts.calls:  # noqa: ASYNC110 - the store has no event
                 await asyncio.sleep(0)
     assert posts.texts() == []
     later = MemoryPosts(resolution="nonce")
-    async with open_gateway(tmp_path, posts=later) as house:
-        (row,) = await house.store.outbox_open()
+    async with open_gateway(tmp_path, posts=later) as harness:
+        (row,) = await harness.store.outbox_open()
         assert row.state == "ready"
         assert row.not_before > 0
         assert ThreadKey.decode(row.thread) == later.thread()

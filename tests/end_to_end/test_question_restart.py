@@ -13,7 +13,7 @@ import pytest
 from pipeline.domain.chat import ToolCall
 from pipeline.domain.clock import SystemClock
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
-from tests.support.harness import House, open_gateway
+from tests.support.harness import GatewayHarness, open_gateway
 from tests.support.platforms.discord import FakeDiscord
 from tests.support.platforms.platform import FakePlatform, Place, Shown
 from tests.support.platforms.slack import FakeSlack
@@ -21,12 +21,12 @@ from tests.support.platforms.telegram import FakeTelegram
 
 
 @asynccontextmanager
-async def _process(tmp_path: Path, platform: FakePlatform, llm: ScriptedLlm) -> AsyncIterator[House]:
-    async with open_gateway(tmp_path / "data", *platform.overrides(tmp_path), llm=llm) as house:
+async def _process(tmp_path: Path, platform: FakePlatform, llm: ScriptedLlm) -> AsyncIterator[GatewayHarness]:
+    async with open_gateway(tmp_path / "data", *platform.overrides(tmp_path), llm=llm) as harness:
         async with asyncio.timeout(60):
-            while not all(status.up for status in house.gateway.channel_statuses()):
+            while not all(status.up for status in harness.gateway.channel_statuses()):
                 await SystemClock().sleep(0.01)
-        yield house
+        yield harness
 
 
 def _calling(name: str, **arguments: object) -> ScriptedAnswer:

@@ -29,7 +29,7 @@ def reminding(**arguments: Any) -> ScriptedLlm:
 async def test_a_reminder_comes_at_its_time_in_the_chat_where_it_was_asked_for(tmp_path: Path) -> None:
     clock, channel = ManualClock(MAY), MemoryChannel()
     llm = reminding(text="call mum", at="2030-05-31T15:00:00+02:00")
-    async with open_gateway(tmp_path, llm=llm, channel=channel, clock=clock) as house:
+    async with open_gateway(tmp_path, llm=llm, channel=channel, clock=clock) as harness:
         said = await channel.say("remind me at three to call mum")
         await channel.reply(said.message_id)
         assert "is set for Friday 2030-05-31 15:00 (UTC+02:00)" in llm.requests[-1].messages[-1].content
@@ -40,10 +40,10 @@ async def test_a_reminder_comes_at_its_time_in_the_chat_where_it_was_asked_for(t
         await clock.advance(1.1)
         await channel.until(lambda: len(channel.sent) == 2)
 
-        (notice,) = await house.records("notice")
+        (notice,) = await harness.records("notice")
         assert notice.body["text"] == "Reminder: call mum"
         assert (channel.sent[-1].role, channel.sent[-1].text) == ("notice", "Reminder: call mum")
-        assert await house.store.reminders.next_due() is None
+        assert await harness.store.reminders.next_due() is None
 
 
 async def test_a_reminder_outlives_a_restart_and_is_posted_once(tmp_path: Path) -> None:
@@ -54,8 +54,8 @@ async def test_a_reminder_outlives_a_restart_and_is_posted_once(tmp_path: Path) 
     async with open_gateway(tmp_path, posts=posts, clock=clock):
         await clock.advance(600.1)
         await posts.until(lambda: len(posts.texts()) == 2)
-    async with open_gateway(tmp_path, posts=posts, clock=clock) as house:
-        assert await house.store.reminders.next_due() is None
+    async with open_gateway(tmp_path, posts=posts, clock=clock) as harness:
+        assert await harness.store.reminders.next_due() is None
         await posts.receive("hi", native_id="2")
         await posts.until(lambda: len(posts.texts()) == 3)
 
@@ -78,16 +78,16 @@ async def test_a_reminder_that_was_cancelled_does_not_come(tmp_path: Path) -> No
     clock, channel = ManualClock(MAY), MemoryChannel()
     async with open_gateway(
         tmp_path, llm=reminding(text="tea", in_minutes=10), channel=channel, clock=clock
-    ) as house:
+    ) as harness:
         said = await channel.say("remind me of tea")
         await channel.reply(said.message_id)
-        (kept,) = await house.store.reminders.of("console:local:user:owner")
-        house.llm.script.extend(
+        (kept,) = await harness.store.reminders.of("console:local:user:owner")
+        harness.llm.script.extend(
             [LOAD, asking("cancel_reminder", id=kept.id), ScriptedAnswer.of("Forgotten.")]
         )
         said = await channel.say("never mind")
         assert (await channel.reply(said.message_id)).text == "Forgotten."
         await clock.advance(1_200)
 
-        assert await house.store.reminders.next_due() is None
-        assert await house.records("notice") == []
+        assert await harness.store.reminders.next_due() is None
+        assert await harness.records("notice") == []

@@ -11,7 +11,7 @@ from gateway.turns.sessions import load_session
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.ids import ThreadKey
 from pipeline.llm.scripted import ScriptedLlm
-from tests.support.all_platforms import Town, town
+from tests.support.all_platforms import AllPlatforms, open_all_platforms
 from tests.support.platforms.platform import Fault
 
 BEGIN, END = "[ROOM_MESSAGES]", "[/ROOM_MESSAGES]\n\n"
@@ -26,14 +26,14 @@ def _asked(llm: ScriptedLlm, number: int = -1) -> tuple[list[str], str]:
     return block.strip().split("\n")[1:], words
 
 
-async def _answered(place: Town, index: int, llm: ScriptedLlm, requests: int) -> None:
+async def _answered(place: AllPlatforms, index: int, llm: ScriptedLlm, requests: int) -> None:
     await place.platforms[index].until(lambda: len(llm.requests) == requests)
 
 
 @pytest.mark.parametrize("index", [0, 1, 2], ids=["telegram", "slack", "discord"])
 async def test_the_model_reads_who_said_what_before_the_bot_was_mentioned(tmp_path: Path, index: int) -> None:
     llm = ScriptedLlm.echo()
-    async with town(tmp_path, llm=llm) as place:
+    async with open_all_platforms(tmp_path, llm=llm) as place:
         platform = place.platforms[index]
         ann, ben = platform.person("Ann"), platform.person("Ben")
         room = platform.room("lounge", ann, ben)
@@ -51,7 +51,7 @@ async def test_the_model_reads_who_said_what_before_the_bot_was_mentioned(tmp_pa
 
 async def test_past_messages_of_a_room_keep_their_authors_also_over_a_restart(tmp_path: Path) -> None:
     llm = ScriptedLlm.echo()
-    async with town(tmp_path, "channels.telegram.room_messages=0", llm=llm) as place:
+    async with open_all_platforms(tmp_path, "channels.telegram.room_messages=0", llm=llm) as place:
         telegram = place.telegram
         ann, ben = telegram.person("Ann"), telegram.person("Ben")
         room = telegram.room("lounge", ann, ben)
@@ -66,7 +66,7 @@ async def test_past_messages_of_a_room_keep_their_authors_also_over_a_restart(tm
             ChatMessage(role="user", content="Ann: so?"),
         ]
         thread = ThreadKey(channel="telegram", account="main", chat=room.chat).encode()
-        loaded = await load_session(place.house.store, thread)
+        loaded = await load_session(place.harness.store, thread)
         read_back = [one for one in loaded.conversation.messages if one.role == "user"]
         assert read_back == said, "as the next process reads it"
 
@@ -75,7 +75,7 @@ async def test_in_a_slack_thread_its_messages_are_read_with_names_for_ids_until_
     tmp_path: Path,
 ) -> None:
     llm = ScriptedLlm.echo()
-    async with town(tmp_path, llm=llm) as place:
+    async with open_all_platforms(tmp_path, llm=llm) as place:
         slack = place.slack
         ann, ben = slack.person("Ann"), slack.person("Ben")
         channel = slack.room("lounge", ann, ben)
@@ -103,7 +103,7 @@ async def test_in_a_slack_thread_its_messages_are_read_with_names_for_ids_until_
 
 async def test_with_reading_turned_off_the_platform_is_not_asked(tmp_path: Path) -> None:
     llm = ScriptedLlm.echo()
-    async with town(tmp_path, "channels.slack.room_messages=0", llm=llm) as place:
+    async with open_all_platforms(tmp_path, "channels.slack.room_messages=0", llm=llm) as place:
         slack = place.slack
         ann = slack.person("Ann")
         room = slack.room("lounge", ann)
@@ -117,7 +117,7 @@ async def test_with_reading_turned_off_the_platform_is_not_asked(tmp_path: Path)
 
 async def test_the_model_is_told_when_the_room_cannot_be_read(tmp_path: Path) -> None:
     llm = ScriptedLlm.echo()
-    async with town(tmp_path, llm=llm) as place:
+    async with open_all_platforms(tmp_path, llm=llm) as place:
         discord = place.discord
         ann = discord.person("Ann")
         room = discord.room("lounge", ann)

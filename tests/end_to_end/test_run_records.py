@@ -22,9 +22,9 @@ _OLD = {"run": "run_0", "node": "intake", "update": {"intake": {"messages_kept":
 async def _cut_off_while_the_model_thinks(folder: Path) -> str:
     """A message whose first node is on record and whose process has ended; its id."""
     llm = ScriptedLlm([ScriptedAnswer(chunks=("never",), gate=asyncio.Event())])
-    async with open_gateway(folder, llm=llm, drain_s=0) as house:
-        accepted = await house.channel.say("hi")
-        await house.channel.until(lambda: llm.requests)
+    async with open_gateway(folder, llm=llm, drain_s=0) as harness:
+        accepted = await harness.channel.say("hi")
+        await harness.channel.until(lambda: llm.requests)
     return accepted.message_id
 
 
@@ -42,9 +42,9 @@ async def test_a_run_that_cannot_be_read_begins_anew_with_a_warning(
 ) -> None:
     message_id = await _cut_off_while_the_model_thinks(tmp_path)
     _rewrite_step(tmp_path, body)
-    async with open_gateway(tmp_path) as house:
-        assert (await house.channel.reply(message_id)).text == "You said: hi"
-        started = [name for name in types_of(house.channel.events_of(message_id)) if name == "node_started"]
+    async with open_gateway(tmp_path) as harness:
+        assert (await harness.channel.reply(message_id)).text == "You said: hi"
+        started = [name for name in types_of(harness.channel.events_of(message_id)) if name == "node_started"]
         assert len(started) == 2
     assert "a run cannot be resumed" in [record.getMessage() for record in caplog.records]
 
@@ -57,18 +57,18 @@ async def test_a_run_of_another_graph_begins_anew_with_a_warning(
     with closing(sqlite3.connect(tmp_path / "parlour.sqlite3")) as db:
         db.execute("UPDATE log SET body = json_set(body, '$.graph', 'talk/0') WHERE kind = 'step'")
         db.commit()
-    async with open_gateway(tmp_path) as house:
-        assert (await house.channel.reply(message_id)).text == "You said: hi"
-        runs = runs_of(await house.records())
+    async with open_gateway(tmp_path) as harness:
+        assert (await harness.channel.reply(message_id)).text == "You said: hi"
+        runs = runs_of(await harness.records())
     (warning,) = [record for record in caplog.records if record.getMessage() == "a run cannot be resumed"]
     assert vars(warning)["code"] == "graph_changed"
     assert [len(records) for records in runs.values()] == [1, 3]
 
 
 async def test_the_whole_run_is_on_record_once_the_message_is_answered(tmp_path: Path) -> None:
-    async with open_gateway(tmp_path) as house:
-        await house.channel.reply((await house.channel.say("hi")).message_id)
-        ((run_id, records),) = runs_of(await house.records()).items()
+    async with open_gateway(tmp_path) as harness:
+        await harness.channel.reply((await harness.channel.say("hi")).message_id)
+        ((run_id, records),) = runs_of(await harness.records()).items()
     steps = [record for record in records if record is not None]
     assert run_id == steps[0]["head"]["run"]
     assert [(step["do"], step.get("node")) for step in steps] == [
@@ -80,8 +80,8 @@ async def test_the_whole_run_is_on_record_once_the_message_is_answered(tmp_path:
 
 async def test_a_resumed_run_ends_in_the_commit_as_well(tmp_path: Path) -> None:
     message_id = await _cut_off_while_the_model_thinks(tmp_path)
-    async with open_gateway(tmp_path) as house:
-        await house.channel.reply(message_id)
-        (assistant,) = await house.records("assistant")
+    async with open_gateway(tmp_path) as harness:
+        await harness.channel.reply(message_id)
+        (assistant,) = await harness.records("assistant")
     assert [step["node"] for step in assistant.body["steps"]] == ["agent"]
     assert len(json.dumps(assistant.body)) < 100

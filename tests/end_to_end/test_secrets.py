@@ -62,14 +62,14 @@ async def test_none_of_300_secrets_is_seen_or_kept(tmp_path: Path, lines: io.Str
     llm = ScriptedLlm([*answers, ScriptedAnswer(error=ModelUnavailable(f"refused: {MADE[1].text}"))])
     port = free_port()
     web = ("channels.web.enabled=true", f"server.port={port}")
-    async with open_gateway(tmp_path, *web, "llm.context_tokens=500000", llm=llm) as house:
+    async with open_gateway(tmp_path, *web, "llm.context_tokens=500000", llm=llm) as harness:
         seen = ""
         for number in range(len(groups)):
-            accepted = await house.channel.say(f"question {number}")
-            reply = await house.channel.reply(accepted.message_id)
+            accepted = await harness.channel.say(f"question {number}")
+            reply = await harness.channel.reply(accepted.message_id)
             assert reply.text.count(MARK) >= TOGETHER
-            await house.channel.terminal(accepted.message_id)
-            events = house.channel.events_of(accepted.message_id)
+            await harness.channel.terminal(accepted.message_id)
+            events = harness.channel.events_of(accepted.message_id)
             streamed = "".join(event.text for event in events if isinstance(event, LlmToken))
             complete = next(event for event in events if isinstance(event, ResponseComplete))
             assert (
@@ -77,8 +77,8 @@ async def test_none_of_300_secrets_is_seen_or_kept(tmp_path: Path, lines: io.Str
             )
             assert _in_order(events)
             seen += f"{streamed}\n{complete.content}\n"
-        failed = await house.channel.say("one more")
-        error = await house.channel.terminal(failed.message_id)
+        failed = await harness.channel.say("one more")
+        error = await harness.channel.terminal(failed.message_id)
         assert isinstance(error, ErrorEvent)
         seen += error.message + await _metrics(tmp_path, port)
     kept = _everything_in(tmp_path)
@@ -118,9 +118,9 @@ def _in_order(events: Sequence[object]) -> bool:
 async def test_a_configured_key_that_a_person_pastes_is_in_no_table(tmp_path: Path) -> None:
     secrets = Secrets(())
     secrets.add("pasted-key-0123456789")
-    async with open_gateway(tmp_path, secrets=secrets) as house:
-        said = await house.channel.say("is pasted-key-0123456789 right?", native_id="n1")
-        reply = await house.channel.reply(said.message_id)
+    async with open_gateway(tmp_path, secrets=secrets) as harness:
+        said = await harness.channel.say("is pasted-key-0123456789 right?", native_id="n1")
+        reply = await harness.channel.reply(said.message_id)
     assert reply.text == "You said: is past[REDACTED] right?"
     kept = _kept(tmp_path)
     assert b"is past[REDACTED] right?" in kept
@@ -141,9 +141,9 @@ async def test_secrets_of_the_mcp_file_are_known_before_any_server_is_started(tm
     said = "keys named-in-a-file-123 and stands-in-the-file-1 in eu-central-1-a"
     llm = ScriptedLlm([ScriptedAnswer.of(said)])
     mcp_file = f'tools.mcp_file="{tmp_path / "mcp.json"}"'
-    async with open_gateway(tmp_path / "data", mcp_file, llm=llm) as house:
-        asked = await house.channel.say("hello")
-        reply = await house.channel.reply(asked.message_id)
+    async with open_gateway(tmp_path / "data", mcp_file, llm=llm) as harness:
+        asked = await harness.channel.say("hello")
+        reply = await harness.channel.reply(asked.message_id)
     assert reply.text == "keys name[REDACTED] and stan[REDACTED] in eu-central-1-a"
 
 
@@ -154,9 +154,9 @@ async def test_a_provider_that_quotes_a_key_is_logged_without_it_and_people_get_
     # Where a cut after 200 characters would have halved it.
     failure.detail = f"litellm.RateLimitError: {'x ' * 85}{_OTHER_KEY} is over its limit"
     llm = ScriptedLlm([ScriptedAnswer(chunks=("a",), error=failure, fail_at=0)])
-    async with open_gateway(tmp_path, llm=llm) as house:
-        said = await house.channel.say("hello")
-        reply = await house.channel.reply(said.message_id)
+    async with open_gateway(tmp_path, llm=llm) as harness:
+        said = await harness.channel.say("hello")
+        reply = await harness.channel.reply(said.message_id)
     assert reply.text == "The model cannot be reached now; try again later"
     (line,) = [text for text in lines.getvalue().splitlines() if "gave no answer" in text]
     assert "litellm.RateLimitError" in line
@@ -176,10 +176,10 @@ async def test_what_a_library_says_of_a_recording_is_logged_without_secrets_and_
     else:
         words = "Telegram does not give the file out."
         channel = UnwillingChannel(MediaUnavailable(words, detail=detail))
-    async with open_gateway(tmp_path, transcriber=transcriber, channel=channel) as house:
-        said = await house.channel.say("", voice=b"opus")
-        reply = await house.channel.reply(said.message_id)
-        error = await house.channel.terminal(said.message_id)
+    async with open_gateway(tmp_path, transcriber=transcriber, channel=channel) as harness:
+        said = await harness.channel.say("", voice=b"opus")
+        reply = await harness.channel.reply(said.message_id)
+        error = await harness.channel.terminal(said.message_id)
     assert reply.text == words
     assert isinstance(error, ErrorEvent)
     assert error.message == words

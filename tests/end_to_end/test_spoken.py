@@ -47,34 +47,34 @@ def mumbled(text: str = "by milk", confidence: float = 0.3) -> Transcript:
 async def test_hardly_understood_words_wait_for_their_speaker(
     tmp_path: Path, choice: str, answer: str, *, asked_model: bool
 ) -> None:
-    async with open_gateway(tmp_path, transcriber=ScriptedTranscriber([mumbled()])) as house:
-        accepted = await house.channel.say("", voice=b"opus")
-        asked = await house.channel.reply(accepted.message_id)
+    async with open_gateway(tmp_path, transcriber=ScriptedTranscriber([mumbled()])) as harness:
+        accepted = await harness.channel.say("", voice=b"opus")
+        asked = await harness.channel.reply(accepted.message_id)
         assert asked.text == "I heard: “by milk”\n(Send / Edit / Retry)"
-        assert (asked.heard, house.llm.requests) == ("", [])
-        (question,) = [e for e in house.channel.events if isinstance(e, ApprovalRequired)]
+        assert (asked.heard, harness.llm.requests) == ("", [])
+        (question,) = [e for e in harness.channel.events if isinstance(e, ApprovalRequired)]
         page = (PACKAGED_PAGE / "questions.js").read_text()
         assert f"CONFIRM = '{question.tool_name}'" in page, "the page knows this question by who asks it"
 
-        await house.channel.bring(answer_to(question.interaction_id, choice))
+        await harness.channel.bring(answer_to(question.interaction_id, choice))
 
-        assert answer in (await house.channel.reply("m_answer")).text
-        assert bool(house.llm.requests) == asked_model
+        assert answer in (await harness.channel.reply("m_answer")).text
+        assert bool(harness.llm.requests) == asked_model
         if asked_model:
-            assert "(Voice input in de, confidence 30%:" in house.llm.requests[0].messages[0].content
+            assert "(Voice input in de, confidence 30%:" in harness.llm.requests[0].messages[0].content
 
 
 @pytest.mark.parametrize(("said", "confirmed"), [("Send.", True), ("send", True), ("Send it please", False)])
 async def test_a_question_may_be_answered_by_voice(tmp_path: Path, said: str, *, confirmed: bool) -> None:
-    async with open_gateway(tmp_path, transcriber=ScriptedTranscriber([mumbled(), said])) as house:
-        first = await house.channel.say("", voice=b"mumbled")
-        await house.channel.reply(first.message_id)
+    async with open_gateway(tmp_path, transcriber=ScriptedTranscriber([mumbled(), said])) as harness:
+        first = await harness.channel.say("", voice=b"mumbled")
+        await harness.channel.reply(first.message_id)
 
-        second = await house.channel.say("", voice=b"clear")
+        second = await harness.channel.say("", voice=b"clear")
 
         words = "by milk" if confirmed else said
-        assert (await house.channel.reply(second.message_id)).text == f"You said: {words}"
-        pending = await house.store.pending_interactions(THREAD, now=SystemClock().now())
+        assert (await harness.channel.reply(second.message_id)).text == f"You said: {words}"
+        pending = await harness.store.pending_interactions(THREAD, now=SystemClock().now())
         assert bool(pending) != confirmed
 
 
@@ -82,17 +82,17 @@ async def test_a_question_may_be_answered_by_voice(tmp_path: Path, said: str, *,
 async def test_a_question_may_be_answered_by_live_speech(
     tmp_path: Path, said: str, *, confirmed: bool
 ) -> None:
-    async with open_gateway(tmp_path, transcriber=ScriptedTranscriber([mumbled()])) as house:
-        first = await house.channel.say("", voice=b"mumbled")
-        await house.channel.reply(first.message_id)
+    async with open_gateway(tmp_path, transcriber=ScriptedTranscriber([mumbled()])) as harness:
+        first = await harness.channel.say("", voice=b"mumbled")
+        await harness.channel.reply(first.message_id)
 
         spoken = live(said, Speech(language="en", confidence=0.9))
-        assert (await house.channel.bring(spoken)).status == "accepted"
+        assert (await harness.channel.bring(spoken)).status == "accepted"
 
         words = "by milk" if confirmed else said
-        assert (await house.channel.reply("m_live")).text == f"You said: {words}"
-        assert (await house.channel.bring(spoken)).status == "duplicate"
-        pending = await house.store.pending_interactions(THREAD, now=SystemClock().now())
+        assert (await harness.channel.reply("m_live")).text == f"You said: {words}"
+        assert (await harness.channel.bring(spoken)).status == "duplicate"
+        pending = await harness.store.pending_interactions(THREAD, now=SystemClock().now())
         assert bool(pending) != confirmed
 
 
@@ -111,15 +111,15 @@ class Faltering(SqliteStore):
 async def test_a_spoken_answer_that_was_cut_off_is_not_a_message_as_well(tmp_path: Path) -> None:
     store = Faltering(tmp_path / "parlour.sqlite3", synchronous="NORMAL")
     ears = ScriptedTranscriber([mumbled(), "Send", "Send"])
-    async with open_gateway(tmp_path, store=store, transcriber=ears) as house:
-        first = await house.channel.say("", voice=b"mumbled")
-        await house.channel.reply(first.message_id)
+    async with open_gateway(tmp_path, store=store, transcriber=ears) as harness:
+        first = await harness.channel.say("", voice=b"mumbled")
+        await harness.channel.reply(first.message_id)
 
-        second = await house.channel.say("", voice=b"clear")
+        second = await harness.channel.say("", voice=b"clear")
 
-        assert (await house.channel.reply(second.message_id)).text == "You said: by milk"
+        assert (await harness.channel.reply(second.message_id)).text == "You said: by milk"
         assert store.failed
-        assert [record.body["text"] for record in await house.records("user")] == ["by milk", "Send"]
+        assert [record.body["text"] for record in await harness.records("user")] == ["by milk", "Send"]
         assert len(ears.calls) == 2, "what was taken as an answer is not heard again"
 
 
@@ -127,52 +127,52 @@ async def test_a_spoken_answer_of_somebody_else_is_a_message(tmp_path: Path) -> 
     posts = MemoryPosts()
     rule = AccessRule.of(mode="list", allow=["room:c1"])
     ears = ScriptedTranscriber([mumbled(), "Send"])
-    async with open_gateway(tmp_path, posts=posts, rule=rule, transcriber=ears) as house:
+    async with open_gateway(tmp_path, posts=posts, rule=rule, transcriber=ears) as harness:
         await posts.bring(room_note(posts, "1", addressed=True))
         await posts.until(lambda: "I heard" in "".join(posts.texts()))
         await posts.bring(room_note(posts, "2", addressed=True, author="bob"))
         await posts.until(lambda: "You said: bob: Send" in "".join(posts.texts()))
-        pending = await house.store.pending_interactions(posts.thread().encode(), now=0.0)
+        pending = await harness.store.pending_interactions(posts.thread().encode(), now=0.0)
         assert len(pending) == 1
 
 
 async def test_the_question_outlives_a_restart(tmp_path: Path) -> None:
-    async with open_gateway(tmp_path, transcriber=ScriptedTranscriber([mumbled()])) as house:
-        accepted = await house.channel.say("", voice=b"opus")
-        await house.channel.reply(accepted.message_id)
-        (question,) = [e for e in house.channel.events if isinstance(e, ApprovalRequired)]
-    async with open_gateway(tmp_path, transcriber=ScriptedTranscriber()) as house:
-        await house.channel.bring(answer_to(question.interaction_id, "Send"))
-        assert (await house.channel.reply("m_answer")).text == "You said: by milk"
+    async with open_gateway(tmp_path, transcriber=ScriptedTranscriber([mumbled()])) as harness:
+        accepted = await harness.channel.say("", voice=b"opus")
+        await harness.channel.reply(accepted.message_id)
+        (question,) = [e for e in harness.channel.events if isinstance(e, ApprovalRequired)]
+    async with open_gateway(tmp_path, transcriber=ScriptedTranscriber()) as harness:
+        await harness.channel.bring(answer_to(question.interaction_id, "Send"))
+        assert (await harness.channel.reply("m_answer")).text == "You said: by milk"
 
 
 async def test_live_speech_is_a_message_that_was_spoken(tmp_path: Path) -> None:
-    async with open_gateway(tmp_path) as house:
-        await house.channel.bring(live("buy bread", Speech(language="en", confidence=0.8)))
-        assert (await house.channel.reply("m_live")).text == "You said: buy bread"
-        assert [record.body for record in await house.records("user")] == [
+    async with open_gateway(tmp_path) as harness:
+        await harness.channel.bring(live("buy bread", Speech(language="en", confidence=0.8)))
+        assert (await harness.channel.reply("m_live")).text == "You said: buy bread"
+        assert [record.body for record in await harness.records("user")] == [
             {"text": "buy bread", "spoken": True, "language": "en", "confidence": 0.8}
         ]
-        assert "(Voice input in en, confidence 80%:" in house.llm.requests[0].messages[0].content
+        assert "(Voice input in en, confidence 80%:" in harness.llm.requests[0].messages[0].content
 
 
 async def test_a_speakers_language_is_remembered_for_the_next_note(tmp_path: Path) -> None:
     unsure = replace(mumbled("ja", 0.9), language="nl", language_probability=0.4)
     ears = ScriptedTranscriber([mumbled("guten tag", 0.9), unsure])
-    async with open_gateway(tmp_path, transcriber=ears) as house:
+    async with open_gateway(tmp_path, transcriber=ears) as harness:
         for note in (b"one", b"two"):
-            accepted = await house.channel.say("", voice=note)
-            await house.channel.reply(accepted.message_id)
+            accepted = await harness.channel.say("", voice=note)
+            await harness.channel.reply(accepted.message_id)
         assert [call.recording.likely_language for call in ears.calls] == [None, "de"]
         assert {call.recording.speaker for call in ears.calls} == {"console:local:owner"}
-        assert (await house.store.voices.preferences_of(OWNER)).language == "de"
+        assert (await harness.store.voices.preferences_of(OWNER)).language == "de"
 
 
 async def test_what_was_not_heard_of_a_long_note_is_said(tmp_path: Path) -> None:
     long = replace(mumbled("once upon a time", 0.9), truncated=True, audio_seconds=300.0)
-    async with open_gateway(tmp_path, transcriber=ScriptedTranscriber([long])) as house:
-        accepted = await house.channel.say("", voice=b"opus")
-        reply = await house.channel.reply(accepted.message_id)
+    async with open_gateway(tmp_path, transcriber=ScriptedTranscriber([long])) as harness:
+        accepted = await harness.channel.say("", voice=b"opus")
+        reply = await harness.channel.reply(accepted.message_id)
         assert "[Only the first 5 minutes of the recording were heard.]" in reply.text
 
 
@@ -192,21 +192,21 @@ async def test_a_note_in_a_room_counts_when_it_names_the_bot(
     ears = ScriptedTranscriber([said, "Parlour, are you there?"])
     rule = AccessRule.of(mode="list", allow=["room:c1"], hear_rooms=hear_rooms)
     called = 'bot.called=["Otto"]'
-    async with open_gateway(tmp_path, called, posts=posts, rule=rule, transcriber=ears) as house:
+    async with open_gateway(tmp_path, called, posts=posts, rule=rule, transcriber=ears) as harness:
         overheard = await posts.bring(room_note(posts, "1"))
         assert overheard.status == ("accepted" if hear_rooms else "refused")
         await posts.bring(room_note(posts, "2", addressed=True))
         last = "Parlour, are you there?" if hear_rooms else said
-        asked = house.llm.requests
+        asked = harness.llm.requests
         await posts.until(lambda: any(one.messages[-1].content.endswith(f"ann: {last}") for one in asked))
         await posts.until(lambda: len(posts.texts()) > 0)
 
         heard = any(one.messages[-1].content.endswith(f"ann: {said}") for one in asked)
         assert heard == (answered or not hear_rooms)
-        assert len(house.llm.requests) == 1 + answered
+        assert len(harness.llm.requests) == 1 + answered
         if hear_rooms and not answered:
             assert said not in "".join(posts.texts()), "what is not for the bot leaves no trace"
-            log = await house.records(thread=posts.thread().encode())
+            log = await harness.records(thread=posts.thread().encode())
             assert not any(said in str(record.body) for record in log)
 
 
@@ -237,25 +237,25 @@ class Hesitant(ScriptedTranscriber):
 
 async def test_a_note_that_is_being_heard_keeps_no_place_at_the_model(tmp_path: Path) -> None:
     ears = Hesitant("by milk")
-    async with open_gateway(tmp_path, "turn.max_running=1", transcriber=ears) as house:
-        note = await house.channel.say("", voice=b"opus", chat="c2")
+    async with open_gateway(tmp_path, "turn.max_running=1", transcriber=ears) as harness:
+        note = await harness.channel.say("", voice=b"opus", chat="c2")
         await ears.asked.wait()
-        typed = await house.channel.say("hello")
-        assert (await house.channel.reply(typed.message_id)).text == "You said: hello"
+        typed = await harness.channel.say("hello")
+        assert (await harness.channel.reply(typed.message_id)).text == "You said: hello"
         ears.go.set()
-        assert (await house.channel.reply(note.message_id)).text == "You said: by milk"
+        assert (await harness.channel.reply(note.message_id)).text == "You said: by milk"
 
 
 async def test_a_stop_ends_listening_in_a_room_without_a_word_about_the_note(tmp_path: Path) -> None:
     posts = MemoryPosts()
     rule = AccessRule.of(mode="list", allow=["room:c1"], hear_rooms=True)
     ears = Hesitant("Parlour, are you there?")
-    async with open_gateway(tmp_path, posts=posts, rule=rule, transcriber=ears) as house:
+    async with open_gateway(tmp_path, posts=posts, rule=rule, transcriber=ears) as harness:
         await posts.bring(room_note(posts, "1"))
         await ears.asked.wait()
         await posts.bring(replace(quiet_stop(), thread=posts.thread(), quiet=False, private=False))
         await posts.until(lambda: any("Stopped" in text or "nothing" in text for text in posts.texts()))
-        assert (len(posts.texts()), house.llm.requests) == (1, [])
+        assert (len(posts.texts()), harness.llm.requests) == (1, [])
 
 
 async def test_strangers_in_a_room_are_never_listened_to(tmp_path: Path) -> None:
@@ -270,17 +270,17 @@ async def test_strangers_in_a_room_are_never_listened_to(tmp_path: Path) -> None
 async def test_speaking_over_an_answer_stops_it_without_a_line_and_takes_nothing_back(tmp_path: Path) -> None:
     half = ScriptedAnswer(chunks=("half an", " answer"), gate=asyncio.Event(), gate_at=1)
     llm = ScriptedLlm([half, ScriptedAnswer(chunks=("yes",))])
-    async with open_gateway(tmp_path, llm=llm) as house:
-        first = await house.channel.say("tell me a story")
-        await house.channel.until(lambda: any(isinstance(e, LlmToken) for e in house.channel.events))
-        second = await house.channel.say("are you there")
+    async with open_gateway(tmp_path, llm=llm) as harness:
+        first = await harness.channel.say("tell me a story")
+        await harness.channel.until(lambda: any(isinstance(e, LlmToken) for e in harness.channel.events))
+        second = await harness.channel.say("are you there")
 
-        stop = await house.channel.bring(quiet_stop())
+        stop = await harness.channel.bring(quiet_stop())
 
-        assert (await house.channel.reply(first.message_id)).text == "Stopped."
-        assert (await house.channel.reply(second.message_id)).text == "yes"
-        assert [reply.message_id for reply in house.channel.sent] == [first.message_id, second.message_id]
-        assert stop.message_id not in {record.message_id for record in await house.records()}
+        assert (await harness.channel.reply(first.message_id)).text == "Stopped."
+        assert (await harness.channel.reply(second.message_id)).text == "yes"
+        assert [reply.message_id for reply in harness.channel.sent] == [first.message_id, second.message_id]
+        assert stop.message_id not in {record.message_id for record in await harness.records()}
 
 
 async def test_speaking_over_an_answer_that_has_just_ended_does_not_stop_the_next(tmp_path: Path) -> None:
@@ -288,27 +288,27 @@ async def test_speaking_over_an_answer_that_has_just_ended_does_not_stop_the_nex
     llm = ScriptedLlm(
         [ScriptedAnswer(chunks=("yes",)), ScriptedAnswer(chunks=("still", " here"), gate=asked)]
     )
-    async with open_gateway(tmp_path, llm=llm) as house:
-        first = await house.channel.say("tell me a story")
-        await house.channel.reply(first.message_id)
+    async with open_gateway(tmp_path, llm=llm) as harness:
+        first = await harness.channel.say("tell me a story")
+        await harness.channel.reply(first.message_id)
         spoken_at = SystemClock().now()
-        second = await house.channel.say("are you there")
-        await house.channel.until(lambda: len(llm.requests) == 2)
+        second = await harness.channel.say("are you there")
+        await harness.channel.until(lambda: len(llm.requests) == 2)
 
-        await house.channel.bring(quiet_stop(spoken_at))
+        await harness.channel.bring(quiet_stop(spoken_at))
         asked.set()
 
-        assert (await house.channel.reply(second.message_id)).text == "still here"
+        assert (await harness.channel.reply(second.message_id)).text == "still here"
 
 
 async def test_a_quiet_stop_that_a_crash_cut_off_stops_nothing_afterwards(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer(chunks=("x",), gate=asyncio.Event())])
-    async with open_gateway(tmp_path, llm=llm, drain_s=0) as house:
-        first = await house.channel.say("tell me a story")
-        await house.channel.until(lambda: llm.requests)
-        await house.store.accept(new_entry(quiet_stop()))
-    async with open_gateway(tmp_path) as house:
-        assert (await house.channel.reply(first.message_id)).text == "You said: tell me a story"
+    async with open_gateway(tmp_path, llm=llm, drain_s=0) as harness:
+        first = await harness.channel.say("tell me a story")
+        await harness.channel.until(lambda: llm.requests)
+        await harness.store.accept(new_entry(quiet_stop()))
+    async with open_gateway(tmp_path) as harness:
+        assert (await harness.channel.reply(first.message_id)).text == "You said: tell me a story"
 
 
 def quiet_stop(at: float | None = None) -> SessionCommand:

@@ -36,9 +36,9 @@ async def test_who_goes_on_while_it_thinks_is_answered_once_and_to_the_whole_sen
     llm = ScriptedLlm([thinking, ScriptedAnswer(chunks=("Well said.",))])
     web = ("channels.web.enabled=true", f"server.port={free_port()}")
     ears = Ears()
-    async with open_gateway(tmp_path, *web, llm=llm, transcriber=ears) as house, WebChat() as chat:
+    async with open_gateway(tmp_path, *web, llm=llm, transcriber=ears) as harness, WebChat() as chat:
         token = (tmp_path / "web-token").read_text(encoding="ascii").strip()
-        await chat.connect(house.gateway.url, token)
+        await chat.connect(harness.gateway.url, token)
         await chat.talk("t1")
         await chat.send_sound(SPOKEN)
         await chat.wait_for(lambda frame: _is(frame, "turn_started"))

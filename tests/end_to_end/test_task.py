@@ -20,7 +20,7 @@ from pipeline.domain.events import (
 )
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.subagents import MAX_SECONDS
-from tests.support.harness import House, open_gateway
+from tests.support.harness import GatewayHarness, open_gateway
 
 
 def calls(name: str, **arguments: Any) -> ScriptedAnswer:
@@ -35,11 +35,11 @@ def llm_of(*answers: ScriptedAnswer | str) -> ScriptedLlm:
     return ScriptedLlm([ScriptedAnswer.of(one) if isinstance(one, str) else one for one in answers])
 
 
-async def answer_to(house: House, text: str) -> str:
+async def answer_to(harness: GatewayHarness, text: str) -> str:
     """What the bot answers, as it is delivered and as it is stored."""
-    accepted = await house.channel.say(text)
-    reply = await house.channel.reply(accepted.message_id)
-    (record,) = [one for one in await house.records("assistant") if one.message_id == accepted.message_id]
+    accepted = await harness.channel.say(text)
+    reply = await harness.channel.reply(accepted.message_id)
+    (record,) = [one for one in await harness.records("assistant") if one.message_id == accepted.message_id]
     assert record.body["text"] == reply.text
     return reply.text
 
@@ -54,9 +54,9 @@ async def test_two_judged_steps_answer_a_message(tmp_path: Path) -> None:
         sets("report", "It is 42."),
         "ACTION: ACCEPT\nCONFIDENCE: 0.9\nFEEDBACK: good",
     )
-    async with open_gateway(tmp_path, llm=llm, graph=report_graph()) as house:
-        assert await answer_to(house, "What is 6 times 7?") == "It is 42."
-        done = [event for event in house.channel.events if isinstance(event, ActionCompleted)]
+    async with open_gateway(tmp_path, llm=llm, graph=report_graph()) as harness:
+        assert await answer_to(harness, "What is 6 times 7?") == "It is 42."
+        done = [event for event in harness.channel.events if isinstance(event, ActionCompleted)]
         assert [(event.tool_name, event.success) for event in done] == [("calculate", True)]
     said = [[(message.role, message.content) for message in request.messages] for request in llm.requests]
     assert ("tool", "6 * 7 = 42") in said[1]
@@ -72,9 +72,9 @@ async def test_a_step_that_is_given_up_is_explained(tmp_path: Path) -> None:
         sets("report", "Who knows."),
         "ACTION: ESCALATE\nCONFIDENCE: 1\nFEEDBACK: there are no facts",
     )
-    async with open_gateway(tmp_path, llm=llm, graph=report_graph()) as house:
+    async with open_gateway(tmp_path, llm=llm, graph=report_graph()) as harness:
         assert (
-            await answer_to(house, "What will be tomorrow?")
+            await answer_to(harness, "What will be tomorrow?")
             == "I could not do that. Judge escalated: there are no facts"
         )
 
@@ -85,12 +85,14 @@ async def test_sub_agents_report_to_the_conversation(tmp_path: Path) -> None:
         {"name": "words", "task": "Say hello.", "groups": []},
     ]
     llm = llm_of(calls("load_tools", groups=["agents"]), calls("run_agents", agents=agents))
-    async with open_gateway(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as harness:
         # Every agent, and then the conversation, gets the echo of what it was told last.
-        answer = await answer_to(house, "Ask two helpers.")
-        spawned = [event.name for event in house.channel.events if isinstance(event, SubAgentSpawned)]
+        answer = await answer_to(harness, "Ask two helpers.")
+        spawned = [event.name for event in harness.channel.events if isinstance(event, SubAgentSpawned)]
         completed = {
-            event.name: event.result for event in house.channel.events if isinstance(event, SubAgentCompleted)
+            event.name: event.result
+            for event in harness.channel.events
+            if isinstance(event, SubAgentCompleted)
         }
     assert sorted(spawned) == ["sums", "words"]
     assert completed == {"sums": "You said: What is 6 * 7?", "words": "You said: Say hello."}
@@ -106,14 +108,14 @@ async def test_stop_ends_the_sub_agents_with_the_turn(tmp_path: Path) -> None:
         calls("run_agents", agents=[{"name": "slow", "task": "Wait."}]),
         ScriptedAnswer(chunks=("x",), gate=never),
     )
-    async with open_gateway(tmp_path, llm=llm) as house:
-        accepted = await house.channel.say("Ask a helper.")
-        await house.channel.until(lambda: len(llm.requests) == 3)
-        await house.channel.say("/stop")
-        ended = await house.channel.terminal(accepted.message_id)
+    async with open_gateway(tmp_path, llm=llm) as harness:
+        accepted = await harness.channel.say("Ask a helper.")
+        await harness.channel.until(lambda: len(llm.requests) == 3)
+        await harness.channel.say("/stop")
+        ended = await harness.channel.terminal(accepted.message_id)
         assert isinstance(ended, ErrorEvent)
         assert ended.code == "stopped"
-        cancelled = [event.name for event in house.channel.events if isinstance(event, SubAgentCancelled)]
+        cancelled = [event.name for event in harness.channel.events if isinstance(event, SubAgentCancelled)]
         assert cancelled == ["slow"]
         assert llm.cancelled == 1
 
@@ -142,13 +144,13 @@ async def test_sub_agents_do_not_use_up_the_turns_time(tmp_path: Path) -> None:
     clock, ready = ManualClock(), asyncio.Event()
     settings = ("turn.timeout_s=30", "llm.timeout_s=3600")
     llm = _helped(ready)
-    async with open_gateway(tmp_path, *settings, llm=llm, clock=clock) as house:
-        accepted = await house.channel.say("Ask a helper.")
-        await house.channel.until(lambda: len(llm.requests) == 3)
+    async with open_gateway(tmp_path, *settings, llm=llm, clock=clock) as harness:
+        accepted = await harness.channel.say("Ask a helper.")
+        await harness.channel.until(lambda: len(llm.requests) == 3)
         await clock.advance(MAX_SECONDS - 60)
         ready.set()
-        await _patiently(clock, lambda: bool(house.channel.sent))
-        assert (await house.channel.reply(accepted.message_id)).text.endswith("Done.")
+        await _patiently(clock, lambda: bool(harness.channel.sent))
+        assert (await harness.channel.reply(accepted.message_id)).text.endswith("Done.")
     assert "Found it." in llm.requests[-1].messages[-1].content
 
 
@@ -156,10 +158,10 @@ async def test_a_sub_agent_that_takes_too_long_leaves_its_turn_time_to_say_so(tm
     clock = ManualClock()
     settings = ("turn.timeout_s=30", "llm.timeout_s=3600")
     llm = _helped(asyncio.Event())
-    async with open_gateway(tmp_path, *settings, llm=llm, clock=clock) as house:
-        accepted = await house.channel.say("Ask a helper.")
-        await house.channel.until(lambda: len(llm.requests) == 3)
+    async with open_gateway(tmp_path, *settings, llm=llm, clock=clock) as harness:
+        accepted = await harness.channel.say("Ask a helper.")
+        await harness.channel.until(lambda: len(llm.requests) == 3)
         await clock.advance(MAX_SECONDS + 1)
-        await _patiently(clock, lambda: bool(house.channel.sent))
-        assert (await house.channel.reply(accepted.message_id)).text.endswith("Done.")
+        await _patiently(clock, lambda: bool(harness.channel.sent))
+        assert (await harness.channel.reply(accepted.message_id)).text.endswith("Done.")
     assert "longer than 15 minutes" in llm.requests[-1].messages[-1].content

@@ -20,7 +20,7 @@ from pipeline.domain.errors import ConfigurationError
 from pipeline.domain.messages import InboundMessage
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.gate_graph import PROMPT, Ledger, gate_graph
-from tests.support.harness import House, open_gateway
+from tests.support.harness import GatewayHarness, open_gateway
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
 PAGE = ("channels.web.enabled=true", "server.port=0")
@@ -32,7 +32,7 @@ async def _lines(*typed: str) -> AsyncIterator[str]:
 
 
 async def _talk(
-    house: House,
+    harness: GatewayHarness,
     data: Path,
     *typed: str,
     interactive: bool = False,
@@ -42,7 +42,7 @@ async def _talk(
     """Type the lines into a terminal of its own; what stands in it at their end."""
     printed: list[str] = []
     settings = ConsoleSettings(interactive=interactive, history_lines=10 if interactive else 0)
-    async with Attachment(house.gateway.url, _token(data)) as attached:
+    async with Attachment(harness.gateway.url, _token(data)) as attached:
         once_open()
         console = ConsoleAdapter(
             settings,
@@ -72,14 +72,14 @@ def _token(data: Path) -> str:
 
 
 async def test_a_second_terminal_goes_on_with_the_conversation_of_the_first(tmp_path: Path) -> None:
-    async with open_gateway(tmp_path, *PAGE) as house:
-        assert await _talk(house, tmp_path, "hello", "again") == "You said: hello\nYou said: again\n"
-        later = await _talk(house, tmp_path, "third", interactive=True)
+    async with open_gateway(tmp_path, *PAGE) as harness:
+        assert await _talk(harness, tmp_path, "hello", "again") == "You said: hello\nYou said: again\n"
+        later = await _talk(harness, tmp_path, "third", interactive=True)
     assert later.startswith(
         "you: hello\nParlour: You said: hello\nyou: again\nParlour: You said: again\nyou: "
     )
     assert later.count("You said: third") == 1
-    assert [one.content for one in house.llm.requests[-1].messages if one.role == "user"] == [
+    assert [one.content for one in harness.llm.requests[-1].messages if one.role == "user"] == [
         "hello",
         "again",
         "third",
@@ -90,8 +90,8 @@ async def test_a_command_and_a_recording_are_taken(tmp_path: Path) -> None:
     note = tmp_path / "note.ogg"
     note.write_bytes(b"OggS, for the scripted ears")
     ears = ScriptedTranscriber(["spoken words"])
-    async with open_gateway(tmp_path / "data", *PAGE, transcriber=ears) as house:
-        shown = await _talk(house, tmp_path / "data", "/help", voice=str(note))
+    async with open_gateway(tmp_path / "data", *PAGE, transcriber=ears) as harness:
+        shown = await _talk(harness, tmp_path / "data", "/help", voice=str(note))
     assert 'heard: "spoken words"\nYou said: spoken words\n' in shown
     assert "/stop stops the answer" in shown
 
@@ -103,8 +103,8 @@ async def test_a_tools_question_is_asked_with_its_choices_and_answered(tmp_path:
         ToolCall(id="c", name="write_file", arguments=arguments),
     ]
     llm = ScriptedLlm([*map(ScriptedAnswer.calling, calls), ScriptedAnswer.of("Done.")])
-    async with open_gateway(tmp_path, *PAGE, llm=llm) as house:
-        shown = await _talk(house, tmp_path, "write it down", "allow")
+    async with open_gateway(tmp_path, *PAGE, llm=llm) as harness:
+        shown = await _talk(harness, tmp_path, "write it down", "allow")
     assert "write_file needs your approval: " in shown
     assert "Type Allow or Deny within " in shown
     assert shown.index("approval: Allow") < shown.index("Done.")
@@ -114,9 +114,9 @@ async def test_a_tools_question_is_asked_with_its_choices_and_answered(tmp_path:
 async def test_a_question_that_waits_is_asked_again_by_the_next_terminal(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger")
     data = tmp_path / "data"
-    async with open_gateway(data, *PAGE, graph=gate_graph(ledger)) as house:
-        await _talk(house, data, "pay")
-        shown = await _talk(house, data, "deny")
+    async with open_gateway(data, *PAGE, graph=gate_graph(ledger)) as harness:
+        await _talk(harness, data, "pay")
+        shown = await _talk(harness, data, "deny")
     assert f"ask needs your approval: {PROMPT}\nType approve or deny.\n" in shown
     assert "pay: deny by owner" in shown
     assert ledger.lines() == ["prepare", "ask", "act deny"]
@@ -125,8 +125,8 @@ async def test_a_question_that_waits_is_asked_again_by_the_next_terminal(tmp_pat
 async def test_an_answer_that_a_closed_terminal_left_is_shown_by_the_next(tmp_path: Path) -> None:
     gate = asyncio.Event()
     llm = ScriptedLlm([ScriptedAnswer(chunks=("the whole ", "answer"), gate=gate), ScriptedAnswer.of("more")])
-    async with open_gateway(tmp_path, *PAGE, llm=llm) as house:
-        async with Attachment(house.gateway.url, _token(tmp_path)) as first, asyncio.TaskGroup() as group:
+    async with open_gateway(tmp_path, *PAGE, llm=llm) as harness:
+        async with Attachment(harness.gateway.url, _token(tmp_path)) as first, asyncio.TaskGroup() as group:
             console = ConsoleAdapter(
                 ConsoleSettings(interactive=False), first, SystemClock(), lines=_lines(), write=_nowhere
             )
@@ -144,7 +144,7 @@ async def test_an_answer_that_a_closed_terminal_left_is_shown_by_the_next(tmp_pa
             )
             showing.cancel()
         assert accepted.status == "accepted"
-        shown = await _talk(house, tmp_path, "next", once_open=gate.set)
+        shown = await _talk(harness, tmp_path, "next", once_open=gate.set)
     assert shown.count("the whole answer\n") == 1
     assert shown.endswith("more\n")
 
@@ -159,22 +159,22 @@ async def test_what_is_said_in_another_window_is_shown_once(tmp_path: Path) -> N
             answered.set()
 
     async with (
-        open_gateway(tmp_path, *PAGE) as house,
-        Attachment(house.gateway.url, _token(tmp_path)) as watching,
+        open_gateway(tmp_path, *PAGE) as harness,
+        Attachment(harness.gateway.url, _token(tmp_path)) as watching,
         asyncio.TaskGroup() as group,
     ):
         settings = ConsoleSettings(interactive=True)
         console = ConsoleAdapter(settings, watching, SystemClock(), lines=_lines(), write=write)
         await console.run(watching.accept)
         showing = group.create_task(watching.show(console))
-        await _talk(house, tmp_path, "hello")
+        await _talk(harness, tmp_path, "hello")
         await answered.wait()
         showing.cancel()
     assert "".join(printed) == "you: \nyou: hello\nParlour: You said: hello\n"
 
 
 async def test_a_wrong_token_is_refused_in_words(tmp_path: Path) -> None:
-    async with open_gateway(tmp_path, *PAGE) as house:
+    async with open_gateway(tmp_path, *PAGE) as harness:
         with pytest.raises(ConfigurationError, match="refuses this terminal: token: not the access token"):
-            async with Attachment(house.gateway.url, "wrong"):
+            async with Attachment(harness.gateway.url, "wrong"):
                 pass

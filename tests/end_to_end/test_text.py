@@ -26,12 +26,12 @@ from tests.support.harness import open_gateway
 
 
 async def test_a_message_is_answered_with_events_in_order_and_a_receipt(tmp_path: Path) -> None:
-    async with open_gateway(tmp_path, llm=ScriptedLlm([ScriptedAnswer.of("Hello my friend")])) as house:
-        accepted = await house.channel.say("hi")
-        done = await house.channel.terminal(accepted.message_id)
-        reply = await house.channel.reply(accepted.message_id)
+    async with open_gateway(tmp_path, llm=ScriptedLlm([ScriptedAnswer.of("Hello my friend")])) as harness:
+        accepted = await harness.channel.say("hi")
+        done = await harness.channel.terminal(accepted.message_id)
+        reply = await harness.channel.reply(accepted.message_id)
 
-        events = house.channel.events_of(accepted.message_id)
+        events = harness.channel.events_of(accepted.message_id)
         assert types_of(event for event in events if not isinstance(event, LlmToken)) == [
             "turn_started",
             "node_started",
@@ -48,14 +48,14 @@ async def test_a_message_is_answered_with_events_in_order_and_a_receipt(tmp_path
         assert done.content == reply.text == "Hello my friend"
         assert done.entry_id == reply.entry_id
 
-        kinds = [record.kind for record in await house.records()]
+        kinds = [record.kind for record in await harness.records()]
         assert kinds == ["session", "user", "step", "assistant"]
 
 
 async def test_the_receipt_is_recorded_and_nothing_stays_open(tmp_path: Path) -> None:
-    async with open_gateway(tmp_path) as house:
-        accepted = await house.channel.say("hi")
-        await house.channel.reply(accepted.message_id)
+    async with open_gateway(tmp_path) as harness:
+        accepted = await harness.channel.say("hi")
+        await harness.channel.reply(accepted.message_id)
     async with open_gateway(tmp_path) as again:
         assert await again.store.outbox_open() == ()
         assert await again.store.open_threads() == ()
@@ -67,20 +67,20 @@ async def test_the_receipt_is_recorded_and_nothing_stays_open(tmp_path: Path) ->
 async def test_the_user_message_is_durable_before_the_model_is_asked(tmp_path: Path) -> None:
     gate = asyncio.Event()
     llm = ScriptedLlm([ScriptedAnswer(chunks=("ok",), gate=gate)])
-    async with open_gateway(tmp_path, llm=llm) as house:
-        accepted = await house.channel.say("remember me")
-        await house.channel.until(lambda: llm.requests)
-        assert [record.body["text"] for record in await house.records("user")] == ["remember me"]
+    async with open_gateway(tmp_path, llm=llm) as harness:
+        accepted = await harness.channel.say("remember me")
+        await harness.channel.until(lambda: llm.requests)
+        assert [record.body["text"] for record in await harness.records("user")] == ["remember me"]
         gate.set()
-        await house.channel.terminal(accepted.message_id)
+        await harness.channel.terminal(accepted.message_id)
 
 
 async def test_the_model_sees_the_conversation_and_the_new_message_exactly_once(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer.of("first answer"), ScriptedAnswer.of("second answer")])
-    async with open_gateway(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as harness:
         for text in ("first question", "second question"):
-            accepted = await house.channel.say(text)
-            await house.channel.terminal(accepted.message_id)
+            accepted = await harness.channel.say(text)
+            await harness.channel.terminal(accepted.message_id)
     assert llm.requests[1].messages[1:] == (
         ChatMessage(role="user", content="first question"),
         ChatMessage(role="assistant", content="first answer"),
@@ -89,11 +89,11 @@ async def test_the_model_sees_the_conversation_and_the_new_message_exactly_once(
 
 
 async def test_a_restart_in_between_does_not_change_what_the_model_sees(tmp_path: Path) -> None:
-    async with open_gateway(tmp_path, llm=ScriptedLlm([ScriptedAnswer.of("first answer")])) as house:
-        await house.channel.terminal((await house.channel.say("first question")).message_id)
+    async with open_gateway(tmp_path, llm=ScriptedLlm([ScriptedAnswer.of("first answer")])) as harness:
+        await harness.channel.terminal((await harness.channel.say("first question")).message_id)
     llm = ScriptedLlm([ScriptedAnswer.of("second answer")])
-    async with open_gateway(tmp_path, llm=llm) as house:
-        await house.channel.terminal((await house.channel.say("second question")).message_id)
+    async with open_gateway(tmp_path, llm=llm) as harness:
+        await harness.channel.terminal((await harness.channel.say("second question")).message_id)
     assert [message.content for message in llm.requests[0].messages[1:]] == [
         "first question",
         "first answer",
@@ -102,40 +102,40 @@ async def test_a_restart_in_between_does_not_change_what_the_model_sees(tmp_path
 
 
 async def test_messages_of_one_thread_are_answered_in_order_one_at_a_time(tmp_path: Path) -> None:
-    async with open_gateway(tmp_path) as house:
-        accepted = [await house.channel.say(f"message {number}") for number in range(6)]
+    async with open_gateway(tmp_path) as harness:
+        accepted = [await harness.channel.say(f"message {number}") for number in range(6)]
         for one in accepted:
-            await house.channel.reply(one.message_id)
-        assert [reply.text for reply in house.channel.sent] == [f"You said: message {n}" for n in range(6)]
-        ends = [event.message_id for event in house.channel.events if is_terminal(event)]
-        starts = [event.message_id for event in house.channel.events if event.type == "turn_started"]
+            await harness.channel.reply(one.message_id)
+        assert [reply.text for reply in harness.channel.sent] == [f"You said: message {n}" for n in range(6)]
+        ends = [event.message_id for event in harness.channel.events if is_terminal(event)]
+        starts = [event.message_id for event in harness.channel.events if event.type == "turn_started"]
         assert ends == starts == [one.message_id for one in accepted]
 
 
 async def test_a_thread_that_hangs_does_not_hold_up_another(tmp_path: Path) -> None:
     gate = asyncio.Event()
     llm = ScriptedLlm([ScriptedAnswer(chunks=("late",), gate=gate), ScriptedAnswer.of("at once")])
-    async with open_gateway(tmp_path, llm=llm) as house:
-        slow = await house.channel.say("slow one", chat="a")
-        await house.channel.until(lambda: llm.requests)
-        quick = await house.channel.say("quick one", chat="b")
-        assert (await house.channel.reply(quick.message_id)).text == "at once"
-        assert not any(map(is_terminal, house.channel.events_of(slow.message_id)))
+    async with open_gateway(tmp_path, llm=llm) as harness:
+        slow = await harness.channel.say("slow one", chat="a")
+        await harness.channel.until(lambda: llm.requests)
+        quick = await harness.channel.say("quick one", chat="b")
+        assert (await harness.channel.reply(quick.message_id)).text == "at once"
+        assert not any(map(is_terminal, harness.channel.events_of(slow.message_id)))
         gate.set()
-        assert (await house.channel.reply(slow.message_id)).text == "late"
+        assert (await harness.channel.reply(slow.message_id)).text == "late"
 
 
 async def test_a_redelivery_is_recognised_and_answered_once(tmp_path: Path) -> None:
-    async with open_gateway(tmp_path) as house:
-        first = await house.channel.say("hi", native_id="n1")
-        again = await house.channel.say("hi", native_id="n1")
-        await house.channel.reply(first.message_id)
-        late = await house.channel.say("hi", native_id="n1")
-        other = await house.channel.say("bye", native_id="n2")
-        await house.channel.reply(other.message_id)
+    async with open_gateway(tmp_path) as harness:
+        first = await harness.channel.say("hi", native_id="n1")
+        again = await harness.channel.say("hi", native_id="n1")
+        await harness.channel.reply(first.message_id)
+        late = await harness.channel.say("hi", native_id="n1")
+        other = await harness.channel.say("bye", native_id="n2")
+        await harness.channel.reply(other.message_id)
         assert [first.status, again.status, late.status] == ["accepted", "duplicate", "duplicate"]
         assert first.message_id == again.message_id == late.message_id
-        assert len(house.llm.requests) == 2
+        assert len(harness.llm.requests) == 2
 
 
 @pytest.mark.parametrize(
@@ -149,33 +149,33 @@ async def test_a_failing_model_ends_the_turn_visibly_and_the_next_one_works(
     tmp_path: Path, error: ModelUnavailable, code: str, recoverable: bool
 ) -> None:
     llm = ScriptedLlm([ScriptedAnswer(chunks=("part ", "two"), error=error, fail_at=1)])
-    async with open_gateway(tmp_path, llm=llm) as house:
-        failed = await house.channel.say("hi")
-        event = await house.channel.terminal(failed.message_id)
+    async with open_gateway(tmp_path, llm=llm) as harness:
+        failed = await harness.channel.say("hi")
+        event = await harness.channel.terminal(failed.message_id)
         assert isinstance(event, ErrorEvent)
         assert (event.code, event.message, event.recoverable) == (code, str(error), recoverable)
-        assert (await house.channel.reply(failed.message_id)).role == "error"
-        partial = await house.records("assistant")
+        assert (await harness.channel.reply(failed.message_id)).role == "error"
+        partial = await harness.records("assistant")
         assert [record.body for record in partial] == [{"text": "part", "partial": True}]
-        fine = await house.channel.say("again")
-        assert (await house.channel.reply(fine.message_id)).text == "You said: again"
+        fine = await harness.channel.say("again")
+        assert (await harness.channel.reply(fine.message_id)).text == "You said: again"
 
 
 async def test_an_empty_answer_is_an_error_in_words(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer(chunks=(" ", "\n"))])
-    async with open_gateway(tmp_path, llm=llm) as house:
-        accepted = await house.channel.say("hi")
-        event = await house.channel.terminal(accepted.message_id)
+    async with open_gateway(tmp_path, llm=llm) as harness:
+        accepted = await harness.channel.say("hi")
+        event = await harness.channel.terminal(accepted.message_id)
         assert isinstance(event, ErrorEvent)
         assert "empty answer" in event.message
 
 
 async def test_an_answer_cut_at_its_limit_says_so(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer(chunks=("very long",), finish_reason="length")])
-    async with open_gateway(tmp_path, llm=llm) as house:
-        accepted = await house.channel.say("hi")
-        reply = await house.channel.reply(accepted.message_id)
-        tokens = [e.text for e in house.channel.events_of(accepted.message_id) if isinstance(e, LlmToken)]
+    async with open_gateway(tmp_path, llm=llm) as harness:
+        accepted = await harness.channel.say("hi")
+        reply = await harness.channel.reply(accepted.message_id)
+        tokens = [e.text for e in harness.channel.events_of(accepted.message_id) if isinstance(e, LlmToken)]
         assert reply.text == "very long\n\n[The answer reached its length limit.]"
         assert "".join(tokens) == reply.text
 
@@ -183,11 +183,11 @@ async def test_an_answer_cut_at_its_limit_says_so(tmp_path: Path) -> None:
 async def test_a_turn_that_takes_too_long_ends_with_words(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer(chunks=("never",), gate=asyncio.Event())])
     clock = ManualClock()
-    async with open_gateway(tmp_path, "turn.timeout_s=1", llm=llm, clock=clock) as house:
-        accepted = await house.channel.say("hi")
-        await house.channel.until(lambda: llm.requests)
+    async with open_gateway(tmp_path, "turn.timeout_s=1", llm=llm, clock=clock) as harness:
+        accepted = await harness.channel.say("hi")
+        await harness.channel.until(lambda: llm.requests)
         await clock.advance(1)
-        event = await house.channel.terminal(accepted.message_id)
+        event = await harness.channel.terminal(accepted.message_id)
         assert isinstance(event, ErrorEvent)
         assert event.code == "timeout"
         assert "longer than 1 seconds" in event.message
@@ -196,17 +196,17 @@ async def test_a_turn_that_takes_too_long_ends_with_words(tmp_path: Path) -> Non
 
 async def test_a_long_history_is_cut_to_the_window_and_the_newest_survives(tmp_path: Path) -> None:
     llm = ScriptedLlm.echo()
-    async with open_gateway(tmp_path, "llm.context_tokens=1000", "llm.max_tokens=100", llm=llm) as house:
+    async with open_gateway(tmp_path, "llm.context_tokens=1000", "llm.max_tokens=100", llm=llm) as harness:
         for number in range(12):
-            accepted = await house.channel.say(f"{number} " + "x" * 300)
-            await house.channel.terminal(accepted.message_id)
+            accepted = await harness.channel.say(f"{number} " + "x" * 300)
+            await harness.channel.terminal(accepted.message_id)
         last = llm.requests[-1].messages
         assert last[-1].content.startswith("11 ")
         assert last[-2].role == "assistant"
         assert sum(message.tokens for message in last) <= 1000 - 100
         said = [message for message in last if message.role == "user"]
         assert 1 < len(said) < 12
-        steps = await house.records("step")
+        steps = await harness.records("step")
         intakes = [step.body["update"]["intake"] for step in steps if step.body.get("node") == "intake"]
         assert intakes[-1]["long"]
         assert max(len(str(step.body)) for step in steps if step.body.get("node") == "intake") < 600
@@ -221,9 +221,9 @@ async def test_every_turn_leaves_its_run_and_its_outcome_in_the_log(
 ) -> None:
     caplog.set_level(logging.INFO)
     llm = ScriptedLlm([ScriptedAnswer.of("fine"), ScriptedAnswer(error=ModelUnavailable("It is away."))])
-    async with open_gateway(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as harness:
         for text in ("one", "two"):
-            await house.channel.terminal((await house.channel.say(text)).message_id)
+            await harness.channel.terminal((await harness.channel.say(text)).message_id)
     ended = _lines(caplog, "turn ended")
     assert [line["outcome"] for line in ended] == ["answered", "error"]
     runs = [str(line["run_id"]) for line in ended]
@@ -240,9 +240,9 @@ async def test_a_channel_that_cannot_show_events_still_gets_its_answer(
         def sender_for(self, thread: ThreadKey) -> EventSender:
             return _Throws()
 
-    async with open_gateway(tmp_path, channel=Broken()) as house:
-        accepted = await house.channel.say("hi")
-        assert (await house.channel.reply(accepted.message_id)).text == "You said: hi"
+    async with open_gateway(tmp_path, channel=Broken()) as harness:
+        accepted = await harness.channel.say("hi")
+        assert (await harness.channel.reply(accepted.message_id)).text == "You said: hi"
     assert "a channel failed to show an event" in caplog.text
 
 
@@ -265,14 +265,14 @@ async def test_an_answer_for_a_channel_that_is_gone_waits_in_the_outbox(tmp_path
         account = "another"
 
     llm = ScriptedLlm([ScriptedAnswer(chunks=("x",), gate=asyncio.Event())])
-    async with open_gateway(tmp_path, llm=llm, drain_s=0) as house:
-        accepted = await house.channel.say("hi")
-        await house.channel.until(lambda: llm.requests)
+    async with open_gateway(tmp_path, llm=llm, drain_s=0) as harness:
+        accepted = await harness.channel.say("hi")
+        await harness.channel.until(lambda: llm.requests)
     store = _TellsOfCommits(tmp_path / "parlour.sqlite3", synchronous="NORMAL")
     store.committed = asyncio.Event()
-    async with open_gateway(tmp_path, channel=Elsewhere(), store=store) as house:
+    async with open_gateway(tmp_path, channel=Elsewhere(), store=store) as harness:
         await store.committed.wait()
-        assert house.channel.sent == []
-    async with open_gateway(tmp_path) as house:
-        assert (await house.channel.reply(accepted.message_id)).text == "You said: hi"
-        assert house.llm.requests == []
+        assert harness.channel.sent == []
+    async with open_gateway(tmp_path) as harness:
+        assert (await harness.channel.reply(accepted.message_id)).text == "You said: hi"
+        assert harness.llm.requests == []

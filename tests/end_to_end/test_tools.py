@@ -21,7 +21,7 @@ from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import ApprovalReply, Author, button_handle
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.channel import types_of
-from tests.support.harness import THREAD, House, open_gateway
+from tests.support.harness import THREAD, GatewayHarness, open_gateway
 
 LOAD_FILES = ScriptedAnswer.calling(ToolCall(id="l", name="load_tools", arguments='{"groups": ["files"]}'))
 
@@ -46,10 +46,12 @@ def _notes(data: Path) -> list[Path]:
     return list(data.glob("workspace/people/*/notes/*"))
 
 
-async def _question(house: House) -> Interaction:
+async def _question(harness: GatewayHarness) -> Interaction:
     """The question that the turn asks, once it is shown."""
-    await house.channel.until(lambda: any(isinstance(one, ApprovalRequired) for one in house.channel.events))
-    (question,) = await house.store.pending_interactions(THREAD, now=0.0)
+    await harness.channel.until(
+        lambda: any(isinstance(one, ApprovalRequired) for one in harness.channel.events)
+    )
+    (question,) = await harness.store.pending_interactions(THREAD, now=0.0)
     return question
 
 
@@ -71,11 +73,11 @@ async def test_a_turn_loads_a_group_uses_its_tool_and_answers(tmp_path: Path) ->
         ToolCall(id="l", name="load_tools", arguments='{"groups": ["system"]}'), text="Let me see."
     )
     llm = _llm(loading, _asking("calculate", expression="6 * 7"), "It is 42.")
-    async with open_gateway(tmp_path, llm=llm) as house:
-        said = await house.channel.say("what is six times seven?")
-        reply = await house.channel.reply(said.message_id)
-        events = house.channel.events_of(said.message_id)
-        (answer,) = await house.records("assistant")
+    async with open_gateway(tmp_path, llm=llm) as harness:
+        said = await harness.channel.say("what is six times seven?")
+        reply = await harness.channel.reply(said.message_id)
+        events = harness.channel.events_of(said.message_id)
+        (answer,) = await harness.records("assistant")
     assert "It is 42." in reply.text
     assert [tool.name for tool in llm.requests[0].tools] == ["load_tools"]
     assert {"load_tools", "calculate", "current_time"} <= {tool.name for tool in llm.requests[-1].tools}
@@ -91,25 +93,25 @@ async def test_a_note_is_kept_without_asking_and_read_again_later(tmp_path: Path
         load, _asking("write_note", title="Bread", text="buy rye"), "Kept.",
         load, _asking("read_notes", title="bread"), "Rye.",
     )  # fmt: skip
-    async with open_gateway(tmp_path, llm=llm) as house:
+    async with open_gateway(tmp_path, llm=llm) as harness:
         for text in ("note it", "and?"):
-            said = await house.channel.say(text)
-            await house.channel.reply(said.message_id)
-        assert not any(isinstance(one, ApprovalRequired) for one in house.channel.events)
+            said = await harness.channel.say(text)
+            await harness.channel.reply(said.message_id)
+        assert not any(isinstance(one, ApprovalRequired) for one in harness.channel.events)
     results = [request.messages[-1].content for request in llm.requests]
     assert "kept" in results[2]
     assert "buy rye" in results[5]
 
 
 async def test_a_file_is_written_only_once_its_author_allows_it(tmp_path: Path) -> None:
-    async with open_gateway(tmp_path, llm=_writing()) as house:
-        said = await house.channel.say("write it down")
-        question = await _question(house)
+    async with open_gateway(tmp_path, llm=_writing()) as harness:
+        said = await harness.channel.say("write it down")
+        question = await _question(harness)
         assert (question.options, question.allowed_users) == (("Allow", "Deny"), ("owner",))
         assert _written(tmp_path) == []
-        assert (await house.channel.bring(_press(question, "Allow"))).status == "accepted"
-        assert (await house.channel.reply(said.message_id)).text.endswith("Done.")
-        events = house.channel.events_of(said.message_id)
+        assert (await harness.channel.bring(_press(question, "Allow"))).status == "accepted"
+        assert (await harness.channel.reply(said.message_id)).text.endswith("Done.")
+        events = harness.channel.events_of(said.message_id)
     assert _written(tmp_path) == ["hello"]
     about = [one for one in types_of(events) if one.startswith(("action", "shield", "approval"))]
     assert about == [
@@ -128,28 +130,30 @@ async def test_a_file_is_written_only_once_its_author_allows_it(tmp_path: Path) 
 
 async def test_a_refusal_is_told_to_the_model_and_nothing_is_written(tmp_path: Path) -> None:
     llm = _writing()
-    async with open_gateway(tmp_path, llm=llm) as house:
-        said = await house.channel.say("write it down")
-        await house.channel.bring(_press(await _question(house), "Deny"))
-        await house.channel.reply(said.message_id)
-        events = house.channel.events_of(said.message_id)
+    async with open_gateway(tmp_path, llm=llm) as harness:
+        said = await harness.channel.say("write it down")
+        await harness.channel.bring(_press(await _question(harness), "Deny"))
+        await harness.channel.reply(said.message_id)
+        events = harness.channel.events_of(said.message_id)
     assert _written(tmp_path) == []
     assert "did not allow write_file" in llm.requests[-1].messages[-1].content
     assert [one.success for one in events if isinstance(one, ActionCompleted)] == [False]
 
 
 async def test_a_second_press_changes_nothing(tmp_path: Path) -> None:
-    async with open_gateway(tmp_path, llm=_writing()) as house:
-        said = await house.channel.say("write it down")
-        question = await _question(house)
-        assert (await house.channel.bring(_press(question, "Deny", name="p2"))).status == "accepted"
-        second = await house.channel.bring(_press(question, "Allow", name="p3"))
+    async with open_gateway(tmp_path, llm=_writing()) as harness:
+        said = await harness.channel.say("write it down")
+        question = await _question(harness)
+        assert (await harness.channel.bring(_press(question, "Deny", name="p2"))).status == "accepted"
+        second = await harness.channel.bring(_press(question, "Allow", name="p3"))
         assert (second.status, second.over) == ("refused", True)
-        await house.channel.reply(said.message_id)
+        await harness.channel.reply(said.message_id)
     assert _written(tmp_path) == []
 
 
-async def _pending(house: House, holds: Callable[[], bool], clock: ManualClock, seconds: float) -> None:
+async def _pending(
+    harness: GatewayHarness, holds: Callable[[], bool], clock: ManualClock, seconds: float
+) -> None:
     """Turn the clock on, 200 times at most, until something holds: threads answer at a pace of their own,
     and the turn's time must not run out meanwhile."""
     async with asyncio.timeout(60):
@@ -163,59 +167,59 @@ async def _pending(house: House, holds: Callable[[], bool], clock: ManualClock, 
 
 async def test_without_an_answer_the_question_expires_and_a_late_press_does_nothing(tmp_path: Path) -> None:
     clock, llm = ManualClock(), _writing()
-    async with open_gateway(tmp_path, "tools.approval_s=20", llm=llm, clock=clock) as house:
-        said = await house.channel.say("write it down")
-        question = await _question(house)
+    async with open_gateway(tmp_path, "tools.approval_s=20", llm=llm, clock=clock) as harness:
+        said = await harness.channel.say("write it down")
+        question = await _question(harness)
         await clock.advance(19)
-        assert _resolved(house) == []
+        assert _resolved(harness) == []
         await clock.advance(1.5)
-        await house.channel.until(lambda: _resolved(house) == ["expired"])
-        late = await house.channel.bring(_press(question, "Allow"))
+        await harness.channel.until(lambda: _resolved(harness) == ["expired"])
+        late = await harness.channel.bring(_press(question, "Allow"))
         assert late.status == "refused"
-        await _pending(house, lambda: bool(house.channel.sent), clock, 0.5)
-        assert (await house.channel.reply(said.message_id)).text.endswith("Done.")
+        await _pending(harness, lambda: bool(harness.channel.sent), clock, 0.5)
+        assert (await harness.channel.reply(said.message_id)).text.endswith("Done.")
     assert _written(tmp_path) == []
     assert "Nobody answered in time" in llm.requests[-1].messages[-1].content
 
 
 async def test_waiting_for_a_person_does_not_use_up_the_turns_time(tmp_path: Path) -> None:
     clock = ManualClock()
-    async with open_gateway(tmp_path, "turn.timeout_s=30", llm=_writing(), clock=clock) as house:
-        said = await house.channel.say("write it down")
-        question = await _question(house)
+    async with open_gateway(tmp_path, "turn.timeout_s=30", llm=_writing(), clock=clock) as harness:
+        said = await harness.channel.say("write it down")
+        question = await _question(harness)
         await clock.advance(200)
-        await house.channel.bring(_press(question, "Allow"))
-        await _pending(house, lambda: bool(house.channel.sent), clock, 0.1)
-        assert (await house.channel.reply(said.message_id)).text.endswith("Done.")
+        await harness.channel.bring(_press(question, "Allow"))
+        await _pending(harness, lambda: bool(harness.channel.sent), clock, 0.1)
+        assert (await harness.channel.reply(said.message_id)).text.endswith("Done.")
     assert _written(tmp_path) == ["hello"]
 
 
 async def test_stop_ends_a_turn_that_waits_and_closes_its_question(tmp_path: Path) -> None:
-    async with open_gateway(tmp_path, llm=_writing()) as house:
-        said = await house.channel.say("write it down")
-        question = await _question(house)
-        await house.channel.say("/stop")
-        ended = await house.channel.terminal(said.message_id)
+    async with open_gateway(tmp_path, llm=_writing()) as harness:
+        said = await harness.channel.say("write it down")
+        question = await _question(harness)
+        await harness.channel.say("/stop")
+        ended = await harness.channel.terminal(said.message_id)
         assert ended.type == "error"
-        assert (await house.channel.bring(_press(question, "Allow"))).status == "refused"
-        assert await house.store.pending_interactions(THREAD, now=0.0) == ()
+        assert (await harness.channel.bring(_press(question, "Allow"))).status == "refused"
+        assert await harness.store.pending_interactions(THREAD, now=0.0) == ()
     assert _written(tmp_path) == []
 
 
 async def test_a_history_shows_what_a_turn_asked_and_what_came_of_it(tmp_path: Path) -> None:
     wishes = (LOAD_FILES, _asking("write_file", path="a.txt", text="hello"))
     asked: list[ApprovalRequired] = []
-    async with open_gateway(tmp_path, llm=_llm(*wishes, "Done.", *wishes)) as house:
+    async with open_gateway(tmp_path, llm=_llm(*wishes, "Done.", *wishes)) as harness:
         for way in ("Allow", "/stop"):
-            said = await house.channel.say("write it down")
-            asked.append(await _asked(house, said.message_id))
+            said = await harness.channel.say("write it down")
+            asked.append(await _asked(harness, said.message_id))
             if way == "Allow":
-                (question,) = await house.store.pending_interactions(THREAD, now=0.0)
-                await house.channel.bring(_press(question, way))
+                (question,) = await harness.store.pending_interactions(THREAD, now=0.0)
+                await harness.channel.bring(_press(question, way))
             else:
-                await house.channel.say(way)
-            await house.channel.reply(said.message_id)
-        timeline = StoreTimeline(house.store, ManualClock())
+                await harness.channel.say(way)
+            await harness.channel.reply(said.message_id)
+        timeline = StoreTimeline(harness.store, ManualClock())
         entries = await timeline.entries(ThreadKey.decode(THREAD), after=0, limit=50)
     shown = [(entry.role, *(one.choice for one in entry.questions)) for entry in entries if entry.questions]
     assert shown == [("assistant", "Allow"), ("error", "")]
@@ -224,27 +228,27 @@ async def test_a_history_shows_what_a_turn_asked_and_what_came_of_it(tmp_path: P
     assert {(one.tool_name, one.options) for one in asked} == {("write_file", ("Allow", "Deny"))}
 
 
-async def _asked(house: House, message_id: str) -> ApprovalRequired:
+async def _asked(harness: GatewayHarness, message_id: str) -> ApprovalRequired:
     """The question of that message's turn, once it is shown."""
 
     def found() -> list[ApprovalRequired]:
-        events = house.channel.events_of(message_id)
+        events = harness.channel.events_of(message_id)
         return [one for one in events if isinstance(one, ApprovalRequired)]
 
-    await house.channel.until(found)
+    await harness.channel.until(found)
     return found()[0]
 
 
 async def test_a_question_survives_a_restart_and_its_answer_is_found(tmp_path: Path) -> None:
-    async with open_gateway(tmp_path, llm=_writing(), drain_s=0.0) as house:
-        said = await house.channel.say("write it down")
-        first = await _question(house)
+    async with open_gateway(tmp_path, llm=_writing(), drain_s=0.0) as harness:
+        said = await harness.channel.say("write it down")
+        first = await _question(harness)
     assert _written(tmp_path) == []
-    async with open_gateway(tmp_path, llm=_llm("Done.")) as house:
-        second = await _question(house)
+    async with open_gateway(tmp_path, llm=_llm("Done.")) as harness:
+        second = await _question(harness)
         assert second == first
-        await house.channel.bring(_press(second, "Allow"))
-        assert (await house.channel.reply(said.message_id)).text.endswith("Done.")
+        await harness.channel.bring(_press(second, "Allow"))
+        assert (await harness.channel.reply(said.message_id)).text.endswith("Done.")
     assert _written(tmp_path) == ["hello"]
 
 
@@ -252,22 +256,22 @@ async def test_a_voice_note_behind_a_waiting_turn_is_answered_once_the_question_
     tmp_path: Path,
 ) -> None:
     clock = ManualClock()
-    async with open_gateway(tmp_path, "tools.approval_s=20", llm=_writing(), clock=clock) as house:
-        waiting = await house.channel.say("write it down")
-        await _question(house)
-        note = await house.channel.say("", voice=b"sound")
-        await _pending(house, lambda: len(house.channel.sent) == 2, clock, 2.0)
-        assert [reply.message_id for reply in house.channel.sent] == [waiting.message_id, note.message_id]
+    async with open_gateway(tmp_path, "tools.approval_s=20", llm=_writing(), clock=clock) as harness:
+        waiting = await harness.channel.say("write it down")
+        await _question(harness)
+        note = await harness.channel.say("", voice=b"sound")
+        await _pending(harness, lambda: len(harness.channel.sent) == 2, clock, 2.0)
+        assert [reply.message_id for reply in harness.channel.sent] == [waiting.message_id, note.message_id]
     assert _written(tmp_path) == []
 
 
 async def test_arguments_that_are_no_json_come_back_to_the_model_and_the_turn_goes_on(tmp_path: Path) -> None:
     broken = ScriptedAnswer.calling(ToolCall(id="c", name="write_file", arguments='{"path": "a.txt", '))
     llm = _llm(LOAD_FILES, broken, _asking("fly"), "I could not.")
-    async with open_gateway(tmp_path, llm=llm) as house:
-        said = await house.channel.say("write it down")
-        assert (await house.channel.reply(said.message_id)).text.endswith("I could not.")
-        events = house.channel.events_of(said.message_id)
+    async with open_gateway(tmp_path, llm=llm) as harness:
+        said = await harness.channel.say("write it down")
+        assert (await harness.channel.reply(said.message_id)).text.endswith("I could not.")
+        events = harness.channel.events_of(said.message_id)
     results = [request.messages[-1].content for request in llm.requests[2:]]
     assert results[0].startswith("write_file was not done: the arguments are not valid JSON")
     assert 'Expected an object: {"path": …, "text": …}' in results[0]
@@ -278,14 +282,14 @@ async def test_arguments_that_are_no_json_come_back_to_the_model_and_the_turn_go
 async def test_off_the_record_nothing_is_written(tmp_path: Path) -> None:
     load = ScriptedAnswer.calling(ToolCall(id="l", name="load_tools", arguments='{"groups": ["notes"]}'))
     llm = _llm(load, _asking("write_note", title="a", text="b"), "Not kept.")
-    async with open_gateway(tmp_path, llm=llm) as house:
-        await house.channel.say("/otr")
-        await house.channel.until(lambda: bool(house.channel.sent))
-        said = await house.channel.say("note it")
-        await house.channel.reply(said.message_id)
-        assert "otr_blocked" in types_of(house.channel.events_of(said.message_id))
+    async with open_gateway(tmp_path, llm=llm) as harness:
+        await harness.channel.say("/otr")
+        await harness.channel.until(lambda: bool(harness.channel.sent))
+        said = await harness.channel.say("note it")
+        await harness.channel.reply(said.message_id)
+        assert "otr_blocked" in types_of(harness.channel.events_of(said.message_id))
     assert _notes(tmp_path) == []
 
 
-def _resolved(house: House) -> list[str]:
-    return [one.choice for one in house.channel.events if isinstance(one, ApprovalResolved)]
+def _resolved(harness: GatewayHarness) -> list[str]:
+    return [one.choice for one in harness.channel.events if isinstance(one, ApprovalResolved)]

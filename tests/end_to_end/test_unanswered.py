@@ -18,7 +18,7 @@ from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.runtime.scope import TurnScope
 from pipeline.tools.registry import FixedGroup
 from pipeline.tools.tool import Tool, ToolOutput, tool_schema
-from tests.support.harness import THREAD, House, open_gateway
+from tests.support.harness import THREAD, GatewayHarness, open_gateway
 
 LOAD = ScriptedAnswer.calling(ToolCall(id="l", name="load_tools", arguments='{"groups": ["diary"]}'))
 AWAY = ScriptedAnswer(error=ModelUnavailable("The model is away."))
@@ -61,35 +61,35 @@ def _spoken(llm: ScriptedLlm) -> list[str]:
     return [message.content for message in llm.requests[-1].messages if message.role != "system"]
 
 
-async def _say(house: House, text: str) -> None:
-    accepted = await house.channel.say(text)
-    await house.channel.reply(accepted.message_id)
+async def _say(harness: GatewayHarness, text: str) -> None:
+    accepted = await harness.channel.say(text)
+    await harness.channel.reply(accepted.message_id)
 
 
 @pytest.mark.parametrize("restarted", [False, True], ids=["live", "restarted"])
 async def test_what_a_person_said_is_known_after_the_model_failed(tmp_path: Path, restarted: bool) -> None:
     llm = ScriptedLlm([AWAY, ScriptedAnswer.of("On Monday at 9.")])
-    async with open_gateway(tmp_path, llm=llm) as house:
-        await _say(house, "My flight is LX318 on Monday at 9")
+    async with open_gateway(tmp_path, llm=llm) as harness:
+        await _say(harness, "My flight is LX318 on Monday at 9")
         if not restarted:
-            await _say(house, "When is it?")
+            await _say(harness, "When is it?")
     if restarted:
-        async with open_gateway(tmp_path, llm=llm) as house:
-            await _say(house, "When is it?")
+        async with open_gateway(tmp_path, llm=llm) as harness:
+            await _say(harness, "When is it?")
     assert _spoken(llm) == ["My flight is LX318 on Monday at 9", FAILED, "When is it?"]
 
 
 async def test_a_message_that_was_refused_for_the_budget_is_known_to_the_next(tmp_path: Path) -> None:
     first = ScriptedLlm([ScriptedAnswer(chunks=("Hello.",), prompt_tokens=900)])
     limit = "budget.tokens=500"
-    async with open_gateway(tmp_path, limit, llm=first) as house:
-        await _say(house, "hello")
-        await _say(house, "My flight is LX318")
-        codes = [record.body["code"] for record in await house.records("error")]
+    async with open_gateway(tmp_path, limit, llm=first) as harness:
+        await _say(harness, "hello")
+        await _say(harness, "My flight is LX318")
+        codes = [record.body["code"] for record in await harness.records("error")]
         assert codes == ["budget"]
     second = ScriptedLlm([ScriptedAnswer.of("LX318.")])
-    async with open_gateway(tmp_path, llm=second) as house:
-        await _say(house, "which flight?")
+    async with open_gateway(tmp_path, llm=second) as harness:
+        await _say(harness, "which flight?")
     assert _spoken(second)[2:] == [
         "My flight is LX318",
         "[Not answered: the budget was used up.]",
@@ -101,13 +101,13 @@ async def test_a_message_that_was_refused_for_the_budget_is_known_to_the_next(tm
 async def test_what_tools_did_is_known_after_the_model_failed(tmp_path: Path, restarted: bool) -> None:
     diary = Diary()
     llm = ScriptedLlm([LOAD, _write("eggs", text="I write it."), AWAY, ScriptedAnswer.of("It is written.")])
-    async with open_gateway(tmp_path, llm=llm, tools=(diary.group,)) as house:
-        await _say(house, "write eggs")
+    async with open_gateway(tmp_path, llm=llm, tools=(diary.group,)) as harness:
+        await _say(harness, "write eggs")
         if not restarted:
-            await _say(house, "try again")
+            await _say(harness, "try again")
     if restarted:
-        async with open_gateway(tmp_path, llm=llm, tools=(diary.group,)) as house:
-            await _say(house, "try again")
+        async with open_gateway(tmp_path, llm=llm, tools=(diary.group,)) as harness:
+            await _say(harness, "try again")
     assert diary.written == ["eggs"]
     asked, *_, call, result, ending, again = llm.requests[-1].messages[1:]
     assert asked.content == "write eggs"
@@ -121,12 +121,12 @@ async def test_a_stopped_turn_says_of_each_call_how_far_it_came(
 ) -> None:
     diary = Diary()
     llm = ScriptedLlm([LOAD, _write("eggs", "wait", "milk"), ScriptedAnswer.of("Eggs only.")])
-    async with open_gateway(tmp_path, llm=llm, tools=(diary.group,)) as house:
-        stopped = await house.channel.say("write all three")
-        await house.channel.until(lambda: diary.written == ["eggs", "wait"])
-        await house.channel.say("/stop")
-        await house.channel.reply(stopped.message_id)
-        await _say(house, "what is written?")
+    async with open_gateway(tmp_path, llm=llm, tools=(diary.group,)) as harness:
+        stopped = await harness.channel.say("write all three")
+        await harness.channel.until(lambda: diary.written == ["eggs", "wait"])
+        await harness.channel.say("/stop")
+        await harness.channel.reply(stopped.message_id)
+        await _say(harness, "what is written?")
     assert _spoken(llm)[-5:] == ["Written: eggs", CUT_OFF, NOT_DONE, STOPPED, "what is written?"]
     assert [record.message for record in caplog.records if record.levelno >= logging.WARNING] == []
 
@@ -136,13 +136,13 @@ async def test_a_turn_that_was_stopped_while_the_gateway_was_away_still_knows_wh
 ) -> None:
     diary = Diary()
     llm = ScriptedLlm([LOAD, _write("eggs", "wait", "milk"), ScriptedAnswer.of("Eggs only.")])
-    async with open_gateway(tmp_path, llm=llm, tools=(diary.group,), drain_s=0.0) as house:
-        cut_off = await house.channel.say("write all three")
-        await house.channel.until(lambda: diary.written == ["eggs", "wait"])
-        seq = (await house.store.open_entries(THREAD))[0].seq
-        await house.store.cancel_open(THREAD, up_to_seq=seq)
-    async with open_gateway(tmp_path, llm=llm, tools=(diary.group,)) as house:
-        await house.channel.reply(cut_off.message_id)
-        await _say(house, "what is written?")
+    async with open_gateway(tmp_path, llm=llm, tools=(diary.group,), drain_s=0.0) as harness:
+        cut_off = await harness.channel.say("write all three")
+        await harness.channel.until(lambda: diary.written == ["eggs", "wait"])
+        seq = (await harness.store.open_entries(THREAD))[0].seq
+        await harness.store.cancel_open(THREAD, up_to_seq=seq)
+    async with open_gateway(tmp_path, llm=llm, tools=(diary.group,)) as harness:
+        await harness.channel.reply(cut_off.message_id)
+        await _say(harness, "what is written?")
     assert diary.written == ["eggs", "wait"]
     assert _spoken(llm)[-5:] == ["Written: eggs", CUT_OFF, NOT_DONE, STOPPED, "what is written?"]

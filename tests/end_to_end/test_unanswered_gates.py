@@ -14,7 +14,7 @@ from pipeline.domain.errors import StorageError
 from pipeline.domain.events import EXPIRED, ApprovalResolved, ErrorEvent
 from tests.support.channel import MemoryChannel
 from tests.support.gate_graph import PROMPT, Ledger, answer_to, gate_graph
-from tests.support.harness import THREAD, House, open_gateway
+from tests.support.harness import THREAD, GatewayHarness, open_gateway
 from tests.support.posting_channel import MemoryPosts
 
 NOT_ANSWERED = (
@@ -28,15 +28,15 @@ def ledger(tmp_path: Path) -> Ledger:
     return Ledger(tmp_path / "ledger")
 
 
-async def _asked(house: House, text: str = "pay") -> str:
+async def _asked(harness: GatewayHarness, text: str = "pay") -> str:
     """A message whose run has asked; the question's id."""
-    accepted = await house.channel.say(text)
-    await house.channel.reply(accepted.message_id)
-    return (await house.store.pending_interactions(THREAD, now=0.0))[-1].id
+    accepted = await harness.channel.say(text)
+    await harness.channel.reply(accepted.message_id)
+    return (await harness.store.pending_interactions(THREAD, now=0.0))[-1].id
 
 
-async def _late(house: House, question: str) -> Acceptance:
-    return await house.channel.bring(answer_to(question, "approve", name="late"))
+async def _late(harness: GatewayHarness, question: str) -> Acceptance:
+    return await harness.channel.bring(answer_to(question, "approve", name="late"))
 
 
 async def test_a_run_whose_question_expires_ends_in_words_without_another_message(
@@ -44,8 +44,8 @@ async def test_a_run_whose_question_expires_ends_in_words_without_another_messag
 ) -> None:
     clock, channel = ManualClock(), MemoryChannel()
     graph = gate_graph(ledger, expires_s=60)
-    async with open_gateway(tmp_path, graph=graph, clock=clock, channel=channel) as house:
-        question = await _asked(house)
+    async with open_gateway(tmp_path, graph=graph, clock=clock, channel=channel) as harness:
+        question = await _asked(harness)
         await clock.advance(60.1)
         await channel.until(lambda: len(channel.sent) == 2)
 
@@ -56,10 +56,10 @@ async def test_a_run_whose_question_expires_ends_in_words_without_another_messag
         assert (resolved.interaction_id, resolved.choice) == (question, EXPIRED)
         assert isinstance(events[-1], ErrorEvent)
         assert events[-1].code == "gate_expired"
-        refused = await _late(house, question)
+        refused = await _late(harness, question)
         assert (refused.status, refused.reason) == ("refused", "This question has expired; nothing was done.")
         # Nothing is put into the person's mouth.
-        assert [record.body["text"] for record in await house.records("user")] == ["pay"]
+        assert [record.body["text"] for record in await harness.records("user")] == ["pay"]
     assert ledger.lines() == ["prepare", "ask"]
 
 
@@ -68,8 +68,8 @@ async def test_the_edge_behind_a_failure_is_followed_when_a_question_expires(
 ) -> None:
     clock, channel = ManualClock(), MemoryChannel()
     graph = gate_graph(ledger, expires_s=60, rescued=True)
-    async with open_gateway(tmp_path, graph=graph, clock=clock, channel=channel) as house:
-        await _asked(house)
+    async with open_gateway(tmp_path, graph=graph, clock=clock, channel=channel) as harness:
+        await _asked(harness)
         await clock.advance(60.1)
         await channel.until(lambda: len(channel.sent) == 2)
         assert (channel.sent[-1].role, channel.sent[-1].text) == ("assistant", "pay: not paid")
@@ -80,16 +80,16 @@ async def test_a_question_that_expires_while_the_gateway_is_away_is_closed_at_th
     tmp_path: Path, ledger: Ledger
 ) -> None:
     clock, graph = ManualClock(), gate_graph(ledger, expires_s=60)
-    async with open_gateway(tmp_path, graph=graph, clock=clock) as house:
-        await _asked(house)
+    async with open_gateway(tmp_path, graph=graph, clock=clock) as harness:
+        await _asked(harness)
     await clock.advance(3_600)
     channel = MemoryChannel()
     async with open_gateway(tmp_path, graph=graph, clock=clock, channel=channel):
         await channel.until(lambda: bool(channel.sent))
         assert channel.sent[-1].text == NOT_ANSWERED
-    async with open_gateway(tmp_path, graph=graph, clock=clock) as house:
+    async with open_gateway(tmp_path, graph=graph, clock=clock) as harness:
         # Once, over any number of starts.
-        assert len(await house.records("error")) == 1
+        assert len(await harness.records("error")) == 1
 
 
 async def test_a_question_that_is_asked_later_and_expires_earlier_is_not_waited_for(
@@ -97,12 +97,12 @@ async def test_a_question_that_is_asked_later_and_expires_earlier_is_not_waited_
 ) -> None:
     clock, channel = ManualClock(), MemoryChannel()
     graph = gate_graph(ledger, expires_by_text={"slow": 3_600.0, "quick": 30.0})
-    async with open_gateway(tmp_path, graph=graph, clock=clock, channel=channel) as house:
-        slow = await _asked(house, "slow")
-        await _asked(house, "quick")
+    async with open_gateway(tmp_path, graph=graph, clock=clock, channel=channel) as harness:
+        slow = await _asked(harness, "slow")
+        await _asked(harness, "quick")
         await clock.advance(30.1)
         await channel.until(lambda: len(channel.sent) == 3)
-        (left,) = await house.store.pending_interactions(THREAD, now=clock.now())
+        (left,) = await harness.store.pending_interactions(THREAD, now=clock.now())
         assert left.id == slow
         await channel.bring(answer_to(slow, "approve"))
         assert (await channel.reply("m_answer")).text.startswith("slow: approve")
@@ -111,13 +111,13 @@ async def test_a_question_that_is_asked_later_and_expires_earlier_is_not_waited_
 async def test_an_answer_in_time_is_the_only_ending(tmp_path: Path, ledger: Ledger) -> None:
     clock, channel = ManualClock(), MemoryChannel()
     graph = gate_graph(ledger, expires_s=60)
-    async with open_gateway(tmp_path, graph=graph, clock=clock, channel=channel) as house:
-        question = await _asked(house)
+    async with open_gateway(tmp_path, graph=graph, clock=clock, channel=channel) as harness:
+        question = await _asked(harness)
         await channel.bring(answer_to(question, "approve"))
         await channel.reply("m_answer")
         await clock.advance(3_600)
-        assert await house.store.expiries.next_due("gate") is None
-        assert await house.records("error") == []
+        assert await harness.store.expiries.next_due("gate") is None
+        assert await harness.records("error") == []
     assert ledger.lines() == ["prepare", "ask", "act approve"]
 
 
@@ -162,8 +162,8 @@ class _ClosesLater(SqliteStore):
 async def test_a_question_that_is_handed_over_twice_ends_once(tmp_path: Path, ledger: Ledger) -> None:
     clock, channel = ManualClock(), MemoryChannel()
     store, graph = _ClosesLater(tmp_path / "parlour.sqlite3"), gate_graph(ledger, expires_s=60)
-    async with open_gateway(tmp_path, graph=graph, clock=clock, channel=channel, store=store) as house:
-        await _asked(house)
+    async with open_gateway(tmp_path, graph=graph, clock=clock, channel=channel, store=store) as harness:
+        await _asked(harness)
         await clock.advance(60.1)
         await channel.until(lambda: len(channel.sent) == 2)
         await clock.advance(5.1)
@@ -171,7 +171,7 @@ async def test_a_question_that_is_handed_over_twice_ends_once(tmp_path: Path, le
             await clock.advance(1)
         assert store.failures == 0
         assert (await store.counts()).inbox_open == 0
-        assert len(await house.records("error")) == 1
+        assert len(await harness.records("error")) == 1
 
 
 async def test_nobody_is_told_of_an_expired_question_after_they_were_shut_out(
@@ -184,8 +184,8 @@ async def test_nobody_is_told_of_an_expired_question_after_they_were_shut_out(
     await clock.advance(61)
     later = MemoryPosts()
     shut = AccessRule.of(mode="open", deny=("ann",))
-    async with open_gateway(tmp_path, graph=graph, clock=clock, posts=later, rule=shut) as house:
-        while await house.store.expiries.next_due("gate") is not None:
+    async with open_gateway(tmp_path, graph=graph, clock=clock, posts=later, rule=shut) as harness:
+        while await harness.store.expiries.next_due("gate") is not None:
             await clock.advance(1)
-        assert (await house.store.counts()).inbox_open == 0
+        assert (await harness.store.counts()).inbox_open == 0
         assert later.texts() == []

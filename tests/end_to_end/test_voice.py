@@ -16,25 +16,25 @@ from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
 async def test_the_user_sees_what_was_heard_and_then_the_answer(tmp_path: Path) -> None:
     ears = ScriptedTranscriber(["what is the time"])
-    async with open_gateway(tmp_path, transcriber=ears) as house:
-        accepted = await house.channel.say("", voice=b"opus")
-        reply = await house.channel.reply(accepted.message_id)
-        events = house.channel.events_of(accepted.message_id)
+    async with open_gateway(tmp_path, transcriber=ears) as harness:
+        accepted = await harness.channel.say("", voice=b"opus")
+        reply = await harness.channel.reply(accepted.message_id)
+        events = harness.channel.events_of(accepted.message_id)
         heard = next(event for event in events if isinstance(event, TranscriptReady))
         assert (heard.text, heard.language) == ("what is the time", "en")
         assert reply.text == "You said: what is the time"
-        user = await house.records("user")
+        user = await harness.records("user")
         assert [record.body for record in user] == [
             {"text": "what is the time", "spoken": True, "language": "en", "confidence": 0.9}
         ]
-        assert "(Voice input in en, confidence 90%:" in house.llm.requests[0].messages[0].content
+        assert "(Voice input in en, confidence 90%:" in harness.llm.requests[0].messages[0].content
 
 
 async def test_a_caption_goes_with_the_words(tmp_path: Path) -> None:
-    async with open_gateway(tmp_path, transcriber=ScriptedTranscriber(["spoken words"])) as house:
-        accepted = await house.channel.say("typed caption", voice=b"opus")
-        await house.channel.reply(accepted.message_id)
-        assert house.llm.requests[0].messages[-1].content == "typed caption\n\nspoken words"
+    async with open_gateway(tmp_path, transcriber=ScriptedTranscriber(["spoken words"])) as harness:
+        accepted = await harness.channel.say("typed caption", voice=b"opus")
+        await harness.channel.reply(accepted.message_id)
+        assert harness.llm.requests[0].messages[-1].content == "typed caption\n\nspoken words"
 
 
 @pytest.mark.parametrize(
@@ -48,19 +48,19 @@ async def test_a_caption_goes_with_the_words(tmp_path: Path) -> None:
 async def test_a_failure_tells_the_user_why_and_never_becomes_the_message(
     tmp_path: Path, failure: VoiceError
 ) -> None:
-    async with open_gateway(tmp_path, transcriber=ScriptedTranscriber([failure])) as house:
-        accepted = await house.channel.say("", voice=b"opus")
-        event = await house.channel.terminal(accepted.message_id)
+    async with open_gateway(tmp_path, transcriber=ScriptedTranscriber([failure])) as harness:
+        accepted = await harness.channel.say("", voice=b"opus")
+        event = await harness.channel.terminal(accepted.message_id)
         assert isinstance(event, ErrorEvent)
         assert (event.code, event.message) == (failure.code, str(failure))
-        assert (await house.channel.reply(accepted.message_id)).text == str(failure)
-        assert await house.records("user") == []
-        assert house.llm.requests == []
+        assert (await harness.channel.reply(accepted.message_id)).text == str(failure)
+        assert await harness.records("user") == []
+        assert harness.llm.requests == []
 
 
 async def test_a_note_that_is_gone_is_said_to_be_gone(tmp_path: Path) -> None:
-    async with open_gateway(tmp_path, transcriber=ScriptedTranscriber(["unused"])) as house:
-        channel = house.channel
+    async with open_gateway(tmp_path, transcriber=ScriptedTranscriber(["unused"])) as harness:
+        channel = harness.channel
         accepted = await channel.say("", voice=b"opus", native_id="n1")
         channel.media.clear()
         event = await channel.terminal(accepted.message_id)
@@ -71,20 +71,20 @@ async def test_a_note_that_is_gone_is_said_to_be_gone(tmp_path: Path) -> None:
 async def test_a_note_heard_before_a_crash_is_not_heard_again(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer(chunks=("x",), gate=asyncio.Event())])
     ears = ScriptedTranscriber(["said once"])
-    async with open_gateway(tmp_path, llm=llm, transcriber=ears, drain_s=0) as house:
-        accepted = await house.channel.say("", voice=b"opus")
-        await house.channel.until(lambda: llm.requests)
+    async with open_gateway(tmp_path, llm=llm, transcriber=ears, drain_s=0) as harness:
+        accepted = await harness.channel.say("", voice=b"opus")
+        await harness.channel.until(lambda: llm.requests)
     deaf = ScriptedTranscriber()
-    async with open_gateway(tmp_path, transcriber=deaf) as house:
-        assert (await house.channel.reply(accepted.message_id)).text == "You said: said once"
+    async with open_gateway(tmp_path, transcriber=deaf) as harness:
+        assert (await harness.channel.reply(accepted.message_id)).text == "You said: said once"
         assert deaf.calls == []
 
 
 async def test_a_note_over_the_limit_is_refused_before_it_is_fetched(tmp_path: Path) -> None:
     ears = ScriptedTranscriber(["unused"])
-    async with open_gateway(tmp_path, "voice.max_bytes=1024", transcriber=ears) as house:
-        accepted = await house.channel.say("", voice=b"x" * 2000)
-        event = await house.channel.terminal(accepted.message_id)
+    async with open_gateway(tmp_path, "voice.max_bytes=1024", transcriber=ears) as harness:
+        accepted = await harness.channel.say("", voice=b"x" * 2000)
+        event = await harness.channel.terminal(accepted.message_id)
         assert isinstance(event, ErrorEvent)
         assert "larger than" in event.message
         assert ears.calls == []

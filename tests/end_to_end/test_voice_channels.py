@@ -13,7 +13,7 @@ from statistics import median
 import pytest
 import pytest_asyncio
 
-from tests.support.all_platforms import Town, town
+from tests.support.all_platforms import AllPlatforms, open_all_platforms
 from tests.support.gateway_process import free_port
 from tests.support.models import require_models
 from tests.support.platforms.platform import FakePlatform, Place
@@ -45,7 +45,7 @@ AUDIO_FILES = {"wav": "audio/x-wav", "mp3": "audio/mpeg", "amr": "audio/amr", "f
 class Scene:
     """The gateway on all channels."""
 
-    town: Town
+    setup: AllPlatforms
     token: str
 
 
@@ -55,9 +55,9 @@ async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene
     folder = tmp_path_factory.mktemp("town")
     web = ("channels.web.enabled=true", f"server.port={free_port()}")
     ears = WhisperTranscriber(VoiceSettings(model_dir=models / "whisper-base"))
-    async with town(folder, *web, transcriber=ears) as place:
+    async with open_all_platforms(folder, *web, transcriber=ears) as place:
         token = (folder / "data" / "web-token").read_text(encoding="ascii").strip()
-        yield Scene(town=place, token=token)
+        yield Scene(setup=place, token=token)
 
 
 def _notes(kind: str) -> list[bytes]:
@@ -109,14 +109,14 @@ async def _spoken_to(platform: FakePlatform, notes: list[bytes], mime: str, pers
 async def test_a_note_of_the_platforms_own_kind_is_heard(
     scene: Scene, channel: str, kind: str, mime: str
 ) -> None:
-    (platform,) = [one for one in scene.town.platforms if one.name == channel]
+    (platform,) = [one for one in scene.setup.platforms if one.name == channel]
     heard = await _spoken_to(platform, _notes(kind), mime, "ann")
     assert _is_understood(heard), heard
 
 
 async def test_a_browsers_recording_is_heard(scene: Scene) -> None:
     async with WebChat() as chat:
-        await chat.connect(scene.town.house.gateway.url, scene.token)
+        await chat.connect(scene.setup.harness.gateway.url, scene.token)
         heard: list[str] = []
         for number, data in enumerate(_notes("webm")):
             await chat.send_voice(f"note-{number}", data, mime="audio/webm")
@@ -130,7 +130,7 @@ async def test_a_browsers_recording_is_heard(scene: Scene) -> None:
 
 @pytest.mark.parametrize("kind", sorted(AUDIO_FILES))
 async def test_a_file_with_speech_in_it_is_heard(scene: Scene, kind: str) -> None:
-    telegram = scene.town.telegram
+    telegram = scene.setup.telegram
     ben = telegram.person(f"ben {kind}")
     chat = telegram.private_chat(ben)
     heard: list[str] = []
@@ -145,22 +145,22 @@ async def test_a_file_with_speech_in_it_is_heard(scene: Scene, kind: str) -> Non
 async def test_where_nobody_speaks_every_channel_says_so_and_the_model_is_not_asked(
     scene: Scene, sound: str
 ) -> None:
-    asked = len(scene.town.house.llm.requests)
+    asked = len(scene.setup.harness.llm.requests)
     for platform, kind, mime in (
-        (scene.town.telegram, "ogg", "audio/ogg"),
-        (scene.town.slack, "m4a", "audio/mp4"),
-        (scene.town.discord, "ogg", "audio/ogg"),
+        (scene.setup.telegram, "ogg", "audio/ogg"),
+        (scene.setup.slack, "m4a", "audio/mp4"),
+        (scene.setup.discord, "ogg", "audio/ogg"),
     ):
         eve = platform.person(f"eve {sound}")
         chat = platform.private_chat(eve)
         await platform.speak(chat, eve, note(SILENCES[sound](), kind), mime=mime)
         assert DEAF in await _answered(platform, chat, 1)
     async with WebChat() as chat_page:
-        await chat_page.connect(scene.town.house.gateway.url, scene.token)
+        await chat_page.connect(scene.setup.harness.gateway.url, scene.token)
         await chat_page.send_voice("v", note(SILENCES[sound](), "webm"), mime="audio/webm")
         message_id = await chat_page.accepted("v")
         ended = await chat_page.terminal(message_id)
         assert (ended.type, ended.code) == ("error", "nothing_heard")
         assert DEAF in ended.text
         assert not any(line.text for line in chat_page.seen.lines_of(message_id, "user"))
-    assert len(scene.town.house.llm.requests) == asked
+    assert len(scene.setup.harness.llm.requests) == asked

@@ -14,7 +14,7 @@ from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.messages import Author, CommandName, SessionCommand
-from tests.support.all_platforms import town
+from tests.support.all_platforms import open_all_platforms
 from tests.support.harness import open_gateway
 from tests.support.platforms.platform import FakePlatform, Place
 from tests.support.posting_channel import MemoryPosts, refusal
@@ -31,7 +31,7 @@ async def test_on_each_platform_a_voice_message_follows_the_answer_of_whoever_wa
     tmp_path: Path,
 ) -> None:
     speaker = ScriptedSpeaker()
-    async with town(tmp_path, speaker=speaker) as place:
+    async with open_all_platforms(tmp_path, speaker=speaker) as place:
         for platform, chat in place.private():
             ann = platform.person("ann")
             await platform.say(chat, ann, "before")
@@ -58,13 +58,13 @@ async def test_on_each_platform_a_voice_message_follows_the_answer_of_whoever_wa
 
 async def test_in_a_room_only_the_one_who_asked_for_it_is_answered_by_voice(tmp_path: Path) -> None:
     posts = MemoryPosts()
-    async with open_gateway(tmp_path, posts=posts, speaker=ScriptedSpeaker()) as house:
+    async with open_gateway(tmp_path, posts=posts, speaker=ScriptedSpeaker()) as harness:
         await posts.bring(command("voice", posts, author="ann"))
         await posts.until(lambda: "replies are on" in "".join(posts.texts()))
         await posts.receive("from ben", native_id="1", author="ben", private=False)
         await posts.receive("from ann", native_id="2", author="ann", private=False)
         await posts.until(lambda: len(posts.voices) == 1)
-        await house.gateway.stop()
+        await harness.gateway.stop()
         (voiced,) = posts.voices
         assert (voiced.reply_handle, voiced.key) == ("to-2", f"{posts.messages[-1].key[:-2]}:v")
 
@@ -149,12 +149,12 @@ class Endless(ScriptedSpeaker):
 
 async def test_a_stop_by_speaking_is_not_announced(tmp_path: Path) -> None:
     posts = MemoryPosts()
-    async with open_gateway(tmp_path, posts=posts) as house:
+    async with open_gateway(tmp_path, posts=posts) as harness:
         await posts.bring(command("stop", posts, quiet=True))
         await posts.receive("one", native_id="1")
         await posts.until(lambda: posts.texts() == ["You said: one"])
         assert posts.texts() == ["You said: one"]
-        assert await house.records("notice") == []
+        assert await harness.records("notice") == []
 
 
 def command(
@@ -189,12 +189,12 @@ async def test_a_command_that_is_done_again_after_one_in_another_chat_changes_no
     first = command("voice", posts)
     second = replace(first, message_id="m_second", native_id="second", thread=posts.thread("c2"))
     speaker = ScriptedSpeaker()
-    async with open_gateway(tmp_path, posts=posts, store=store, speaker=speaker, clock=clock) as house:
+    async with open_gateway(tmp_path, posts=posts, store=store, speaker=speaker, clock=clock) as harness:
         await posts.bring(first)
         await posts.until(lambda: store.failed)
         await posts.bring(second)
         await posts.until(lambda: posts.texts("c2") == ["Voice replies are off."])
         await clock.advance(5)
         await posts.until(lambda: posts.texts("c1") == ["Voice replies are off."])
-        preferences = await house.store.voices.preferences_of(speaker_of(posts.thread(), "ann"))
+        preferences = await harness.store.voices.preferences_of(speaker_of(posts.thread(), "ann"))
         assert not preferences.voice_replies

@@ -10,7 +10,7 @@ from pathlib import Path
 import aiohttp
 
 from tests.support.gateway_process import free_port
-from tests.support.harness import House, open_gateway
+from tests.support.harness import GatewayHarness, open_gateway
 from tests.support.platforms.platform import FakePlatform
 from tests.support.platforms.slack import FakeSlack
 from tests.support.platforms.slack_delivery import signed
@@ -45,8 +45,8 @@ async def _answered(platform: FakePlatform) -> None:
     await platform.until(lambda: platform.unacknowledged() == 0)
 
 
-async def _rows(house: House) -> tuple[int, int]:
-    counts = await house.store.counts()
+async def _rows(harness: GatewayHarness) -> tuple[int, int]:
+    counts = await harness.store.counts()
     return counts.inbox_open + counts.inbox_done, counts.records
 
 
@@ -54,9 +54,9 @@ async def test_telegram_posts_to_the_gateway_and_forgeries_leave_no_row(tmp_path
     port = free_port()
     async with FakeTelegram() as platform:
         given = _telegram(platform, tmp_path, port)
-        async with open_gateway(tmp_path / "data", *_server(port), *given) as house:
+        async with open_gateway(tmp_path / "data", *_server(port), *given) as harness:
             await _answered(platform)
-            before = await _rows(house)
+            before = await _rows(harness)
             chance = random.Random(5)
             async with aiohttp.ClientSession() as session:
                 for number in range(FORGERIES):
@@ -67,7 +67,7 @@ async def test_telegram_posts_to_the_gateway_and_forgeries_leave_no_row(tmp_path
                     url = f"http://127.0.0.1:{port}/telegram/main"
                     async with session.post(url, json=update, headers=headers) as answer:
                         assert answer.status == 401
-            assert await _rows(house) == before
+            assert await _rows(harness) == before
 
 
 async def test_slack_posts_to_the_gateway_and_forgeries_leave_no_row(tmp_path: Path) -> None:
@@ -75,9 +75,9 @@ async def test_slack_posts_to_the_gateway_and_forgeries_leave_no_row(tmp_path: P
     async with FakeSlack(http=True) as platform:
         platform.delivery.deliver_to = f"http://127.0.0.1:{port}/slack/events"
         given = platform.overrides(tmp_path)
-        async with open_gateway(tmp_path / "data", *_server(port), *given) as house:
+        async with open_gateway(tmp_path / "data", *_server(port), *given) as harness:
             await _answered(platform)
-            before = await _rows(house)
+            before = await _rows(harness)
             chance = random.Random(6)
             inner = {"type": "message", "channel": "D1", "channel_type": "im", "user": "U1", "text": "hello"}
             async with aiohttp.ClientSession() as session:
@@ -92,7 +92,7 @@ async def test_slack_posts_to_the_gateway_and_forgeries_leave_no_row(tmp_path: P
                         platform.delivery.deliver_to, data=body, headers=headers
                     ) as answer:
                         assert answer.status == 401
-            assert await _rows(house) == before
+            assert await _rows(harness) == before
 
 
 def _message(number: int) -> dict[str, object]:

@@ -24,7 +24,7 @@ from tests.support.posting_channel import MemoryPosts
 
 
 @dataclass(kw_only=True)
-class Desk:
+class DeliveryHarness:
     """The way out of a gateway, over a store that outlives it."""
 
     channel: MemoryPosts
@@ -93,7 +93,7 @@ class Desk:
         return await self.row()
 
 
-def _desk(channel: MemoryPosts, store: MemoryStore, clock: ManualClock) -> Desk:
+def _build(channel: MemoryPosts, store: MemoryStore, clock: ManualClock) -> DeliveryHarness:
     supervisor = Supervisor()
     queues = ChatQueues(clock, supervisor)
     live = LiveReplies(store=store, queues=queues, clock=clock, supervisor=supervisor)
@@ -108,7 +108,7 @@ def _desk(channel: MemoryPosts, store: MemoryStore, clock: ManualClock) -> Desk:
         telemetry=Telemetry(clock),
         failpoints=failpoints,
     )
-    return Desk(
+    return DeliveryHarness(
         channel=channel,
         store=store,
         clock=clock,
@@ -120,8 +120,10 @@ def _desk(channel: MemoryPosts, store: MemoryStore, clock: ManualClock) -> Desk:
 
 
 @asynccontextmanager
-async def desk(channel: MemoryPosts | None = None, store: MemoryStore | None = None) -> AsyncIterator[Desk]:
-    made = _desk(channel or MemoryPosts(), store or MemoryStore(), ManualClock())
+async def open_delivery(
+    channel: MemoryPosts | None = None, store: MemoryStore | None = None
+) -> AsyncIterator[DeliveryHarness]:
+    made = _build(channel or MemoryPosts(), store or MemoryStore(), ManualClock())
     await made.store.open()
     try:
         yield made
@@ -129,12 +131,12 @@ async def desk(channel: MemoryPosts | None = None, store: MemoryStore | None = N
         await made.supervisor.close()
 
 
-async def restarted(old: Desk, *, after_s: float = 0.0) -> Desk:
+async def restarted(old: DeliveryHarness, *, after_s: float = 0.0) -> DeliveryHarness:
     """What the next process sees after kill -9: the platform and the store, and nothing else. It starts
     `after_s` seconds later."""
     await old.supervisor.close()
     await old.clock.advance(after_s)
-    new = _desk(old.channel, old.store, old.clock)
+    new = _build(old.channel, old.store, old.clock)
     new.row_id = old.row_id
     return new
 

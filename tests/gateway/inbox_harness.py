@@ -45,7 +45,7 @@ class Wakes:
 
 
 @dataclass(slots=True, kw_only=True)
-class Door:
+class InboxHarness:
     """The inbox and what a test looks at."""
 
     inbox: Inbox
@@ -91,14 +91,14 @@ class Door:
 
 
 @asynccontextmanager
-async def open_door(
+async def open_inbox(
     path: Path,
     rule: AccessRule = LETS_ANN_AND_BOB_IN,
     *,
     clock: ManualClock | None = None,
     limit: int = 100,
     per_minute: int = 0,
-) -> AsyncIterator[Door]:
+) -> AsyncIterator[InboxHarness]:
     """The same rule stands on every posting account. `per_minute` is one person's quota; 0 sets none."""
     clock = clock or ManualClock()
     store = SqliteStore(path, synchronous="NORMAL")
@@ -124,7 +124,7 @@ async def open_door(
         quota=RateLimit(per_minute, clock) if per_minute else None,
     )
     try:
-        yield Door(inbox=inbox, store=store, clock=clock, telemetry=telemetry, turns=turns, said=said)
+        yield InboxHarness(inbox=inbox, store=store, clock=clock, telemetry=telemetry, turns=turns, said=said)
     finally:
         await store.close()
 

@@ -58,10 +58,10 @@ class Letterbox:
 
 
 @dataclass(slots=True, kw_only=True)
-class Room:
+class LiveSpeechHarness:
     """A desk and who is around it."""
 
-    desk: LiveSpeechService
+    service: LiveSpeechService
     clock: ManualClock
     scribe: Scribe
     detector: EnergyDetector
@@ -74,7 +74,7 @@ class Room:
     """Of the microphones that `sit` opened."""
 
     async def sit(self, author: Author = ANN, *, hands_free: bool = True) -> LiveAudioStream:
-        return await self.desk.open(HERE, author, on_event=self.events.append, hands_free=hands_free)
+        return await self.service.open(HERE, author, on_event=self.events.append, hands_free=hands_free)
 
     async def hear(self, microphone: LiveAudioStream, spoken_s: float, silent_s: float = 0.0) -> None:
         await speak(microphone.feed, self.clock, spoken_s)
@@ -92,7 +92,7 @@ class Room:
 
 
 @asynccontextmanager
-async def open_room(
+async def open_live_speech(
     *finals: ScriptedAnswer,
     partials: Iterable[ScriptedAnswer] = (),
     store: Store | None = None,
@@ -100,7 +100,7 @@ async def open_room(
     clock: ManualClock | None = None,
     settings: LiveSettings | None = None,
     crashes: bool = False,
-) -> AsyncIterator[Room]:
+) -> AsyncIterator[LiveSpeechHarness]:
     """A desk on a store. With `crashes`, it ends without being closed."""
     clock, supervisor, detector = clock or ManualClock(), Supervisor(), EnergyDetector()
     scribe, letterbox, answering = Scribe(clock, finals, partials), Letterbox(), set[str]()
@@ -108,7 +108,7 @@ async def open_room(
     if store is None:
         store = MemoryStore()
         await store.open()
-    desk = LiveSpeechService(
+    service = LiveSpeechService(
         transcriber=scribe,
         listener=detector,
         inbox=inbox or letterbox,
@@ -119,9 +119,9 @@ async def open_room(
         supervisor=supervisor,
         settings=settings,
     )
-    await desk.start()
-    room = Room(
-        desk=desk,
+    await service.start()
+    harness = LiveSpeechHarness(
+        service=service,
         clock=clock,
         scribe=scribe,
         detector=detector,
@@ -131,8 +131,8 @@ async def open_room(
         running=running,
     )
     try:
-        yield room
+        yield harness
         if not crashes:
-            await room.until_done(desk.close())
+            await harness.until_done(service.close())
     finally:
         await supervisor.close()

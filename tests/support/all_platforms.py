@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pipeline.domain.clock import SystemClock
 from pipeline.llm.scripted import ScriptedLlm
-from tests.support.harness import House, open_gateway
+from tests.support.harness import GatewayHarness, open_gateway
 from tests.support.platforms.discord import FakeDiscord
 from tests.support.platforms.platform import FakePlatform, Place
 from tests.support.platforms.slack import FakeSlack
@@ -21,10 +21,10 @@ from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Town:
+class AllPlatforms:
     """Three platforms and the gateway that is on all of them."""
 
-    house: House
+    harness: GatewayHarness
     telegram: FakeTelegram
     slack: FakeSlack
     discord: FakeDiscord
@@ -40,13 +40,13 @@ class Town:
 
 
 @asynccontextmanager
-async def town(
+async def open_all_platforms(
     tmp_path: Path,
     *overrides: str,
     llm: ScriptedLlm | None = None,
     transcriber: Transcriber | None = None,
     speaker: SpeechSynthesizer | None = None,
-) -> AsyncIterator[Town]:
+) -> AsyncIterator[AllPlatforms]:
     """Run the platforms and a gateway that is connected to all of them; `overrides` are settings of it.
 
     Voice notes say "hello" to a gateway without a `transcriber`.
@@ -62,11 +62,11 @@ async def town(
             folder.mkdir()
             settings += platform.overrides(folder)
         ears = transcriber or ScriptedTranscriber.always("hello")
-        house = await stack.enter_async_context(
+        harness = await stack.enter_async_context(
             open_gateway(tmp_path / "data", *settings, llm=llm, transcriber=ears, speaker=speaker)
         )
         async with asyncio.timeout(60):
             # Discord tells a bot nothing of what was said before it ever came.
-            while not all(status.up for status in house.gateway.channel_statuses()):
+            while not all(status.up for status in harness.gateway.channel_statuses()):
                 await SystemClock().sleep(0.01)
-        yield Town(house=house, telegram=telegram, slack=slack, discord=discord)
+        yield AllPlatforms(harness=harness, telegram=telegram, slack=slack, discord=discord)

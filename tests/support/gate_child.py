@@ -17,12 +17,12 @@ from tests.support.harness import THREAD, open_gateway
 async def main(folder: Path, crash_at: str) -> None:
     """Ask, answer, and wait for the end of the turn."""
     graph = gate_graph(Ledger(folder / "ledger"))
-    async with open_gateway(folder / "data", graph=graph, crash_at=crash_at) as house:
-        asked = await house.channel.say("pay")
-        await house.channel.reply(asked.message_id)
-        pending: tuple[Interaction, ...] = await house.store.pending_interactions(THREAD, now=0.0)
-        await house.channel.bring(answer_to(pending[0].id, "approve"))
-        await house.channel.reply("m_answer")
+    async with open_gateway(folder / "data", graph=graph, crash_at=crash_at) as harness:
+        asked = await harness.channel.say("pay")
+        await harness.channel.reply(asked.message_id)
+        pending: tuple[Interaction, ...] = await harness.store.pending_interactions(THREAD, now=0.0)
+        await harness.channel.bring(answer_to(pending[0].id, "approve"))
+        await harness.channel.reply("m_answer")
 
 
 if __name__ == "__main__":

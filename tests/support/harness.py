@@ -29,7 +29,7 @@ THREAD = "console:local:c1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class House:
+class GatewayHarness:
     """A running gateway and what a test looks at."""
 
     gateway: Gateway
@@ -61,7 +61,7 @@ async def open_gateway(
     model: LlmClient | None = None,
     tools: tuple[ToolGroup, ...] = (),
     secrets: Secrets | None = None,
-) -> AsyncIterator[House]:
+) -> AsyncIterator[GatewayHarness]:
     """Run a gateway on the folder `data`; the web channel, the quota of messages and titles are off unless
     an override turns them on.
 
@@ -90,6 +90,6 @@ async def open_gateway(
     gateway = build(settings, secrets or Secrets(()), extras)
     await gateway.start()
     try:
-        yield House(gateway=gateway, channel=channel, llm=llm, store=store)
+        yield GatewayHarness(gateway=gateway, channel=channel, llm=llm, store=store)
     finally:
         await gateway.stop(drain_s)

@@ -20,7 +20,7 @@ from tests.support.platforms.discord import FakeDiscord
 from tests.support.platforms.platform import Place
 
 
-class Door(MemoryInbox):
+class ObservedInbox(MemoryInbox):
     """An inbox that tells the timeline what it accepted. `failures` are raised first, one per offer;
     `gate`, when set, is waited for before every answer."""
 
@@ -59,7 +59,7 @@ class Bot:
 
     fake: FakeDiscord
     adapter: DiscordAdapter
-    inbox: Door
+    inbox: ObservedInbox
     timeline: MemoryTimeline = field(default_factory=MemoryTimeline)
 
     async def post(self, place: Place, text: str, *, key: str = "m_1:0", **what: object) -> Receipt:
@@ -114,7 +114,7 @@ def bot_for(
         **listed,  # type: ignore[arg-type]  # people and rooms
     )
     adapter = DiscordAdapter(settings, timeline, clock or SystemClock())
-    return Bot(fake=fake, adapter=adapter, inbox=Door(timeline), timeline=timeline)
+    return Bot(fake=fake, adapter=adapter, inbox=ObservedInbox(timeline), timeline=timeline)
 
 
 @contextlib.asynccontextmanager

@@ -194,10 +194,10 @@ async def test_a_channel_that_does_not_run_lets_slack_come_back(session: aiohttp
     async with FakeSlack(http=True) as slack, running(slack) as live:
         body = event_body(live)
         headers = {**JSON, **signed(body, slack.signing_secret)}
-        door = live.adapter
-        assert [route.path for route in door.routes()] == ["/slack/events"]
+        adapter = live.adapter
+        assert [route.path for route in adapter.routes()] == ["/slack/events"]
         slack.delivery.ack_deadline_s = 0.2
-        door._webhook.close()
+        adapter._webhook.close()
         assert await send(live, session, body, headers) == 503
         assert live.inbox.calls == 0
 

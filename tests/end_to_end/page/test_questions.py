@@ -12,7 +12,7 @@ from tests.end_to_end.page.fake_gateway import FakeGateway
 from tests.support.browser_fixture import Watch
 from tests.support.gate_graph import PROMPT, Ledger, gate_graph
 from tests.support.gateway_process import free_port
-from tests.support.harness import House, open_gateway
+from tests.support.harness import GatewayHarness, open_gateway
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -23,8 +23,8 @@ def _web() -> tuple[str, ...]:
     return ("channels.web.enabled=true", f"server.port={free_port()}")
 
 
-async def _sign_in(page: Page, house: House, data: Path) -> None:
-    await page.goto(house.gateway.url)
+async def _sign_in(page: Page, harness: GatewayHarness, data: Path) -> None:
+    await page.goto(harness.gateway.url)
     await sign_in(page, (data / "web-token").read_text(encoding="ascii").strip())
 
 
@@ -32,8 +32,8 @@ async def test_a_paused_run_is_answered_with_the_keyboard_after_a_reload(
     page: Page, watch: Watch, tmp_path: Path
 ) -> None:
     ledger = Ledger(tmp_path / "ledger")
-    async with open_gateway(tmp_path, *_web(), graph=gate_graph(ledger)) as house:
-        await _sign_in(page, house, tmp_path)
+    async with open_gateway(tmp_path, *_web(), graph=gate_graph(ledger)) as harness:
+        await _sign_in(page, harness, tmp_path)
         await send(page, "pay")
         card = entries(page, "approval")
         await expect(card).to_contain_text("I wait for your answer")

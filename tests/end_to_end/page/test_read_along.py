@@ -151,8 +151,13 @@ async def held_back(tmp_path: Path) -> AsyncIterator[tuple[str, str, asyncio.Eve
     llm = ScriptedLlm([ScriptedAnswer(chunks=chunks, gate=go_on, gate_at=3)])
     speaker = ScriptedSpeaker()
     settings = ("channels.web.enabled=true", f"server.port={free_port()}")
-    async with open_gateway(tmp_path, *settings, llm=llm, speaker=speaker) as house:
-        yield house.gateway.url, (tmp_path / "web-token").read_text(encoding="ascii").strip(), go_on, speaker
+    async with open_gateway(tmp_path, *settings, llm=llm, speaker=speaker) as harness:
+        yield (
+            harness.gateway.url,
+            (tmp_path / "web-token").read_text(encoding="ascii").strip(),
+            go_on,
+            speaker,
+        )
 
 
 async def test_the_first_sentence_is_heard_while_the_model_still_holds_back_the_rest(

@@ -17,7 +17,7 @@ from pipeline.tools.action import action_hash
 from tests.end_to_end.page.acts import entries, ready, send, sign_in
 from tests.support.browser_fixture import Watch
 from tests.support.gateway_process import free_port
-from tests.support.harness import House, open_gateway
+from tests.support.harness import GatewayHarness, open_gateway
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -34,8 +34,8 @@ def _written(data: Path) -> list[str]:
     return [path.read_text(encoding="utf-8") for path in data.glob("workspace/people/*/files/tea.txt")]
 
 
-async def _sign_in(page: Page, house: House, data: Path) -> None:
-    await page.goto(house.gateway.url)
+async def _sign_in(page: Page, harness: GatewayHarness, data: Path) -> None:
+    await page.goto(harness.gateway.url)
     await sign_in(page, (data / "web-token").read_text(encoding="ascii").strip())
 
 
@@ -49,8 +49,8 @@ async def test_a_tool_is_allowed_on_the_page_and_how_it_came_about_survives_a_re
             ScriptedAnswer.of("It is written down."),
         ]
     )
-    async with open_gateway(tmp_path, *_web(), llm=llm) as house:
-        await _sign_in(page, house, tmp_path)
+    async with open_gateway(tmp_path, *_web(), llm=llm) as harness:
+        await _sign_in(page, harness, tmp_path)
         await send(page, "note it")
         card = entries(page, "approval")
         await expect(card.locator(".title")).to_have_text("May I use write_file?")
@@ -93,8 +93,8 @@ async def test_a_page_that_comes_back_shows_what_is_left_of_a_questions_time(
     clock = ManualClock()
     # Years apart from the gateway's.
     await page.clock.set_fixed_time(datetime(2031, 5, 3, 12, 0, tzinfo=UTC))
-    async with open_gateway(tmp_path, *_web(), llm=llm, clock=clock) as house:
-        await _sign_in(page, house, tmp_path)
+    async with open_gateway(tmp_path, *_web(), llm=llm, clock=clock) as harness:
+        await _sign_in(page, harness, tmp_path)
         await send(page, "note it")
         card = entries(page, "approval")
         await expect(card).to_contain_text("Open until 12:05")
@@ -118,8 +118,8 @@ async def test_an_answered_question_of_a_turn_at_work_is_there_after_a_reload(
             ScriptedAnswer(chunks=("It is written down.",), gate=gate),
         ]
     )
-    async with open_gateway(tmp_path, *_web(), llm=llm) as house:
-        await _sign_in(page, house, tmp_path)
+    async with open_gateway(tmp_path, *_web(), llm=llm) as harness:
+        await _sign_in(page, harness, tmp_path)
         await send(page, "note it")
         card = entries(page, "approval")
         await card.get_by_role("button", name="Allow").click()
@@ -134,8 +134,8 @@ async def test_an_answered_question_of_a_turn_at_work_is_there_after_a_reload(
 
 
 async def test_a_session_off_the_record_is_marked_until_it_ends(page: Page, tmp_path: Path) -> None:
-    async with open_gateway(tmp_path, *_web()) as house:
-        await _sign_in(page, house, tmp_path)
+    async with open_gateway(tmp_path, *_web()) as harness:
+        await _sign_in(page, harness, tmp_path)
         await send(page, "hello")
         await expect(entries(page, "assistant")).to_have_count(1)
         badge = page.get_by_test_id("off-record")

@@ -20,16 +20,16 @@ from gateway.runtime.data_dir import STORE_FILE
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.clock import ManualClock, SystemClock
 from pipeline.domain.messages import Author
-from tests.gateway.inbox_harness import Door, open_door, place, text
+from tests.gateway.inbox_harness import InboxHarness, open_inbox, place, text
 
 PAIRING = AccessRule.of()
 _CODE = re.compile(r"`parlour pair ([A-Z0-9]+)`")
 
 
-async def _say(door: Door, user: str, native_id: str, *, name: str = "Ann") -> str:
+async def _say(harness: InboxHarness, user: str, native_id: str, *, name: str = "Ann") -> str:
     """What the door answers to a stranger in private."""
     said = replace(text("hi", native_id, user=user, thread=place(user)), author=Author(id=user, name=name))
-    accepted = await door.inbox.accept(said)
+    accepted = await harness.inbox.accept(said)
     return "in" if accepted.status == "accepted" else accepted.reason
 
 
@@ -49,10 +49,10 @@ def _now() -> ManualClock:
 
 
 async def test_a_code_has_no_characters_that_are_taken_for_one_another(tmp_path: Path) -> None:
-    async with open_door(tmp_path / STORE_FILE, PAIRING) as door:
+    async with open_inbox(tmp_path / STORE_FILE, PAIRING) as harness:
         codes = set()
         for number in range(20):
-            codes.add(_code(await _say(door, str(100 + number), f"n{number}")))
+            codes.add(_code(await _say(harness, str(100 + number), f"n{number}")))
     assert len(codes) == 20
     assert {len(code) for code in codes} == {CODE_CHARS}
     assert set("".join(codes)).isdisjoint("0O1IL2Z5S8BG6")
@@ -65,27 +65,27 @@ def test_a_code_is_known_however_it_is_typed(typed: str) -> None:
 
 
 async def test_the_invitation_comes_once_an_hour_and_each_time_with_another_code(tmp_path: Path) -> None:
-    async with open_door(tmp_path / STORE_FILE, PAIRING) as door:
-        first = _code(await _say(door, "7", "a"))
-        assert [await _say(door, "7", f"b{number}") for number in range(3)] == ["", "", ""]
-        await door.clock.advance(3_600)
-        assert _code(await _say(door, "7", "c")) != first
-        assert len(door.said) == 2
+    async with open_inbox(tmp_path / STORE_FILE, PAIRING) as harness:
+        first = _code(await _say(harness, "7", "a"))
+        assert [await _say(harness, "7", f"b{number}") for number in range(3)] == ["", "", ""]
+        await harness.clock.advance(3_600)
+        assert _code(await _say(harness, "7", "c")) != first
+        assert len(harness.said) == 2
 
 
 async def test_twenty_people_may_wait_and_everybody_after_them_meets_silence(tmp_path: Path) -> None:
-    async with open_door(tmp_path / STORE_FILE, PAIRING) as door:
-        shown = [await _say(door, str(number), f"n{number}") for number in range(100, 125)]
+    async with open_inbox(tmp_path / STORE_FILE, PAIRING) as harness:
+        shown = [await _say(harness, str(number), f"n{number}") for number in range(100, 125)]
         assert [bool(words) for words in shown] == [True] * 20 + [False] * 5
-        await door.clock.advance(15 * 60)
-        assert _code(await _say(door, "124", "later"))
+        await harness.clock.advance(15 * 60)
+        assert _code(await _say(harness, "124", "later"))
 
 
 async def test_the_owner_lets_somebody_in_while_the_gateway_runs_and_out_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with open_door(tmp_path / STORE_FILE, PAIRING, clock=_now()) as door:
-        code = _code(await _say(door, "7", "a"))
+    async with open_inbox(tmp_path / STORE_FILE, PAIRING, clock=_now()) as harness:
+        code = _code(await _say(harness, "7", "a"))
         assert await asyncio.to_thread(_pair, tmp_path) == 0
         printed = capsys.readouterr().out
         assert 'telegram (main) 7 "Ann", code good for 15 min' in printed
@@ -94,7 +94,7 @@ async def test_the_owner_lets_somebody_in_while_the_gateway_runs_and_out_again(
 
         assert await asyncio.to_thread(_pair, tmp_path, code.lower(), "--yes") == 0
         assert capsys.readouterr().out == 'paired: telegram (main) 7 "Ann"\n'
-        assert await _say(door, "7", "b") == "in"
+        assert await _say(harness, "7", "b") == "in"
         assert await asyncio.to_thread(_pair, tmp_path) == 0
         assert (
             capsys.readouterr().out == 'asking to be let in: nobody\npaired: 1\n  telegram (main) 7 "Ann"\n'
@@ -102,18 +102,18 @@ async def test_the_owner_lets_somebody_in_while_the_gateway_runs_and_out_again(
 
         assert await asyncio.to_thread(_pair, tmp_path, "--remove", "telegram", "7") == 0
         assert "no longer paired" in capsys.readouterr().out
-        assert await _say(door, "7", "c") != "in"
+        assert await _say(harness, "7", "c") != "in"
         assert await asyncio.to_thread(_pair, tmp_path, "--remove", "telegram", "7") == 1
         assert "not paired" in capsys.readouterr().err
 
 
 async def test_whoever_is_paired_is_a_stranger_in_a_room(tmp_path: Path) -> None:
-    async with open_door(tmp_path / STORE_FILE, PAIRING, clock=_now()) as door:
-        code = _code(await _say(door, "7", "a"))
+    async with open_inbox(tmp_path / STORE_FILE, PAIRING, clock=_now()) as harness:
+        code = _code(await _say(harness, "7", "a"))
         assert await asyncio.to_thread(_pair, tmp_path, code, "--yes") == 0
-        in_room = await door.inbox.accept(text("hi", "b", user="7", thread=place("-5")))
+        in_room = await harness.inbox.accept(text("hi", "b", user="7", thread=place("-5")))
         assert in_room.status == "refused"
-        other = await door.inbox.accept(text("hi", "c", user="7", thread=place("7", account="second")))
+        other = await harness.inbox.accept(text("hi", "c", user="7", thread=place("7", account="second")))
         assert other.status == "refused"
 
 
@@ -121,8 +121,8 @@ async def test_a_code_that_is_used_wrong_or_late_lets_nobody_in(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock = _now()
-    async with open_door(tmp_path / STORE_FILE, PAIRING, clock=clock) as door:
-        code = _code(await _say(door, "7", "a"))
+    async with open_inbox(tmp_path / STORE_FILE, PAIRING, clock=clock) as harness:
+        code = _code(await _say(harness, "7", "a"))
         late = ahead_of(clock, 15 * 60)
         assert await asyncio.to_thread(lambda: pair(tmp_path, code, confirmed=True, clock=late)) == 1
         assert await asyncio.to_thread(_pair, tmp_path, "ACDE3479", "--yes") == 1
@@ -146,13 +146,13 @@ async def test_the_owner_is_shown_who_asks_before_anybody_is_let_in(tmp_path: Pa
         questions.append(question)
         return says_yes
 
-    async with open_door(tmp_path / STORE_FILE, PAIRING, clock=clock) as door:
-        code = _code(await _say(door, "7", "a"))
+    async with open_inbox(tmp_path / STORE_FILE, PAIRING, clock=clock) as harness:
+        code = _code(await _say(harness, "7", "a"))
         ended = await asyncio.to_thread(
             lambda: pair(tmp_path, code, confirmed=False, confirm=confirm, clock=clock)
         )
         assert ended == (0 if says_yes else 1)
-        assert (await _say(door, "7", "b") == "in") == says_yes
+        assert (await _say(harness, "7", "b") == "in") == says_yes
     assert questions == ['Let telegram (main) 7 "Ann" talk to the bot in private?']
 
 
@@ -160,19 +160,19 @@ async def test_without_a_terminal_nobody_is_let_in_unasked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
-    async with open_door(tmp_path / STORE_FILE, PAIRING, clock=_now()) as door:
-        code = _code(await _say(door, "7", "a"))
+    async with open_inbox(tmp_path / STORE_FILE, PAIRING, clock=_now()) as harness:
+        code = _code(await _say(harness, "7", "a"))
         assert await asyncio.to_thread(_pair, tmp_path, code) == 1
         assert "--yes" in capsys.readouterr().err
-        assert await _say(door, "7", "b") != "in"
+        assert await _say(harness, "7", "b") != "in"
 
 
 async def test_a_name_cannot_pass_for_another_line_or_hide(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     name = 'Ann\n  telegram (main) 1 "Owner\u202e\x1b[2J' + "x" * 500
-    async with open_door(tmp_path / STORE_FILE, PAIRING, clock=_now()) as door:
-        await _say(door, "7", "a", name=name)
+    async with open_inbox(tmp_path / STORE_FILE, PAIRING, clock=_now()) as harness:
+        await _say(harness, "7", "a", name=name)
         assert await asyncio.to_thread(_pair, tmp_path) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3
@@ -186,11 +186,11 @@ async def test_pairing_works_while_the_gateway_is_down(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock = _now()
-    async with open_door(tmp_path / STORE_FILE, PAIRING, clock=clock) as door:
-        code = _code(await _say(door, "7", "a"))
+    async with open_inbox(tmp_path / STORE_FILE, PAIRING, clock=clock) as harness:
+        code = _code(await _say(harness, "7", "a"))
     assert await asyncio.to_thread(_pair, tmp_path, code, "--yes") == 0
-    async with open_door(tmp_path / STORE_FILE, PAIRING, clock=clock) as door:
-        assert await _say(door, "7", "b") == "in"
+    async with open_inbox(tmp_path / STORE_FILE, PAIRING, clock=clock) as harness:
+        assert await _say(harness, "7", "b") == "in"
     assert "paired" in capsys.readouterr().out
 
 
@@ -223,11 +223,11 @@ async def test_the_store_of_another_release_is_left_alone(
 
 
 async def test_a_gateway_under_load_and_the_command_do_not_disturb_each_other(tmp_path: Path) -> None:
-    async with open_door(tmp_path / STORE_FILE, AccessRule.of(allow=("dm:1",)), clock=_now()) as door:
-        codes = [_code(await _say(door, str(number), f"n{number}")) for number in range(100, 110)]
+    async with open_inbox(tmp_path / STORE_FILE, AccessRule.of(allow=("dm:1",)), clock=_now()) as harness:
+        codes = [_code(await _say(harness, str(number), f"n{number}")) for number in range(100, 110)]
         pairing = asyncio.to_thread(lambda: [_pair(tmp_path, code, "--yes") for code in codes])
-        writing = asyncio.gather(*(door.inbox.accept(text("hi", f"w{number}")) for number in range(90)))
+        writing = asyncio.gather(*(harness.inbox.accept(text("hi", f"w{number}")) for number in range(90)))
         ended, accepted = await asyncio.gather(pairing, writing)
         assert ended == [0] * 10
         assert {one.status for one in accepted} == {"accepted"}
-        assert [await _say(door, str(number), f"m{number}") for number in range(100, 110)] == ["in"] * 10
+        assert [await _say(harness, str(number), f"m{number}") for number in range(100, 110)] == ["in"] * 10

@@ -24,11 +24,11 @@ async def test_a_waiting_message_is_shown_until_its_words_are_on_record(tmp_path
     gate = asyncio.Event()
     llm = ScriptedLlm([ScriptedAnswer(chunks=("answer",), gate=gate)])
     key = ThreadKey.decode(THREAD)
-    async with open_gateway(tmp_path, llm=llm, transcriber=ScriptedTranscriber(["spoken"])) as house:
-        timeline = StoreTimeline(house.store, SystemClock())
-        running = await house.channel.say("", voice=b"opus")
-        await house.channel.until(lambda: llm.requests)
-        waiting = await house.channel.say("typed")
+    async with open_gateway(tmp_path, llm=llm, transcriber=ScriptedTranscriber(["spoken"])) as harness:
+        timeline = StoreTimeline(harness.store, SystemClock())
+        running = await harness.channel.say("", voice=b"opus")
+        await harness.channel.until(lambda: llm.requests)
+        waiting = await harness.channel.say("typed")
         entries = await timeline.entries(key, after=0, limit=50)
         assert [(e.message_id, e.text, e.entry_id > 0, e.spoken) for e in entries] == [
             (running.message_id, "spoken", True, True),
@@ -38,7 +38,7 @@ async def test_a_waiting_message_is_shown_until_its_words_are_on_record(tmp_path
         later = await timeline.entries(key, after=entries[0].entry_id, limit=50)
         assert [e.message_id for e in later] == [waiting.message_id]
         gate.set()
-        await house.channel.reply(waiting.message_id)
+        await harness.channel.reply(waiting.message_id)
         roles = [e.role for e in await timeline.entries(key, after=0, limit=50)]
         assert roles == ["user", "assistant", "user", "assistant"]
         newest = await timeline.entries(key, after=0, limit=1)
@@ -48,18 +48,20 @@ async def test_a_waiting_message_is_shown_until_its_words_are_on_record(tmp_path
 async def test_an_open_question_is_the_event_that_asked_it_until_it_is_answered(tmp_path: Path) -> None:
     key = ThreadKey.decode(THREAD)
     graph = gate_graph(Ledger(tmp_path / "ledger"))
-    async with open_gateway(tmp_path, graph=graph) as house:
-        message_id = (await house.channel.say("pay")).message_id
-        await house.channel.reply(message_id)
-        asked = [event for event in house.channel.events_of(message_id) if event.type == "approval_required"]
-    async with open_gateway(tmp_path, graph=graph) as house:
-        timeline = StoreTimeline(house.store, SystemClock())
+    async with open_gateway(tmp_path, graph=graph) as harness:
+        message_id = (await harness.channel.say("pay")).message_id
+        await harness.channel.reply(message_id)
+        asked = [
+            event for event in harness.channel.events_of(message_id) if event.type == "approval_required"
+        ]
+    async with open_gateway(tmp_path, graph=graph) as harness:
+        timeline = StoreTimeline(harness.store, SystemClock())
         (question,) = await timeline.questions(key)
         assert [question] == asked
         assert (question.reasoning, question.options, question.timeout_s) == (PROMPT, OPTIONS, 0.0)
         assert await timeline.questions(replace(key, chat="c2")) == ()
         assert [entry.questions for entry in await timeline.entries(key, after=0, limit=50)] == [(), ()]
-        await house.channel.bring(answer_to(question.interaction_id, "deny"))
+        await harness.channel.bring(answer_to(question.interaction_id, "deny"))
         assert await timeline.questions(key) == ()
         # From then on the line that asked has it, with what came of it, also among earlier lines.
         shown = next(e for e in await timeline.entries(key, after=0, limit=50) if e.questions)
@@ -81,9 +83,9 @@ async def test_an_open_question_has_only_the_time_that_is_left(tmp_path: Path) -
     clock = ManualClock()
     key = ThreadKey.decode(THREAD)
     graph = gate_graph(Ledger(tmp_path / "ledger"), expires_s=60)
-    async with open_gateway(tmp_path, graph=graph, clock=clock) as house:
-        await house.channel.reply((await house.channel.say("pay")).message_id)
-        timeline = StoreTimeline(house.store, clock)
+    async with open_gateway(tmp_path, graph=graph, clock=clock) as harness:
+        await harness.channel.reply((await harness.channel.say("pay")).message_id)
+        timeline = StoreTimeline(harness.store, clock)
         clock.step_wall(45)
         assert [question.timeout_s for question in await timeline.questions(key)] == [15.0]
         clock.step_wall(15)
@@ -167,14 +169,14 @@ async def test_a_message_has_the_time_at_which_it_was_sent_before_and_after_its_
     gate = asyncio.Event()
     llm = ScriptedLlm([ScriptedAnswer(chunks=("answer",), gate=gate)])
     clock, key = ManualClock(), ThreadKey.decode(THREAD)
-    async with open_gateway(tmp_path, llm=llm, clock=clock) as house:
-        timeline = StoreTimeline(house.store, clock)
-        await house.channel.say("first")
-        await house.channel.until(lambda: llm.requests)
-        second = await house.channel.say("second")
+    async with open_gateway(tmp_path, llm=llm, clock=clock) as harness:
+        timeline = StoreTimeline(harness.store, clock)
+        await harness.channel.say("first")
+        await harness.channel.until(lambda: llm.requests)
+        second = await harness.channel.say("second")
         waiting = (await timeline.entries(key, after=0, limit=50))[-1]
         clock.step_wall(90)
         gate.set()
-        await house.channel.reply(second.message_id)
+        await harness.channel.reply(second.message_id)
         recorded = [one for one in await timeline.entries(key, after=0, limit=50) if one.text == "second"]
         assert [one.at for one in recorded] == [waiting.at]

@@ -11,7 +11,7 @@ from gateway.delivery.preview import MOST_LIVE, Origin
 from pipeline.domain.events import ApprovalRequired, LlmToken, TurnStarted
 from pipeline.domain.ids import ThreadKey
 from tests.gateway.delivery.test_uncertain_delivery import FullDisk
-from tests.gateway.delivery_harness import desk, tokens
+from tests.gateway.delivery_harness import open_delivery, tokens
 from tests.support.posting_channel import MemoryPosts, Refused, refusal
 
 QUESTION = ApprovalRequired(
@@ -73,7 +73,7 @@ class SilentTyping(MemoryPosts):
 
 
 async def test_a_chat_whose_lane_was_forgotten_shows_no_preview_beside_its_answer() -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         sender = await out.begin("The")
         for number in range(IDLE_QUEUES + 1):
             out.queues.queue_for(out.channel, out.channel.thread(f"other-{number}"), private=True)
@@ -91,7 +91,7 @@ async def test_a_chat_whose_lane_was_forgotten_shows_no_preview_beside_its_answe
 
 
 async def test_the_preview_of_a_turn_that_fell_out_of_view_is_closed_and_does_not_come_back() -> None:
-    async with desk(Unsure()) as out:
+    async with open_delivery(Unsure()) as out:
         sender = await out.begin("The")
         for number in range(MOST_LIVE):
             out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id=f"later-{number}"))
@@ -104,7 +104,7 @@ async def test_the_preview_of_a_turn_that_fell_out_of_view_is_closed_and_does_no
 
 
 async def test_a_preview_whose_message_is_not_known_yet_is_found_before_the_answer_leaves() -> None:
-    async with desk(Unsure()) as out:
+    async with open_delivery(Unsure()) as out:
         channel = out.channel
         assert isinstance(channel, Unsure)
         channel.closing.extend([refusal("rate_limit", retry_after_s=10.0), refusal("transient")])
@@ -115,7 +115,7 @@ async def test_a_preview_whose_message_is_not_known_yet_is_found_before_the_answ
 
 async def test_a_store_that_cannot_be_read_costs_the_previews_and_no_call_that_the_answer_needs() -> None:
     store = FullDisk()
-    async with desk(
+    async with open_delivery(
         MemoryPosts(resolution="nonce", rates=RateLimits(chat_per_s=1, chat_burst=3)), store
     ) as out:
         store.failing["shown"] = 1_000
@@ -132,7 +132,7 @@ async def test_a_store_that_cannot_be_read_costs_the_previews_and_no_call_that_t
 
 
 async def test_a_crowd_that_is_refused_does_not_hold_the_reply_up() -> None:
-    async with desk(MemoryPosts(resolution="nonce", rates=RateLimits(room_per_minute=20))) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce", rates=RateLimits(room_per_minute=20))) as out:
         for number in range(100):
             out.delivery.say(out.channel.thread(), f"Not you, {number}.", private=False)
         reply = await out.reply("The answer")
@@ -145,7 +145,7 @@ async def test_a_crowd_that_is_refused_does_not_hold_the_reply_up() -> None:
 
 
 async def test_a_notice_that_is_limited_keeps_what_follows_from_the_platform() -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         out.channel.failures.append(refusal("rate_limit", retry_after_s=30.0))
         out.delivery.say(out.channel.thread(), "Not allowed.")
         await out.clock.advance(0)
@@ -158,7 +158,7 @@ async def test_a_notice_that_is_limited_keeps_what_follows_from_the_platform() -
 
 
 async def test_a_question_that_is_limited_is_asked_when_the_platform_allows_it() -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         out.channel.failures.extend([refusal("rate_limit", retry_after_s=20.0), refusal("transient")])
         sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
         await sender.send_event(QUESTION)
@@ -170,7 +170,7 @@ async def test_a_question_that_is_limited_is_asked_when_the_platform_allows_it()
 
 
 async def test_typing_that_is_limited_waits_as_long_as_it_is_told() -> None:
-    async with desk(SilentTyping(resolution="nonce", typing_s=5.0)) as out:
+    async with open_delivery(SilentTyping(resolution="nonce", typing_s=5.0)) as out:
         sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
         await sender.send_event(TurnStarted(session_id="s", message_id="m1"))
         await out.clock.advance(59)

@@ -15,7 +15,7 @@ from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import ApprovalRequired, ApprovalResolved, TurnStarted
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.ports import EventSender
-from tests.gateway.delivery_harness import Desk, desk, restarted, tokens
+from tests.gateway.delivery_harness import DeliveryHarness, open_delivery, restarted, tokens
 from tests.support.posting_channel import MemoryPosts, Refused, refusal
 
 
@@ -55,7 +55,7 @@ def _not_done() -> Refused:
 
 
 async def test_the_first_message_is_the_answer_and_the_repeat_goes() -> None:
-    async with desk(Adopting()) as out:
+    async with open_delivery(Adopting()) as out:
         out.channel.failures.extend(_LOST)
         row = await out.send("The answer")
         assert out.channel.texts() == ["The answer"]
@@ -63,7 +63,7 @@ async def test_the_first_message_is_the_answer_and_the_repeat_goes() -> None:
 
 
 async def test_a_post_that_never_arrived_leaves_one_answer_without_a_label() -> None:
-    async with desk(Adopting()) as out:
+    async with open_delivery(Adopting()) as out:
         out.channel.failures.append(_not_done())
         row = await out.send("The answer")
         assert out.channel.texts() == ["The answer"]
@@ -72,7 +72,7 @@ async def test_a_post_that_never_arrived_leaves_one_answer_without_a_label() -> 
 
 
 async def test_a_part_of_several_that_may_repeat_loses_its_repeat_and_its_label() -> None:
-    async with desk(Adopting()) as out:
+    async with open_delivery(Adopting()) as out:
         out.channel.failures.extend([None, *_LOST])
         await out.send("a" * 40 + "b" * 40 + "c")
         assert sorted(out.channel.texts()) == ["a" * 40, "b" * 40, "c"]
@@ -81,7 +81,7 @@ async def test_a_part_of_several_that_may_repeat_loses_its_repeat_and_its_label(
 @pytest.mark.parametrize("why", [InvalidInput("too many ids"), refusal("permission")])
 async def test_where_nobody_can_tell_the_repeat_stays_labelled(why: Exception) -> None:
     channel = Adopting()
-    async with desk(channel) as out:
+    async with open_delivery(channel) as out:
         channel.failures.extend(_LOST)
         channel.adoption_failures.append(why)
         row = await out.send("The answer")
@@ -91,7 +91,7 @@ async def test_where_nobody_can_tell_the_repeat_stays_labelled(why: Exception) -
 
 async def test_a_look_that_has_to_wait_is_made_again() -> None:
     channel = Adopting()
-    async with desk(channel) as out:
+    async with open_delivery(channel) as out:
         channel.failures.extend(_LOST)
         channel.adoption_failures.extend([refusal("rate_limit", retry_after_s=3.0), refusal("transient")])
         await out.send("The answer")
@@ -100,7 +100,7 @@ async def test_a_look_that_has_to_wait_is_made_again() -> None:
 
 async def test_the_next_process_takes_no_earlier_answer_for_the_lost_one() -> None:
     channel = Adopting()
-    async with desk(channel) as out:
+    async with open_delivery(channel) as out:
         await out.send("The first")
         channel.failures.extend(_LOST)
         reply = await out.reply("The second", message_id="m2")
@@ -124,7 +124,7 @@ class Rooms(Adopting):
 
 async def test_a_preview_in_a_room_is_on_record_before_it_is_posted() -> None:
     channel = Rooms()
-    async with desk(channel) as out:
+    async with open_delivery(channel) as out:
         sender = out.live.sender_for(channel, channel.thread(), Origin(message_id="m1", private=False))
         await sender.send_event(TurnStarted(session_id="s", message_id="m1"))
         channel.failures.append(refusal("rate_limit", retry_after_s=60.0))
@@ -157,7 +157,7 @@ QUESTION = ApprovalRequired(
 )
 
 
-async def _ask(out: Desk) -> EventSender:
+async def _ask(out: DeliveryHarness) -> EventSender:
     sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1", reply_handle="q"))
     await sender.send_event(QUESTION)
     await out.clock.advance(10)
@@ -166,7 +166,7 @@ async def _ask(out: Desk) -> EventSender:
 
 async def test_a_question_whose_post_died_stands_once_in_the_end_and_is_closed() -> None:
     channel = Dying()
-    async with desk(channel) as out:
+    async with open_delivery(channel) as out:
         await _ask(out)
         channel.dies, out.row_id = False, 0
         later = await restarted(out)
@@ -183,7 +183,7 @@ async def test_a_question_whose_post_died_stands_once_in_the_end_and_is_closed()
 
 async def test_a_question_that_nobody_can_look_for_stands_twice_and_may_be_answered_at_either() -> None:
     channel = Dying()
-    async with desk(channel) as out:
+    async with open_delivery(channel) as out:
         await _ask(out)
         channel.dies, out.row_id = False, 0
         channel.adoption_failures.append(InvalidInput("too many"))

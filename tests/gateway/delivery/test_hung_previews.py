@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from gateway.delivery.chat_queue import PATIENCE_S
-from tests.gateway.delivery_harness import desk, tokens
+from tests.gateway.delivery_harness import open_delivery, tokens
 from tests.support.posting_channel import MemoryPosts, Refused
 
 
@@ -21,7 +21,7 @@ class SilentPosts(MemoryPosts):
 
 
 async def test_an_answer_does_not_wait_for_a_preview_that_hangs() -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         out.channel.gate = asyncio.Event()
         await out.begin("The ans")
         assert out.channel.calls == ["post The ans"]
@@ -37,7 +37,7 @@ async def test_an_answer_does_not_wait_for_a_preview_that_hangs() -> None:
 
 
 async def test_a_hung_preview_that_was_posted_becomes_the_answer() -> None:
-    async with desk(SilentPosts(resolution="lookup")) as out:
+    async with open_delivery(SilentPosts(resolution="lookup")) as out:
         assert isinstance(out.channel, SilentPosts)
         out.channel.silent = True
         await out.begin("The ans")
@@ -50,7 +50,7 @@ async def test_a_hung_preview_that_was_posted_becomes_the_answer() -> None:
 
 
 async def test_an_edit_that_was_cut_short_does_not_stay_above_the_answer() -> None:
-    async with desk(SilentPosts(resolution="nonce")) as out:
+    async with open_delivery(SilentPosts(resolution="nonce")) as out:
         assert isinstance(out.channel, SilentPosts)
         sender = await out.begin("The ")
         out.channel.silent = True
@@ -70,7 +70,7 @@ async def test_an_edit_that_was_cut_short_does_not_stay_above_the_answer() -> No
 
 
 async def test_a_preview_that_answers_in_time_is_not_cut_short() -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         gate = out.channel.gate = asyncio.Event()
         await out.begin("The ans")
         out.channel.gate = None

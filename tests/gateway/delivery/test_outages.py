@@ -12,7 +12,7 @@ from adapters.channel import Acceptance, OutboundReply
 from gateway.delivery.outbox import WORN_OUT_S
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Inbound
-from tests.gateway.delivery_harness import Desk, desk
+from tests.gateway.delivery_harness import DeliveryHarness, open_delivery
 from tests.support.posting_channel import MemoryPosts, Refused, refusal
 
 
@@ -25,7 +25,7 @@ class Away(MemoryPosts):
         self.judge = lambda _method: refusal("transient", done=done) if self.away else None
 
 
-async def _enqueue(out: Desk, text: str, *, chat: str) -> OutboundReply:
+async def _enqueue(out: DeliveryHarness, text: str, *, chat: str) -> OutboundReply:
     """A reply to a chat of its own, under way."""
     reply = await out.reply(text, message_id=f"m-{chat}")
     thread = ThreadKey(channel=out.channel.name, account=out.channel.account, chat=chat)
@@ -37,7 +37,7 @@ async def _enqueue(out: Desk, text: str, *, chat: str) -> OutboundReply:
 @pytest.mark.parametrize("away_s", [60, 100, 3_600])
 async def test_an_answer_leaves_within_seconds_of_the_platforms_return(away_s: int) -> None:
     channel = Away()
-    async with desk(channel) as out:
+    async with open_delivery(channel) as out:
         reply = await out.reply("one")
         out.delivery.enqueue(out.row_id, reply)
         await out.clock.advance(away_s)
@@ -48,7 +48,7 @@ async def test_an_answer_leaves_within_seconds_of_the_platforms_return(away_s: i
 
 async def test_the_first_call_that_works_wakes_every_waiting_chat() -> None:
     channel = Away()
-    async with desk(channel) as out:
+    async with open_delivery(channel) as out:
         for number in range(40):
             await _enqueue(out, f"answer {number}", chat=f"c{number}")
         await out.clock.advance(600)
@@ -62,7 +62,7 @@ async def test_the_first_call_that_works_wakes_every_waiting_chat() -> None:
 
 async def test_a_channel_that_comes_up_wakes_what_waits() -> None:
     channel = Away()
-    async with desk(channel) as out:
+    async with open_delivery(channel) as out:
         reply = await out.reply("one")
         out.delivery.enqueue(out.row_id, reply)
         # 1, 2, 5, 10 and 15 seconds are between the attempts: the next one is at 48.
@@ -83,7 +83,7 @@ async def test_with_many_errors_that_pass_no_answer_waits_for_long_on_a_healthy_
     channel = MemoryPosts(resolution="nonce")
     chance = random.Random(7)
     channel.judge = lambda _method: refusal("transient") if chance.random() < 0.3 else None
-    async with desk(channel) as out:
+    async with open_delivery(channel) as out:
         for number in range(100):
             await _enqueue(out, f"answer {number}", chat=f"c{number}")
         await out.clock.advance(60)
@@ -98,7 +98,7 @@ async def test_an_answer_that_alone_fails_waits_its_time_though_others_leave() -
         return refusal("transient", done=False) if channel.calls[-1].endswith(poison) else None
 
     channel.judge = judge
-    async with desk(channel) as out:
+    async with open_delivery(channel) as out:
         await _enqueue(out, poison, chat="bad")
         for number in range(200):
             await _enqueue(out, f"answer {number}", chat=f"c{number}")
@@ -110,7 +110,7 @@ async def test_an_answer_that_alone_fails_waits_its_time_though_others_leave() -
 @pytest.mark.parametrize("done", [False, True])
 async def test_an_outage_that_outlasts_the_attempts_of_other_failures_gives_no_answer_up(done: bool) -> None:
     channel = Away(done=done)
-    async with desk(channel) as out:
+    async with open_delivery(channel) as out:
         reply = await out.reply("one")
         out.delivery.enqueue(out.row_id, reply)
         await out.clock.advance(WORN_OUT_S + 600)
@@ -123,7 +123,7 @@ async def test_an_outage_that_outlasts_the_attempts_of_other_failures_gives_no_a
 async def test_a_repeat_that_shows_is_not_made_for_hours_at_every_few_seconds() -> None:
     channel = MemoryPosts(resolution="none")
     channel.judge = lambda _method: refusal("transient", done=True)
-    async with desk(channel) as out:
+    async with open_delivery(channel) as out:
         reply = await out.reply("one")
         out.delivery.enqueue(out.row_id, reply)
         await out.clock.advance(WORN_OUT_S + 600)

@@ -10,7 +10,7 @@ from adapters.channel import Outgoing, Part, Resolution
 from adapters.formatting.fences import closed_code
 from gateway.delivery.outbox import MAX_AGE_S, MAX_ATTEMPTS
 from gateway.delivery.poster import REPEAT_LABEL, UNSHOWABLE
-from tests.gateway.delivery_harness import desk, restarted
+from tests.gateway.delivery_harness import open_delivery, restarted
 from tests.support.posting_channel import MemoryPosts, refusal
 
 RESOLUTIONS: tuple[Resolution, ...] = ("placeholder", "nonce", "lookup", "none")
@@ -18,7 +18,7 @@ RESOLUTIONS: tuple[Resolution, ...] = ("placeholder", "nonce", "lookup", "none")
 
 @pytest.mark.parametrize("resolution", RESOLUTIONS)
 async def test_a_reply_is_shown_once_and_its_receipt_is_on_record(resolution: Resolution) -> None:
-    async with desk(MemoryPosts(resolution=resolution)) as out:
+    async with open_delivery(MemoryPosts(resolution=resolution)) as out:
         row = await out.send("The answer", reply_handle="to-1")
         assert out.channel.texts() == ["The answer"]
         assert (row.state, row.receipt) == ("sent", "n1")
@@ -27,13 +27,13 @@ async def test_a_reply_is_shown_once_and_its_receipt_is_on_record(resolution: Re
 
 
 async def test_a_placeholder_is_on_record_before_the_answer_takes_its_place() -> None:
-    async with desk() as out:
+    async with open_delivery() as out:
         await out.send("The answer")
         assert out.channel.calls == ["post …", "edit The answer"]
 
 
 async def test_a_placeholder_offers_nothing_to_stop_as_its_turn_is_over() -> None:
-    async with desk() as out:
+    async with open_delivery() as out:
         out.channel.failures.extend([None, refusal("rate_limit", retry_after_s=30.0)])
         reply = await out.reply("The answer")
         out.delivery.enqueue(out.row_id, reply)
@@ -45,7 +45,7 @@ async def test_a_placeholder_offers_nothing_to_stop_as_its_turn_is_over() -> Non
 async def test_a_long_reply_is_shown_in_parts_and_only_the_first_points_at_the_message(
     resolution: Resolution,
 ) -> None:
-    async with desk(MemoryPosts(resolution=resolution)) as out:
+    async with open_delivery(MemoryPosts(resolution=resolution)) as out:
         row = await out.send("a" * 40 + "b" * 40 + "c", reply_handle="to-1")
         assert out.channel.texts() == ["a" * 40, "b" * 40, "c"]
         assert [message.reply_handle for message in out.channel.messages] == ["to-1", "", ""]
@@ -62,14 +62,14 @@ class _FailingRenderer(MemoryPosts):
 
 
 async def test_a_reply_that_cannot_be_rendered_is_set_aside_in_words_and_holds_nobody_up() -> None:
-    async with desk(_FailingRenderer()) as out:
+    async with open_delivery(_FailingRenderer()) as out:
         row = await out.send("This has a fault.")
         assert row.state == "sent"
         assert "".join(out.channel.texts()) == UNSHOWABLE
 
 
 async def test_too_many_parts_end_in_a_file() -> None:
-    async with desk() as out:
+    async with open_delivery() as out:
         await out.send("x" * 1_000)
         first, file = out.channel.messages
         assert (first.text, file.file_name) == ("x" * 40, "answer.md")
@@ -88,7 +88,7 @@ async def test_too_many_parts_end_in_a_file() -> None:
 async def test_a_post_that_was_done_and_not_confirmed_is_resolved_as_the_channel_can(
     resolution: Resolution, texts: list[str]
 ) -> None:
-    async with desk(MemoryPosts(resolution=resolution)) as out:
+    async with open_delivery(MemoryPosts(resolution=resolution)) as out:
         out.channel.failures.append(refusal("transient", done=True))
         row = await out.send("The answer")
         assert out.channel.texts() == texts
@@ -96,7 +96,7 @@ async def test_a_post_that_was_done_and_not_confirmed_is_resolved_as_the_channel
 
 
 async def test_an_edit_that_was_done_and_not_confirmed_is_simply_done_again() -> None:
-    async with desk() as out:
+    async with open_delivery() as out:
         out.channel.failures.extend([None, refusal("transient", done=True)])
         await out.send("The answer")
         assert out.channel.texts() == ["The answer"]
@@ -104,7 +104,7 @@ async def test_an_edit_that_was_done_and_not_confirmed_is_simply_done_again() ->
 
 
 async def test_the_next_process_goes_on_with_the_placeholder_and_the_parts_that_are_done() -> None:
-    async with desk() as out:
+    async with open_delivery() as out:
         out.channel.failures.extend([None, None, None, refusal("transient")])
         reply = await out.reply("a" * 40 + "b" * 40)
         out.delivery.enqueue(out.row_id, reply)
@@ -122,7 +122,7 @@ async def test_the_next_process_goes_on_with_the_placeholder_and_the_parts_that_
 async def test_a_nonce_is_trusted_for_minutes_and_then_the_message_is_looked_for(
     waited_s: float, looked: bool
 ) -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         out.channel.failures.append(refusal("transient", done=True))
         reply = await out.reply("The answer")
         out.delivery.enqueue(out.row_id, reply)
@@ -137,7 +137,7 @@ async def test_a_nonce_is_trusted_for_minutes_and_then_the_message_is_looked_for
 
 
 async def test_a_rate_limit_is_obeyed_and_does_not_count_as_a_failed_attempt() -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         out.channel.failures.extend([refusal("rate_limit", retry_after_s=30.0)] * 50)
         reply = await out.reply("The answer")
         out.delivery.enqueue(out.row_id, reply)
@@ -152,7 +152,7 @@ async def test_a_rate_limit_is_obeyed_and_does_not_count_as_a_failed_attempt() -
 
 @pytest.mark.parametrize("kind", ["permission", "not_found", "invalid"])
 async def test_a_reply_that_can_never_arrive_is_given_up_and_the_next_one_leaves(kind: Any) -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         out.channel.failures.append(refusal(kind))
         assert (await out.send("one")).state == "failed"
         assert (await out.send("two", message_id="m2")).state == "sent"
@@ -160,7 +160,7 @@ async def test_a_reply_that_can_never_arrive_is_given_up_and_the_next_one_leaves
 
 
 async def test_a_token_that_is_refused_keeps_the_reply_until_somebody_mended_it() -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         out.channel.failures.extend([refusal("auth")] * 2 * MAX_ATTEMPTS)
         reply = await out.reply("one")
         out.delivery.enqueue(out.row_id, reply)
@@ -169,7 +169,7 @@ async def test_a_token_that_is_refused_keeps_the_reply_until_somebody_mended_it(
 
 
 async def test_a_token_that_is_refused_is_not_tried_at_every_second() -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         out.channel.failures.extend([refusal("auth")] * 10_000)
         reply = await out.reply("one")
         out.delivery.enqueue(out.row_id, reply)
@@ -186,7 +186,7 @@ async def test_a_token_that_is_refused_is_not_tried_at_every_second() -> None:
 
 
 async def test_calls_that_were_limited_before_a_restart_do_not_use_its_attempts_up() -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         out.channel.failures.extend([refusal("rate_limit", retry_after_s=30.0)] * 2 * MAX_ATTEMPTS)
         reply = await out.reply("one")
         out.delivery.enqueue(out.row_id, reply)
@@ -201,7 +201,7 @@ async def test_calls_that_were_limited_before_a_restart_do_not_use_its_attempts_
 
 
 async def test_a_wall_clock_that_jumps_ahead_does_not_make_a_new_reply_too_old() -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         reply = await out.reply("one")
         out.clock.step_wall(30 * MAX_AGE_S)
         out.channel.failures.append(refusal("transient"))
@@ -211,7 +211,7 @@ async def test_a_wall_clock_that_jumps_ahead_does_not_make_a_new_reply_too_old()
 
 
 async def test_a_wall_clock_that_jumps_back_does_not_make_a_nonce_last_longer() -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         out.channel.failures.append(refusal("transient", done=True, retry_after_s=300.0))
         reply = await out.reply("one")
         out.delivery.enqueue(out.row_id, reply)
@@ -223,7 +223,7 @@ async def test_a_wall_clock_that_jumps_back_does_not_make_a_nonce_last_longer() 
 
 
 async def test_replies_to_one_chat_arrive_in_order_though_the_first_has_to_wait() -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         out.channel.failures.append(refusal("rate_limit", retry_after_s=60.0))
         first = await out.reply("one")
         out.delivery.enqueue(out.row_id, first)
@@ -235,7 +235,7 @@ async def test_replies_to_one_chat_arrive_in_order_though_the_first_has_to_wait(
 
 
 async def test_a_notice_that_the_platform_did_not_take_is_said_again() -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         out.channel.failures.extend([refusal("rate_limit", retry_after_s=30.0), refusal("transient")])
         out.delivery.say(out.channel.thread(), "Your code is 1234.", private=True)
         await out.clock.advance(40)
@@ -243,7 +243,7 @@ async def test_a_notice_that_the_platform_did_not_take_is_said_again() -> None:
 
 
 async def test_a_notice_is_said_once_and_its_failure_stops_nothing() -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         out.channel.failures.append(refusal("permission"))
         out.delivery.say(out.channel.thread(), "Not allowed.", private=True)
         await out.clock.advance(100)
@@ -254,7 +254,7 @@ async def test_a_notice_is_said_once_and_its_failure_stops_nothing() -> None:
 
 
 async def test_a_reply_of_the_day_before_yesterday_is_not_sent_out_of_the_blue() -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         await out.reply("The answer")
         later = await restarted(out)
         await later.clock.advance(25 * 3600)

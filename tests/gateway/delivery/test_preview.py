@@ -13,12 +13,12 @@ from pipeline.domain.events import (
     TranscriptReady,
     TurnStarted,
 )
-from tests.gateway.delivery_harness import desk, restarted, tokens
+from tests.gateway.delivery_harness import open_delivery, restarted, tokens
 from tests.support.posting_channel import MemoryPosts, refusal
 
 
 async def test_the_answer_grows_in_one_message_and_the_final_words_take_it_over() -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
         await sender.send_event(TurnStarted(session_id="s", message_id="m1"))
         for event in tokens("The ", "ans"):
@@ -36,7 +36,7 @@ async def test_the_answer_grows_in_one_message_and_the_final_words_take_it_over(
 
 
 async def test_an_answer_that_is_ready_at_once_has_no_preview() -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
         await sender.send_event(TurnStarted(session_id="s", message_id="m1"))
         for event in tokens("The answer"):
@@ -50,7 +50,7 @@ async def test_an_answer_that_is_ready_at_once_has_no_preview() -> None:
 
 
 async def test_previews_are_sampled_not_queued() -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
         await sender.send_event(TurnStarted(session_id="s", message_id="m1"))
         for number, event in enumerate(tokens(*("x" for _ in range(30)))):
@@ -61,7 +61,7 @@ async def test_previews_are_sampled_not_queued() -> None:
 
 
 async def test_the_interrupted_turns_preview_is_gone_on_with_and_not_left_behind() -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
         await sender.send_event(TurnStarted(session_id="s", message_id="m1"))
         await sender.send_event(tokens("The first try")[0])
@@ -79,7 +79,7 @@ async def test_the_interrupted_turns_preview_is_gone_on_with_and_not_left_behind
 
 
 async def test_a_preview_that_nobody_knows_of_becomes_the_answer_where_it_has_the_answers_nonce() -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         out.channel.failures.append(refusal("unknown", done=True))
         sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
         await sender.send_event(TurnStarted(session_id="s", message_id="m1"))
@@ -91,7 +91,7 @@ async def test_a_preview_that_nobody_knows_of_becomes_the_answer_where_it_has_th
 
 
 async def test_a_deleted_preview_makes_the_answer_a_message_of_its_own() -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
         await sender.send_event(TurnStarted(session_id="s", message_id="m1"))
         await sender.send_event(tokens("The")[0])
@@ -102,7 +102,7 @@ async def test_a_deleted_preview_makes_the_answer_a_message_of_its_own() -> None
 
 
 async def test_previews_that_fail_are_given_up_and_the_answer_arrives() -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         out.channel.failures.append(refusal("permission"))
         sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
         await sender.send_event(TurnStarted(session_id="s", message_id="m1"))
@@ -115,7 +115,7 @@ async def test_previews_that_fail_are_given_up_and_the_answer_arrives() -> None:
 
 
 async def test_a_limited_preview_waits_as_long_as_it_is_told() -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         out.channel.failures.append(refusal("rate_limit", retry_after_s=20.0))
         sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
         await sender.send_event(TurnStarted(session_id="s", message_id="m1"))
@@ -127,7 +127,7 @@ async def test_a_limited_preview_waits_as_long_as_it_is_told() -> None:
 
 
 async def test_what_was_heard_is_shown_at_once_and_stays_above_the_answer() -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
         await sender.send_event(TurnStarted(session_id="s", message_id="m1"))
         heard = TranscriptReady(session_id="s", message_id="m1", text="hello", language="en", confidence=1.0)
@@ -139,7 +139,7 @@ async def test_what_was_heard_is_shown_at_once_and_stays_above_the_answer() -> N
 
 
 async def test_a_long_note_is_shown_waiting_growing_and_heard() -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
         await sender.send_event(TurnStarted(session_id="s", message_id="m1"))
         await sender.send_event(TranscriptPending(session_id="s", message_id="m1", ahead=2, eta_s=12.4))
@@ -159,7 +159,7 @@ async def test_a_long_note_is_shown_waiting_growing_and_heard() -> None:
 
 
 async def test_how_a_spoken_answer_was_heard_is_not_shown_above_what_it_leads_to() -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
         await sender.send_event(TurnStarted(session_id="s", message_id="m1"))
         await sender.send_event(TranscriptPending(session_id="s", message_id="m1", ahead=2, eta_s=12.4))
@@ -172,7 +172,7 @@ async def test_how_a_spoken_answer_was_heard_is_not_shown_above_what_it_leads_to
 
 
 async def test_typing_is_a_lease_that_ends_with_the_turn() -> None:
-    async with desk(MemoryPosts(resolution="nonce", typing_s=5.0)) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce", typing_s=5.0)) as out:
         sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
         await sender.send_event(TurnStarted(session_id="s", message_id="m1"))
         await out.clock.advance(9)
@@ -184,7 +184,7 @@ async def test_typing_is_a_lease_that_ends_with_the_turn() -> None:
 
 
 async def test_typing_never_outlasts_a_turn_that_hangs() -> None:
-    async with desk(MemoryPosts(resolution="nonce", typing_s=5.0)) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce", typing_s=5.0)) as out:
         sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
         await sender.send_event(TurnStarted(session_id="s", message_id="m1"))
         await out.clock.advance(3_600)
@@ -192,7 +192,7 @@ async def test_typing_never_outlasts_a_turn_that_hangs() -> None:
 
 
 async def test_a_question_of_a_working_turn_is_posted_whole_with_its_buttons() -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
         question = ApprovalRequired(
             session_id="s",

@@ -15,7 +15,7 @@ from pipeline.domain.events import (
     SubAgentSpawned,
     TurnStarted,
 )
-from tests.gateway.delivery_harness import desk
+from tests.gateway.delivery_harness import open_delivery
 from tests.support.posting_channel import MemoryPosts
 
 IDS: dict[str, Any] = {"session_id": "s", "message_id": "m1"}
@@ -109,7 +109,7 @@ def test_no_markdown_and_nothing_hidden_gets_into_a_line() -> None:
 
 
 async def test_the_line_stands_below_the_preview_and_never_in_the_answer() -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         sender = await out.begin("Hm.")
         await sender.send_event(started("read", "Reading the file “a.md”"))
         await out.clock.advance(2)
@@ -124,7 +124,7 @@ async def test_the_line_stands_below_the_preview_and_never_in_the_answer() -> No
 
 
 async def test_the_line_changes_at_most_every_three_seconds_and_shows_the_newest() -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         sender = await out.begin()
         for number in range(30):
             await sender.send_event(started("read_file", f"Reading the file “{number}.txt”"))
@@ -135,7 +135,7 @@ async def test_the_line_changes_at_most_every_three_seconds_and_shows_the_newest
 
 
 async def test_words_behind_open_code_keep_the_line_out_of_it() -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         sender = await out.begin("```py\nx = 1")
         await sender.send_event(started("run"))
         await out.clock.advance(5)

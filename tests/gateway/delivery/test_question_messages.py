@@ -11,7 +11,7 @@ from adapters.channel import FailureKind, Part, Receipt, Resolution
 from gateway.delivery.preview import Origin
 from pipeline.domain.events import ApprovalRequired, ApprovalResolved, ErrorEvent
 from pipeline.domain.ids import ThreadKey
-from tests.gateway.delivery_harness import Desk, desk, restarted
+from tests.gateway.delivery_harness import DeliveryHarness, open_delivery, restarted
 from tests.support.posting_channel import MemoryPosts, refusal
 
 QUESTION = ApprovalRequired(
@@ -25,20 +25,20 @@ QUESTION = ApprovalRequired(
 )
 
 
-async def _ask(out: Desk, question: ApprovalRequired = QUESTION) -> None:
+async def _ask(out: DeliveryHarness, question: ApprovalRequired = QUESTION) -> None:
     sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
     await sender.send_event(question)
     await out.clock.advance(10)
 
 
-async def _resolve(out: Desk, choice: str) -> None:
+async def _resolve(out: DeliveryHarness, choice: str) -> None:
     sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
     resolved = ApprovalResolved(session_id="s", message_id="m1", interaction_id="int_1", choice=choice)
     await sender.send_event(resolved)
     await out.clock.advance(10)
 
 
-def _buttons(out: Desk) -> list[tuple[str, ...]]:
+def _buttons(out: DeliveryHarness) -> list[tuple[str, ...]]:
     return [message.buttons for message in out.channel.messages]
 
 
@@ -49,7 +49,7 @@ def _buttons(out: Desk) -> list[tuple[str, ...]]:
 async def test_the_message_that_asked_says_what_became_of_it_and_loses_its_buttons(
     choice: str, ending: str
 ) -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         await _ask(out)
         before = len(out.channel.messages)
         await _resolve(out, choice)
@@ -60,7 +60,7 @@ async def test_the_message_that_asked_says_what_became_of_it_and_loses_its_butto
 
 @pytest.mark.parametrize("kind", ["rate_limit", "transient"])
 async def test_the_ending_is_shown_though_the_platform_refuses_it_for_a_moment(kind: FailureKind) -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         await _ask(out)
         out.channel.failures.append(refusal(kind, retry_after_s=1.0))
         await _resolve(out, "Allow")
@@ -68,7 +68,7 @@ async def test_the_ending_is_shown_though_the_platform_refuses_it_for_a_moment(k
 
 
 async def test_a_turn_that_ends_without_an_answer_closes_its_question() -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         await _ask(out)
         sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
         stopped = ErrorEvent(session_id="s", message_id="m1", code="stopped", message="x", recoverable=True)
@@ -79,7 +79,7 @@ async def test_a_turn_that_ends_without_an_answer_closes_its_question() -> None:
 
 
 async def test_a_question_that_a_stop_left_open_is_closed_though_its_reply_was_sent_first() -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         await _ask(out)
         sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
         # As a turn ends: its reply is in the queue before the event that tells of it.
@@ -94,7 +94,7 @@ async def test_a_question_that_a_stop_left_open_is_closed_though_its_reply_was_s
 
 
 async def test_the_next_process_closes_a_question_that_is_settled_before_its_lane_came_to_it() -> None:
-    async with desk() as out:
+    async with open_delivery() as out:
         await _ask(out)
         out.row_id = 0
         later = await restarted(out)
@@ -110,7 +110,7 @@ async def test_the_next_process_closes_a_question_that_is_settled_before_its_lan
 
 
 async def test_the_next_process_keeps_the_question_that_stands_and_ends_it() -> None:
-    async with desk() as out:
+    async with open_delivery() as out:
         await _ask(out, replace(QUESTION, reasoning="a long command " * 6))
         shown = out.channel.texts()
         assert len(shown) > 1
@@ -126,7 +126,7 @@ async def test_the_next_process_keeps_the_question_that_stands_and_ends_it() -> 
 
 
 async def test_a_question_that_somebody_deleted_is_asked_anew() -> None:
-    async with desk() as out:
+    async with open_delivery() as out:
         await _ask(out)
         out.channel.messages.clear()
         out.row_id = 0
@@ -161,7 +161,7 @@ async def test_a_post_that_died_is_looked_for_and_where_nobody_can_look_it_is_as
     channel = Dying(resolution=resolution)
     channel.looks = looks
     question = replace(QUESTION, tool_name="ls", reasoning="x", options=("A", "B"))
-    async with desk(channel) as out:
+    async with open_delivery(channel) as out:
         await _ask(out, question)
         channel.dies = False
         out.row_id = 0
@@ -174,7 +174,7 @@ async def test_a_post_that_died_is_looked_for_and_where_nobody_can_look_it_is_as
 
 @pytest.mark.parametrize("resolution", ["lookup", "nonce"])
 async def test_a_post_that_the_platform_did_and_did_not_confirm_is_looked_for(resolution: Resolution) -> None:
-    async with desk(MemoryPosts(resolution=resolution)) as out:
+    async with open_delivery(MemoryPosts(resolution=resolution)) as out:
         out.channel.failures.append(refusal("transient", done=True))
         question = replace(QUESTION, tool_name="ls", reasoning="x", options=("A", "B"))
         await _ask(out, question)
@@ -184,7 +184,7 @@ async def test_a_post_that_the_platform_did_and_did_not_confirm_is_looked_for(re
 
 
 async def test_an_answer_that_is_quicker_than_the_platform_leaves_no_question() -> None:
-    async with desk() as out:
+    async with open_delivery() as out:
         sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
         out.channel.failures.append(refusal("rate_limit", retry_after_s=5.0))
         await sender.send_event(QUESTION)
@@ -196,7 +196,7 @@ async def test_an_answer_that_is_quicker_than_the_platform_leaves_no_question() 
 
 
 async def test_a_question_in_doubt_whose_look_up_is_refused_is_asked_again() -> None:
-    async with desk(MemoryPosts(resolution="lookup")) as out:
+    async with open_delivery(MemoryPosts(resolution="lookup")) as out:
         out.channel.failures.append(refusal("transient", done=True))
         out.channel.lookup_failures.append(refusal("permission"))
         question = replace(QUESTION, tool_name="ls", reasoning="x", options=("A", "B"))
@@ -206,7 +206,7 @@ async def test_a_question_in_doubt_whose_look_up_is_refused_is_asked_again() -> 
 
 
 async def test_a_question_outlives_an_outage_that_is_shorter_than_its_time() -> None:
-    async with desk(MemoryPosts(resolution="lookup")) as out:
+    async with open_delivery(MemoryPosts(resolution="lookup")) as out:
         out.channel.failures.extend([refusal("transient")] * 6)
         await _ask(out)
         assert _buttons(out) == []
@@ -215,7 +215,7 @@ async def test_a_question_outlives_an_outage_that_is_shorter_than_its_time() -> 
 
 
 async def test_a_question_that_is_settled_while_the_platform_is_away_is_not_asked_any_more() -> None:
-    async with desk(MemoryPosts(resolution="lookup")) as out:
+    async with open_delivery(MemoryPosts(resolution="lookup")) as out:
         out.channel.failures.extend([refusal("transient")] * 1_000)
         await _ask(out)
         await _resolve(out, "expired")

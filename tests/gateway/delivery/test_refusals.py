@@ -9,7 +9,7 @@ import pytest
 from adapters.channel import Failure, FailureKind, Resolution
 from gateway.delivery.poster import NONCE_WINDOW_S, REPEAT_LABEL
 from gateway.storage.ports import SentPart
-from tests.gateway.delivery_harness import desk
+from tests.gateway.delivery_harness import open_delivery
 from tests.support.posting_channel import MemoryPosts, Refused, refusal
 
 _LABELLED = REPEAT_LABEL + "The answer"
@@ -17,7 +17,7 @@ _LABELLED = REPEAT_LABEL + "The answer"
 
 @pytest.mark.parametrize("kind", ["permission", "not_found", "invalid", "unknown"])
 async def test_a_look_up_that_is_refused_does_not_end_the_reply(kind: FailureKind) -> None:
-    async with desk(MemoryPosts(resolution="lookup")) as out:
+    async with open_delivery(MemoryPosts(resolution="lookup")) as out:
         out.channel.failures.append(_unknown_and_not_done())
         out.channel.lookup_failures.append(refusal(kind))
         row = await out.send("The answer")
@@ -28,7 +28,7 @@ async def test_a_look_up_that_is_refused_does_not_end_the_reply(kind: FailureKin
 async def test_a_reply_whose_nonce_is_forgotten_and_whose_look_up_is_refused_is_posted_labelled(
     done: bool,
 ) -> None:
-    async with desk(MemoryPosts(resolution="nonce")) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         out.channel.failures.append(
             _waiting(refusal("transient", done=True) if done else _unknown_and_not_done())
         )
@@ -39,7 +39,7 @@ async def test_a_reply_whose_nonce_is_forgotten_and_whose_look_up_is_refused_is_
 
 
 async def test_every_part_that_nobody_can_look_for_is_labelled_and_no_word_is_lost() -> None:
-    async with desk(MemoryPosts(resolution="lookup")) as out:
+    async with open_delivery(MemoryPosts(resolution="lookup")) as out:
         out.channel.failures.extend([None, refusal("transient", done=True)])
         out.channel.lookup_failures.append(refusal("permission"))
         await out.send("a" * 40 + "b" * 40 + "c")
@@ -47,7 +47,7 @@ async def test_every_part_that_nobody_can_look_for_is_labelled_and_no_word_is_lo
 
 
 async def test_a_file_that_nobody_can_look_for_is_sent_again_labelled() -> None:
-    async with desk(MemoryPosts(resolution="lookup")) as out:
+    async with open_delivery(MemoryPosts(resolution="lookup")) as out:
         out.channel.failures.extend([None, refusal("transient", done=True)])
         out.channel.lookup_failures.append(refusal("permission"))
         assert (await out.send("x" * 1_000)).state == "sent"
@@ -56,7 +56,7 @@ async def test_a_file_that_nobody_can_look_for_is_sent_again_labelled() -> None:
 
 
 async def test_a_look_up_that_fails_on_the_way_is_made_again_and_no_reply_repeats() -> None:
-    async with desk(MemoryPosts(resolution="lookup")) as out:
+    async with open_delivery(MemoryPosts(resolution="lookup")) as out:
         out.channel.failures.append(refusal("transient", done=True))
         out.channel.lookup_failures.extend([refusal("rate_limit", retry_after_s=1.0)] * 30)
         out.channel.lookup_failures.extend([refusal("transient")] * 5)
@@ -65,7 +65,7 @@ async def test_a_look_up_that_fails_on_the_way_is_made_again_and_no_reply_repeat
 
 
 async def test_a_look_up_that_never_works_again_does_not_hold_the_reply_for_ever() -> None:
-    async with desk(MemoryPosts(resolution="lookup")) as out:
+    async with open_delivery(MemoryPosts(resolution="lookup")) as out:
         out.channel.failures.append(refusal("transient", done=True))
         out.channel.lookup_failures.extend([refusal("transient")] * 1_000)
         row = await out.send("The answer")
@@ -73,7 +73,7 @@ async def test_a_look_up_that_never_works_again_does_not_hold_the_reply_for_ever
 
 
 async def test_a_preview_in_doubt_whose_look_up_is_refused_does_not_end_the_reply() -> None:
-    async with desk(MemoryPosts(resolution="lookup")) as out:
+    async with open_delivery(MemoryPosts(resolution="lookup")) as out:
         await out.store.record_sent_part("m1", SentPart(part=0, native_id="", final=False, at=1.0))
         out.channel.lookup_failures.extend([refusal("permission")] * 2)
         row = await out.send("The answer")
@@ -85,7 +85,7 @@ async def test_a_preview_in_doubt_whose_look_up_is_refused_does_not_end_the_repl
 async def test_a_preview_that_may_not_be_edited_stays_and_the_answer_is_posted(
     resolution: Resolution, kind: FailureKind
 ) -> None:
-    async with desk(MemoryPosts(resolution=resolution)) as out:
+    async with open_delivery(MemoryPosts(resolution=resolution)) as out:
         await out.begin("The ans")
         out.channel.messages[0].key = "the preview's own"
         out.channel.failures.append(refusal(kind))
@@ -94,7 +94,7 @@ async def test_a_preview_that_may_not_be_edited_stays_and_the_answer_is_posted(
 
 
 async def test_an_edit_that_may_be_done_and_is_then_refused_is_followed_by_a_labelled_answer() -> None:
-    async with desk(MemoryPosts(resolution="lookup")) as out:
+    async with open_delivery(MemoryPosts(resolution="lookup")) as out:
         await out.begin("The ans")
         out.channel.failures.extend([refusal("transient", done=True), refusal("permission")])
         row = await out.send("The answer")

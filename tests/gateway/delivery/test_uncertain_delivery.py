@@ -17,7 +17,7 @@ from gateway.storage.ports import SentPart
 from pipeline.domain.errors import StorageError
 from pipeline.domain.events import TurnStarted
 from pipeline.domain.ids import ThreadKey
-from tests.gateway.delivery_harness import desk, restarted, tokens
+from tests.gateway.delivery_harness import open_delivery, restarted, tokens
 from tests.support.posting_channel import MemoryPosts, Refused, refusal
 
 RESOLUTIONS: tuple[Resolution, ...] = ("placeholder", "nonce", "lookup", "none")
@@ -64,7 +64,7 @@ class Leaky(MemoryPosts):
 
 async def test_a_store_that_cannot_be_read_for_a_while_keeps_the_order_and_loses_no_reply() -> None:
     store = FullDisk()
-    async with desk(MemoryPosts(resolution="nonce"), store) as out:
+    async with open_delivery(MemoryPosts(resolution="nonce"), store) as out:
         store.failing["shown"] = 2
         first = await out.reply("one")
         first_row = out.row_id
@@ -81,7 +81,7 @@ async def test_a_preview_that_could_not_be_put_on_record_does_not_show_the_answe
     resolution: Resolution,
 ) -> None:
     store = FullDisk()
-    async with desk(MemoryPosts(resolution=resolution), store) as out:
+    async with open_delivery(MemoryPosts(resolution=resolution), store) as out:
         store.failing["record_sent_part"] = 1
         await out.begin("The ans")
         out.channel.failures.append(refusal("transient", done=True))
@@ -98,7 +98,7 @@ async def test_a_preview_that_could_not_be_put_on_record_does_not_show_the_answe
 
 
 async def test_a_deleted_preview_and_a_kill_do_not_show_the_answer_twice() -> None:
-    async with desk() as out:
+    async with open_delivery() as out:
         await out.begin("The ans")
         out.channel.messages[0].native_id = "deleted"
         # The edit finds nothing; what follows is done, one call after the other, and never confirmed.
@@ -115,7 +115,7 @@ async def test_a_deleted_preview_and_a_kill_do_not_show_the_answer_twice() -> No
 
 @pytest.mark.parametrize("hang", [True, False])
 async def test_a_call_that_does_not_end_as_calls_do_holds_nothing_up_for_ever(hang: bool) -> None:
-    async with desk(Leaky(hang=hang)) as out:
+    async with open_delivery(Leaky(hang=hang)) as out:
         first = await out.reply("one")
         first_row = out.row_id
         second = await out.reply("two", message_id="m2")
@@ -149,14 +149,14 @@ _ROUGH = [refusal("transient", done=True), refusal("transient")]
 async def test_a_part_in_doubt_is_labelled_and_no_word_of_the_others_is_lost(
     failures: Sequence[Refused | None], texts: list[str]
 ) -> None:
-    async with desk(MemoryPosts(resolution="none")) as out:
+    async with open_delivery(MemoryPosts(resolution="none")) as out:
         out.channel.failures.extend(failures)
         assert (await out.send(_LONG)).state == "sent"
         assert out.channel.texts() == texts
 
 
 async def test_the_next_process_labels_the_part_in_doubt_and_shows_all_that_follow() -> None:
-    async with desk(MemoryPosts(resolution="none")) as out:
+    async with open_delivery(MemoryPosts(resolution="none")) as out:
         out.channel.failures.extend([None, None, refusal("transient", done=True)])
         reply = await out.reply(_LONG + "e" * 45)
         out.delivery.enqueue(out.row_id, reply)
@@ -171,7 +171,7 @@ async def test_the_next_process_labels_the_part_in_doubt_and_shows_all_that_foll
 
 
 async def test_a_file_that_may_be_there_already_is_labelled_where_nobody_can_tell() -> None:
-    async with desk() as out:
+    async with open_delivery() as out:
         # The placeholder, its edit, and the file that follows.
         out.channel.failures.extend([None, None, refusal("transient", done=True)])
         await out.send("x" * 1_000)
@@ -199,7 +199,7 @@ async def test_a_preview_that_was_posted_and_not_recorded_is_found_and_becomes_t
     previewed_again: bool,
 ) -> None:
     channel = Killed()
-    async with desk(channel) as out:
+    async with open_delivery(channel) as out:
         sender = out.live.sender_for(channel, channel.thread(), Origin(message_id="m1"))
         await sender.send_event(TurnStarted(session_id="s", message_id="m1"))
         await sender.send_event(tokens("The whole answer")[0])
@@ -222,7 +222,7 @@ async def test_a_preview_that_was_posted_and_not_recorded_is_found_and_becomes_t
 
 
 async def test_a_preview_that_was_never_posted_is_not_waited_for() -> None:
-    async with desk(MemoryPosts(resolution="lookup")) as out:
+    async with open_delivery(MemoryPosts(resolution="lookup")) as out:
         await out.store.record_sent_part("m1", SentPart(part=0, native_id="", final=False, at=1.0))
         row = await out.send("The answer")
         assert out.channel.texts() == ["The answer"]

@@ -73,13 +73,13 @@ class Room:
         self.store = store or MemoryStore()
         self.clock = clock or ManualClock()
         self.woken: list[str] = []
-        self.desk = ReminderScheduler(
+        self.scheduler = ReminderScheduler(
             store=self.store, clock=self.clock, wake=self.woken.append, still_allowed=anybody
         )
 
     async def remind(self, text: str, in_s: float, *, key: str = "", **of: Any) -> None:
         note = ReminderNote(id=key or f"rem_{text}", due=self.clock.now() + in_s, text=text)
-        assert await self.desk.add(note, scope(**of), limit=50)
+        assert await self.scheduler.add(note, scope(**of), limit=50)
 
     async def said(self, thread: str = HERE) -> list[str]:
         return [command_of(entry).text for entry in await self.store.open_entries(thread)]
@@ -95,7 +95,7 @@ def command_of(entry: InboxEntry) -> SessionCommand:
 async def at_work(room: Room) -> AsyncIterator[Room]:
     await room.store.open()
     async with asyncio.TaskGroup() as tasks:
-        task = tasks.create_task(room.desk.run())
+        task = tasks.create_task(room.scheduler.run())
         await room.clock.advance(0)
         try:
             yield room
@@ -138,7 +138,7 @@ async def test_a_sooner_one_that_is_added_later_is_not_slept_through() -> None:
 async def test_a_cancelled_reminder_is_not_said() -> None:
     async with at_work(Room()) as room:
         await room.remind("tea", 10)
-        assert await room.desk.remove("rem_tea", scope())
+        assert await room.scheduler.remove("rem_tea", scope())
         await room.clock.advance(100)
 
         assert await room.said() == []
@@ -260,10 +260,10 @@ async def test_whoever_was_shut_out_since_is_not_reminded(tmp_path: Path) -> Non
     await clock.advance(20)
     rule = AccessRule.of(mode="pairing", allow=["dm:ann", "dm:eve", "room:room"], deny=["eve"])
 
-    async with open_gateway(tmp_path, posts=posts, clock=clock, rule=rule) as house:
+    async with open_gateway(tmp_path, posts=posts, clock=clock, rule=rule) as harness:
         await posts.until(lambda: bool(posts.texts("c3")))
-        assert await house.store.reminders.next_due() is None
-        assert await house.store.pairings.requests(now=clock.now()) == ()
+        assert await harness.store.reminders.next_due() is None
+        assert await harness.store.pairings.requests(now=clock.now()) == ()
 
     assert [message.text for message in posts.messages] == ["Reminder: ann"]
 
@@ -271,7 +271,7 @@ async def test_whoever_was_shut_out_since_is_not_reminded(tmp_path: Path) -> Non
 async def hand_over(room: Room) -> None:
     """Let the desk work until its book is empty."""
     async with asyncio.TaskGroup() as tasks:
-        task = tasks.create_task(room.desk.run())
+        task = tasks.create_task(room.scheduler.run())
         async with asyncio.timeout(60):
             while await room.store.reminders.next_due() is not None:
                 await room.clock.advance(0)

@@ -18,7 +18,7 @@ from tests.support.contexts import THREAD, Watched, scope
 THREAD_TEXT = THREAD.encode()
 
 
-class Desk:
+class ApprovalHarness:
     """Approvals over a store, and the events of the turns that ask."""
 
     def __init__(self, store: MemoryStore) -> None:
@@ -52,97 +52,99 @@ class Desk:
 
 
 @pytest.fixture
-async def desk() -> AsyncIterator[Desk]:
+async def harness() -> AsyncIterator[ApprovalHarness]:
     store = MemoryStore()
     await store.open()
-    yield Desk(store)
+    yield ApprovalHarness(store)
     await store.close()
 
 
 @pytest.mark.parametrize(("choice", "outcome"), [(ALLOW, "allowed"), (DENY, "refused")])
 async def test_an_answer_that_is_quicker_than_the_question_is_heard(
-    desk: Desk, choice: str, outcome: str
+    harness: ApprovalHarness, choice: str, outcome: str
 ) -> None:
     async def press_at_once(event: PipelineEvent) -> None:
-        await desk.watched.send(event)
+        await harness.watched.send(event)
         if isinstance(event, ApprovalRequired):
-            assert await desk.answer(choice) == "accepted"
+            assert await harness.answer(choice) == "accepted"
 
-    assert await desk.ask(turn=scope(send=press_at_once)) == outcome
-    assert desk.shown() == ["approval_required", "approval_resolved"]
+    assert await harness.ask(turn=scope(send=press_at_once)) == outcome
+    assert harness.shown() == ["approval_required", "approval_resolved"]
 
 
-async def test_the_question_is_the_authors_and_says_how_long_it_is_open(desk: Desk) -> None:
+async def test_the_question_is_the_authors_and_says_how_long_it_is_open(harness: ApprovalHarness) -> None:
     async with asyncio.TaskGroup() as group:
-        asking = group.create_task(desk.ask())
-        await desk.clock.advance(0)
-        (question,) = await desk.store.pending_interactions(THREAD_TEXT, now=desk.clock.now())
+        asking = group.create_task(harness.ask())
+        await harness.clock.advance(0)
+        (question,) = await harness.store.pending_interactions(THREAD_TEXT, now=harness.clock.now())
         assert (question.kind, question.allowed_users, question.action_hash) == ("tool", ("ada",), "h")
-        assert await desk.answer(ALLOW, user="eve") == "not_allowed"
-        await desk.clock.advance(299)
+        assert await harness.answer(ALLOW, user="eve") == "not_allowed"
+        await harness.clock.advance(299)
         assert not asking.done()
-        await desk.clock.advance(1)
+        await harness.clock.advance(1)
     assert asking.result() == "expired"
-    (asked, resolved) = desk.watched.events
+    (asked, resolved) = harness.watched.events
     assert isinstance(asked, ApprovalRequired)
     assert (asked.timeout_s, asked.reasoning, asked.paused) == (300, "May I?", False)
     assert isinstance(resolved, ApprovalResolved)
     assert resolved.choice == "expired"
-    assert await desk.answer(ALLOW) == "expired"
+    assert await harness.answer(ALLOW) == "expired"
 
 
-async def test_a_turn_that_asks_again_goes_on_with_its_question(desk: Desk) -> None:
-    await _asked_and_cut_off(desk, 100)
+async def test_a_turn_that_asks_again_goes_on_with_its_question(harness: ApprovalHarness) -> None:
+    await _asked_and_cut_off(harness, 100)
     async with asyncio.TaskGroup() as group:
-        second = group.create_task(desk.ask())
-        await desk.clock.advance(199)
+        second = group.create_task(harness.ask())
+        await harness.clock.advance(199)
         assert not second.done()
-        await desk.clock.advance(1)
+        await harness.clock.advance(1)
     assert second.result() == "expired"
-    assert [event.timeout_s for event in desk.watched.events if isinstance(event, ApprovalRequired)] == [
+    assert [event.timeout_s for event in harness.watched.events if isinstance(event, ApprovalRequired)] == [
         300,
         200,
     ]
 
 
-async def test_an_answer_that_came_while_nobody_waited_is_found_without_asking(desk: Desk) -> None:
-    await _asked_and_cut_off(desk, 1)
-    assert await desk.answer(ALLOW) == "accepted"
-    assert await desk.ask() == "allowed"
-    assert desk.shown() == ["approval_required", "approval_resolved"]
+async def test_an_answer_that_came_while_nobody_waited_is_found_without_asking(
+    harness: ApprovalHarness,
+) -> None:
+    await _asked_and_cut_off(harness, 1)
+    assert await harness.answer(ALLOW) == "accepted"
+    assert await harness.ask() == "allowed"
+    assert harness.shown() == ["approval_required", "approval_resolved"]
 
 
-async def test_an_answer_for_another_action_is_none(desk: Desk) -> None:
+async def test_an_answer_for_another_action_is_none(harness: ApprovalHarness) -> None:
     async def press_at_once(event: PipelineEvent) -> None:
         if isinstance(event, ApprovalRequired):
-            await desk.answer(ALLOW)
+            await harness.answer(ALLOW)
 
-    assert await desk.ask("h", scope(send=press_at_once)) == "allowed"
-    assert await desk.ask("other") == "refused"
-    assert desk.shown() == []
+    assert await harness.ask("h", scope(send=press_at_once)) == "allowed"
+    assert await harness.ask("other") == "refused"
+    assert harness.shown() == []
 
 
-async def test_a_question_that_is_withdrawn_is_a_no_for_good(desk: Desk) -> None:
+async def test_a_question_that_is_withdrawn_is_a_no_for_good(harness: ApprovalHarness) -> None:
     async with asyncio.TaskGroup() as group:
-        asking = group.create_task(desk.ask())
-        await desk.clock.advance(0)
-        await desk.approvals.withdraw(THREAD_TEXT)
+        asking = group.create_task(harness.ask())
+        await harness.clock.advance(0)
+        await harness.approvals.withdraw(THREAD_TEXT)
     assert asking.result() == "refused"
-    assert await desk.answer(ALLOW) == "already_answered"
+    assert await harness.answer(ALLOW) == "already_answered"
 
 
-async def test_a_clock_that_was_set_back_makes_nobody_wait_longer(desk: Desk) -> None:
-    await _asked_and_cut_off(desk, 1)
-    desk.clock.step_wall(-10_000)
+async def test_a_clock_that_was_set_back_makes_nobody_wait_longer(harness: ApprovalHarness) -> None:
+    await _asked_and_cut_off(harness, 1)
+    harness.clock.step_wall(-10_000)
     async with asyncio.TaskGroup() as group:
-        second = group.create_task(desk.ask())
-        await desk.clock.advance(300)
+        second = group.create_task(harness.ask())
+        await harness.clock.advance(300)
     assert second.result() == "expired"
 
 
-async def _asked_and_cut_off(desk: Desk, seconds: float) -> None:
+async def _asked_and_cut_off(harness: ApprovalHarness, seconds: float) -> None:
     """Ask, and be cancelled after `seconds`, as by a shutdown."""
     async with asyncio.TaskGroup() as group:
-        asking = group.create_task(desk.ask())
-        await desk.clock.advance(seconds)
+        asking = group.create_task(harness.ask())
+        await harness.clock.advance(seconds)
         asking.cancel()

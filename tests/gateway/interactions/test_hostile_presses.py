@@ -13,7 +13,7 @@ from typing import Any
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import ApprovalReply, button_handle
-from tests.gateway.inbox_harness import ANN, BOB, Door, open_door, place, press
+from tests.gateway.inbox_harness import ANN, BOB, InboxHarness, open_inbox, place, press
 
 PRESSES = 500
 QUESTIONS = {"q-private": "1", "q-room": "-5"}
@@ -99,35 +99,35 @@ def _state(path: Path) -> tuple[list[Any], list[Any]]:
         return answered, db.execute("SELECT * FROM inbox ORDER BY seq").fetchall()
 
 
-async def _prepare(door: Door) -> None:
+async def _prepare(harness: InboxHarness) -> None:
     for name, chat in QUESTIONS.items():
-        await door.ask(name, chat=chat)
-    await door.ask("q-answered")
-    assert (await door.inbox.accept(press("q-answered", 0, native_id="honest"))).status == "accepted"
-    await door.ask("q-expired", expires_s=5)
-    await door.clock.advance(6)
+        await harness.ask(name, chat=chat)
+    await harness.ask("q-answered")
+    assert (await harness.inbox.accept(press("q-answered", 0, native_id="honest"))).status == "accepted"
+    await harness.ask("q-expired", expires_s=5)
+    await harness.clock.advance(6)
 
 
 async def test_five_hundred_hostile_presses_do_nothing_and_one_honest_press_works(tmp_path: Path) -> None:
     path, clock, dice = tmp_path / "store.db", ManualClock(), random.Random(20_250)
-    async with open_door(path, clock=clock) as door:
-        await _prepare(door)
+    async with open_inbox(path, clock=clock) as harness:
+        await _prepare(harness)
     before = _state(path)
     found: Counter[str] = Counter()
     for start in range(0, PRESSES, PRESSES // 5):  # a restart after every hundred
-        async with open_door(path, clock=clock) as door:
+        async with open_inbox(path, clock=clock) as harness:
             for number in range(start, start + PRESSES // 5):
                 hostile = KINDS[number % len(KINDS)](dice)
-                accepted = await door.inbox.accept(hostile)
+                accepted = await harness.inbox.accept(hostile)
                 found[accepted.status] += 1
-            assert door.turns.woken == []
+            assert harness.turns.woken == []
     assert found == {"refused": PRESSES}
     assert _state(path) == before
 
-    async with open_door(path, clock=clock) as door:
-        assert (await door.inbox.accept(press("q-private", 0))).status == "accepted"
-        assert (await door.inbox.accept(press("q-room", 1, thread=place("-5")))).status == "accepted"
-        assert door.turns.woken == ["telegram:main:1", "telegram:main:-5"]
+    async with open_inbox(path, clock=clock) as harness:
+        assert (await harness.inbox.accept(press("q-private", 0))).status == "accepted"
+        assert (await harness.inbox.accept(press("q-room", 1, thread=place("-5")))).status == "accepted"
+        assert harness.turns.woken == ["telegram:main:1", "telegram:main:-5"]
     answers, entries = _state(path)
     assert [row[:3] for row in answers] == [
         ("q-answered", ANN, "approve"),

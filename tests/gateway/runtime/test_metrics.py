@@ -16,7 +16,7 @@ from pipeline.domain.events import (
     TranscriptReady,
     TurnStarted,
 )
-from tests.gateway.live_speech_harness import open_room
+from tests.gateway.live_speech_harness import open_live_speech
 
 
 class _Nowhere:
@@ -94,9 +94,9 @@ async def test_calls_of_tools_are_counted_by_their_outcome() -> None:
 async def test_open_microphones_are_counted_at_the_scrape() -> None:
     telemetry = Telemetry(ManualClock())
     assert _samples(telemetry)["parlour_microphones_open"] == 0
-    async with open_room() as room:
-        telemetry.watch_microphones(lambda: room.desk.open_microphones)
-        await room.sit()
+    async with open_live_speech() as harness:
+        telemetry.watch_microphones(lambda: harness.service.open_microphones)
+        await harness.sit()
         assert _samples(telemetry)["parlour_microphones_open"] == 1
     assert _samples(telemetry)["parlour_microphones_open"] == 0
 

@@ -39,7 +39,7 @@ class _Slow(MemoryStore):
         return asyncio.get_running_loop().create_future()
 
 
-class Desk:
+class TitlerHarness:
     """A store with one thread, and titles for it."""
 
     def __init__(self, llm: ScriptedLlm, store: MemoryStore | None = None) -> None:
@@ -80,48 +80,48 @@ def says(text: str) -> ScriptedLlm:
 
 async def test_the_third_exchange_earns_a_title_which_is_stored_and_shown_once() -> None:
     llm = says(f'Title: "The Great\u202e Parlour Walk {KEY} extra words here."')
-    desk = Desk(llm)
-    lease, entry = await desk.open()
+    harness = TitlerHarness(llm)
+    lease, entry = await harness.open()
     talk = session(3)
-    assert not desk.titles.wanted(session(2))
-    assert desk.titles.wanted(talk)
-    await desk.titles.run(lease, talk, entry)
+    assert not harness.titles.wanted(session(2))
+    assert harness.titles.wanted(talk)
+    await harness.titles.run(lease, talk, entry)
     assert talk.title == "The Great Parlour Walk ghp_(REDACTED) extra"
-    assert [(shown.role, shown.text) for shown in desk.shown] == [("title", talk.title)]
-    assert not desk.titles.wanted(talk)
-    assert (await load_session(desk.store, THREAD)).title == talk.title
+    assert [(shown.role, shown.text) for shown in harness.shown] == [("title", talk.title)]
+    assert not harness.titles.wanted(talk)
+    assert (await load_session(harness.store, THREAD)).title == talk.title
     assert KEY not in llm.requests[0].messages[-1].content
     assert "question 3" in llm.requests[0].messages[-1].content
 
 
 async def test_a_failure_is_tried_again_after_the_next_answer_and_not_before() -> None:
-    desk = Desk(
+    harness = TitlerHarness(
         ScriptedLlm([ScriptedAnswer(error=ModelUnavailable("gone")), ScriptedAnswer(chunks=("Second",))])
     )
-    lease, entry = await desk.open()
+    lease, entry = await harness.open()
     talk = session(3)
-    await desk.titles.run(lease, talk, entry)
-    assert (talk.title, desk.titles.wanted(talk)) == ("", False)
+    await harness.titles.run(lease, talk, entry)
+    assert (talk.title, harness.titles.wanted(talk)) == ("", False)
     talk.extend(past_turn(4, "more", (), "words", 0.0))
-    assert desk.titles.wanted(talk)
-    await desk.titles.run(lease, talk, entry)
+    assert harness.titles.wanted(talk)
+    await harness.titles.run(lease, talk, entry)
     assert talk.title == "Second"
 
 
 async def test_a_title_that_takes_too_long_is_given_up() -> None:
-    desk = Desk(ScriptedLlm([ScriptedAnswer(chunks=("late",), gate=asyncio.Event())]))
-    lease, entry = await desk.open()
+    harness = TitlerHarness(ScriptedLlm([ScriptedAnswer(chunks=("late",), gate=asyncio.Event())]))
+    lease, entry = await harness.open()
     talk = session(3)
     async with asyncio.TaskGroup() as group:
-        group.create_task(desk.titles.run(lease, talk, entry))
-        clock = desk.titles._clock
+        group.create_task(harness.titles.run(lease, talk, entry))
+        clock = harness.titles._clock
         assert isinstance(clock, ManualClock)
         await clock.advance(11)
     assert talk.title == ""
 
 
 def test_a_conversation_off_the_record_has_no_title() -> None:
-    assert not Desk(says("x")).titles.wanted(session(9, otr=True))
+    assert not TitlerHarness(says("x")).titles.wanted(session(9, otr=True))
 
 
 @pytest.mark.parametrize(
@@ -143,23 +143,23 @@ def test_of_an_answer_only_a_short_line_is_a_title(said: str, title: str) -> Non
 
 async def test_a_message_that_comes_while_a_title_is_written_makes_no_second_one() -> None:
     slow = _Slow()
-    desk = Desk(says("Great Walk"), slow)
-    lease, entry = await desk.open()
+    harness = TitlerHarness(says("Great Walk"), slow)
+    lease, entry = await harness.open()
     talk = session(3)
     slow.held = asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        naming = group.create_task(desk.titles.run(lease, talk, entry))
+        naming = group.create_task(harness.titles.run(lease, talk, entry))
         await slow.held.wait()
         naming.cancel()
     talk.extend(past_turn(4, "question 4", (), "answer 4", 0.0))
-    assert (talk.title, desk.titles.wanted(talk)) == ("Great Walk", False)
-    assert len(await desk.store.read_log(THREAD, kinds=("title",))) == 1
+    assert (talk.title, harness.titles.wanted(talk)) == ("Great Walk", False)
+    assert len(await harness.store.read_log(THREAD, kinds=("title",))) == 1
 
 
 async def test_a_message_that_comes_while_a_summary_is_written_makes_no_second_one() -> None:
     slow = _Slow()
-    desk = Desk(ScriptedLlm.echo(), slow)
-    lease, _entry = await desk.open()
+    harness = TitlerHarness(ScriptedLlm.echo(), slow)
+    lease, _entry = await harness.open()
     talk = session(3)
     slow.held = asyncio.Event()
     summary = Summary(text="They talked.", upto=2)

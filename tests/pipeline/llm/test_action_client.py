@@ -43,8 +43,8 @@ async def server() -> AsyncIterator[FakeOpenAiServer]:
 async def answered(
     server: FakeOpenAiServer, messages: tuple[ChatMessage, ...], *tools: ToolDefinition, asked: str = ""
 ) -> list[LlmItem]:
-    door = DirectClient(model="local", api_base=server.api_base, clock=SystemClock(), retries=0)
-    client = ActionClient(door)
+    inner = DirectClient(model="local", api_base=server.api_base, clock=SystemClock(), retries=0)
+    client = ActionClient(inner)
     deadline = asyncio.get_running_loop().time() + 30
     request = LlmRequest(messages=messages, tools=tools, asked=asked)
     items = [item async for item in client.stream(request, deadline)]

@@ -107,13 +107,13 @@ async def subject(request: pytest.FixtureRequest) -> AsyncIterator[Subject]:
         yield Scripted()
         return
     async with FakeOpenAiServer() as server:
-        client = door(request.param, server)
+        client = make_client(request.param, server)
         await client.warm_up()
         yield Served(client, server)
         await client.close()
 
 
-def door(kind: Kind, server: FakeOpenAiServer, clock: ImpatientClock | None = None) -> LlmClient:
+def make_client(kind: Kind, server: FakeOpenAiServer, clock: ImpatientClock | None = None) -> LlmClient:
     clock = clock or ImpatientClock()
     if kind == "direct":
         return DirectClient(model="fake", api_base=server.api_base, api_key="k", clock=clock)
@@ -220,7 +220,7 @@ async def test_a_client_can_be_closed_twice(subject: Subject) -> None:
 @pytest.mark.parametrize("kind", ["direct", "litellm"])
 async def test_a_request_bounds_the_attempts_and_the_end_counts_them(kind: Kind) -> None:
     async with FakeOpenAiServer() as server:
-        client = door(kind, server)
+        client = make_client(kind, server)
         server.script.extend([Behaviour(status=500), Behaviour(status=503)])
         _, finished = await answer_of(client, ask())
         assert finished.attempts == 3
@@ -248,7 +248,7 @@ async def test_a_provider_is_told_of_tools_calls_and_results(kind: Kind) -> None
         tools=(WEATHER,),
     )
     async with FakeOpenAiServer() as server:
-        client = door(kind, server)
+        client = make_client(kind, server)
         await answer_of(client, request)
         await client.close()
     body = server.requests[0].body
@@ -271,7 +271,7 @@ async def test_a_provider_is_told_of_tools_calls_and_results(kind: Kind) -> None
 @pytest.mark.parametrize("kind", ["direct", "litellm"])
 async def test_the_deadline_covers_the_waits_between_attempts(kind: Kind) -> None:
     async with FakeOpenAiServer() as server:
-        client = door(kind, server)
+        client = make_client(kind, server)
         await client.warm_up()
         server.script.extend([Behaviour(status=500), Behaviour(hang_before=True)])
         with pytest.raises(ModelTimeout, match="within 3 seconds"):

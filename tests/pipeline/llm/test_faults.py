@@ -11,14 +11,14 @@ import pytest
 from pipeline.domain.errors import ModelError, ModelTimeout
 from pipeline.llm.client import LlmClient, LlmFinished, LlmItem
 from tests.pipeline.llm.asking import ask, collect
-from tests.pipeline.llm.test_contract import door
+from tests.pipeline.llm.test_contract import make_client
 from tests.support.llm_faults import CALLS_AT_MOST, FAULTS, Fault
 from tests.support.openai_server import FakeOpenAiServer
 
 
 @pytest.fixture(params=["direct", "litellm"])
 async def client(request: pytest.FixtureRequest, server: FakeOpenAiServer) -> AsyncIterator[LlmClient]:
-    made = door(request.param, server)
+    made = make_client(request.param, server)
     await made.warm_up()
     yield made
     await made.close()

@@ -32,7 +32,7 @@ from tests.support.mcp_server import listening, over_http
 on_the_shared_loop = pytest.mark.asyncio(loop_scope="module")
 
 
-class Desk:
+class McpHarness:
     """A group on a running server, called as the gate would."""
 
     def __init__(self, group: McpGroup, supervisor: Supervisor) -> None:
@@ -57,9 +57,9 @@ class Desk:
 
 
 @asynccontextmanager
-async def desk(
+async def open_group(
     config: McpServerConfig, *, clock: Clock | None = None, environ: Mapping[str, str] | None = None
-) -> AsyncIterator[Desk]:
+) -> AsyncIterator[McpHarness]:
     supervisor = Supervisor()
     (group,) = mcp_groups(
         [config],
@@ -71,7 +71,7 @@ async def desk(
         timeout_s=20 if clock else 120,  # real servers have time on a busy machine
     )
     try:
-        yield Desk(group, supervisor)
+        yield McpHarness(group, supervisor)
     finally:
         await group.close()
         assert len(supervisor) == 0
@@ -89,15 +89,15 @@ def _resolve(reference: str) -> str:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared() -> AsyncIterator[Desk]:
+async def shared() -> AsyncIterator[McpHarness]:
     """One server for all tests that do not mind what others had it do: a start takes seconds."""
     ours = {**environment(), "PARLOUR_SECRET": "hidden", "OPENAI_API_KEY": "hidden"}
-    async with desk(program(env={"WEATHER_KEY": "env:KEY"}), environ=ours) as weather:
+    async with open_group(program(env={"WEATHER_KEY": "env:KEY"}), environ=ours) as weather:
         yield weather
 
 
 @on_the_shared_loop
-async def test_a_real_servers_tools_are_listed_and_called(shared: Desk) -> None:
+async def test_a_real_servers_tools_are_listed_and_called(shared: McpHarness) -> None:
     weather = shared
     tools = await weather.tools()
     tool = tools["mcp__weather__weather"]
@@ -129,7 +129,7 @@ async def test_a_real_servers_tools_are_listed_and_called(shared: Desk) -> None:
 
 @on_the_shared_loop
 async def test_an_error_of_the_servers_own_under_the_number_of_a_lost_connection_keeps_its_words(
-    shared: Desk,
+    shared: McpHarness,
 ) -> None:
     words = await shared.failure("decline")
     assert words == "the MCP server weather refuses: the quota of this month is used up"
@@ -146,7 +146,7 @@ def test_a_schema_for_which_a_provider_would_refuse_the_whole_request_is_put_rig
 
 
 @on_the_shared_loop
-async def test_a_server_sees_no_secret_but_those_that_it_is_given(shared: Desk) -> None:
+async def test_a_server_sees_no_secret_but_those_that_it_is_given(shared: McpHarness) -> None:
     seen = (await shared.call("environment")).text
 
     assert '"WEATHER_KEY": "the-key"' in seen
@@ -159,7 +159,7 @@ def _names(shown: str) -> list[str]:
 
 
 @on_the_shared_loop
-async def test_a_crash_and_too_much_at_once_are_words_and_the_next_call_works(shared: Desk) -> None:
+async def test_a_crash_and_too_much_at_once_are_words_and_the_next_call_works(shared: McpHarness) -> None:
     crashed = await shared.failure("crash")
     again = await shared.call("weather", city="Bonn")
     too_much = await shared.failure("big", megabytes=40)
@@ -173,7 +173,7 @@ async def test_a_crash_and_too_much_at_once_are_words_and_the_next_call_works(sh
 async def test_a_call_that_hangs_is_words_and_leaves_no_process(name: str) -> None:
     clock = ManualClock()
     with listening() as said:
-        async with desk(program(), clock=clock) as weather, asyncio.TaskGroup() as tasks:
+        async with open_group(program(), clock=clock) as weather, asyncio.TaskGroup() as tasks:
             pids = await weather.pids()
             tool = (await weather.tools())[f"mcp__weather__{name}"]
             hanging = tasks.create_task(_words(tool))
@@ -185,7 +185,7 @@ async def test_a_call_that_hangs_is_words_and_leaves_no_process(name: str) -> No
 
 
 async def test_closing_leaves_neither_the_process_nor_its_children() -> None:
-    async with desk(program()) as weather:
+    async with open_group(program()) as weather:
         pids = await weather.pids()
 
     assert await _ended(pids)
@@ -221,14 +221,14 @@ async def _ended(pids: Sequence[int]) -> bool:
 async def test_a_program_that_cannot_serve_says_why() -> None:
     gives_up = "import os, sys; os.write(2, b'no licence found'); sys.exit(1)"
     config = McpServerConfig(name="weather", command=sys.executable, args=("-c", gives_up))
-    async with desk(config) as broken:
+    async with open_group(config) as broken:
         assert await broken.failure("x") == "the MCP server weather cannot be used: no licence found"
-    async with desk(McpServerConfig(name="weather", command="/no/such/program")) as missing:
+    async with open_group(McpServerConfig(name="weather", command="/no/such/program")) as missing:
         assert (
             await missing.failure("x")
             == "the MCP server weather cannot be used: there is no /no/such/program"
         )
-    async with desk(program(env={"A": "env:NOT_THERE"})) as unset:
+    async with open_group(program(env={"A": "env:NOT_THERE"})) as unset:
         assert "env:NOT_THERE: the variable is not set" in await unset.failure("x")
 
 
@@ -236,13 +236,13 @@ async def test_a_server_over_http_is_called_and_one_that_is_gone_is_words() -> N
     clock = ManualClock()
     with over_http() as url:
         config = McpServerConfig(name="weather", url=url, headers={"Authorization": "env:KEY"})
-        async with desk(config, clock=clock) as weather, asyncio.TaskGroup() as tasks:
+        async with open_group(config, clock=clock) as weather, asyncio.TaskGroup() as tasks:
             assert (await weather.call("weather", city="Bonn")).text == "It rains in Bonn."
             assert len((await weather.call("big", megabytes=10)).text) < MAX_RESULT_CHARS + 100
             hanging = tasks.create_task(_words((await weather.tools())["mcp__weather__hang"]))
             await clock.advance(20)
             assert "did not answer within" in await hanging
-    async with desk(config) as gone:
+    async with open_group(config) as gone:
         assert "the MCP server weather cannot be used: " in await gone.failure("weather")
 
 
@@ -294,7 +294,7 @@ async def test_a_tool_whose_schema_is_none_is_left_out_by_name_and_the_others_wo
     async with TestServer(app) as server:
         if served == "http":
             config = McpServerConfig(name="weather", url=str(server.make_url("/mcp")))
-        async with desk(config) as odd:
+        async with open_group(config) as odd:
             assert list(await odd.tools()) == ["mcp__weather__fine"]
             (unusable,) = odd.group.unusable
             assert unusable == "mcp__weather__strange (its inputSchema is not what the protocol asks for)"

@@ -41,17 +41,17 @@ class KeptZones(NullWorkspace):
         self.names[turn.owner] = name
 
 
-class Desk:
+class ScheduleHarness:
     """The group on a real desk, called as the gate would."""
 
     def __init__(self) -> None:
         self.store = MemoryStore()
         self.clock = ManualClock(NOON)
         self.book = KeptZones()
-        desk = ReminderScheduler(
+        harness = ReminderScheduler(
             store=self.store, clock=self.clock, wake=lambda _thread: None, still_allowed=_anybody
         )
-        self.group = ScheduleGroup(desk, self.clock, TimeZones(self.book, self.clock))
+        self.group = ScheduleGroup(harness, self.clock, TimeZones(self.book, self.clock))
 
     async def tool(self, name: str) -> Tool:
         return next(tool for tool in await self.group.tools(scope()) if tool.name == name)
@@ -66,24 +66,24 @@ class Desk:
 
 
 @pytest.fixture
-async def desk() -> Desk:
-    desk = Desk()
-    await desk.store.open()
-    return desk
+async def harness() -> ScheduleHarness:
+    harness = ScheduleHarness()
+    await harness.store.open()
+    return harness
 
 
-async def test_a_reminder_in_minutes_is_kept_listed_and_cancelled(desk: Desk) -> None:
-    said = await desk.call("remind_me", text=" call\nmum ", in_minutes=90)
-    (kept,) = await desk.store.reminders.of("console:local:user:ada")
-    listed = await desk.call("list_reminders")
+async def test_a_reminder_in_minutes_is_kept_listed_and_cancelled(harness: ScheduleHarness) -> None:
+    said = await harness.call("remind_me", text=" call\nmum ", in_minutes=90)
+    (kept,) = await harness.store.reminders.of("console:local:user:ada")
+    listed = await harness.call("list_reminders")
 
     assert said == f"Reminder {kept.id} is set for Friday 2030-05-31 13:30 (UTC): call mum"
     assert (
         listed
         == f"It is Friday 2030-05-31 12:00 (UTC).\n- {kept.id}, Friday 2030-05-31 13:30 (UTC): call mum"
     )
-    assert "cancelled" in await desk.call("cancel_reminder", id=kept.id)
-    assert (await desk.call("list_reminders")).endswith("There are no reminders.")
+    assert "cancelled" in await harness.call("cancel_reminder", id=kept.id)
+    assert (await harness.call("list_reminders")).endswith("There are no reminders.")
 
 
 @pytest.mark.parametrize(
@@ -96,17 +96,17 @@ async def test_a_reminder_in_minutes_is_kept_listed_and_cancelled(desk: Desk) ->
         ("20300531T130000+0000", 60),
     ],
 )
-async def test_a_time_with_an_offset_is_that_moment(desk: Desk, at: str, minutes: int) -> None:
-    await desk.call("remind_me", text="tea", at=at)
+async def test_a_time_with_an_offset_is_that_moment(harness: ScheduleHarness, at: str, minutes: int) -> None:
+    await harness.call("remind_me", text="tea", at=at)
 
-    assert await desk.due() == [NOON + minutes * 60]
+    assert await harness.due() == [NOON + minutes * 60]
 
 
-async def test_a_reminder_is_shown_in_the_zone_it_was_asked_for_in(desk: Desk) -> None:
-    said = await desk.call("remind_me", text="tea", at="2030-06-01T00:30:00+05:30")
+async def test_a_reminder_is_shown_in_the_zone_it_was_asked_for_in(harness: ScheduleHarness) -> None:
+    said = await harness.call("remind_me", text="tea", at="2030-06-01T00:30:00+05:30")
 
     assert "Saturday 2030-06-01 00:30 (UTC+05:30)" in said
-    assert "2030-06-01 00:30 (UTC+05:30): tea" in await desk.call("list_reminders")
+    assert "2030-06-01 00:30 (UTC+05:30): tea" in await harness.call("list_reminders")
 
 
 @pytest.mark.parametrize(
@@ -131,57 +131,59 @@ async def test_a_reminder_is_shown_in_the_zone_it_was_asked_for_in(desk: Desk) -
     ],
 )
 async def test_a_time_that_cannot_be_is_refused_in_words(
-    desk: Desk, arguments: dict[str, Any], words: str
+    harness: ScheduleHarness, arguments: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(ToolFailed) as failed:
-        await desk.call("remind_me", text="x", **arguments)
+        await harness.call("remind_me", text="x", **arguments)
 
     assert words in str(failed.value)
-    assert await desk.due() == []
+    assert await harness.due() == []
 
 
-async def test_a_year_ahead_is_the_most(desk: Desk) -> None:
-    await desk.call("remind_me", text="x", in_minutes=MAX_MINUTES)
+async def test_a_year_ahead_is_the_most(harness: ScheduleHarness) -> None:
+    await harness.call("remind_me", text="x", in_minutes=MAX_MINUTES)
 
-    assert await desk.due() == [NOON + MAX_MINUTES * 60]
+    assert await harness.due() == [NOON + MAX_MINUTES * 60]
 
 
 @pytest.mark.parametrize("text", ["", "  \n ", "\x00\x1b", "x" * (MAX_TEXT_CHARS + 1)])
-async def test_a_reminder_has_words_and_not_too_many(desk: Desk, text: str) -> None:
+async def test_a_reminder_has_words_and_not_too_many(harness: ScheduleHarness, text: str) -> None:
     with pytest.raises(ToolFailed):
-        await desk.call("remind_me", text=text, in_minutes=1)
+        await harness.call("remind_me", text=text, in_minutes=1)
 
 
-async def test_fifty_reminders_are_enough_for_one_person_and_nobody_elses_are_touched(desk: Desk) -> None:
+async def test_fifty_reminders_are_enough_for_one_person_and_nobody_elses_are_touched(
+    harness: ScheduleHarness,
+) -> None:
     for number in range(MAX_REMINDERS):
-        await desk.call("remind_me", text=f"n{number}", in_minutes=number + 1)
+        await harness.call("remind_me", text=f"n{number}", in_minutes=number + 1)
 
     with pytest.raises(ToolFailed, match="50 reminders already"):
-        await desk.call("remind_me", text="one more", in_minutes=1)
-    await desk.call("remind_me", scope(author=BEN), text="mine", in_minutes=1)
-    assert len(await desk.due()) == MAX_REMINDERS + 1
+        await harness.call("remind_me", text="one more", in_minutes=1)
+    await harness.call("remind_me", scope(author=BEN), text="mine", in_minutes=1)
+    assert len(await harness.due()) == MAX_REMINDERS + 1
 
 
-async def test_nobody_sees_or_cancels_another_persons_reminders(desk: Desk) -> None:
-    await desk.call("remind_me", text="secret", in_minutes=5)
-    (kept,) = await desk.store.reminders.of("console:local:user:ada")
+async def test_nobody_sees_or_cancels_another_persons_reminders(harness: ScheduleHarness) -> None:
+    await harness.call("remind_me", text="secret", in_minutes=5)
+    (kept,) = await harness.store.reminders.of("console:local:user:ada")
 
-    assert "secret" not in await desk.call("list_reminders", scope(author=BEN))
-    assert "secret" not in await desk.call("list_reminders", scope(private=False))
+    assert "secret" not in await harness.call("list_reminders", scope(author=BEN))
+    assert "secret" not in await harness.call("list_reminders", scope(private=False))
     with pytest.raises(ToolFailed, match="no such reminder"):
-        await desk.call("cancel_reminder", scope(author=BEN), id=kept.id)
-    assert len(await desk.due()) == 1
+        await harness.call("cancel_reminder", scope(author=BEN), id=kept.id)
+    assert len(await harness.due()) == 1
 
 
-async def test_nothing_is_kept_of_a_conversation_off_the_record(desk: Desk) -> None:
+async def test_nothing_is_kept_of_a_conversation_off_the_record(harness: ScheduleHarness) -> None:
     with pytest.raises(Refused, match="off the record"):
-        await desk.call("remind_me", scope(mode="otr"), text="x", in_minutes=5)
+        await harness.call("remind_me", scope(mode="otr"), text="x", in_minutes=5)
 
-    assert await desk.due() == []
+    assert await harness.due() == []
 
 
-async def test_only_listing_reads_and_what_changes_is_the_owners_own(desk: Desk) -> None:
-    tools = {tool.name: (tool.reads_only, tool.own_only) for tool in await desk.group.tools(scope())}
+async def test_only_listing_reads_and_what_changes_is_the_owners_own(harness: ScheduleHarness) -> None:
+    tools = {tool.name: (tool.reads_only, tool.own_only) for tool in await harness.group.tools(scope())}
 
     assert tools == {
         "remind_me": (False, True),
@@ -191,35 +193,37 @@ async def test_only_listing_reads_and_what_changes_is_the_owners_own(desk: Desk)
     }
 
 
-async def test_the_users_own_words_are_read_in_their_own_time_zone(desk: Desk) -> None:
-    said = await desk.call("set_time_zone", zone="berlin")
+async def test_the_users_own_words_are_read_in_their_own_time_zone(harness: ScheduleHarness) -> None:
+    said = await harness.call("set_time_zone", zone="berlin")
     assert said == "Your time zone is Europe/Berlin from now on: it is 14:00 there."
-    said = await desk.call("remind_me", text="call mum", when="tomorrow at 8 am")
+    said = await harness.call("remind_me", text="call mum", when="tomorrow at 8 am")
     assert "Saturday 2030-06-01 08:00 (UTC+02:00): call mum" in said
-    assert await desk.due() == [datetime.fromisoformat("2030-06-01T08:00:00+02:00").timestamp()]
+    assert await harness.due() == [datetime.fromisoformat("2030-06-01T08:00:00+02:00").timestamp()]
     others = scope(author=BEN)
-    assert "2030-06-01 08:00 (UTC)" in await desk.call("remind_me", others, text="tea", when="morgen um 8")
+    assert "2030-06-01 08:00 (UTC)" in await harness.call("remind_me", others, text="tea", when="morgen um 8")
 
 
-async def test_a_repetition_is_refused_in_words_and_nothing_is_kept(desk: Desk) -> None:
+async def test_a_repetition_is_refused_in_words_and_nothing_is_kept(harness: ScheduleHarness) -> None:
     with pytest.raises(ToolFailed, match="reminders here happen once"):
-        await desk.call("remind_me", text="pills", when="every day at 9")
-    assert await desk.due() == []
+        await harness.call("remind_me", text="pills", when="every day at 9")
+    assert await harness.due() == []
 
 
-async def test_a_zone_that_there_is_not_changes_nothing_and_off_the_record_none_is_kept(desk: Desk) -> None:
+async def test_a_zone_that_there_is_not_changes_nothing_and_off_the_record_none_is_kept(
+    harness: ScheduleHarness,
+) -> None:
     with pytest.raises(ToolFailed, match="there is no time zone Mars"):
-        await desk.call("set_time_zone", zone="Mars")
+        await harness.call("set_time_zone", zone="Mars")
     with pytest.raises(Refused, match="off the record"):
-        await desk.call("set_time_zone", scope(mode="otr"), zone="Europe/Berlin")
-    assert desk.book.names == {}
+        await harness.call("set_time_zone", scope(mode="otr"), zone="Europe/Berlin")
+    assert harness.book.names == {}
 
 
-async def test_a_reminder_is_cancelled_by_words_of_it_where_they_name_one(desk: Desk) -> None:
+async def test_a_reminder_is_cancelled_by_words_of_it_where_they_name_one(harness: ScheduleHarness) -> None:
     for text in ("pay the rent", "pay the gas", "call mum"):
-        await desk.call("remind_me", text=text, in_minutes=5)
+        await harness.call("remind_me", text=text, in_minutes=5)
     with pytest.raises(ToolFailed, match="2 reminders have “pay”"):
-        await desk.call("cancel_reminder", id="pay")
-    assert "cancelled" in await desk.call("cancel_reminder", id="Mum")
+        await harness.call("cancel_reminder", id="pay")
+    assert "cancelled" in await harness.call("cancel_reminder", id="Mum")
     with pytest.raises(ToolFailed, match="no such reminder"):
-        await desk.call("cancel_reminder", id="mum")
+        await harness.call("cancel_reminder", id="mum")

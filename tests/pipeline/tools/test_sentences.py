@@ -33,7 +33,7 @@ from tests.support.tool_gate import call, gate, group, propose, tool
 async def test_every_built_in_tool_has_a_sentence_that_ends_in_one_of_its_arguments(tmp_path: Path) -> None:
     clock = ManualClock()
     zones = TimeZones(WorkspaceFolder(tmp_path, clock), clock)
-    desk = ReminderScheduler(
+    scheduler = ReminderScheduler(
         store=MemoryStore(), clock=clock, wake=lambda _thread: None, still_allowed=_anybody
     )
     groups: list[ToolGroup] = [
@@ -41,7 +41,7 @@ async def test_every_built_in_tool_has_a_sentence_that_ends_in_one_of_its_argume
         notes_group(tmp_path),
         system_group(clock, zones, version="1"),
         WebGroup(GuardedWeb(clock), clock),
-        ScheduleGroup(desk, clock, zones),
+        ScheduleGroup(scheduler, clock, zones),
     ]
     names = []
     for one in groups:

@@ -89,14 +89,14 @@ class Rest:
             ("PATCH", hook + "/messages/@original", "edit_original", self._edit_original),
         ]
         api = [
-            web.route(method, _PREFIX + path, self._door(name, handler))
+            web.route(method, _PREFIX + path, self._guarded(name, handler))
             for method, path, name, handler in table
         ]
         return [*api, web.get("/attachments/{channel}/{file}/{name}", self._download)]
 
     # -- the door ---------------------------------------------------------------------------------
 
-    def _door(self, name: str, handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    def _guarded(self, name: str, handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def serve(request: web.Request) -> web.StreamResponse:
             payload, files, refused = await self._read(request, name)
             fault = self.faults.next_for(name, shows=name in _SHOWS)

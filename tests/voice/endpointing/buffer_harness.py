@@ -77,7 +77,7 @@ class Shelf:
         await asyncio.sleep(0)
 
 
-class Desk:
+class BufferHarness:
     """A manager with everything around it."""
 
     def __init__(
@@ -112,13 +112,13 @@ async def crash(manager: StreamBufferManager) -> None:
 
 
 @asynccontextmanager
-async def gathering(**parts: Any) -> AsyncIterator[Desk]:
+async def gathering(**parts: Any) -> AsyncIterator[BufferHarness]:
     """A desk that is closed at the end, with nothing left behind."""
     before = asyncio.all_tasks()
-    desk = Desk(**parts)
+    harness = BufferHarness(**parts)
     try:
-        yield desk
+        yield harness
     finally:
-        desk.receiver.open.set()
-        await desk.manager.close()
+        harness.receiver.open.set()
+        await harness.manager.close()
         assert asyncio.all_tasks() <= before

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pipeline.domain.clock import ManualClock
-from tests.voice.endpointing.buffer_harness import THREAD, Desk, Receiver, Shelf, gathering
+from tests.voice.endpointing.buffer_harness import THREAD, BufferHarness, Receiver, Shelf, gathering
 
 REQUEST = "Please summarise this"
 
@@ -25,134 +25,134 @@ async def shelf() -> AsyncIterator[Shelf]:
 async def test_a_buffer_whose_flush_failed_is_tried_again_and_again_later(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with gathering() as desk:
-        desk.receiver.failures = 3
+    async with gathering() as harness:
+        harness.receiver.failures = 3
         with caplog.at_level(logging.WARNING):
-            assert (await desk.say("ok", is_complete=True)).should_process
+            assert (await harness.say("ok", is_complete=True)).should_process
         assert "the inbox is full" in caplog.text
-        assert desk.manager.buffer_status(THREAD).state == "flushing"
-        await desk.clock.advance(60)
-        assert desk.receiver.calls == 4
-        assert desk.receiver.seen == [(1.0 + 2.0 + 5.0, "complete", "ok")]
+        assert harness.manager.buffer_status(THREAD).state == "flushing"
+        await harness.clock.advance(60)
+        assert harness.receiver.calls == 4
+        assert harness.receiver.seen == [(1.0 + 2.0 + 5.0, "complete", "ok")]
 
 
 async def test_what_follows_a_failed_flush_waits_for_it_and_is_another_buffer() -> None:
-    async with gathering() as desk:
-        desk.receiver.failures = 1
-        await desk.say("one", is_complete=True)
-        await desk.say("two", is_complete=True)
-        await desk.say("three")
-        assert desk.receiver.calls == 1
-        assert desk.manager.buffer_status(THREAD).content == "one two three"
-        await desk.clock.advance(10)
-        assert [text for _, _, text in desk.receiver.seen] == ["one", "two", "three"]
-        assert len({one.generation for one in desk.receiver.flushed}) == 3
+    async with gathering() as harness:
+        harness.receiver.failures = 1
+        await harness.say("one", is_complete=True)
+        await harness.say("two", is_complete=True)
+        await harness.say("three")
+        assert harness.receiver.calls == 1
+        assert harness.manager.buffer_status(THREAD).content == "one two three"
+        await harness.clock.advance(10)
+        assert [text for _, _, text in harness.receiver.seen] == ["one", "two", "three"]
+        assert len({one.generation for one in harness.receiver.flushed}) == 3
 
 
 async def test_force_does_not_wait_for_the_next_try() -> None:
-    async with gathering() as desk:
-        desk.receiver.failures = 1
-        await desk.say("one", is_complete=True)
-        await desk.say("two")
-        assert await desk.manager.force_flush(THREAD) == "two"
-        assert [text for _, _, text in desk.receiver.seen] == ["one", "two"]
-        await desk.clock.advance(60)
-        assert desk.receiver.calls == 3
+    async with gathering() as harness:
+        harness.receiver.failures = 1
+        await harness.say("one", is_complete=True)
+        await harness.say("two")
+        assert await harness.manager.force_flush(THREAD) == "two"
+        assert [text for _, _, text in harness.receiver.seen] == ["one", "two"]
+        await harness.clock.advance(60)
+        assert harness.receiver.calls == 3
 
 
 async def test_a_try_again_has_the_same_generation() -> None:
-    async with gathering() as desk:
+    async with gathering() as harness:
         generations = []
-        receive = desk.receiver.__call__
+        receive = harness.receiver.__call__
 
         async def note(flushed: object) -> None:
             generations.append(getattr(flushed, "generation", None))
             await receive(flushed)  # type: ignore[arg-type]  # whatever the manager gives
 
-        desk.manager._on_flush = note
-        desk.receiver.failures = 2
-        await desk.say("ok", is_complete=True)
-        await desk.clock.advance(10)
+        harness.manager._on_flush = note
+        harness.receiver.failures = 2
+        await harness.say("ok", is_complete=True)
+        await harness.clock.advance(10)
         assert len(generations) == 3
         assert len(set(generations)) == 1
 
 
 async def test_a_chunk_that_comes_during_a_flush_opens_the_next_buffer() -> None:
-    async with gathering() as desk, asyncio.TaskGroup() as group:
-        desk.receiver.open.clear()
-        first = group.create_task(desk.say("one", is_complete=True))
-        await desk.receiver.arrived.wait()
-        assert not (await desk.say("two")).should_process
+    async with gathering() as harness, asyncio.TaskGroup() as group:
+        harness.receiver.open.clear()
+        first = group.create_task(harness.say("one", is_complete=True))
+        await harness.receiver.arrived.wait()
+        assert not (await harness.say("two")).should_process
         assert not first.done()
-        desk.receiver.open.set()
+        harness.receiver.open.set()
         assert (await first).buffered_content == "one"
-        assert desk.manager.buffer_status(THREAD).content == "two"
-        await desk.clock.advance(10)
-        assert desk.receiver.seen == [(0.0, "complete", "one"), (3.0, "silence", "two")]
+        assert harness.manager.buffer_status(THREAD).content == "two"
+        await harness.clock.advance(10)
+        assert harness.receiver.seen == [(0.0, "complete", "one"), (3.0, "silence", "two")]
 
 
 async def test_a_chunk_that_comes_while_a_timer_flushes_does_not_cut_it_off() -> None:
-    async with gathering() as desk:
-        desk.receiver.open.clear()
-        await desk.say("one")
-        await desk.clock.advance(3)
-        assert desk.receiver.calls == 1
-        await desk.say("two")
-        desk.receiver.open.set()
-        await desk.clock.advance(10)
-        assert [text for _, _, text in desk.receiver.seen] == ["one", "two"]
-        assert desk.receiver.calls == 2
+    async with gathering() as harness:
+        harness.receiver.open.clear()
+        await harness.say("one")
+        await harness.clock.advance(3)
+        assert harness.receiver.calls == 1
+        await harness.say("two")
+        harness.receiver.open.set()
+        await harness.clock.advance(10)
+        assert [text for _, _, text in harness.receiver.seen] == ["one", "two"]
+        assert harness.receiver.calls == 2
 
 
 async def test_a_caller_that_gives_up_during_a_flush_loses_nothing() -> None:
-    async with gathering() as desk:
-        desk.receiver.open.clear()
+    async with gathering() as harness:
+        harness.receiver.open.clear()
         async with asyncio.TaskGroup() as group:
-            adding = group.create_task(desk.say("one", is_complete=True))
-            await desk.receiver.arrived.wait()
+            adding = group.create_task(harness.say("one", is_complete=True))
+            await harness.receiver.arrived.wait()
             adding.cancel()
-        desk.receiver.open.set()
-        assert desk.receiver.flushed == []
-        await desk.clock.advance(5)
-        assert desk.receiver.seen == [(1.0, "complete", "one")]
+        harness.receiver.open.set()
+        assert harness.receiver.flushed == []
+        await harness.clock.advance(5)
+        assert harness.receiver.seen == [(1.0, "complete", "one")]
 
 
 @pytest.mark.parametrize("turns", range(1, 12))
 async def test_a_caller_that_gives_up_at_any_moment_loses_and_delays_nothing(
     shelf: Shelf, turns: int
 ) -> None:
-    async with gathering(shelf=shelf) as desk:
+    async with gathering(shelf=shelf) as harness:
         async with asyncio.TaskGroup() as group:
-            adding = group.create_task(desk.say("one", is_complete=True))
+            adding = group.create_task(harness.say("one", is_complete=True))
             for _ in range(turns):
                 await asyncio.sleep(0)
             adding.cancel()
-        await desk.clock.advance(5)
-        assert [text for _, _, text in desk.receiver.seen] == ["one"]
+        await harness.clock.advance(5)
+        assert [text for _, _, text in harness.receiver.seen] == ["one"]
 
 
 async def test_timer_force_and_complete_at_one_moment_flush_once() -> None:
-    async with gathering() as desk:
-        await desk.say("one")
+    async with gathering() as harness:
+        await harness.say("one")
         async with asyncio.TaskGroup() as group:
-            group.create_task(desk.clock.advance(3))
+            group.create_task(harness.clock.advance(3))
             for _ in range(3):
-                group.create_task(desk.manager.force_flush(THREAD))
-            group.create_task(desk.say("", is_complete=True))
-        await desk.clock.advance(10)
-        assert [text for _, _, text in desk.receiver.seen] == ["one"]
-        assert desk.receiver.calls == 1
+                group.create_task(harness.manager.force_flush(THREAD))
+            group.create_task(harness.say("", is_complete=True))
+        await harness.clock.advance(10)
+        assert [text for _, _, text in harness.receiver.seen] == ["one"]
+        assert harness.receiver.calls == 1
 
 
 async def test_many_chunks_and_flushes_at_once_lose_and_double_nothing(shelf: Shelf) -> None:
-    async with gathering(shelf=shelf) as desk:
+    async with gathering(shelf=shelf) as harness:
         async with asyncio.TaskGroup() as group:
             for number in range(60):
-                group.create_task(desk.say(f"w{number}", is_complete=number % 7 == 0))
+                group.create_task(harness.say(f"w{number}", is_complete=number % 7 == 0))
                 if number % 11 == 0:
-                    group.create_task(desk.manager.force_flush(THREAD))
-        await desk.manager.force_flush(THREAD)
-        said = " ".join(text for _, _, text in desk.receiver.seen)
+                    group.create_task(harness.manager.force_flush(THREAD))
+        await harness.manager.force_flush(THREAD)
+        said = " ".join(text for _, _, text in harness.receiver.seen)
         assert said == " ".join(f"w{number}" for number in range(60))
         assert await shelf.buffers() == ()
 
@@ -160,37 +160,37 @@ async def test_many_chunks_and_flushes_at_once_lose_and_double_nothing(shelf: Sh
 async def test_what_was_added_is_kept_before_the_call_returns_and_goes_when_it_was_received(
     shelf: Shelf,
 ) -> None:
-    async with gathering(shelf=shelf) as desk:
-        await desk.say("one")
-        await desk.say("two")
+    async with gathering(shelf=shelf) as harness:
+        await harness.say("one")
+        await harness.say("two")
         ((_, body),) = await shelf.buffers()
         assert [chunk[0] for chunk in body["chunks"]] == ["one", "two"]
-        assert body["created_at"] == desk.clock.now()
-        await desk.clock.advance(3)
-        assert desk.receiver.seen == [(3.0, "silence", "one two")]
+        assert body["created_at"] == harness.clock.now()
+        await harness.clock.advance(3)
+        assert harness.receiver.seen == [(3.0, "silence", "one two")]
         assert await shelf.buffers() == ()
 
 
 async def test_a_crash_in_the_middle_of_a_dictation_loses_nothing(shelf: Shelf) -> None:
     clock = ManualClock()
-    crashed = Desk(clock=clock, shelf=shelf)
+    crashed = BufferHarness(clock=clock, shelf=shelf)
     await crashed.say("the weather is", sequence=0)
     await clock.advance(1)
     await crashed.crash()
-    async with gathering(clock=clock, shelf=shelf) as desk:
-        assert await desk.manager.restore() == 1
-        await desk.say("nice and", sequence=1)
+    async with gathering(clock=clock, shelf=shelf) as harness:
+        assert await harness.manager.restore() == 1
+        await harness.say("nice and", sequence=1)
         await clock.advance(10)
-        assert desk.receiver.seen == [(4.0, "silence", "the weather is nice and")]
+        assert harness.receiver.seen == [(4.0, "silence", "the weather is nice and")]
     assert crashed.receiver.calls == 0
 
 
 async def test_after_a_restart_what_is_due_by_the_wall_clock_goes_at_once(shelf: Shelf) -> None:
     clock = ManualClock()
-    desk = Desk(clock=clock, shelf=shelf)
-    await desk.say(REQUEST)
-    await desk.manager.close()
-    assert desk.receiver.calls == 0
+    harness = BufferHarness(clock=clock, shelf=shelf)
+    await harness.say(REQUEST)
+    await harness.manager.close()
+    assert harness.receiver.calls == 0
     clock.step_wall(60)
     async with gathering(clock=clock, shelf=shelf) as follower:
         assert await follower.manager.restore() == 1
@@ -201,7 +201,7 @@ async def test_after_a_restart_what_is_due_by_the_wall_clock_goes_at_once(shelf:
 
 async def test_a_buffer_that_was_being_flushed_gathers_no_more_after_a_crash(shelf: Shelf) -> None:
     clock = ManualClock()
-    crashed = Desk(clock=clock, shelf=shelf)
+    crashed = BufferHarness(clock=clock, shelf=shelf)
     crashed.receiver.open.clear()
     async with asyncio.TaskGroup() as group:
         adding = group.create_task(crashed.say("ok", is_complete=True))
@@ -210,34 +210,34 @@ async def test_a_buffer_that_was_being_flushed_gathers_no_more_after_a_crash(she
         adding.cancel()
     assert body["reason"] == "complete"
     await crashed.crash()
-    async with gathering(clock=clock, shelf=shelf) as desk:
-        await desk.manager.restore()
-        await desk.say("more")
+    async with gathering(clock=clock, shelf=shelf) as harness:
+        await harness.manager.restore()
+        await harness.say("more")
         await clock.advance(10)
-        assert [text for _, _, text in desk.receiver.seen] == ["ok", "more"]
-        assert desk.receiver.flushed[0].generation == generation
+        assert [text for _, _, text in harness.receiver.seen] == ["ok", "more"]
+        assert harness.receiver.flushed[0].generation == generation
 
 
 async def test_after_a_restart_buffers_come_in_the_order_in_which_they_were_flushed(shelf: Shelf) -> None:
     clock = ManualClock()
-    crashed = Desk(clock=clock, shelf=shelf)
+    crashed = BufferHarness(clock=clock, shelf=shelf)
     crashed.receiver.failures = 9
     await clock.advance(10)
     for text, late_s in (("one", 0.0), ("two", 2.0), ("three", 1.0)):
         await crashed.say(text, is_complete=True, spoken_at=clock.monotonic() - late_s)
     await crashed.crash()
-    async with gathering(clock=clock, shelf=shelf) as desk:
-        assert await desk.manager.restore() == 3
-        assert [text for _, _, text in desk.receiver.seen] == ["one", "two", "three"]
+    async with gathering(clock=clock, shelf=shelf) as harness:
+        assert await harness.manager.restore() == 3
+        assert [text for _, _, text in harness.receiver.seen] == ["one", "two", "three"]
 
 
 async def test_a_kept_body_that_cannot_be_read_stays_and_stops_nobody(
     shelf: Shelf, caplog: pytest.LogCaptureFixture
 ) -> None:
     await shelf.keep_buffer("strange", {"hello": "world"}, at=0.0)
-    async with gathering(shelf=shelf) as desk:
+    async with gathering(shelf=shelf) as harness:
         with caplog.at_level(logging.WARNING):
-            assert await desk.manager.restore() == 0
+            assert await harness.manager.restore() == 0
         assert "cannot be read" in caplog.text
         assert [key for key, _ in await shelf.buffers()] == ["strange"]
 
@@ -245,96 +245,96 @@ async def test_a_kept_body_that_cannot_be_read_stays_and_stops_nobody(
 async def test_a_shelf_that_fails_stops_nobodys_speech(
     shelf: Shelf, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with gathering(shelf=shelf) as desk:
+    async with gathering(shelf=shelf) as harness:
         shelf.broken = True
         with caplog.at_level(logging.WARNING):
-            await desk.say("yes")
+            await harness.say("yes")
         assert "could not be kept" in caplog.text
-        await desk.clock.advance(3)
-        assert desk.receiver.seen == [(3.0, "silence", "yes")]
+        await harness.clock.advance(3)
+        assert harness.receiver.seen == [(3.0, "silence", "yes")]
 
 
 async def test_a_shelf_that_works_again_gets_everything_with_the_next_chunk(shelf: Shelf) -> None:
-    async with gathering(shelf=shelf) as desk:
+    async with gathering(shelf=shelf) as harness:
         shelf.broken = True
-        await desk.say("one")
+        await harness.say("one")
         shelf.broken = False
-        await desk.say("two")
+        await harness.say("two")
         ((_, body),) = await shelf.buffers()
         assert [chunk[0] for chunk in body["chunks"]] == ["one", "two"]
 
 
 async def test_a_shutdown_with_a_shelf_keeps_the_buffers_for_the_next_start(shelf: Shelf) -> None:
-    async with gathering(shelf=shelf) as desk:
-        await desk.manager.add_speech_chunk("ann", "one")
-        await desk.manager.add_speech_chunk("ben", "two")
-    assert desk.receiver.calls == 0
+    async with gathering(shelf=shelf) as harness:
+        await harness.manager.add_speech_chunk("ann", "one")
+        await harness.manager.add_speech_chunk("ben", "two")
+    assert harness.receiver.calls == 0
     assert len(await shelf.buffers()) == 2
 
 
 async def test_a_shutdown_without_a_shelf_flushes() -> None:
-    async with gathering() as desk:
-        await desk.manager.add_speech_chunk("ann", "one")
-        await desk.manager.add_speech_chunk("ben", "two")
-    assert [(reason, text) for _, reason, text in desk.receiver.seen] == [
+    async with gathering() as harness:
+        await harness.manager.add_speech_chunk("ann", "one")
+        await harness.manager.add_speech_chunk("ben", "two")
+    assert [(reason, text) for _, reason, text in harness.receiver.seen] == [
         ("forced", "one"),
         ("forced", "two"),
     ]
 
 
 async def test_a_shutdown_with_a_broken_shelf_flushes(shelf: Shelf) -> None:
-    async with gathering(shelf=shelf) as desk:
+    async with gathering(shelf=shelf) as harness:
         shelf.broken = True
-        await desk.say("one")
-    assert [(reason, text) for _, reason, text in desk.receiver.seen] == [("forced", "one")]
+        await harness.say("one")
+    assert [(reason, text) for _, reason, text in harness.receiver.seen] == [("forced", "one")]
 
 
 async def test_a_shutdown_says_so_when_speech_is_lost(caplog: pytest.LogCaptureFixture) -> None:
-    async with gathering() as desk:
-        await desk.say("one")
-        desk.receiver.failures = 1
+    async with gathering() as harness:
+        await harness.say("one")
+        harness.receiver.failures = 1
     assert "speech is lost" in caplog.text
 
 
 async def test_a_shutdown_lets_through_what_is_being_handed_over(shelf: Shelf) -> None:
-    async with gathering(shelf=shelf) as desk, asyncio.TaskGroup() as group:
-        desk.receiver.open.clear()
-        await desk.say("one")
-        await desk.clock.advance(3)
-        closing = group.create_task(desk.manager.close())
+    async with gathering(shelf=shelf) as harness, asyncio.TaskGroup() as group:
+        harness.receiver.open.clear()
+        await harness.say("one")
+        await harness.clock.advance(3)
+        closing = group.create_task(harness.manager.close())
         await asyncio.sleep(0)
         assert not closing.done()
-        desk.receiver.open.set()
+        harness.receiver.open.set()
         await closing
-        assert desk.receiver.seen == [(3.0, "silence", "one")]
+        assert harness.receiver.seen == [(3.0, "silence", "one")]
         assert await shelf.buffers() == ()
 
 
 async def test_a_shutdown_that_is_cut_off_leaves_no_task() -> None:
-    desk = Desk()
-    desk.receiver.open.clear()
-    await desk.say("one")
-    await desk.clock.advance(3)
+    harness = BufferHarness()
+    harness.receiver.open.clear()
+    await harness.say("one")
+    await harness.clock.advance(3)
     async with asyncio.TaskGroup() as group:
-        closing = group.create_task(desk.manager.close())
+        closing = group.create_task(harness.manager.close())
         await asyncio.sleep(0)
         closing.cancel()
     assert len(asyncio.all_tasks()) == 1
 
 
 async def test_after_the_shutdown_nothing_is_taken_silently() -> None:
-    async with gathering() as desk:
-        await desk.manager.close()
+    async with gathering() as harness:
+        await harness.manager.close()
         with pytest.raises(RuntimeError, match="closed"):
-            await desk.say("one")
+            await harness.say("one")
 
 
 async def test_a_receiver_that_had_it_before_the_crash_knows_it_by_its_generation(shelf: Shelf) -> None:
     clock = ManualClock()
     receiver = Receiver(clock)
-    async with gathering(clock=clock, shelf=shelf, receiver=receiver) as desk:
+    async with gathering(clock=clock, shelf=shelf, receiver=receiver) as harness:
         shelf.drops_broken = True
-        await desk.say("one", is_complete=True)
+        await harness.say("one", is_complete=True)
         shelf.drops_broken = False
     async with gathering(clock=clock, shelf=shelf, receiver=receiver) as follower:
         await follower.manager.restore()

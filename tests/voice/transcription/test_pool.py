@@ -28,7 +28,7 @@ def piece(text: str, *, seconds: float = 1.0, index: int = 0) -> SpeechSegment:
     return SpeechSegment(index=index, pcm=pcm, spans=((0.0, seconds),))
 
 
-class House:
+class PoolHarness:
     """A pool and its log."""
 
     def __init__(self, log: Path, *options: str, **settings: float) -> None:
@@ -110,8 +110,8 @@ def gone(process: int) -> bool:
 
 
 @asynccontextmanager
-async def house(log: Path, *options: str, **settings: float) -> AsyncIterator[House]:
-    made = House(log, *options, **settings)
+async def open_pool(log: Path, *options: str, **settings: float) -> AsyncIterator[PoolHarness]:
+    made = PoolHarness(log, *options, **settings)
     try:
         yield made
     finally:
@@ -122,15 +122,15 @@ async def house(log: Path, *options: str, **settings: float) -> AsyncIterator[Ho
 
 
 @pytest.fixture
-async def one(tmp_path: Path) -> AsyncIterator[House]:
+async def one(tmp_path: Path) -> AsyncIterator[PoolHarness]:
     """One recogniser, up."""
-    async with house(tmp_path / "log") as made:
+    async with open_pool(tmp_path / "log") as made:
         await made.pool.warm_up()
         yield made
 
 
 async def test_processes_start_only_when_they_are_needed(tmp_path: Path) -> None:
-    async with house(tmp_path / "log", workers=2) as two:
+    async with open_pool(tmp_path / "log", workers=2) as two:
         assert (two.pool.status(), two.pool.pids) == ("not started", ())
         assert await two.hear("hello") == "hello"
         assert (two.pool.status(), len(two.pool.pids)) == ("ready", 1)
@@ -138,7 +138,7 @@ async def test_processes_start_only_when_they_are_needed(tmp_path: Path) -> None
         assert len(two.pool.pids) == 2
 
 
-async def test_speakers_take_turns_and_live_speech_comes_first(one: House) -> None:
+async def test_speakers_take_turns_and_live_speech_comes_first(one: PoolHarness) -> None:
     async with asyncio.TaskGroup() as group, one.stopped():
         for text in ("a0", "a1", "a2", "a3"):
             group.create_task(one.hear(text, speaker="a", seconds=15.0))
@@ -153,7 +153,7 @@ async def test_speakers_take_turns_and_live_speech_comes_first(one: House) -> No
 
 
 async def test_a_process_that_dies_in_a_job_is_replaced_and_the_job_is_done(
-    one: House, tmp_path: Path
+    one: PoolHarness, tmp_path: Path
 ) -> None:
     (first,) = one.pool.pids
     assert await one.hear(f"once {tmp_path / 'marker'}") != ""
@@ -161,7 +161,7 @@ async def test_a_process_that_dies_in_a_job_is_replaced_and_the_job_is_done(
     assert one.lines.count("started") == 2
 
 
-async def test_a_process_killed_from_outside_in_a_job_costs_nobody_the_words(one: House) -> None:
+async def test_a_process_killed_from_outside_in_a_job_costs_nobody_the_words(one: PoolHarness) -> None:
     (first,) = one.pool.pids
     os.kill(first, signal.SIGSTOP)
     async with asyncio.TaskGroup() as group:
@@ -172,7 +172,7 @@ async def test_a_process_killed_from_outside_in_a_job_costs_nobody_the_words(one
     assert one.pool.status() == "ready"
 
 
-async def test_a_recording_that_kills_every_process_fails_alone(one: House) -> None:
+async def test_a_recording_that_kills_every_process_fails_alone(one: PoolHarness) -> None:
     async with asyncio.TaskGroup() as group, one.stopped():
         blocker = group.create_task(one.hear("blocker"))
         await settled()
@@ -188,7 +188,7 @@ async def test_a_recording_that_kills_every_process_fails_alone(one: House) -> N
 
 
 async def test_a_job_over_its_deadline_ends_its_process_and_fails_alone(tmp_path: Path) -> None:
-    async with house(tmp_path / "log", deadline_floor_s=2.0) as brief:
+    async with open_pool(tmp_path / "log", deadline_floor_s=2.0) as brief:
         await brief.pool.warm_up()
         stuck = os.pidfd_open(brief.pool.pids[0])
         error = await brief.outcome("hang")
@@ -199,12 +199,12 @@ async def test_a_job_over_its_deadline_ends_its_process_and_fails_alone(tmp_path
 
 
 async def test_a_long_recording_gets_its_own_length_as_its_deadline(tmp_path: Path) -> None:
-    async with house(tmp_path / "log", deadline_floor_s=0.000_001) as brief:
+    async with open_pool(tmp_path / "log", deadline_floor_s=0.000_001) as brief:
         assert await brief.hear("hello", seconds=25.0) == "hello"
 
 
 async def test_in_a_batch_that_takes_too_long_only_the_guilty_recording_fails(tmp_path: Path) -> None:
-    async with house(tmp_path / "log", deadline_floor_s=2.0) as brief:
+    async with open_pool(tmp_path / "log", deadline_floor_s=2.0) as brief:
         await brief.pool.warm_up()
         async with asyncio.TaskGroup() as group, brief.stopped():
             group.create_task(brief.hear("blocker"))
@@ -215,7 +215,7 @@ async def test_in_a_batch_that_takes_too_long_only_the_guilty_recording_fails(tm
         assert innocent.result() == "innocent"
 
 
-async def test_an_answer_that_makes_no_sense_fails_its_job_and_ends_the_process(one: House) -> None:
+async def test_an_answer_that_makes_no_sense_fails_its_job_and_ends_the_process(one: PoolHarness) -> None:
     (first,) = one.pool.pids
     assert isinstance(await one.outcome("nonsense"), TranscriberUnavailable)
     assert await one.hear("hello") == "hello"
@@ -223,7 +223,7 @@ async def test_an_answer_that_makes_no_sense_fails_its_job_and_ends_the_process(
 
 
 async def test_after_its_share_of_jobs_a_process_is_replaced_while_it_still_serves(tmp_path: Path) -> None:
-    async with house(tmp_path / "log", recycle_after=2) as used:
+    async with open_pool(tmp_path / "log", recycle_after=2) as used:
         await used.pool.warm_up()
         (first,) = used.pool.pids
         for text in ("one", "two"):
@@ -233,7 +233,7 @@ async def test_after_its_share_of_jobs_a_process_is_replaced_while_it_still_serv
         assert await used.hear("three") == "three"
 
 
-async def test_what_is_shown_meanwhile_is_heard_only_by_an_idle_recogniser(one: House) -> None:
+async def test_what_is_shown_meanwhile_is_heard_only_by_an_idle_recogniser(one: PoolHarness) -> None:
     assert await one.hear("so far", urgency="partial") == "so far"
     async with asyncio.TaskGroup() as group, one.stopped():
         group.create_task(one.hear("note"))
@@ -242,7 +242,7 @@ async def test_what_is_shown_meanwhile_is_heard_only_by_an_idle_recogniser(one: 
 
 
 async def test_nothing_is_started_for_what_is_shown_meanwhile(tmp_path: Path) -> None:
-    async with house(tmp_path / "log") as cold:
+    async with open_pool(tmp_path / "log") as cold:
         assert isinstance(await cold.outcome("so far", urgency="partial"), TranscriberBusy)
         assert cold.lines == []
 
@@ -250,7 +250,7 @@ async def test_nothing_is_started_for_what_is_shown_meanwhile(tmp_path: Path) ->
 async def test_too_many_recordings_are_refused_at_once_but_live_speech_has_its_own_room(
     tmp_path: Path,
 ) -> None:
-    async with house(tmp_path / "log", queue_limit=1) as small:
+    async with open_pool(tmp_path / "log", queue_limit=1) as small:
         await small.pool.warm_up()
         async with asyncio.TaskGroup() as group, small.stopped():
             notes = [group.create_task(small.hear(text)) for text in ("one", "two")]
@@ -263,7 +263,7 @@ async def test_too_many_recordings_are_refused_at_once_but_live_speech_has_its_o
 
 
 async def test_too_much_speech_is_refused_at_once(tmp_path: Path) -> None:
-    async with house(tmp_path / "log", queue_seconds=10.0) as small:
+    async with open_pool(tmp_path / "log", queue_seconds=10.0) as small:
         await small.pool.warm_up()
         async with asyncio.TaskGroup() as group, small.stopped():
             group.create_task(small.hear("at work", seconds=9.0))
@@ -273,7 +273,7 @@ async def test_too_much_speech_is_refused_at_once(tmp_path: Path) -> None:
             assert isinstance(await small.outcome("no room", seconds=2.0), TranscriberBusy)
 
 
-async def test_who_waits_is_told_how_many_are_ahead_and_for_how_long(one: House) -> None:
+async def test_who_waits_is_told_how_many_are_ahead_and_for_how_long(one: PoolHarness) -> None:
     told: list[Waiting] = []
     async with asyncio.TaskGroup() as group, one.stopped():
         group.create_task(one.hear("at work", seconds=10.0))
@@ -286,7 +286,7 @@ async def test_who_waits_is_told_how_many_are_ahead_and_for_how_long(one: House)
     assert 1.0 < told[0].eta_s < 10.0
 
 
-async def test_the_language_of_the_beginning_is_likely_for_the_rest(one: House) -> None:
+async def test_the_language_of_the_beginning_is_likely_for_the_rest(one: PoolHarness) -> None:
     hearing = TranscriptionJob(speaker="ann", urgency="note", beam=5, likely="fr")
     one.pool.admit(hearing)
     first = one.pool.submit(hearing, piece("de hallo"))
@@ -296,7 +296,7 @@ async def test_the_language_of_the_beginning_is_likely_for_the_rest(one: House) 
     assert one.jobs == ["de hallo fr", "welt de"]
 
 
-async def test_what_is_withdrawn_while_it_waits_is_never_heard(one: House) -> None:
+async def test_what_is_withdrawn_while_it_waits_is_never_heard(one: PoolHarness) -> None:
     async with asyncio.TaskGroup() as group, one.stopped():
         running = group.create_task(one.hear("running"))
         await settled()
@@ -307,7 +307,7 @@ async def test_what_is_withdrawn_while_it_waits_is_never_heard(one: House) -> No
     assert one.jobs == ["running None"]
 
 
-async def test_a_short_job_that_nobody_wants_is_finished_unheard(one: House) -> None:
+async def test_a_short_job_that_nobody_wants_is_finished_unheard(one: PoolHarness) -> None:
     (first,) = one.pool.pids
     async with one.stopped(), asyncio.TaskGroup() as group:
         unwanted = group.create_task(one.hear("unwanted"))
@@ -317,7 +317,7 @@ async def test_a_short_job_that_nobody_wants_is_finished_unheard(one: House) -> 
     assert one.pool.pids == (first,)
 
 
-async def test_a_long_job_that_nobody_wants_ends_its_process(one: House) -> None:
+async def test_a_long_job_that_nobody_wants_ends_its_process(one: PoolHarness) -> None:
     process = os.pidfd_open(one.pool.pids[0])
     async with asyncio.TaskGroup() as group:
         unwanted = group.create_task(one.hear("hang", seconds=25.0))
@@ -328,7 +328,7 @@ async def test_a_long_job_that_nobody_wants_ends_its_process(one: House) -> None
 
 
 async def test_a_pool_that_cannot_start_says_why_to_everybody_and_does_not_spin(tmp_path: Path) -> None:
-    async with house(tmp_path / "log", "--refuse-to-start", workers=2) as broken:
+    async with open_pool(tmp_path / "log", "--refuse-to-start", workers=2) as broken:
         async with asyncio.TaskGroup() as group:
             outcomes = [group.create_task(broken.outcome(text)) for text in ("one", "two", "three")]
         assert {str(outcome.result()) for outcome in outcomes} == {"No model."}
@@ -339,7 +339,7 @@ async def test_a_pool_that_cannot_start_says_why_to_everybody_and_does_not_spin(
 
 
 async def test_closing_fails_whoever_is_heard_or_waits_and_starts_nothing_again(tmp_path: Path) -> None:
-    async with house(tmp_path / "log", workers=2) as busy:
+    async with open_pool(tmp_path / "log", workers=2) as busy:
         await busy.pool.warm_up()
         processes = [os.pidfd_open(pid) for pid in busy.pool.pids]
         async with asyncio.TaskGroup() as group:
@@ -353,7 +353,7 @@ async def test_closing_fails_whoever_is_heard_or_waits_and_starts_nothing_again(
 
 
 async def test_closing_while_processes_start_leaves_none(tmp_path: Path) -> None:
-    async with house(tmp_path / "log", workers=2) as starting:
+    async with open_pool(tmp_path / "log", workers=2) as starting:
         async with asyncio.TaskGroup() as group:
             job = group.create_task(starting.outcome("hello"))
             await settled()
@@ -366,7 +366,7 @@ async def test_closing_while_processes_start_leaves_none(tmp_path: Path) -> None
 async def test_the_pieces_of_one_note_are_spread_over_all_recognisers_and_paired_only_when_many_wait(
     tmp_path: Path,
 ) -> None:
-    async with house(tmp_path / "log", workers=2) as two:
+    async with open_pool(tmp_path / "log", workers=2) as two:
         await two.pool.warm_up()
         stopped = two.pool.pids
         for pid in stopped:
