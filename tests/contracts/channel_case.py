@@ -53,7 +53,7 @@ class WatchedInbox(MemoryInbox):
         return found()[-1]
 
 
-class Stand(ABC):
+class ContractCase(ABC):
     """One running channel. `async with` it through its factory only."""
 
     adapter: Channel
@@ -112,7 +112,7 @@ class Stand(ABC):
         Raises LookupError when it is not offered."""
 
 
-async def ask(stand: Stand, item: InboundMessage, interaction_id: str) -> ApprovalRequired:
+async def ask(case: ContractCase, item: InboundMessage, interaction_id: str) -> ApprovalRequired:
     """The turn that answers `item` asks Ann, and waits for her."""
     question = ApprovalRequired(
         session_id="s",
@@ -123,6 +123,6 @@ async def ask(stand: Stand, item: InboundMessage, interaction_id: str) -> Approv
         options=("allow", "deny"),
         timeout_s=60.0,
     )
-    await stand.sender(item).send_event(question)
-    await stand.pass_time(1.0)
+    await case.sender(item).send_event(question)
+    await case.pass_time(1.0)
     return question

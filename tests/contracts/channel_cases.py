@@ -28,7 +28,7 @@ from pipeline.domain.messages import InboundMessage
 from pipeline.domain.ports import EventSender
 from pipeline.domain.timeline import EntryRole
 from tests.adapters.fakes import MemoryTimeline
-from tests.contracts.channel_case import Stand, WatchedInbox
+from tests.contracts.channel_case import ContractCase, WatchedInbox
 from tests.contracts.client_rendered_cases import console, web
 from tests.contracts.delivery_harness import DeliveryHarness
 from tests.support.platforms.discord import FakeDiscord
@@ -40,13 +40,13 @@ from tests.support.posting_channel import MemoryPosts
 from tests.support.posting_platform import MemoryPlatform
 
 PlatformT = TypeVar("PlatformT", bound=FakePlatform)
-Factory = Callable[[Path], AbstractAsyncContextManager[Stand]]
+Factory = Callable[[Path], AbstractAsyncContextManager[ContractCase]]
 WEBHOOK_SECRET = "a-secret-of-the-webhook-" * 2
 _START_S = 60.0
 NONSENSE: tuple[Any, ...] = (None, [], 7, "", {}, {"id": None}, {"id": {}, "chat": [], "from": 1})
 
 
-class PostingStand(Stand, Generic[PlatformT]):
+class PostingCase(ContractCase, Generic[PlatformT]):
     """What every posting channel's stand has: a platform with Ann on it, and the gateway's way out."""
 
     adapter: PostingChannel
@@ -136,7 +136,7 @@ class PostingStand(Stand, Generic[PlatformT]):
         self.platform.faults.script.append(Fault(method=self.posts, kind=kind, retry_after_s=retry_after_s))
 
 
-class MemoryStand(PostingStand[MemoryPlatform]):
+class MemoryCase(PostingCase[MemoryPlatform]):
     posts = "post"
 
     async def hear_itself(self) -> None:
@@ -150,7 +150,7 @@ class MemoryStand(PostingStand[MemoryPlatform]):
                 await self.platform.tell({"kind": kind, "id": odd, "chat": odd, "from": odd, "bot": False})
 
 
-class TelegramStand(PostingStand[FakeTelegram]):
+class TelegramCase(PostingCase[FakeTelegram]):
     posts = "sendMessage"
 
     async def start(self) -> None:
@@ -177,7 +177,7 @@ class TelegramStand(PostingStand[FakeTelegram]):
                 self.platform.push(kind, {**body, "id": odd, "message": odd, "entities": odd})
 
 
-class DiscordStand(PostingStand[FakeDiscord]):
+class DiscordCase(PostingCase[FakeDiscord]):
     posts = "create_message"
 
     async def hear_itself(self) -> None:
@@ -211,7 +211,7 @@ class DiscordStand(PostingStand[FakeDiscord]):
             await self.platform.gateway._give(session, name, data)
 
 
-class SlackStand(PostingStand[FakeSlack]):
+class SlackCase(PostingCase[FakeSlack]):
     posts = "chat.postMessage"
 
     async def hear_itself(self) -> None:
@@ -234,27 +234,27 @@ class SlackStand(PostingStand[FakeSlack]):
 
 
 @asynccontextmanager
-async def memory(tmp_path: Path) -> AsyncIterator[Stand]:
+async def memory(tmp_path: Path) -> AsyncIterator[ContractCase]:
     posts = MemoryPosts(rates=RateLimits(chat_per_s=1.0, chat_burst=3), typing_s=5.0)
     async with (
         MemoryPlatform(posts) as platform,
-        _running(lambda tasks: MemoryStand(platform, platform.posts, tasks)) as stand,
+        _running(lambda tasks: MemoryCase(platform, platform.posts, tasks)) as case,
     ):
-        yield stand
+        yield case
 
 
 @asynccontextmanager
-async def telegram(tmp_path: Path) -> AsyncIterator[Stand]:
+async def telegram(tmp_path: Path) -> AsyncIterator[ContractCase]:
     async with FakeTelegram(lenient=True) as platform:
         settings = TelegramSettings(token=lambda: platform.token, api_base=platform.api_base, poll_s=1)
         adapter = TelegramAdapter(settings, SystemClock())
-        async with _running(lambda tasks: TelegramStand(platform, adapter, tasks)) as stand:
-            stand.secrets = (platform.token,)
-            yield stand
+        async with _running(lambda tasks: TelegramCase(platform, adapter, tasks)) as case:
+            case.secrets = (platform.token,)
+            yield case
 
 
 @asynccontextmanager
-async def telegram_webhook(tmp_path: Path) -> AsyncIterator[Stand]:
+async def telegram_webhook(tmp_path: Path) -> AsyncIterator[ContractCase]:
     """Received by webhook, and with answers that are simply posted."""
     async with FakeTelegram(lenient=True) as platform:
         listener = socket.create_server(("127.0.0.1", 0))
@@ -269,27 +269,27 @@ async def telegram_webhook(tmp_path: Path) -> AsyncIterator[Stand]:
         adapter = TelegramAdapter(settings, SystemClock())
         async with (
             _served(adapter.routes(), listener),
-            _running(lambda tasks: TelegramStand(platform, adapter, tasks)) as stand,
+            _running(lambda tasks: TelegramCase(platform, adapter, tasks)) as case,
         ):
-            stand.secrets = (platform.token, WEBHOOK_SECRET)
-            yield stand
+            case.secrets = (platform.token, WEBHOOK_SECRET)
+            yield case
 
 
 @asynccontextmanager
-async def discord(tmp_path: Path) -> AsyncIterator[Stand]:
+async def discord(tmp_path: Path) -> AsyncIterator[ContractCase]:
     async with FakeDiscord() as platform:
         platform.lenient = True
         settings = DiscordSettings(
             token=lambda: platform.token, api_base=platform.api_base, gateway_url=platform.gateway_url
         )
         adapter = DiscordAdapter(settings, MemoryTimeline(), SystemClock())
-        async with _running(lambda tasks: DiscordStand(platform, adapter, tasks)) as stand:
-            stand.secrets = (platform.token,)
-            yield stand
+        async with _running(lambda tasks: DiscordCase(platform, adapter, tasks)) as case:
+            case.secrets = (platform.token,)
+            yield case
 
 
 @asynccontextmanager
-async def slack(tmp_path: Path) -> AsyncIterator[Stand]:
+async def slack(tmp_path: Path) -> AsyncIterator[ContractCase]:
     async with FakeSlack() as platform:
         platform.lenient = True
         settings = SlackSettings(
@@ -298,13 +298,13 @@ async def slack(tmp_path: Path) -> AsyncIterator[Stand]:
             api_base=f"{platform.base}/api/",
         )
         adapter = SlackAdapter(settings, SystemClock())
-        async with _running(lambda tasks: SlackStand(platform, adapter, tasks)) as stand:
-            stand.secrets = (platform.bot_token, platform.app_token)
-            yield stand
+        async with _running(lambda tasks: SlackCase(platform, adapter, tasks)) as case:
+            case.secrets = (platform.bot_token, platform.app_token)
+            yield case
 
 
 @asynccontextmanager
-async def slack_http(tmp_path: Path) -> AsyncIterator[Stand]:
+async def slack_http(tmp_path: Path) -> AsyncIterator[ContractCase]:
     """By signed HTTP in place of a socket."""
     async with FakeSlack(http=True) as platform:
         platform.lenient = True
@@ -319,10 +319,10 @@ async def slack_http(tmp_path: Path) -> AsyncIterator[Stand]:
         platform.delivery.deliver_to = f"http://127.0.0.1:{listener.getsockname()[1]}{settings.path}"
         async with (
             _served(adapter.routes(), listener),
-            _running(lambda tasks: SlackStand(platform, adapter, tasks)) as stand,
+            _running(lambda tasks: SlackCase(platform, adapter, tasks)) as case,
         ):
-            stand.secrets = (platform.bot_token, platform.signing_secret)
-            yield stand
+            case.secrets = (platform.bot_token, platform.signing_secret)
+            yield case
 
 
 @asynccontextmanager
@@ -341,15 +341,15 @@ async def _served(routes: Iterable[RouteDef], listener: socket.socket) -> AsyncI
 
 @asynccontextmanager
 async def _running(
-    make: Callable[[asyncio.TaskGroup], PostingStand[Any]],
-) -> AsyncIterator[PostingStand[Any]]:
+    make: Callable[[asyncio.TaskGroup], PostingCase[Any]],
+) -> AsyncIterator[PostingCase[Any]]:
     async with asyncio.TaskGroup() as tasks:
-        stand = make(tasks)
+        case = make(tasks)
         try:
-            await stand.start()
-            yield stand
+            await case.start()
+            yield case
         finally:
-            await stand.stop()
+            await case.stop()
 
 
 STANDS: tuple[Factory, ...] = (

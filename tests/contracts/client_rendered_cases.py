@@ -18,10 +18,10 @@ from pipeline.domain.ports import EventSender
 from pipeline.domain.timeline import EntryRole
 from tests.adapters.fakes import MemoryTimeline
 from tests.adapters.web.harness import TOKEN, Browser, Frame, Page, WebHarness, serving
-from tests.contracts.channel_case import Stand, WatchedInbox
+from tests.contracts.channel_case import ContractCase, WatchedInbox
 
 
-class _ShowingStand(Stand):
+class _ClientRenderedCase(ContractCase):
     """What both have in common. Ann is alone with the bot, and the gateway's time is of no importance."""
 
     rooms = False
@@ -50,7 +50,7 @@ class _ShowingStand(Stand):
         return None
 
 
-class WebStand(_ShowingStand):
+class WebCase(_ClientRenderedCase):
     """A page on a real socket."""
 
     secrets = (TOKEN,)
@@ -129,15 +129,15 @@ class WebStand(_ShowingStand):
 
 
 @asynccontextmanager
-async def web(tmp_path: Path) -> AsyncIterator[Stand]:
+async def web(tmp_path: Path) -> AsyncIterator[ContractCase]:
     harness, inbox = WebHarness(tmp_path), WatchedInbox()
     harness.inbox = inbox
     async with serving(harness) as browser:
         page, _ = await browser.open()
-        yield WebStand(inbox, harness, browser, page)
+        yield WebCase(inbox, harness, browser, page)
 
 
-class ConsoleStand(_ShowingStand):
+class ConsoleCase(_ClientRenderedCase):
     """A terminal whose lines come from a queue."""
 
     redelivers = False
@@ -206,11 +206,11 @@ class ConsoleStand(_ShowingStand):
 
 
 @asynccontextmanager
-async def console(tmp_path: Path) -> AsyncIterator[Stand]:
+async def console(tmp_path: Path) -> AsyncIterator[ContractCase]:
     async with asyncio.TaskGroup() as tasks:
-        stand = ConsoleStand(WatchedInbox(), tmp_path, tasks)
+        case = ConsoleCase(WatchedInbox(), tmp_path, tasks)
         await asyncio.sleep(0)
         try:
-            yield stand
+            yield case
         finally:
-            await stand.stop()
+            await case.stop()

@@ -11,7 +11,7 @@ import pytest
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Store
 from gateway.storage.sqlite import SqliteStore
-from tests.contracts.channel_case import Stand
+from tests.contracts.channel_case import ContractCase
 from tests.contracts.channel_cases import STANDS
 
 Reopen = Callable[[], Awaitable[Store]]
@@ -43,9 +43,9 @@ async def reopen(store: Store, tmp_path: Path) -> AsyncIterator[Reopen]:
 
 
 @pytest.fixture(params=STANDS, ids=lambda factory: factory.__name__)
-async def stand(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stand]:
+async def case(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ContractCase]:
     # A task group has to be entered and left by one task; the fixture's own would be two.
-    ready: asyncio.Future[Stand] = asyncio.get_running_loop().create_future()
+    ready: asyncio.Future[ContractCase] = asyncio.get_running_loop().create_future()
     over = asyncio.Event()
 
     async def hold() -> None:

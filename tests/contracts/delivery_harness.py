@@ -1,7 +1,7 @@
 """A gateway's way out to one posting channel, on a clock that the test turns.
 
 The real queues, previews and deliveries over a store in memory. The adapter's own requests take real time;
-the clock stands still while one is under way, so that what is counted here is the gateway's pace.
+the clock does not advance during a request, so that only the gateway's pace is measured.
 """
 
 from __future__ import annotations

@@ -18,26 +18,26 @@ from adapters.channel import FailureKind, PostingChannel, ShowingChannel, shows
 from pipeline.domain import errors
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import MediaRef
-from tests.contracts.channel_case import Stand
+from tests.contracts.channel_case import ContractCase
 from tests.contracts.channel_cases import STANDS, Factory
 
 SECRET = "a-secret-of-the-platform"
 
 
-async def test_the_thread_key_survives_its_text_form_and_names_the_adapter(stand: Stand) -> None:
-    item = await stand.write("hello")
+async def test_the_thread_key_survives_its_text_form_and_names_the_adapter(case: ContractCase) -> None:
+    item = await case.write("hello")
     assert ThreadKey.decode(item.thread.encode()) == item.thread
-    assert (item.thread.channel, item.thread.account) == (stand.adapter.name, stand.adapter.account)
-    assert (await stand.write("hello again")).thread == item.thread
+    assert (item.thread.channel, item.thread.account) == (case.adapter.name, case.adapter.account)
+    assert (await case.write("hello again")).thread == item.thread
 
 
-async def test_the_capabilities_are_stated_in_words_and_numbers(stand: Stand) -> None:
-    capabilities = stand.adapter.capabilities
+async def test_the_capabilities_are_stated_in_words_and_numbers(case: ContractCase) -> None:
+    capabilities = case.adapter.capabilities
     assert capabilities.text_limit > 0
     assert len(capabilities.guarantee) > 20
-    assert isinstance(stand.adapter, PostingChannel) != isinstance(stand.adapter, ShowingChannel)
-    assert shows(stand.adapter) == isinstance(stand.adapter, ShowingChannel)
-    if isinstance(stand.adapter, PostingChannel):
+    assert isinstance(case.adapter, PostingChannel) != isinstance(case.adapter, ShowingChannel)
+    assert shows(case.adapter) == isinstance(case.adapter, ShowingChannel)
+    if isinstance(case.adapter, PostingChannel):
         # A placeholder becomes the answer by an edit.
         assert capabilities.edit or capabilities.resolution != "placeholder"
         assert capabilities.rates.edit_interval_s > 0
@@ -61,36 +61,36 @@ async def test_the_capabilities_are_stated_in_words_and_numbers(stand: Stand) ->
     ],
     ids=lambda error: type(error).__name__,
 )
-async def test_any_error_of_a_send_is_understood_as_a_failure(stand: Stand, error: Exception) -> None:
-    failure = stand.adapter.classify(error)
+async def test_any_error_of_a_send_is_understood_as_a_failure(case: ContractCase, error: Exception) -> None:
+    failure = case.adapter.classify(error)
     assert failure.kind in get_args(FailureKind)
     assert failure.message != ""
     assert SECRET not in failure.message
 
 
-async def test_a_foreign_media_reference_is_unavailable(stand: Stand) -> None:
+async def test_a_foreign_media_reference_is_unavailable(case: ContractCase) -> None:
     forged = ("", "../x", "file:///etc/passwd", "http://127.0.0.1:9/x", "\x00" * 300)
-    own = [MediaRef(channel=stand.adapter.name, handle=handle) for handle in forged]
+    own = [MediaRef(channel=case.adapter.name, handle=handle) for handle in forged]
     others = [MediaRef(channel="elsewhere", handle=handle) for handle in (*forged, "/etc/passwd")]
     for ref in (*own, *others):
         with pytest.raises(errors.MediaUnavailable) as refused:
-            await stand.adapter.download(ref, max_bytes=10_000)
-        assert [secret for secret in stand.secrets if secret in str(refused.value)] == []
+            await case.adapter.download(ref, max_bytes=10_000)
+        assert [secret for secret in case.secrets if secret in str(refused.value)] == []
 
 
-async def test_health_is_up_while_running_and_down_after(stand: Stand) -> None:
-    await stand.write("hello")
-    assert stand.adapter.health().state == "up"
-    await stand.stop()
-    assert stand.adapter.health().state == "down"
+async def test_health_is_up_while_running_and_down_after(case: ContractCase) -> None:
+    await case.write("hello")
+    assert case.adapter.health().state == "up"
+    await case.stop()
+    assert case.adapter.health().state == "down"
 
 
 @pytest.mark.parametrize("factory", STANDS, ids=lambda factory: factory.__name__)
 async def test_cancelling_leaves_no_task_and_no_open_socket(factory: Factory, tmp_path: Path) -> None:
     tasks, sockets = asyncio.all_tasks(), _sockets()
-    async with factory(tmp_path) as stand:
-        item = await stand.write("hello")
-        await stand.deliver(item, "The answer")
+    async with factory(tmp_path) as case:
+        item = await case.write("hello")
+        await case.deliver(item, "The answer")
         assert asyncio.all_tasks() - tasks
     assert asyncio.all_tasks() == tasks
     assert _sockets() == sockets

@@ -21,8 +21,8 @@ from pipeline.domain.events import (
 )
 from pipeline.domain.messages import InboundMessage
 from tests.adapters.fakes import every_event
-from tests.contracts.channel_case import Stand, ask
-from tests.contracts.channel_cases import PostingStand
+from tests.contracts.channel_case import ContractCase, ask
+from tests.contracts.channel_cases import PostingCase
 from tests.contracts.delivery_harness import Made
 
 ERROR = "The model gave no answer. Try again."
@@ -30,187 +30,193 @@ ERROR = "The model gave no answer. Try again."
 CLOSED = (_NOT_OPEN, *(_ANSWER_REFUSED[status] for status in ("unknown", "already_answered", "expired")))
 
 
-async def test_every_event_is_taken_without_raising(stand: Stand) -> None:
-    item = await stand.write("hello")
-    sender = stand.sender(item)
+async def test_every_event_is_taken_without_raising(case: ContractCase) -> None:
+    item = await case.write("hello")
+    sender = case.sender(item)
     events = every_event(item.message_id)
     assert {type(event) for event in events} == set(get_args(PipelineEvent))
     for event in events:
         await sender.send_event(event)
-        await stand.pass_time(1.2)
-    assert await stand.answers() != []
+        await case.pass_time(1.2)
+    assert await case.answers() != []
 
 
-async def test_tokens_and_the_final_event_and_the_reply_are_one_visible_answer(stand: Stand) -> None:
-    item = await stand.write("hello")
-    await _stream(stand, item, ["The ", "answer"])
-    await stand.deliver(item, "The answer")
-    assert await stand.answers() == ["The answer"]
+async def test_tokens_and_the_final_event_and_the_reply_are_one_visible_answer(case: ContractCase) -> None:
+    item = await case.write("hello")
+    await _stream(case, item, ["The ", "answer"])
+    await case.deliver(item, "The answer")
+    assert await case.answers() == ["The answer"]
 
 
-async def test_an_answer_that_differs_from_its_tokens_takes_their_place(stand: Stand) -> None:
-    item = await stand.write("hello")
-    await _stream(stand, item, ["The ", "first draft"], final="The answer")
-    await stand.deliver(item, "The answer")
+async def test_an_answer_that_differs_from_its_tokens_takes_their_place(case: ContractCase) -> None:
+    item = await case.write("hello")
+    await _stream(case, item, ["The ", "first draft"], final="The answer")
+    await case.deliver(item, "The answer")
     # A terminal cannot take back what it has printed; the answer stands below it.
-    assert (await stand.answers())[-1] == "The answer"
-    if isinstance(stand.adapter, PostingChannel):
-        assert await stand.answers() == ["The answer"]
+    assert (await case.answers())[-1] == "The answer"
+    if isinstance(case.adapter, PostingChannel):
+        assert await case.answers() == ["The answer"]
 
 
-async def test_a_long_answer_is_whole_and_in_order_whatever_it_is_split_into(stand: Stand) -> None:
-    capabilities = stand.adapter.capabilities
-    text = _words(stand, parts=2)
-    item = await stand.write("hello")
-    await stand.deliver(item, text)
-    shown = await stand.answers()
+async def test_a_long_answer_is_whole_and_in_order_whatever_it_is_split_into(case: ContractCase) -> None:
+    capabilities = case.adapter.capabilities
+    text = _words(case, parts=2)
+    item = await case.write("hello")
+    await case.deliver(item, text)
+    shown = await case.answers()
     assert " ".join(shown).split() == text.split()
-    if isinstance(stand.adapter, PostingChannel):
+    if isinstance(case.adapter, PostingChannel):
         assert len(shown) > 1
         assert max(_length(one, capabilities) for one in shown) <= capabilities.text_limit
     else:
         assert shown == [text]
 
 
-async def test_an_answer_far_too_long_is_whole_all_the_same(stand: Stand) -> None:
-    text = _words(stand, parts=MAX_PARTS + 1)
-    item = await stand.write("hello")
-    await stand.deliver(item, text)
-    if not isinstance(stand, PostingStand):
-        assert await stand.answers() == [text]
+async def test_an_answer_far_too_long_is_whole_all_the_same(case: ContractCase) -> None:
+    text = _words(case, parts=MAX_PARTS + 1)
+    item = await case.write("hello")
+    await case.deliver(item, text)
+    if not isinstance(case, PostingCase):
+        assert await case.answers() == [text]
         return
-    shown = stand.shown()
+    shown = case.shown()
     assert len(shown) <= MAX_PARTS
     assert [one.file_name for one in shown if one.file_name] == [FILE_NAME]
-    file = stand.adapter.render(Outgoing(text=text))[-1].file
+    file = case.adapter.render(Outgoing(text=text))[-1].file
     assert file is not None
     assert file.decode().split() == text.split()
 
 
-async def test_two_hundred_tokens_cost_a_handful_of_edits_within_the_declared_rate(stand: Stand) -> None:
-    item = await stand.write("hello")
+async def test_two_hundred_tokens_cost_a_handful_of_edits_within_the_declared_rate(
+    case: ContractCase,
+) -> None:
+    item = await case.write("hello")
     pieces = [" " if number % 10 == 9 and number < 199 else str(number % 10) for number in range(200)]
-    await stand.sender(item).send_event(TurnStarted(session_id="s", message_id=item.message_id))
+    await case.sender(item).send_event(TurnStarted(session_id="s", message_id=item.message_id))
     for number, event in enumerate(_tokens(item, pieces)):
-        await stand.sender(item).send_event(event)
+        await case.sender(item).send_event(event)
         if number % 5 == 4:
-            await stand.pass_time(0.1)
+            await case.pass_time(0.1)
     text = "".join(pieces)
-    await stand.sender(item).send_event(
+    await case.sender(item).send_event(
         ResponseComplete(session_id="s", message_id=item.message_id, content=text, entry_id=5)
     )
-    await stand.deliver(item, text)
-    assert " ".join(await stand.answers()).split() == text.split()
+    await case.deliver(item, text)
+    assert " ".join(await case.answers()).split() == text.split()
     # A channel that shows has a screen of its own: nothing is edited on anybody's server.
-    assert isinstance(stand, PostingStand) or not stand.adapter.capabilities.edit
-    if isinstance(stand, PostingStand):
-        previews = [call for call in stand.harness.made if call.kind == "preview"]
-        assert stand.adapter.capabilities.streaming
+    assert isinstance(case, PostingCase) or not case.adapter.capabilities.edit
+    if isinstance(case, PostingCase):
+        previews = [call for call in case.harness.made if call.kind == "preview"]
+        assert case.adapter.capabilities.streaming
         assert 1 <= len(previews) <= 5
-        assert len(stand.harness.made) <= len(previews) + 2 * len(await stand.answers())
-        _keeps_its_pace(stand.harness.made, stand.adapter.capabilities)
+        assert len(case.harness.made) <= len(previews) + 2 * len(await case.answers())
+        _keeps_its_pace(case.harness.made, case.adapter.capabilities)
 
 
-async def test_a_question_is_shown_with_its_answers_and_goes_when_it_is_answered(stand: Stand) -> None:
-    item = await stand.write("remove it")
-    question = await ask(stand, item, "int_1")
-    if not isinstance(stand, PostingStand):
-        await stand.press(question, "allow")
+async def test_a_question_is_shown_with_its_answers_and_goes_when_it_is_answered(case: ContractCase) -> None:
+    item = await case.write("remove it")
+    question = await ask(case, item, "int_1")
+    if not isinstance(case, PostingCase):
+        await case.press(question, "allow")
         return
-    assert [shown.buttons for shown in stand.shown() if shown.buttons] == [("allow", "deny")]
-    assert "it removes a folder" in " ".join(" ".join(await stand.answers()).split())
-    await stand.press(question, "allow")
-    await stand.platform.until(lambda: not any(shown.buttons for shown in stand.shown()))
+    assert [shown.buttons for shown in case.shown() if shown.buttons] == [("allow", "deny")]
+    assert "it removes a folder" in " ".join(" ".join(await case.answers()).split())
+    await case.press(question, "allow")
+    await case.platform.until(lambda: not any(shown.buttons for shown in case.shown()))
 
 
 @pytest.mark.parametrize("words", CLOSED)
-async def test_the_buttons_of_a_question_that_takes_no_more_answers_go(stand: Stand, words: str) -> None:
-    item = await stand.write("remove it")
-    question = await ask(stand, item, "int_1")
-    stand.inbox.refuse, stand.inbox.over = words, True
-    assert words in await stand.press(question, "allow")
-    if isinstance(stand, PostingStand):
-        await stand.platform.until(lambda: not any(shown.buttons for shown in stand.shown()))
+async def test_the_buttons_of_a_question_that_takes_no_more_answers_go(
+    case: ContractCase, words: str
+) -> None:
+    item = await case.write("remove it")
+    question = await ask(case, item, "int_1")
+    case.inbox.refuse, case.inbox.over = words, True
+    assert words in await case.press(question, "allow")
+    if isinstance(case, PostingCase):
+        await case.platform.until(lambda: not any(shown.buttons for shown in case.shown()))
 
 
-async def test_the_buttons_of_somebody_elses_question_stay(stand: Stand) -> None:
-    item = await stand.write("remove it")
-    question = await ask(stand, item, "int_1")
-    stand.inbox.refuse = _ANSWER_REFUSED["not_allowed"]
-    assert "somebody else" in await stand.press(question, "allow")
-    if isinstance(stand, PostingStand):
+async def test_the_buttons_of_somebody_elses_question_stay(case: ContractCase) -> None:
+    item = await case.write("remove it")
+    question = await ask(case, item, "int_1")
+    case.inbox.refuse = _ANSWER_REFUSED["not_allowed"]
+    assert "somebody else" in await case.press(question, "allow")
+    if isinstance(case, PostingCase):
         # Whatever follows on the way out comes after what the press brought about.
-        await stand.deliver(item, "It waits.")
-        assert [shown.buttons for shown in stand.shown() if shown.buttons] == [("allow", "deny")]
+        await case.deliver(item, "It waits.")
+        assert [shown.buttons for shown in case.shown() if shown.buttons] == [("allow", "deny")]
 
 
-async def test_an_error_ends_in_words(stand: Stand) -> None:
-    item = await stand.write("hello")
-    await stand.sender(item).send_event(TurnStarted(session_id="s", message_id=item.message_id))
-    await stand.sender(item).send_event(_tokens(item, ["The beg"])[0])
-    await stand.pass_time(1.0)
-    await stand.sender(item).send_event(
+async def test_an_error_ends_in_words(case: ContractCase) -> None:
+    item = await case.write("hello")
+    await case.sender(item).send_event(TurnStarted(session_id="s", message_id=item.message_id))
+    await case.sender(item).send_event(_tokens(item, ["The beg"])[0])
+    await case.pass_time(1.0)
+    await case.sender(item).send_event(
         ErrorEvent(session_id="s", message_id=item.message_id, code="model", message=ERROR, recoverable=True)
     )
-    await stand.deliver(item, ERROR, role="error")
-    assert ERROR in (await stand.answers())[-1]
+    await case.deliver(item, ERROR, role="error")
+    assert ERROR in (await case.answers())[-1]
 
 
-async def test_a_reply_sent_again_shows_once_where_promised(stand: Stand) -> None:
-    item = await stand.write("hello")
-    if isinstance(stand, PostingStand):
+async def test_a_reply_sent_again_shows_once_where_promised(case: ContractCase) -> None:
+    item = await case.write("hello")
+    if isinstance(case, PostingCase):
         # The platform did it, and did not say so.
-        stand.misbehave("error_after")
-        await stand.deliver(item, "The answer")
-        shown = [text for text in await stand.answers() if "The answer" in text]
-        promised = stand.adapter.capabilities.resolution != "none"
+        case.misbehave("error_after")
+        await case.deliver(item, "The answer")
+        shown = [text for text in await case.answers() if "The answer" in text]
+        promised = case.adapter.capabilities.resolution != "none"
         assert promised or shown[1:] == [f"{REPEAT_LABEL}The answer"]
     else:
-        await stand.deliver(item, "The answer")
-        await stand.deliver(item, "The answer")
-        shown = [text for text in await stand.answers() if "The answer" in text]
-        promised = stand.adapter.capabilities.idempotent_send
+        await case.deliver(item, "The answer")
+        await case.deliver(item, "The answer")
+        shown = [text for text in await case.answers() if "The answer" in text]
+        promised = case.adapter.capabilities.idempotent_send
     assert len(shown) == 1 or not promised
     assert shown
 
 
-async def test_a_limit_is_obeyed_for_as_long_as_the_platform_says(stand: Stand) -> None:
-    item = await stand.write("hello")
-    if not isinstance(stand, PostingStand):
+async def test_a_limit_is_obeyed_for_as_long_as_the_platform_says(case: ContractCase) -> None:
+    item = await case.write("hello")
+    if not isinstance(case, PostingCase):
         # Nobody else's server can limit a channel that shows by itself.
-        assert stand.adapter.capabilities.rates.chat_per_s == 0
+        assert case.adapter.capabilities.rates.chat_per_s == 0
         return
-    stand.misbehave("rate_limit", retry_after_s=7.0)
-    row = await stand.deliver_row(item, "The answer")
+    case.misbehave("rate_limit", retry_after_s=7.0)
+    row = await case.deliver_row(item, "The answer")
     assert row.state == "sent"
-    refused, again = stand.harness.made[0], stand.harness.made[1]
+    refused, again = case.harness.made[0], case.harness.made[1]
     assert (refused.failed, again.failed) == (True, False)
     assert again.at - refused.at >= 7.0
-    assert await stand.answers() == ["The answer"]
+    assert await case.answers() == ["The answer"]
 
 
 @pytest.mark.parametrize("kind", ["drop", "error_before"])
 async def test_an_answer_survives_a_platform_that_fails_for_a_moment(
-    stand: Stand, kind: str, caplog: pytest.LogCaptureFixture
+    case: ContractCase, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    item = await stand.write("hello")
-    if isinstance(stand, PostingStand):
-        stand.misbehave(kind)
-    await stand.deliver(item, "The answer")
-    shown = [text for text in await stand.answers() if text != "…"]
-    if isinstance(stand.adapter, PostingChannel) and stand.adapter.capabilities.resolution == "none":
+    item = await case.write("hello")
+    if isinstance(case, PostingCase):
+        case.misbehave(kind)
+    await case.deliver(item, "The answer")
+    shown = [text for text in await case.answers() if text != "…"]
+    if isinstance(case.adapter, PostingChannel) and case.adapter.capabilities.resolution == "none":
         shown = [text.removeprefix(REPEAT_LABEL) for text in shown]
     assert shown == ["The answer"]
-    assert [secret for secret in stand.secrets if secret in caplog.text] == []
+    assert [secret for secret in case.secrets if secret in caplog.text] == []
 
 
-async def _stream(stand: Stand, item: InboundMessage, pieces: Sequence[str], *, final: str = "") -> None:
+async def _stream(
+    case: ContractCase, item: InboundMessage, pieces: Sequence[str], *, final: str = ""
+) -> None:
     """A whole turn of `item` as its events tell it, with time for previews."""
-    sender = stand.sender(item)
+    sender = case.sender(item)
     await sender.send_event(TurnStarted(session_id="s", message_id=item.message_id))
     for event in _tokens(item, pieces):
         await sender.send_event(event)
-        await stand.pass_time(1.2)
+        await case.pass_time(1.2)
     await sender.send_event(
         ResponseComplete(
             session_id="s", message_id=item.message_id, content=final or "".join(pieces), entry_id=5
@@ -218,14 +224,14 @@ async def _stream(stand: Stand, item: InboundMessage, pieces: Sequence[str], *, 
     )
 
 
-def _words(stand: Stand, *, parts: int) -> str:
+def _words(case: ContractCase, *, parts: int) -> str:
     """Prose that a posting channel needs at least so many messages for, an emoji in every fifty words."""
     count = 16
     while True:
         text = " ".join("🙂" if number % 50 == 49 else f"w{number}" for number in range(count))
-        if not isinstance(stand.adapter, PostingChannel):
+        if not isinstance(case.adapter, PostingChannel):
             needed = parts if len(text) > 1_000 else 0
-        elif (rendered := stand.adapter.render(Outgoing(text=text)))[-1].file is not None:
+        elif (rendered := case.adapter.render(Outgoing(text=text)))[-1].file is not None:
             needed = MAX_PARTS + 1
         else:
             needed = len(rendered)

@@ -24,12 +24,12 @@ async def test_ten_kills_have_no_tool_work_twice_and_nobody_asked_twice(
     assert found.verdict.broken == {}, f"seed {plan.seed}: {line}"
     assert found.verdict.accepted >= plan.messages, "the chats hardly talked: the run proves nothing"
     assert found.turns_begun_again >= plan.kills / 2, "the kills missed the turns: the run proves nothing"
-    assert set(found.told.values()) <= {"done", "unknown"}, found.told
+    assert set(found.reported.values()) <= {"done", "unknown"}, found.reported
     assert {name for name, times in found.executed.items() if times > 1} == set(), line
     for name, kind in found.kinds.items():
         if kind == "sum":
-            assert found.told[name] == "done", name
-        elif found.told[name] == "done":
+            assert found.reported[name] == "done", name
+        elif found.reported[name] == "done":
             assert found.executed[name] == 1, name
 
     # One question for each, answered once. A reminder asks as well once the chat has read a server's words.

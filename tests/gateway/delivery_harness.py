@@ -1,4 +1,4 @@
-"""The way out of a gateway over a store that outlives it: queues, previews, deliveries, a manual clock."""
+"""A gateway's outbound side over a store that outlives it: queues, previews, deliveries, a manual clock."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.posting_channel import MemoryPosts
 
 @dataclass(kw_only=True)
 class DeliveryHarness:
-    """The way out of a gateway, over a store that outlives it."""
+    """A gateway's outbound side, over a store that outlives it."""
 
     channel: MemoryPosts
     store: MemoryStore
@@ -36,7 +36,7 @@ class DeliveryHarness:
     supervisor: Supervisor
 
     async def begin(self, *pieces: str, message_id: str = "m1") -> LiveReply:
-        """A turn that has written `pieces` and goes on, with time for a preview of them."""
+        """Start a turn that has written `pieces` and continues, and wait for a preview of them."""
         sender = self.live.sender_for(self.channel, self.channel.thread(), Origin(message_id=message_id))
         await sender.send_event(TurnStarted(session_id="s", message_id=message_id))
         for event in tokens(*pieces, message_id=message_id):
@@ -45,7 +45,7 @@ class DeliveryHarness:
         return sender
 
     async def reply(self, text: str, *, message_id: str = "m1", **body: Any) -> OutboundReply:
-        """A reply that a turn has committed, not yet handed to the delivery."""
+        """A reply that a turn has committed and that is not enqueued yet."""
         thread = self.channel.thread().encode()
         accepted = await self.store.accept(
             NewEntry(
@@ -86,7 +86,7 @@ class DeliveryHarness:
         return row
 
     async def send(self, text: str, *, message_id: str = "m1", **body: Any) -> OutboxRow:
-        """Commit and deliver, with as much time as it takes."""
+        """Commit and deliver a reply; its outbox row after 4000 s."""
         reply = await self.reply(text, message_id=message_id, **body)
         self.delivery.enqueue(self.row_id, reply)
         await self.clock.advance(4_000)
@@ -132,8 +132,8 @@ async def open_delivery(
 
 
 async def restarted(old: DeliveryHarness, *, after_s: float = 0.0) -> DeliveryHarness:
-    """What the next process sees after kill -9: the platform and the store, and nothing else. It starts
-    `after_s` seconds later."""
+    """The next process after kill -9, which starts `after_s` seconds later with only the platform and the
+    store."""
     await old.supervisor.close()
     await old.clock.advance(after_s)
     new = _build(old.channel, old.store, old.clock)

@@ -1,4 +1,4 @@
-"""An inbox on a real SQLite store with a clock that stands still, and what it did."""
+"""An inbox on a real SQLite store with a manual clock, and what it did."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LETS_ANN_AND_BOB_IN = AccessRule.of(mode="list", allow=("dm:1", "dm:2", "room:-5
 
 @dataclass(slots=True)
 class Wakes:
-    """Stands where the worker is, and notes which threads were woken."""
+    """Replaces the worker and records which threads were woken."""
 
     woken: list[str] = field(default_factory=list)
 
@@ -46,7 +46,7 @@ class Wakes:
 
 @dataclass(slots=True, kw_only=True)
 class InboxHarness:
-    """The inbox and what a test looks at."""
+    """The inbox and its observable parts."""
 
     inbox: Inbox
     store: SqliteStore
@@ -99,7 +99,7 @@ async def open_inbox(
     limit: int = 100,
     per_minute: int = 0,
 ) -> AsyncIterator[InboxHarness]:
-    """The same rule stands on every posting account. `per_minute` is one person's quota; 0 sets none."""
+    """An inbox with the same rule on every posting account. `per_minute` is one person's quota; 0 is none."""
     clock = clock or ManualClock()
     store = SqliteStore(path, synchronous="NORMAL")
     await store.open()
@@ -137,7 +137,7 @@ def place(chat: str = "1", *, channel: str = "telegram", account: str = "main") 
 def text(
     words: str, native_id: str, *, user: str = ANN, thread: ThreadKey | None = None, addressed: bool = True
 ) -> InboundMessage:
-    """A typed message; in a room where the chat's id begins with a minus sign."""
+    """A typed message; in a group chat if the chat's id begins with a minus sign."""
     thread = thread or place()
     return InboundMessage(
         message_id=derived_message_id(thread.channel, thread.account, native_id),

@@ -1,4 +1,4 @@
-"""A desk for live speech with the shipped fakes around it, and what its microphones and its inbox got."""
+"""A LiveSpeechService with the shipped fakes, and what its streams and its inbox received."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ ANN, BOB = Author(id="ann", name="Ann"), Author(id="bob", name="Bob")
 
 
 @dataclass(slots=True)
-class Letterbox:
-    """Stands where the inbox is."""
+class FakeInbox:
+    """Replaces the inbox."""
 
     items: list[Inbound] = field(default_factory=list)
     refusal: str | None = None
     fails: int = 0
-    """So many deliveries the store cannot take."""
+    """The number of deliveries that fail with a StorageError."""
 
     async def accept(self, item: Inbound) -> Acceptance:
         if self.fails:
@@ -59,35 +59,35 @@ class Letterbox:
 
 @dataclass(slots=True, kw_only=True)
 class LiveSpeechHarness:
-    """A desk and who is around it."""
+    """A LiveSpeechService and the fakes that it uses."""
 
     service: LiveSpeechService
     clock: ManualClock
     scribe: Scribe
     detector: EnergyDetector
-    letterbox: Letterbox
+    fake_inbox: FakeInbox
     supervisor: Supervisor
     answering: set[str]
     running: dict[str, str]
-    """Of each thread the message whose turn is at work."""
+    """The message whose turn is running, by thread."""
     events: list[LiveEvent] = field(default_factory=list)
-    """Of the microphones that `sit` opened."""
+    """The events of the streams that `open_stream` opened."""
 
-    async def sit(self, author: Author = ANN, *, hands_free: bool = True) -> LiveAudioStream:
+    async def open_stream(self, author: Author = ANN, *, hands_free: bool = True) -> LiveAudioStream:
         return await self.service.open(HERE, author, on_event=self.events.append, hands_free=hands_free)
 
-    async def hear(self, microphone: LiveAudioStream, spoken_s: float, silent_s: float = 0.0) -> None:
+    async def speak(self, microphone: LiveAudioStream, spoken_s: float, silent_s: float = 0.0) -> None:
         await speak(microphone.feed, self.clock, spoken_s)
         await pause(microphone.feed, self.clock, silent_s)
 
     async def until_done(self, work: Coroutine[Any, Any, None]) -> None:
-        """Turn the clock while `work` waits for it."""
+        """Advance the clock until `work` is done."""
         task = self.supervisor.spawn(work, name="work")
         while not task.done():
             await self.clock.advance(0.1)
         await task
 
-    def told(self, kind: type[LiveEvent]) -> list[LiveEvent]:
+    def events_of(self, kind: type[LiveEvent]) -> list[LiveEvent]:
         return [event for event in self.events if isinstance(event, kind)]
 
 
@@ -101,9 +101,9 @@ async def open_live_speech(
     settings: LiveSettings | None = None,
     crashes: bool = False,
 ) -> AsyncIterator[LiveSpeechHarness]:
-    """A desk on a store. With `crashes`, it ends without being closed."""
+    """A LiveSpeechService on a store. With `crashes`, it ends without `close`."""
     clock, supervisor, detector = clock or ManualClock(), Supervisor(), EnergyDetector()
-    scribe, letterbox, answering = Scribe(clock, finals, partials), Letterbox(), set[str]()
+    scribe, fake_inbox, answering = Scribe(clock, finals, partials), FakeInbox(), set[str]()
     running: dict[str, str] = {}
     if store is None:
         store = MemoryStore()
@@ -111,7 +111,7 @@ async def open_live_speech(
     service = LiveSpeechService(
         transcriber=scribe,
         listener=detector,
-        inbox=inbox or letterbox,
+        inbox=inbox or fake_inbox,
         voices=store.voices,
         clock=clock,
         answering=answering.__contains__,
@@ -125,7 +125,7 @@ async def open_live_speech(
         clock=clock,
         scribe=scribe,
         detector=detector,
-        letterbox=letterbox,
+        fake_inbox=fake_inbox,
         supervisor=supervisor,
         answering=answering,
         running=running,

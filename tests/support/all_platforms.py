@@ -22,7 +22,7 @@ from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllPlatforms:
-    """Three platforms and the gateway that is on all of them."""
+    """Three platforms and a gateway that is connected to all of them."""
 
     harness: GatewayHarness
     telegram: FakeTelegram
@@ -66,7 +66,7 @@ async def open_all_platforms(
             open_gateway(tmp_path / "data", *settings, llm=llm, transcriber=ears, speaker=speaker)
         )
         async with asyncio.timeout(60):
-            # Discord tells a bot nothing of what was said before it ever came.
+            # Discord does not deliver messages from before the bot's first connection.
             while not all(status.up for status in harness.gateway.channel_statuses()):
                 await SystemClock().sleep(0.01)
         yield AllPlatforms(harness=harness, telegram=telegram, slack=slack, discord=discord)

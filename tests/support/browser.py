@@ -1,7 +1,7 @@
-"""Finds a Chromium that starts, gets one if asked to, or says why there is none.
+"""Find a Chromium that starts, install one if asked to, or say why there is none.
 
-Not a fixture (that is `browser_fixture`), and not a promise: where no browser can be had, the
-browser tests are skipped with the reason that `why_no_chromium` gives.
+Not a fixture (that is `browser_fixture`). Without a browser, the browser tests are skipped with the reason
+that `why_no_chromium` returns.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def find_chromium() -> str | None:
 
 
 def why_no_chromium() -> str:
-    """What to do when `find_chromium` gives None."""
+    """The advice for when `find_chromium` returns None."""
     return "no Chromium that starts: `python -m tests.support.browser` tries to get one and says what failed"
 
 
 def main() -> int:
-    """Find a Chromium or get one; `make test` calls this before the tests. Always exit code 0: tests
-    that have no browser say so themselves."""
+    """Find a Chromium or install one; `make test` calls this before the tests. Always exit code 0: tests
+    without a browser are reported as skipped."""
     found = find_chromium() or _fetched_by_playwright() or _installed_by_apt()
     words = found or "none could be had; the tests that need one will be listed as not run"
     sys.stdout.write(f"browser: {words}\n")
@@ -68,14 +68,14 @@ def _installed_by_apt() -> str | None:
 def _on_path() -> str | None:
     for name in _NAMES:
         path = shutil.which(name)
-        # Some distributions install a stub that only tells where the browser could be got.
+        # Some distributions install a stub that only prints where to get the browser.
         if path and _works([path, "--version"], 30):
             return path
     return None
 
 
 def _playwrights_own() -> str | None:
-    # In a process of its own: Playwright's blocking interface refuses to run inside an event loop.
+    # In a separate process, because Playwright's blocking interface refuses to run inside an event loop.
     path = _output([sys.executable, "-c", _PLAYWRIGHT_PATH], 60)
     return path if path and _works([path, "--version"], 30) else None
 

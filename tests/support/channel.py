@@ -1,4 +1,4 @@
-"""A channel that lives in memory: what the gateway sends it can be read, what it fails with is scripted."""
+"""An in-memory channel: tests read what the gateway sends and script its failures."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from pipeline.domain.messages import (
 from pipeline.domain.ports import EventSender
 
 _PATIENCE_S = 60.0
-"""A safety net, for a machine that is busy with other things."""
+"""A generous limit, for a busy machine."""
 _LOOK_S = 0.05
 
 
@@ -88,7 +88,7 @@ class MemoryChannel:
     def health(self) -> ChannelHealth:
         return ChannelHealth(state="up" if self._up.is_set() else "starting")
 
-    # -- what tests do and ask --------------------------------------------------------------------
+    # -- for tests --------------------------------------------------------------------------------
 
     async def say(
         self,
@@ -99,7 +99,7 @@ class MemoryChannel:
         author: str = "owner",
         voice: bytes | None = None,
     ) -> Acceptance:
-        """Bring in a text (a command if it is one) or a voice note."""
+        """Send a text (a command if it is one) or a voice note to the gateway."""
         await self._up.wait()
         native_id = native_id or f"{chat}:{len(self.events)}:{text}:{id(object())}"
         thread = ThreadKey(channel=self.name, account=self.account, chat=chat)
@@ -125,7 +125,7 @@ class MemoryChannel:
         return await self.bring(item)
 
     async def bring(self, item: Inbound) -> Acceptance:
-        """Hand any inbound item to the gateway."""
+        """Pass any inbound item to the gateway."""
         await self._up.wait()
         assert self._on_inbound is not None
         return await self._on_inbound(item)
@@ -135,18 +135,18 @@ class MemoryChannel:
         return [event for event in self.events if event.message_id == message_id]
 
     async def terminal(self, message_id: str) -> PipelineEvent:
-        """The message's terminal event, waited for."""
+        """Wait for the message's terminal event."""
         await self.until(lambda: any(map(is_terminal, self.events_of(message_id))))
         return next(event for event in self.events_of(message_id) if is_terminal(event))
 
     async def reply(self, message_id: str) -> OutboundReply:
-        """The message's delivered reply, waited for."""
+        """Wait for the message's delivered reply."""
         await self.until(lambda: any(reply.message_id == message_id for reply in self.sent))
         return next(reply for reply in self.sent if reply.message_id == message_id)
 
     async def until(self, holds: object) -> None:
-        """Wait until the predicate `holds()` is true; checked whenever something arrives, and now and then,
-        because it may be about something else."""
+        """Wait until the predicate `holds()` is true. It is checked when something arrives and periodically,
+        because it may depend on something else."""
         assert callable(holds)
         async with asyncio.timeout(_PATIENCE_S), self._changed:
             while not holds():

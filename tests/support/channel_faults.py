@@ -1,7 +1,7 @@
-"""The driver of the channels' fault runs: people who never stop writing, platforms that misbehave, and a
-gateway that is killed again and again.
+"""The driver of the channels' fault runs: people who keep writing, platforms that misbehave, and a gateway
+that is killed repeatedly.
 
-The platforms live in this process and outlive the gateway, which runs in one of its own. Judging is
+The platforms live in this process and outlive the gateway, which runs in a separate one. Judging is
 `channel_ledger`'s.
 """
 
@@ -25,9 +25,9 @@ from tests.support.store_file import StoredMessage, integrity, stored_messages
 WORD_DELAY_S = 0.03
 SHORTEST_LIFE_S, LONGEST_LIFE_S = 0.6, 2.2
 _LONGEST_WORDS = 25
-"""An answer of so many words takes 0.8 s: long enough for a preview, which a kill can leave behind."""
+"""An answer of this many words takes 0.8 s: long enough for a preview, which remains after a kill."""
 _TALK_PAST_DEATH = 1.3
-"""The people go on writing for that many times the gateway's life, and so while it is down."""
+"""The people write for this many times the gateway's life, so also while it is down."""
 _CONNECT_S = 30.0
 _GREETING_S = 60.0
 _SETTLE_S = 60.0
@@ -59,12 +59,12 @@ class ChannelFaultPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelFaultRun:
-    """What a run found. The verdicts come from the platforms, the rest from the process and its file."""
+    """The results of a run. The verdicts come from the platforms, the rest from the process and its file."""
 
     verdicts: Mapping[str, ChannelVerdict]
     """By channel."""
     turns_begun_again: int
-    """Turns that a kill cut off and the next process began again."""
+    """Turns that a kill interrupted and the next process restarted."""
     exit_code: int
     integrity: str
     stored: Mapping[str, StoredMessage]
@@ -87,7 +87,7 @@ async def run_channel_faults(
     plan says."""
     began = _CLOCK.monotonic()
     async with AsyncExitStack() as stack:
-        # A message may be hit more often than a poison message is allowed to be.
+        # A kill may hit a message more often than the limit for poison messages.
         settings = [*slow_echo(WORD_DELAY_S), "turn.max_attempts=20", 'log.level="warning"']
         crowds: list[_Crowd] = []
         for platform in platforms:
@@ -115,8 +115,8 @@ async def run_channel_faults(
 
 
 async def hearing(gateway: GatewayProcess, platforms: Sequence[FakePlatform]) -> None:
-    """Return when the gateway hears what is said from now on. Only a platform without acknowledgements has
-    to be waited for: the others keep what the gateway does not hear yet. Raises TimeoutError."""
+    """Return when the gateway receives new messages. Only a platform without acknowledgements needs this:
+    the others keep undelivered messages. Raises TimeoutError."""
     names = {platform.name for platform in platforms if not has_acks(platform)}
     async with asyncio.timeout(_CONNECT_S), aiohttp.ClientSession() as session:
         while True:
@@ -129,8 +129,8 @@ async def hearing(gateway: GatewayProcess, platforms: Sequence[FakePlatform]) ->
 
 
 async def _greet(crowds: Sequence[_Crowd]) -> None:
-    """The first message of every chat is answered before the first kill: a channel without replay can only
-    look for what it missed where it was spoken to before."""
+    """Have the first message of every chat answered before the first kill: a channel without replay can look
+    for missed messages only in chats that it knows."""
     async with asyncio.TaskGroup() as group:
         for crowd in crowds:
             group.create_task(crowd.greet())
@@ -157,11 +157,11 @@ async def _settle(crowds: Sequence[_Crowd]) -> None:
             for crowd in crowds:
                 await crowd.all_answered()
     except TimeoutError:
-        pass  # whoever still waits for something has lost it, and the judge counts that
+        pass  # messages that are still unanswered are lost, and the judge counts them
 
 
 class _Crowd:
-    """The people of one platform, each in a chat of their own with the bot."""
+    """The people of one platform, each in a separate chat with the bot."""
 
     def __init__(self, platform: FakePlatform, plan: ChannelFaultPlan) -> None:
         self.platform = platform
@@ -176,7 +176,7 @@ class _Crowd:
             self._asked[place] = []
 
     async def greet(self) -> None:
-        """Everybody writes once; returns when all are answered."""
+        """Each person writes once; returns when all are answered."""
         for place in self._people:
             await self._say(place)
         await self.platform.until(self._all_answered, timeout_s=_GREETING_S)
@@ -200,7 +200,7 @@ class _Crowd:
         )
 
     def verdict(self) -> ChannelVerdict:
-        """What the people were left with."""
+        """The judge's verdict on the people's chats."""
         return judge_channel(self.platform, self._asked)
 
     def _share(self, life: int, number: int) -> int:

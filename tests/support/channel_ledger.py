@@ -1,7 +1,7 @@
-"""The judge of the channels' fault runs: what the people on a platform were left with.
+"""The judge of the channels' fault runs: it checks the chats that people see in the end.
 
-It reads the fake platform's own history and nothing of the gateway, neither its store nor its log. Driving
-is `channel_faults`'.
+It reads only the fake platform's own history, neither the gateway's store nor its log. The driver is
+`channel_faults`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SERVER_ERROR = 500
 _RATE_LIMITED = 429
 _DELETES = frozenset({"deleteMessage", "chat.delete", "delete_message"})
 _WITHOUT_ACKS = frozenset({"discord"})
-"""Channels where the bot acknowledges nothing: it has to find by itself what it missed."""
+"""Channels without acknowledgements: the bot has to find missed messages itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,19 +31,19 @@ class ChannelVerdict:
     lost: int = 0
     """Messages without a whole answer on the screen."""
     duplicates: int = 0
-    """Answers on the screen more often than once, without a label that says so; each repeat counts."""
+    """Repeats of an answer on the screen without a label that says so."""
     order_errors: int = 0
     """Neighbouring answers of a chat in another order than their messages."""
     strangers: int = 0
-    """Bot messages that answer nothing that was asked."""
+    """Bot messages that answer no message."""
     labelled_repeats: int = 0
-    """Repeats that say that they may be one."""
+    """Repeats with a label that says so."""
     placeholders: int = 0
-    """Left-over messages without words. A blemish, not a broken promise."""
+    """Left-over messages without text: a blemish, not a failure."""
     fragments: int = 0
-    """Left-over beginnings of answers. A blemish like the last."""
+    """Left-over beginnings of answers: a blemish too."""
     deletions: int = 0
-    """Messages that the bot took back: a reader may have seen them."""
+    """Messages that the bot deleted: a reader may have seen them."""
     rate_limited: int = 0
     """Calls that the platform answered 429."""
     failed_after: int = 0
@@ -51,7 +51,7 @@ class ChannelVerdict:
 
     @property
     def broken(self) -> dict[str, int]:
-        """The promises that were broken, by name."""
+        """The failed guarantees, by name."""
         names = ("lost", "duplicates", "order_errors", "strangers")
         return {name: count for name in names if (count := getattr(self, name))}
 
@@ -62,7 +62,7 @@ class ChannelVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatJudgement:
-    """What one chat's screen shows."""
+    """The counts of one chat's screen."""
 
     lost: int
     duplicates: int
@@ -90,7 +90,7 @@ def judge_channel(platform: FakePlatform, asked: Mapping[Place, Sequence[str]]) 
 
 
 def has_acks(platform: FakePlatform) -> bool:
-    """Whether the bot tells the platform what it has taken over."""
+    """Whether the bot acknowledges messages to the platform."""
     return platform.name not in _WITHOUT_ACKS
 
 

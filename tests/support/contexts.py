@@ -1,4 +1,4 @@
-"""A run's context for tests of single nodes: nothing around it, everything replaceable."""
+"""A run's context for tests of single nodes, with null services that tests can replace."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ THREAD = ThreadKey(channel="console", account="local", chat="tests")
 
 
 class Watched:
-    """What a run has shown: events and streamed text."""
+    """The events and streamed text of a run."""
 
     def __init__(self) -> None:
         self.events: list[PipelineEvent] = []
@@ -35,7 +35,7 @@ class Watched:
 
 
 class CountedBudgets(NullBudgets):
-    """Notes what calls have used."""
+    """Records the usage of calls."""
 
     def __init__(self) -> None:
         self.tokens: list[int] = []

@@ -1,6 +1,6 @@
-"""`python -m tests.support.gate_child FOLDER LABEL:N`: its graph asks, is answered, and it dies there.
+"""`python -m tests.support.gate_child FOLDER LABEL:N`: run a graph with a gate and crash at the label.
 
-It leaves the exit code of the crash label, or 0 when the label was not reached.
+The exit code is the crash label's, or 0 if the label was not reached.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A graph that asks a person before it acts, and writes down in a file what it did."""
+"""A graph that asks a person before it acts, and records its node executions in a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OPTIONS = ("approve", "deny")
 
 
 class Ledger:
-    """One line for each visit of a node, over all processes."""
+    """One line for each node execution, over all processes."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -41,8 +41,8 @@ def gate_graph(
     version: str = "1",
     rescued: bool = False,
 ) -> GraphSpec[RunContext]:
-    """prepare -> ask (a gate) -> act -> end. With `rescued`, an edge leads on from a question that failed;
-    `expires_by_text` gives the gate's time by the message that asked, in place of `expires_s`."""
+    """prepare -> ask (a gate) -> act -> end. With `rescued`, there is an edge for a failed question;
+    `expires_by_text` gives the gate's time limit by the text of the message, instead of `expires_s`."""
 
     async def prepare(_state: State, context: RunContext) -> NodeResult:
         ledger.note("prepare")
@@ -84,7 +84,7 @@ def gate_graph(
 
 
 def answer_to(interaction_id: str, choice: str, *, name: str = "answer", chat: str = "c1") -> ApprovalReply:
-    """The owner's answer, as a channel brings it in."""
+    """The owner's answer, as a channel submits it."""
     return ApprovalReply(
         message_id=f"m_{name}",
         native_id=name,

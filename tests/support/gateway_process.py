@@ -1,6 +1,6 @@
-"""A real gateway in a process of its own: started, asked whether it is ready, killed, always cleaned up.
+"""Run a real gateway in a separate process: start it, check that it is ready, kill it, clean up.
 
-It knows the command line and the health check, not the channels: talking is `web_client`'s.
+It uses the command line and the health check, not the channels: `web_client` sends messages.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ KILLED = -signal.SIGKILL
 
 _PAGE = re.compile(r"^ +page +(http://\S+)$", re.MULTILINE)
 _PORTS = (20_000, 32_768)
-"""Below those that Linux hands out: a connection of another test may take any of these in between."""
+"""Below the ports that Linux assigns, which a connection of another test could take in between."""
 _POLL_S = 0.005
 _START_S = 60.0
 _EXIT_S = 60.0
@@ -50,7 +50,7 @@ def slow_echo(delay_s: float) -> tuple[str, ...]:
 
 
 def free_port() -> int:
-    """A port that nobody listens on at this moment, and that the system gives to nobody by itself."""
+    """A port that is free now and that the system does not assign by itself."""
     while True:
         port = random.SystemRandom().randrange(*_PORTS)
         with socket.socket() as probe, suppress(OSError):
@@ -59,7 +59,7 @@ def free_port() -> int:
 
 
 async def up(gateway: GatewayProcess, channel: str) -> None:
-    """Wait until a running gateway says that the account `main` of a channel is up. Raises TimeoutError."""
+    """Wait until a running gateway reports the account `main` of a channel as up. Raises TimeoutError."""
     async with timeout(_START_S), aiohttp.ClientSession() as session:
         while True:
             async with session.get(f"{gateway.url}/readyz") as response:
@@ -116,7 +116,7 @@ class GatewayProcess:
         return self.data_dir / STORE_FILE
 
     def log(self) -> str:
-        """What the process of the last start has printed and logged."""
+        """The output and log of the last started process."""
         if not self.log_path.exists():
             return ""
         with self.log_path.open("rb") as file:
@@ -150,7 +150,7 @@ class GatewayProcess:
             )
 
     async def start(self, *, crash_at: str | None = None) -> None:
-        """Start the process and wait until it says that it accepts messages. Raises GatewayDied."""
+        """Start the process and wait until it reports that it accepts messages. Raises GatewayDied."""
         await self.spawn(crash_at=crash_at)
         try:
             async with timeout(_START_S):
@@ -219,7 +219,7 @@ class GatewayProcess:
         return f"--- {self.log_path} ---\n{self.log()[-_SHOWN_CHARS:]}"
 
     async def _end_group(self) -> None:
-        """Kill whatever is left of the last start, its children included."""
+        """Kill what remains of the last start, including its children."""
         process, self._process = self._process, None
         if process is None:
             return

@@ -1,7 +1,8 @@
 """`python -m tests.support.graph_child FOLDER`: runs of a long graph, in processes made to be killed.
 
-Commands come in as lines: `start RUN` forks a process that begins or resumes the run and prints its pid,
-`reap` waits for it and prints its exit code, negative for a signal. Forking spares each life the imports.
+Commands are lines on the standard input: `start RUN` forks a process that starts or resumes the run and
+prints its pid, `reap` waits for it and prints its exit code, negative for a signal. Forking avoids repeated
+imports.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _CLOCK = SystemClock()
 
 
 class AcknowledgedStore(SqliteStore):
-    """Writes down every row of the log at the moment when the store says that it is durable."""
+    """Records every row of the log when the store reports that it is durable."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder / STORE)
@@ -50,7 +51,7 @@ class AcknowledgedStore(SqliteStore):
 
 
 async def live(folder: Path, run_id: str) -> None:
-    """Begin the run, or go on with it, and put its end on record."""
+    """Start or resume the run, and record its end."""
     store = AcknowledgedStore(folder)
     await store.open()
     await store.break_leases()
@@ -74,7 +75,7 @@ async def live(folder: Path, run_id: str) -> None:
 
 
 def main(folder: Path) -> None:
-    """Obey the lines of the standard input until it ends."""
+    """Execute the lines of the standard input until it ends."""
     pid = 0
     for line in sys.stdin:
         word, _, run_id = line.strip().partition(" ")

@@ -1,7 +1,7 @@
-"""A run log in memory, for tests: what comes back from it is what a store would give.
+"""A run log in memory, for tests: it returns the same records as a store.
 
-Each record is kept as JSON text from `append` on. It can fail at a chosen call, be cut as by a crash, and
-be damaged. It says nothing about how fast or how safe a real store is.
+Each record is kept as JSON text from `append` on. It can fail at a chosen call, be truncated as by a crash,
+and be damaged. It does not model the speed or durability of a real store.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pipeline.graph.run.records import RawRecord
 
 
 class LogBroken(Exception):
-    """What a log raises that was told to fail."""
+    """A scripted failure of the log."""
 
 
 class MemoryRunLog:
@@ -24,7 +24,7 @@ class MemoryRunLog:
     def __init__(self, texts: Sequence[str] = (), *, fail_append: int = 0, fail_barrier: int = 0) -> None:
         self.texts = list(texts)
         self.durable = len(self.texts)
-        """So many of the records have seen a barrier or the end."""
+        """The number of records that were covered by a barrier or the end."""
         self._fail_append = fail_append
         self._fail_barrier = fail_barrier
         self._appends = 0

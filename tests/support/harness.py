@@ -30,7 +30,7 @@ THREAD = "console:local:c1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayHarness:
-    """A running gateway and what a test looks at."""
+    """A running gateway and its observable parts."""
 
     gateway: Gateway
     channel: MemoryChannel
@@ -65,9 +65,9 @@ async def open_gateway(
     """Run a gateway on the folder `data`; the web channel, the quota of messages and titles are off unless
     an override turns them on.
 
-    `posts` is a posting channel beside the showing one, open to everybody unless `rule` says otherwise.
-    `model` answers in the place of the scripted one. `graph` stands in for the conversation; `crash_at`
-    ends this whole process (see `gateway.runtime.failpoints`).
+    `posts` is a posting channel in addition to the showing one, with open access unless `rule` is given.
+    `model` replaces the scripted model, `graph` the conversation graph; `crash_at` ends this whole process
+    (see `gateway.runtime.failpoints`).
     """
     quiet = ("channels.web.enabled=false", "limits.messages_per_minute=0", "agent.titles=false")
     settings = load(None, {}, [*quiet, f'data.dir="{data}"', *overrides])

@@ -1,4 +1,4 @@
-"""What every kill run stands on: where the gateway is reached, how it ends and comes back, what is told."""
+"""Shared parts of the kill runs: the gateway's address, its kills and starts, and what clients see."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.web_client import Line, Seen, WebChat
 
 
 class Stage:
-    """Where the gateway can be reached, for everybody who talks."""
+    """The gateway's current address, for all clients."""
 
     def __init__(self) -> None:
         self.up = asyncio.Event()
@@ -18,19 +18,19 @@ class Stage:
         self.stopping = False
 
     async def raise_curtain(self, gateway: GatewayProcess) -> None:
-        """Start the gateway and tell everybody where it is."""
+        """Start the gateway and publish its address."""
         await gateway.start()
         self.url, self.token = gateway.url, gateway.token
         self.up.set()
 
     async def kill(self, gateway: GatewayProcess) -> None:
-        """End the gateway as a power cut would; nobody is to connect meanwhile."""
+        """End the gateway as a power cut would; clients do not connect meanwhile."""
         self.up.clear()
         await gateway.kill()
 
 
 async def final_lines(chat: str | None, gateway: GatewayProcess) -> list[Line]:
-    """What a fresh client of the chat is shown; nothing of a chat that never had an id."""
+    """The lines that a new client of the chat is shown; none for a chat without an id."""
     if chat is None:
         return []
     async with WebChat(chat=chat) as fresh:
@@ -39,7 +39,7 @@ async def final_lines(chat: str | None, gateway: GatewayProcess) -> list[Line]:
 
 
 def is_answered(seen: Seen, client_id: str) -> bool:
-    """Whether what was sent under `client_id` has its answer or its terminal event."""
+    """Whether the message sent under `client_id` has its answer or its terminal event."""
     message_id = seen.accepted.get(client_id)
     if message_id is None:
         return False

@@ -1,6 +1,6 @@
-"""The judge of a kill run: from what the clients were told alone to the number of broken promises.
+"""The judge of a kill run: it counts failed guarantees, only from what the clients received.
 
-It reads no store and no log; `kill_run` produces what it judges.
+It reads no store and no log; `kill_run` produces its input.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.support.web_client import Line, Seen
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatHistory:
-    """One chat: what was sent, what its client was told on the way, and what it shows at the end."""
+    """One chat: what was sent, what its client received meanwhile, and what it shows at the end."""
 
     sent: Mapping[str, str]
     """client_id -> text."""
@@ -22,12 +22,12 @@ class ChatHistory:
     """client_id -> the one right answer."""
     seen: Seen
     final: Sequence[Line]
-    """The entries of a fresh connection that asked for everything."""
+    """The entries of a new connection that requested the whole history."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Broken promises, counted. All but `accepted` must be 0."""
+    """Counts of failed guarantees. All but `accepted` must be 0."""
 
     accepted: int = 0
     lost: int = 0
@@ -37,7 +37,7 @@ class Verdict:
     wrong_text: int = 0
     """Answers that belong to another message."""
     order_errors: int = 0
-    """Neighbours in the order of acceptance whose answers stand the other way round."""
+    """Neighbours in the order of acceptance whose answers are in the reverse order."""
     unknown: int = 0
     """Answers to messages that were never accepted, and client_ids with two message_ids."""
     unaccepted: int = 0
@@ -45,7 +45,7 @@ class Verdict:
 
     @property
     def broken(self) -> dict[str, int]:
-        """The promises that were broken, by name."""
+        """The failed guarantees, by name."""
         names = ("lost", "answered_twice", "wrong_text", "order_errors", "unknown", "unaccepted")
         return {name: count for name in names if (count := getattr(self, name))}
 

@@ -1,7 +1,7 @@
-"""The driver of a kill run: chats that never stop talking, and a gateway that is killed again and again.
+"""The driver of a kill run: chats that keep sending, and a gateway that is killed repeatedly.
 
-Clients behave as a careful one does: what was not acknowledged is sent again after the next connection,
-under the same client_id and in the same order. Judging is `kill_ledger`'s.
+Clients are careful: after the next connection they resend what was not acknowledged, under the same client_id
+and in the same order. `kill_ledger` judges the result.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WINDOW = 3
 _MOST_PER_CHAT = 240  # a history shows 500 lines, two for each message
 _SETTLE_S = 120.0
 _RETRY_S = 0.02
-_VOICE_NOTE = bytes(2_000)  # the scripted transcriber hears the same words in anything
+_VOICE_NOTE = bytes(2_000)  # the scripted transcriber returns the same text for any audio
 _CLOCK = SystemClock()
 
 
@@ -39,20 +39,20 @@ class KillPlan:
     duplicate_share: float = 0.05
     voice_share: float = 0.1
     attempts: int | None = None
-    """`turn.max_attempts`; None for the product's own. 20 where kills are to hit a message alone more often
-    than a message may be at work alone at a death."""
+    """`turn.max_attempts`; None for the default. 20 if kills hit a single message more often than the limit
+    of deaths for a message that runs alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KillFigures:
-    """What a run found. `verdict` comes from the clients, the rest of the judgement from the file."""
+    """The results of a run. `verdict` comes from the clients, the rest of the judgement from the file."""
 
     plan: KillPlan
     verdict: Verdict
     duplicates_sent: int
     duplicates_recognised: int
     turns_begun_again: int
-    """Turns that a kill cut off and the next process began again, model call included."""
+    """Turns that a kill interrupted and the next process restarted, including the model call."""
     exit_code: int
     integrity: str
     stored: dict[str, StoredMessage]
@@ -90,7 +90,7 @@ async def run_kills(folder: Path, plan: KillPlan) -> KillFigures:
                 stage.stopping = True
                 patience.reschedule(asyncio.get_running_loop().time() + _SETTLE_S)
         except TimeoutError:
-            pass  # whoever still waits for something has lost it, and the judge counts that
+            pass  # messages that are still unanswered are lost, and the judge counts them
         histories = [await chat.history(gateway) for chat in chats]
         exit_code = await gateway.stop()
         stored = stored_messages(gateway.store_path)
@@ -118,7 +118,7 @@ async def _kill_again_and_again(gateway: GatewayProcess, stage: Stage, plan: Kil
 
 
 async def _talk_on(number: int, plan: KillPlan, stage: Stage, chats: list[_Talker]) -> None:
-    """Talk in one chat after the other: a full one makes place for a new one."""
+    """Talk in one chat after the other: a full chat is replaced by a new one."""
     while not stage.stopping:
         talker = _Talker(f"{number}-{len(chats)}", plan, stage)
         chats.append(talker)
@@ -153,7 +153,7 @@ class _Talker:
                     await _CLOCK.sleep(_RETRY_S)
 
     async def history(self, gateway: GatewayProcess) -> ChatHistory:
-        """What this chat's client was told, and what a fresh one is shown."""
+        """What this chat's client received, and what a new one is shown."""
         return ChatHistory(
             sent=self._texts,
             expected={client_id: f"You said: {text or HEARD}" for client_id, text in self._texts.items()},

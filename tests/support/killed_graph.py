@@ -1,6 +1,6 @@
 """A long graph for kill runs: a loop, parallel branches, a subgraph, retries and an effect in every round.
 
-Its nodes write down in ledgers what they finished, so that a judge outside can compare that with the log.
+Its nodes record in ledgers what they finished, so that a judge outside can compare that with the log.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def whole_lines(path: Path) -> list[str]:
 
 
 class Workplace:
-    """What the nodes are given."""
+    """The context of the nodes."""
 
     def __init__(self, folder: Path, clock: Clock) -> None:
         self.clock = clock
@@ -56,7 +56,7 @@ class Workplace:
         self.effects = Ledger(folder / "effects")
 
     async def work(self) -> None:
-        """Take a moment, and write down that it is done."""
+        """Wait a moment, and record that the node is done."""
         step = current_step()
         await self.clock.sleep(_WORK_S)
         self.nodes.note(step.run_id, step.frame.id or "-", step.frame.node, step.execution)

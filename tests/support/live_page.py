@@ -73,14 +73,14 @@ def recording(path: Path, clip: Clip, *, before_s: float, after_s: float) -> Pat
 
 
 async def open_page(context: BrowserContext, gateway: GatewayProcess, *, hands_free: bool = True) -> Page:
-    """A signed-in page with a chat of its own, whose frames are noted."""
+    """A signed-in page with a new chat, whose frames are recorded."""
     async with WebChat() as chat:
         await chat.connect(gateway.url, gateway.token)
         own = chat.chat
     page = await context.new_page()
     await page.add_init_script(f"({_NOTE_FRAMES})()")
     await page.goto(gateway.url)
-    # A new browser would open on the chat that was spoken in last, which is another test's.
+    # A new browser would open the most recent chat, which belongs to another test.
     await page.evaluate("chat => localStorage.setItem('parlour.chat', chat)", own)
     if not hands_free:
         await page.evaluate("localStorage.setItem('parlour.handsFree', 'no')")

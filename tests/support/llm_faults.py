@@ -1,4 +1,4 @@
-"""Twelve ways in which a provider fails, played by the fake server, and what must come of each."""
+"""Twelve provider failures, played by the fake server, and the expected outcome of each."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Fault:
     slow: bool = False
     """Whether it takes as long as the deadline."""
     gone: bool = False
-    """Whether nobody listens at all."""
+    """Whether no server listens at all."""
 
     @property
     def calls(self) -> int:

@@ -38,14 +38,14 @@ def odd() -> str:
 
 @server.tool()
 def environment() -> dict[str, str]:
-    """What the server was given to see."""
-    return dict(os.environ)  # noqa: TID251 - a program of its own, which shows its environment
+    """The server's environment."""
+    return dict(os.environ)  # noqa: TID251 - a separate program, which shows its environment
 
 
 @server.tool()
 def blurt() -> str:
     """The key that it was given, in two places of a long text."""
-    key = os.environ["KEY"]  # noqa: TID251 - a program of its own
+    key = os.environ["KEY"]  # noqa: TID251 - a separate program
     return "word " * 957 + key + " " + "word " * 38 + key + " word" * 30_000
 
 
@@ -66,7 +66,7 @@ def pid() -> str:
 
 @server.tool()
 def big(megabytes: int) -> str:
-    """More than anybody can read."""
+    """A result of many megabytes."""
     return "x" * (megabytes * 1_000_000)
 
 
@@ -93,7 +93,7 @@ async def hang() -> str:
 
 @server.tool()
 async def deaf() -> str:
-    """No answer, and no ear for being asked to end."""
+    """No answer, and SIGTERM is ignored."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.write(2, b"hanging\n")
     while True:
@@ -125,7 +125,7 @@ def entry(*arguments: str, **more: Any) -> dict[str, Any]:
 
 @contextmanager
 def over_http() -> Iterator[str]:
-    """The server on a port of this machine, in a thread of its own; its address."""
+    """Run the server on a local port in a separate thread; its address."""
     sock = socket.create_server(("127.0.0.1", 0))
     web = uvicorn.Server(uvicorn.Config(server.streamable_http_app(), log_level="critical", lifespan="on"))
     thread = threading.Thread(target=web.run, kwargs={"sockets": [sock]})

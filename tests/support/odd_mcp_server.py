@@ -1,4 +1,4 @@
-"""An MCP server by hand, one of whose tools describes its arguments by what is no schema."""
+"""A handwritten MCP server; one of its tools has an invalid argument schema."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def reply_to(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 async def over_http(request: web.Request) -> web.Response:
-    """The same server behind an address."""
+    """The same server over HTTP."""
     if request.method != "POST":
         return web.Response(status=405)
     asked = await request.json()

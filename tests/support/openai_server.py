@@ -1,6 +1,6 @@
 """A fake of an OpenAI-compatible streaming server: real HTTP on loopback, scripted behaviour.
 
-It speaks the wire format only; it checks no key and knows no models.
+It implements the wire format only; it checks neither keys nor models.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The reference posting channel, in memory: its messages can be read, what it fails with is scripted.
+"""The reference posting channel, in memory: tests read its messages and script its failures.
 
 It plays the platform's messages and the adapter in one, and keeps the platform's promises: an edit may be
 repeated, a post under a known key shows once where the resolution is "nonce". The people of that platform are
@@ -39,7 +39,7 @@ CHARS = 40
 """Characters of one message: small, so that tests meet the limit."""
 MAX_PARTS = 5
 _PATIENCE_S = 60.0
-"""A safety net, for a machine that is busy with other things."""
+"""A generous limit, for a busy machine."""
 _LOOK_S = 0.05
 
 
@@ -53,7 +53,7 @@ class Refused(Exception):
 
 
 def refusal(kind: FailureKind, *, retry_after_s: float | None = None, done: bool = False) -> Refused:
-    """A failure to put into `MemoryPosts.failures`; `done`: the platform did it and did not say so."""
+    """A failure for `MemoryPosts.failures`; `done`: the platform carried the call out unconfirmed."""
     failure = Failure(kind=kind, message=kind, retry_after_s=retry_after_s, maybe_delivered=done)
     return Refused(failure, done=done)
 
@@ -157,7 +157,7 @@ class MemoryPosts:
         )
 
     async def take(self, event: Mapping[str, Any]) -> str:
-        """One event of the platform, as `inbound_of` reads it; what the presser of a button is told."""
+        """Pass one event of the platform to the gateway; returns the text shown to who pressed a button."""
         item = inbound_of(event, self.name, self.account)
         if item is None:
             return ""
@@ -172,8 +172,8 @@ class MemoryPosts:
         return acceptance.reason or "Noted."
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        """Wait until `holds()`; checked whenever something is shown, and now and then, because it may be
-        about something else."""
+        """Wait until `holds()`. It is checked when something is shown and periodically, because it may depend
+        on something else."""
         async with asyncio.timeout(_PATIENCE_S), self.changed:
             while not holds():
                 with suppress(TimeoutError):
@@ -222,7 +222,7 @@ class MemoryPosts:
         if len(pieces) > MAX_PARTS:
             file = Part(body={"text": ""}, plain="", file=text.encode(), file_name="answer.md")
             if buttons:
-                # As the platforms do it: the whole of what is asked stands above the buttons.
+                # Like the platforms: the full question is above the buttons.
                 shown: dict[str, Any] = {"text": pieces[0], "buttons": buttons, "data": data}
                 return (file, Part(body=shown, plain=pieces[0]))
             return (Part(body={"text": pieces[0]}, plain=pieces[0]), file)
@@ -244,7 +244,7 @@ class MemoryPosts:
         known = next((one for one in self.messages if one.key == key), None)
         if known is not None and self.capabilities.resolution == "nonce":
             if known.text != str(part.body["text"]):
-                # What the platform found is the preview of this reply, which nobody had put on record.
+                # The message found is the preview of this reply, which was not recorded.
                 return await self.edit(thread, known.native_id, part)
             await self._answer(refused)
             return Receipt(native_id=known.native_id)

@@ -11,8 +11,7 @@ from pipeline.domain.messages import ApprovalReply, Author, Inbound, InboundMess
 
 
 def inbound_of(event: Mapping[str, Any], channel: str, account: str) -> Inbound | None:
-    """The parser: what a native event says to the bot; None for the bot's own and other bots' words, and for
-    whatever it does not know. Raises nothing."""
+    """The inbound item of a native event; None for bots' messages and unknown events. Raises nothing."""
     native_id, chat, author = (event.get(name) for name in ("id", "chat", "from"))
     if not (_named(native_id) and _named(chat) and _named(author)) or event.get("bot") is not False:
         return None

@@ -26,11 +26,11 @@ _FAILURES: Mapping[str, tuple[FailureKind, bool]] = {
     "refuse_format": ("invalid", False),
     "forbid": ("permission", False),
 }
-"""By the kind of the fault: how the adapter understands it, and whether the call was carried out."""
+"""By the kind of the fault: how the adapter classifies it, and whether the call was carried out."""
 
 
 class MemoryPlatform:
-    """Implements FakePlatform over a MemoryPosts that somebody runs."""
+    """Implements FakePlatform over a MemoryPosts that the test runs."""
 
     name = "memory"
 
@@ -72,7 +72,7 @@ class MemoryPlatform:
         return await self._write(place, person, "", kind="voice", handle=handle)
 
     async def tell(self, event: Mapping[str, Any]) -> str:
-        """Any native event; what the one who made it is told."""
+        """Deliver any native event; returns the text shown to its author."""
         if self.faults.duplicates():
             await self.posts.take(event)
         return await self.posts.take(event)
@@ -101,7 +101,7 @@ class MemoryPlatform:
         return 0
 
     async def echo(self, place: Place, text: str) -> None:
-        """The platform tells the bot of the bot's own words."""
+        """Deliver the bot's own message to the bot."""
         await self.tell(self._event(place, Person(id=_BOT, name=_BOT, bot=True), kind="message", text=text))
 
     async def _write(self, place: Place, person: Person, words: str, **fields: Any) -> str:
@@ -116,7 +116,7 @@ class MemoryPlatform:
         return {**origin, "from": person.id, "bot": person.bot, **fields}
 
     def _judge(self, method: str) -> Refused | None:
-        """What becomes of a post or an edit."""
+        """Play the fault of a post or an edit, if there is one."""
         fault = self.faults.next_for(method, shows=True)
         status = 200
         refused = None

@@ -1,5 +1,5 @@
-"""`python -m tests.support.speaking_child FOLDER CRASH_AT OVERRIDE…`: a gateway that reads answers aloud, and
-dies at a label (see `gateway.runtime.failpoints`). Says `up` once its channels are."""
+"""`python -m tests.support.speaking_child FOLDER CRASH_AT OVERRIDE…`: a gateway that reads answers aloud and
+crashes at a label (see `gateway.runtime.failpoints`). Prints `up` once its channels are up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The SQLite file read from outside, with the gateway gone: a second opinion beside what clients saw."""
+"""Read the SQLite file without the gateway, to check it independently of the clients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gateway.turns.run_codec import runs_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMessage:
-    """What the file says about one accepted message."""
+    """The data in the file about one accepted message."""
 
     outcome: str | None
     attempts: int
@@ -26,7 +26,7 @@ class StoredMessage:
 
 
 def integrity(path: Path) -> str:
-    """SQLite's own verdict: `ok`, or what is broken."""
+    """SQLite's own check: `ok`, or the damage."""
     return str(_rows(path, "PRAGMA integrity_check")[0][0])
 
 
@@ -59,7 +59,7 @@ def stored_messages(path: Path) -> dict[str, StoredMessage]:
 
 
 def open_runs(path: Path) -> list[str]:
-    """The runs on record that have not come to their end, and the inbox entries that nobody finished."""
+    """The recorded runs without an end, and the unfinished inbox entries."""
     query = "SELECT id, thread, kind, session_id, message_id, body, at FROM log ORDER BY id"
     threads: dict[str, list[Record]] = {}
     for row_id, thread, kind, session_id, message_id, body, at in _rows(path, query):

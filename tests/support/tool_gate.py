@@ -23,7 +23,7 @@ from tests.support.graph_log import MemoryRunLog
 
 
 class Person:
-    """Approvals: says what it was told to, and remembers what it was asked."""
+    """Approvals with a scripted answer; records the questions."""
 
     def __init__(self, answer: Literal["allowed", "refused", "expired"] = "allowed") -> None:
         self.answer: Literal["allowed", "refused", "expired"] = answer
@@ -56,7 +56,7 @@ def tool(
 
 
 def group(*tools: Tool, name: str = "test") -> FixedGroup:
-    """A group of tools that are there from the beginning."""
+    """A group whose tools are loaded from the start."""
     return FixedGroup(name=name, description=f"the group {name}", fixed=tools)
 
 

@@ -1,7 +1,7 @@
-"""The driver of a kill run over tools: chats that have things done, and a gateway that dies in the middle.
+"""The driver of a kill run over tools: chats that use tools, and a gateway that is killed meanwhile.
 
-A life ends some frames after it began, so that every kill meets a turn, however slow the machine is. Clients
-behave as in `kill_run`, and allow whatever is asked.
+A kill comes some frames after each start, so that it always interrupts a turn, even on a slow machine.
+Clients behave as in `kill_run`, and allow every question.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tests.support.web_client import Disconnected, Frame, WebChat
 SHORTEST_LIFE, LONGEST_LIFE = 4, 44
 """Frames that the clients receive before a kill; a message of this run brings about twenty."""
 _LATER_S = 0.01
-"""So much later at most: a kill is not to follow a frame each time."""
+"""Maximum random delay of a kill, so that it does not always directly follow a frame."""
 _WINDOW = 2
 _SETTLE_S = 60.0
 _RETRY_S = 0.02
@@ -48,19 +48,19 @@ class ToolPlan:
     kills: int = 10
     chats: int = 2
     messages: int = 24
-    """At least; the chats talk as long as there are kills to come."""
+    """At least; the chats send messages as long as kills remain."""
     seed: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolFigures:
-    """What a run found: `verdict` and `told` from the clients, the rest from the disk."""
+    """The results of a run: `verdict` and `reported` from the clients, the rest from the disk."""
 
     plan: ToolPlan
     verdict: Verdict
-    told: dict[str, str]
-    """What became of the work, as the answers say it: `done` or `unknown`, by name; an answer that says
-    neither stands there itself."""
+    reported: dict[str, str]
+    """The outcome of each wish according to its answer, by name: `done`, `unknown`, or else the whole
+    answer."""
     kinds: dict[str, Kind]
     """Which tool each name was for."""
     executed: Counter[str]
@@ -86,7 +86,7 @@ class ToolFigures:
             **asdict(self.verdict),
             "tools_done": sum(self.executed.values()),
             "done_twice": sum(count > 1 for count in self.executed.values()),
-            "told_unknown": sum(said == "unknown" for said in self.told.values()),
+            "told_unknown": sum(said == "unknown" for said in self.reported.values()),
             "questions": len(self.questions),
             "asked_twice": self.asked_twice,
             "turns_begun_again": self.turns_begun_again,
@@ -113,7 +113,7 @@ async def run_tool_kills(folder: Path, plan: ToolPlan) -> ToolFigures:
                 stage.stopping = True
                 patience.reschedule(asyncio.get_running_loop().time() + _SETTLE_S)
         except TimeoutError:
-            pass  # whoever still waits for something has lost it, and the judge counts that
+            pass  # messages that are still unanswered are lost, and the judge counts them
         histories = [await chat.history(gateway) for chat in chats]
         exit_code = await gateway.stop()
         stored = stored_messages(gateway.store_path)
@@ -121,7 +121,7 @@ async def run_tool_kills(folder: Path, plan: ToolPlan) -> ToolFigures:
         return ToolFigures(
             plan=plan,
             verdict=judge(histories),
-            told={
+            reported={
                 name: outcome(kinds[name], name, said)
                 for one in histories
                 for name, said in one.expected.items()
@@ -144,7 +144,7 @@ async def run_tool_kills(folder: Path, plan: ToolPlan) -> ToolFigures:
 
 
 class _Stage(Stage):
-    """Counts the frames that its clients have had."""
+    """Counts the frames that its clients received."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -205,15 +205,15 @@ class _Wisher:
         return self._chat.seen.accepted.get(name, "")
 
     async def history(self, gateway: GatewayProcess) -> ChatHistory:
-        """What this chat's client was told, and what a fresh one is shown. An answer quotes what a tool says,
-        a reminder's own id among it: whatever is shown in the end is what is expected, and `told` says
-        whether it is right."""
+        """What this chat's client received, and what a new one is shown. An answer quotes the tool's result,
+        such as a reminder's id, so the final text counts as expected; `reported` shows whether it is
+        right."""
         final = await final_lines(self._chat.chat, gateway)
         shown = {line.message_id: line.text for line in final if line.role == "assistant"}
         return ChatHistory(
             sent={name: wish(kind, name) for name, kind in self.kinds.items()},
             expected={name: shown.get(self.message_of(name), "") for name in self.kinds},
-            # Answers to questions are accepted as well, and nobody answers them.
+            # Answers to questions are accepted as well, and get no answer.
             seen=replace(
                 self._chat.seen, accepted={name: self.message_of(name) for name in self._accepted()}
             ),

@@ -1,4 +1,4 @@
-"""A model that has tools do what a message says, and how often they did it, read from the disk.
+"""A model that calls the tool a message names, and a count of the calls, read from the disk.
 
 The model keeps nothing: what it says follows from the request alone, so a gateway that was killed finds it as
 it was. Its answer quotes the tool's result.
@@ -53,7 +53,7 @@ def think(body: Mapping[str, Any]) -> Behaviour:
 
 
 def outcome(kind: Kind, name: str, answer: str) -> str:
-    """What an answer says became of the wish: `done`, `unknown`, or the whole of it where it says neither."""
+    """The outcome of the wish according to an answer: `done`, `unknown`, or else the whole answer."""
     if not answer.startswith(f"{name}: "):
         return answer
     if UNKNOWN in answer:
@@ -73,7 +73,7 @@ def tool_settings(api_base: str, folder: Path) -> tuple[str, ...]:
         'agent.completion="implicit"',
         f"tools.mcp_file={servers}",
         'log.level="warning"',
-        # A message may be hit more often than a poison message is allowed to be.
+        # A kill may hit a message more often than the limit for poison messages.
         "turn.max_attempts=20",
     )
 

@@ -1,6 +1,6 @@
 """A client of the web channel's documented protocol, and what it has seen.
 
-It speaks docs/web-protocol.md and nothing else: no import of the adapter, no look into the store. One
+It uses only docs/web-protocol.md: it neither imports the adapter nor reads the store. One
 `WebChat` is one chat over any number of sockets; frames are read when something is waited for.
 """
 
@@ -52,7 +52,7 @@ class Terminal:
 
 @dataclass(slots=True)
 class Seen:
-    """Everything that one client was told, over all its sockets, oldest first."""
+    """Everything that one client received, over all its sockets, oldest first."""
 
     accepted: dict[str, str] = field(default_factory=dict)
     """client_id -> message_id, in the order of the first acceptance."""
@@ -79,7 +79,7 @@ class Seen:
         return [terminal for terminal in self.terminals if terminal.message_id == message_id]
 
     def note(self, frame: Frame) -> None:
-        """Take one frame of the server into account."""
+        """Record one frame of the server."""
         match frame["type"]:
             case "accepted":
                 known = self.accepted.setdefault(frame["client_id"], frame["message_id"])

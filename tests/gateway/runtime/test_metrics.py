@@ -96,7 +96,7 @@ async def test_open_microphones_are_counted_at_the_scrape() -> None:
     assert _samples(telemetry)["parlour_microphones_open"] == 0
     async with open_live_speech() as harness:
         telemetry.watch_microphones(lambda: harness.service.open_microphones)
-        await harness.sit()
+        await harness.open_stream()
         assert _samples(telemetry)["parlour_microphones_open"] == 1
     assert _samples(telemetry)["parlour_microphones_open"] == 0
 

@@ -30,9 +30,9 @@ WORDS = "the lights that are in the kitchen and the"
 
 async def test_what_somebody_says_becomes_a_message_with_how_it_was_heard() -> None:
     async with open_live_speech(SENTENCE) as harness:
-        microphone = await harness.sit()
-        await harness.hear(microphone, 1.0, 2.0)
-        [message] = harness.letterbox.messages
+        microphone = await harness.open_stream()
+        await harness.speak(microphone, 1.0, 2.0)
+        [message] = harness.fake_inbox.messages
         assert (message.thread, message.author, message.text) == (HERE, ANN, SENTENCE)
         assert message.speech == Speech(language="en", confidence=0.9)
         assert message.native_id.startswith("speech:")
@@ -50,14 +50,14 @@ async def test_the_next_utterance_has_the_next_number_and_the_language_that_was_
     store = MemoryStore()
     await store.open()
     async with open_live_speech(SENTENCE, SENTENCE, store=store) as harness:
-        microphone = await harness.sit()
-        await harness.hear(microphone, 1.0, 2.0)
-        await harness.hear(microphone, 1.0, 2.0)
-        assert [event.utterance for event in harness.told(SpeechFinal)] == [1, 2]
+        microphone = await harness.open_stream()
+        await harness.speak(microphone, 1.0, 2.0)
+        await harness.speak(microphone, 1.0, 2.0)
+        assert [event.utterance for event in harness.events_of(SpeechFinal)] == [1, 2]
         speaker = SpeakerKey(channel="web", account="local", user="ann")
         assert (await store.voices.preferences_of(speaker)).language == "en"
-        again = await harness.sit()
-        await harness.hear(again, 1.0, 2.0)
+        again = await harness.open_stream()
+        await harness.speak(again, 1.0, 2.0)
         assert harness.scribe.recordings("final")[-1].likely_language == "en"
 
 
@@ -68,20 +68,20 @@ async def test_a_voice_that_goes_on_after_the_longest_time_begins_the_next_utter
         "and then we went to", "the end.", partials=partials, settings=short
     ) as harness:
         harness.answering.add(HERE.encode())
-        microphone = await harness.sit()
-        await harness.hear(microphone, 1.0, 1.0)
-        await harness.hear(microphone, 4.0)
-        final = harness.events.index(harness.told(SpeechFinal)[0])
+        microphone = await harness.open_stream()
+        await harness.speak(microphone, 1.0, 1.0)
+        await harness.speak(microphone, 4.0)
+        final = harness.events.index(harness.events_of(SpeechFinal)[0])
         assert harness.events[final + 1] == SpeechStarted(utterance=2)
         assert isinstance(harness.events[final + 2], SpeechPartial)
-        assert len([item for item in harness.letterbox.items if isinstance(item, SessionCommand)]) == 2
+        assert len([item for item in harness.fake_inbox.items if isinstance(item, SessionCommand)]) == 2
         await pause(microphone.feed, harness.clock, 4.0)
-        assert harness.letterbox.said == [("ann", "and then we went to"), ("ann", "the end.")]
+        assert harness.fake_inbox.said == [("ann", "and then we went to"), ("ann", "the end.")]
 
 
 async def test_two_people_who_talk_at_once_are_not_mixed() -> None:
     async with open_live_speech("I am Ann and", "I am Bob and", "this was Ann.", "this was Bob.") as harness:
-        ann, bob = await harness.sit(ANN), await harness.sit(BOB)
+        ann, bob = await harness.open_stream(ANN), await harness.open_stream(BOB)
 
         def both(pcm: bytes) -> None:
             ann.feed(pcm)
@@ -91,7 +91,7 @@ async def test_two_people_who_talk_at_once_are_not_mixed() -> None:
             await speak(both, harness.clock, 1.0)
             await pause(both, harness.clock, 1.0)
         await pause(both, harness.clock, 2.0)
-        assert sorted(harness.letterbox.said) == [
+        assert sorted(harness.fake_inbox.said) == [
             ("ann", "I am Ann and this was Ann."),
             ("bob", "I am Bob and this was Bob."),
         ]
@@ -100,20 +100,20 @@ async def test_two_people_who_talk_at_once_are_not_mixed() -> None:
 
 async def test_speaking_stops_the_answer_at_once_and_quietly_where_one_is_being_given() -> None:
     async with open_live_speech(SENTENCE, SENTENCE) as harness:
-        microphone = await harness.sit()
-        await harness.hear(microphone, 0.5, 2.0)
-        assert not [item for item in harness.letterbox.items if isinstance(item, SessionCommand)]
+        microphone = await harness.open_stream()
+        await harness.speak(microphone, 0.5, 2.0)
+        assert not [item for item in harness.fake_inbox.items if isinstance(item, SessionCommand)]
         harness.answering.add(HERE.encode())
         before = harness.clock.monotonic()
-        while not (stops := [item for item in harness.letterbox.items if isinstance(item, SessionCommand)]):
-            await harness.hear(microphone, 0.032)
+        while not (stops := [item for item in harness.fake_inbox.items if isinstance(item, SessionCommand)]):
+            await harness.speak(microphone, 0.032)
             await harness.clock.advance(0.0)
             assert harness.clock.monotonic() - before < 0.3
         [stop] = stops
         assert (stop.name, stop.quiet, stop.thread, stop.author) == ("stop", True, HERE, ANN)
         harness.answering.clear()
-        await harness.hear(microphone, 0.5, 2.0)
-        assert len(harness.letterbox.said) == 2
+        await harness.speak(microphone, 0.5, 2.0)
+        assert len(harness.fake_inbox.said) == 2
 
 
 async def test_dictation_that_a_crash_broke_off_arrives_exactly_once(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ async def test_dictation_that_a_crash_broke_off_arrives_exactly_once(tmp_path: P
             WORDS, store=receiving.store, inbox=receiving.inbox, clock=clock, crashes=True
         ) as harness:
             microphone = await harness.service.open(thread, Author(id="1"), on_event=harness.events.append)
-            await harness.hear(microphone, 1.0, 1.0)
+            await harness.speak(microphone, 1.0, 1.0)
             await _kept(receiving.store)
         assert await _queued(receiving.store, thread) == []
         for _ in range(2):
@@ -144,7 +144,7 @@ async def test_a_crash_between_the_message_and_its_buffer_brings_no_second_messa
             SENTENCE, store=receiving.store, inbox=dying, clock=clock, crashes=True
         ) as harness:
             microphone = await harness.service.open(thread, Author(id="1"), on_event=harness.events.append)
-            await harness.hear(microphone, 1.0, 1.0)
+            await harness.speak(microphone, 1.0, 1.0)
             async with asyncio.timeout(60):
                 await dying.dead.wait()
         async with open_live_speech(store=receiving.store, inbox=receiving.inbox, clock=clock):
@@ -154,22 +154,22 @@ async def test_a_crash_between_the_message_and_its_buffer_brings_no_second_messa
 
 async def test_speech_that_the_store_cannot_take_is_a_message_when_it_can() -> None:
     async with open_live_speech(SENTENCE) as harness:
-        harness.letterbox.fails = 2
-        microphone = await harness.sit()
-        await harness.hear(microphone, 1.0, 1.0)
-        assert not harness.told(SpeechFinal)
+        harness.fake_inbox.fails = 2
+        microphone = await harness.open_stream()
+        await harness.speak(microphone, 1.0, 1.0)
+        assert not harness.events_of(SpeechFinal)
         await pause(microphone.feed, harness.clock, 5.0)
-        [final] = harness.told(SpeechFinal)
+        [final] = harness.events_of(SpeechFinal)
         assert isinstance(final, SpeechFinal)
         assert final.confidence == 0.9
-        assert harness.letterbox.said == [("ann", SENTENCE)]
+        assert harness.fake_inbox.said == [("ann", SENTENCE)]
 
 
 async def test_a_refused_message_is_told_in_the_words_of_the_door() -> None:
     async with open_live_speech(SENTENCE) as harness:
-        harness.letterbox.refusal = "Too many of your messages are still waiting."
-        microphone = await harness.sit()
-        await harness.hear(microphone, 1.0, 2.0)
+        harness.fake_inbox.refusal = "Too many of your messages are still waiting."
+        microphone = await harness.open_stream()
+        await harness.speak(microphone, 1.0, 2.0)
         assert harness.events[-1] == SpeechDropped(
             utterance=1, reason="refused", message="Too many of your messages are still waiting."
         )
@@ -178,26 +178,26 @@ async def test_a_refused_message_is_told_in_the_words_of_the_door() -> None:
 async def test_words_that_were_lost_among_others_have_a_number_of_their_own() -> None:
     busy = TranscriberBusy("Too much at once.")
     async with open_live_speech(WORDS, busy, busy) as harness:
-        microphone = await harness.sit()
-        await harness.hear(microphone, 1.0, 1.0)
-        await harness.hear(microphone, 1.0, 4.0)
-        assert harness.told(SpeechDropped) == [
+        microphone = await harness.open_stream()
+        await harness.speak(microphone, 1.0, 1.0)
+        await harness.speak(microphone, 1.0, 4.0)
+        assert harness.events_of(SpeechDropped) == [
             SpeechDropped(utterance=2, reason="busy", message="Too much at once.")
         ]
-        assert [event.utterance for event in harness.told(SpeechFinal)] == [1]
-        assert harness.letterbox.said == [("ann", WORDS)]
+        assert [event.utterance for event in harness.events_of(SpeechFinal)] == [1]
+        assert harness.fake_inbox.said == [("ann", WORDS)]
 
 
 async def test_who_opens_a_second_microphone_closes_the_first_and_loses_no_words() -> None:
     async with open_live_speech(WORDS) as harness:
-        first = await harness.sit()
-        await harness.hear(first, 1.0)
+        first = await harness.open_stream()
+        await harness.speak(first, 1.0)
 
         async def reopen() -> None:
-            await harness.sit()
+            await harness.open_stream()
 
         await harness.until_done(reopen())
-        assert harness.letterbox.said == [("ann", WORDS)]
+        assert harness.fake_inbox.said == [("ann", WORDS)]
         assert isinstance(harness.events[-1], SpeechDropped)
         assert "another window" in harness.events[-1].message
         with pytest.raises(MediaUnavailable, match="another window"):
@@ -206,21 +206,21 @@ async def test_who_opens_a_second_microphone_closes_the_first_and_loses_no_words
 
 async def test_only_so_many_people_talk_at_the_same_time() -> None:
     async with open_live_speech(settings=LiveSettings(max_streams=2)) as harness:
-        ann = await harness.sit(ANN)
-        await harness.sit(BOB)
+        ann = await harness.open_stream(ANN)
+        await harness.open_stream(BOB)
         with pytest.raises(MediaUnavailable, match="Too many people"):
-            await harness.sit(Author(id="cat"))
+            await harness.open_stream(Author(id="cat"))
         await ann.close()
-        await harness.sit(Author(id="cat"))
+        await harness.open_stream(Author(id="cat"))
 
 
 async def test_a_microphone_that_nobody_speaks_into_is_closed_and_says_so() -> None:
     async with open_live_speech() as harness:
-        microphone = await harness.sit()
+        microphone = await harness.open_stream()
         await harness.clock.advance(599.0)
         microphone.feed(b"\0\0")
         await harness.clock.advance(3.0)
-        [dropped] = harness.told(SpeechDropped)
+        [dropped] = harness.events_of(SpeechDropped)
         assert isinstance(dropped, SpeechDropped)
         assert "Nobody has spoken for 10 min" in dropped.message
         with pytest.raises(MediaUnavailable, match="10 min"):
@@ -229,31 +229,31 @@ async def test_a_microphone_that_nobody_speaks_into_is_closed_and_says_so() -> N
 
 async def test_speech_is_over_where_the_sound_itself_stops() -> None:
     async with open_live_speech(SENTENCE) as harness:
-        microphone = await harness.sit()
-        await harness.hear(microphone, 1.0)
+        microphone = await harness.open_stream()
+        await harness.speak(microphone, 1.0)
         await harness.clock.advance(4.0)
-        assert harness.letterbox.said == [("ann", SENTENCE)]
+        assert harness.fake_inbox.said == [("ann", SENTENCE)]
 
 
 async def test_no_microphone_is_opened_where_it_is_switched_off_or_nobody_listens() -> None:
     async with open_live_speech(settings=LiveSettings(enabled=False)) as harness:
         with pytest.raises(MediaUnavailable, match="switched off"):
-            await harness.sit()
+            await harness.open_stream()
     async with open_live_speech() as harness:
         harness.detector.refusal = "It does not start."
         with pytest.raises(MediaUnavailable, match="It does not start"):
-            await harness.sit()
+            await harness.open_stream()
         harness.detector.refusal = ""
-        await harness.sit()
+        await harness.open_stream()
 
 
 async def test_a_microphone_without_ears_says_so_and_refuses_sound() -> None:
     async with open_live_speech() as harness:
-        microphone = await harness.sit()
+        microphone = await harness.open_stream()
         harness.detector.refusal = "It does not start again."
         harness.detector.streams[0].lose()
         await harness.clock.advance(0.1)
-        [dropped] = harness.told(SpeechDropped)
+        [dropped] = harness.events_of(SpeechDropped)
         assert isinstance(dropped, SpeechDropped)
         assert (dropped.reason, dropped.message) == ("unavailable", "It does not start again.")
         with pytest.raises(MediaUnavailable, match="Open the microphone again"):
@@ -262,12 +262,12 @@ async def test_a_microphone_without_ears_says_so_and_refuses_sound() -> None:
 
 async def test_a_gateway_that_ends_makes_messages_of_what_was_said() -> None:
     async with open_live_speech(WORDS) as harness:
-        microphone = await harness.sit()
-        await harness.hear(microphone, 1.0)
+        microphone = await harness.open_stream()
+        await harness.speak(microphone, 1.0)
         await harness.until_done(harness.service.close())
-        assert harness.letterbox.said == [("ann", WORDS)]
+        assert harness.fake_inbox.said == [("ann", WORDS)]
         with pytest.raises(MediaUnavailable, match="shutting down"):
-            await harness.sit()
+            await harness.open_stream()
 
 
 @dataclass(slots=True)
@@ -298,12 +298,12 @@ async def test_words_show_while_somebody_speaks_and_are_a_message_within_a_secon
     partials = ["Turn on", "Turn on the lights"]
     async with open_live_speech(SENTENCE, partials=partials) as harness:
         harness.scribe.takes_s = 0.9
-        microphone = await harness.sit()
-        await harness.hear(microphone, 4.0)
-        shown = harness.told(SpeechPartial)
+        microphone = await harness.open_stream()
+        await harness.speak(microphone, 4.0)
+        shown = harness.events_of(SpeechPartial)
         assert [event.text for event in shown if isinstance(event, SpeechPartial)] == partials
-        assert not harness.told(SpeechEnded)
+        assert not harness.events_of(SpeechEnded)
         silence = harness.clock.monotonic()
-        while not harness.letterbox.messages:
+        while not harness.fake_inbox.messages:
             await pause(microphone.feed, harness.clock, 0.032)
         assert harness.clock.monotonic() - silence <= LiveSettings().commit_s + 1.0

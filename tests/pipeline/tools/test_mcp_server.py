@@ -49,7 +49,7 @@ class Line(McpConnection):
         return McpAnswer(text="echo", failed=False)
 
 
-class Stand:
+class ServerHarness:
     """A server, and how often it was started and ended."""
 
     def __init__(self) -> None:
@@ -88,121 +88,121 @@ class Stand:
 
 
 async def test_a_server_is_started_when_it_is_first_needed_and_shared_then() -> None:
-    stand = Stand()
-    assert not stand.server.running
+    harness = ServerHarness()
+    assert not harness.server.running
 
-    await asyncio.gather(stand.server.tools(), stand.call(), stand.call())
+    await asyncio.gather(harness.server.tools(), harness.call(), harness.call())
 
-    assert len(stand.lines) == 1
-    await stand.server.close()
+    assert len(harness.lines) == 1
+    await harness.server.close()
 
 
 async def test_a_server_that_nobody_uses_is_stopped_and_started_when_it_is_needed_again() -> None:
-    stand = Stand()
-    await stand.call()
-    await stand.clock.advance(200)
-    await stand.call()
-    await stand.clock.advance(299)
-    assert stand.ended == 0
-    await stand.clock.advance(2)
-    assert (stand.ended, stand.server.running, len(stand.supervisor)) == (1, False, 0)
+    harness = ServerHarness()
+    await harness.call()
+    await harness.clock.advance(200)
+    await harness.call()
+    await harness.clock.advance(299)
+    assert harness.ended == 0
+    await harness.clock.advance(2)
+    assert (harness.ended, harness.server.running, len(harness.supervisor)) == (1, False, 0)
 
-    assert await stand.call() == "echo"
-    assert len(stand.lines) == 2
-    await stand.server.close()
+    assert await harness.call() == "echo"
+    assert len(harness.lines) == 2
+    await harness.server.close()
 
 
 async def test_a_call_that_hangs_ends_in_words_and_the_server_with_it() -> None:
-    stand = Stand()
+    harness = ServerHarness()
     async with asyncio.TaskGroup() as tasks:
-        hanging = tasks.create_task(stand.words("hang"))
-        await stand.clock.advance(60)
+        hanging = tasks.create_task(harness.words("hang"))
+        await harness.clock.advance(60)
 
         assert "did not answer within 60 seconds and was stopped; nobody knows" in await hanging
-    assert (stand.ended, stand.server.running) == (1, False)
-    assert await stand.call() == "echo"
-    await stand.server.close()
+    assert (harness.ended, harness.server.running) == (1, False)
+    assert await harness.call() == "echo"
+    await harness.server.close()
 
 
 async def test_a_server_is_not_idle_while_a_call_runs() -> None:
-    stand = Stand()
-    stand.server = McpServer(
-        "s", stand.connect, clock=stand.clock, spawn=stand.supervisor.spawn, idle_s=5, timeout_s=60
+    harness = ServerHarness()
+    harness.server = McpServer(
+        "s", harness.connect, clock=harness.clock, spawn=harness.supervisor.spawn, idle_s=5, timeout_s=60
     )
     async with asyncio.TaskGroup() as tasks:
-        hanging = tasks.create_task(stand.words("hang"))
-        await stand.clock.advance(59)
-        assert stand.ended == 0
-        await stand.clock.advance(1)
+        hanging = tasks.create_task(harness.words("hang"))
+        await harness.clock.advance(59)
+        assert harness.ended == 0
+        await harness.clock.advance(1)
         await hanging
 
 
 async def test_a_crash_is_said_to_everybody_who_waits_and_the_next_call_starts_it_anew() -> None:
-    stand = Stand()
+    harness = ServerHarness()
     async with asyncio.TaskGroup() as tasks:
-        waiting = [tasks.create_task(stand.words("shared")) for _ in range(2)]
-        await stand.clock.advance(0)
-        stand.lines[0].over.set()
+        waiting = [tasks.create_task(harness.words("shared")) for _ in range(2)]
+        await harness.clock.advance(0)
+        harness.lines[0].over.set()
         said = [await one for one in waiting]
 
     assert all("is over (it ended); nobody knows whether it did it" in words for words in said)
-    assert await stand.call() == "echo"
-    assert (len(stand.lines), stand.ended) == (2, 1)
-    await stand.server.close()
+    assert await harness.call() == "echo"
+    assert (len(harness.lines), harness.ended) == (2, 1)
+    await harness.server.close()
 
 
 async def test_a_server_that_ended_between_two_calls_is_not_noticed() -> None:
-    stand = Stand()
-    await stand.call()
-    stand.lines[0].over.set()
-    await stand.clock.advance(0)
+    harness = ServerHarness()
+    await harness.call()
+    harness.lines[0].over.set()
+    await harness.clock.advance(0)
 
-    assert await stand.call() == "echo"
-    assert len(stand.lines) == 2
-    await stand.server.close()
+    assert await harness.call() == "echo"
+    assert len(harness.lines) == 2
+    await harness.server.close()
 
 
 async def test_a_refusal_is_words_and_the_server_goes_on() -> None:
-    stand = Stand()
+    harness = ServerHarness()
 
-    assert await stand.words("refuse") == "the MCP server s refuses: not today"
-    assert await stand.call() == "echo"
-    assert len(stand.lines) == 1
-    await stand.server.close()
+    assert await harness.words("refuse") == "the MCP server s refuses: not today"
+    assert await harness.call() == "echo"
+    assert len(harness.lines) == 1
+    await harness.server.close()
 
 
 async def test_the_words_of_a_refusal_are_short_and_hold_no_secret_and_nothing_unseen() -> None:
-    stand = Stand()
-    words = await stand.words("blurt")
+    harness = ServerHarness()
+    words = await harness.words("blurt")
     assert words.startswith("the MCP server s refuses: www")
     assert "aB3" not in words
     assert len(words) < 650
     assert not {"\u202e", "\u200d", "\u200e"} & set(words)
-    await stand.server.close()
+    await harness.server.close()
 
 
 async def test_a_tool_that_cannot_be_used_is_named_by_its_group_and_not_offered() -> None:
-    stand = Stand()
+    harness = ServerHarness()
     odd = ListedTool(name="o d\u202ed", description="", schema={}, fault="its name is not good")
-    stand.listed = (ECHO, odd)
-    group = McpGroup("s", stand.server)
+    harness.listed = (ECHO, odd)
+    group = McpGroup("s", harness.server)
     assert [tool.name for tool in await group.tools(scope())] == ["mcp__s__echo"]
     (unusable,) = group.unusable
     assert unusable.startswith("mcp__s__o_dd_")
     assert unusable.endswith(" (its name is not good)")
-    stand.listed = (ECHO,)
-    await stand.server.close()
+    harness.listed = (ECHO,)
+    await harness.server.close()
 
 
 async def test_five_starts_in_a_minute_are_enough() -> None:
-    stand = Stand()
+    harness = ServerHarness()
     for _ in range(MAX_STARTS):
-        await stand.words("gone")
-    assert "was started 5 times within a minute and is left alone for 60 seconds" in await stand.words()
+        await harness.words("gone")
+    assert "was started 5 times within a minute and is left alone for 60 seconds" in await harness.words()
 
-    await stand.clock.advance(STARTS_WITHIN_S)
-    assert await stand.call() == "echo"
-    await stand.server.close()
+    await harness.clock.advance(STARTS_WITHIN_S)
+    assert await harness.call() == "echo"
+    await harness.server.close()
 
 
 @pytest.mark.parametrize(
@@ -215,47 +215,47 @@ async def test_five_starts_in_a_minute_are_enough() -> None:
     ],
 )
 async def test_a_server_that_cannot_be_started_is_said(failure: Exception) -> None:
-    stand = Stand()
-    stand.failure = failure
+    harness = ServerHarness()
+    harness.failure = failure
 
-    assert (await stand.words()).startswith("the MCP server s cannot be used: ")
-    stand.failure = None
-    assert await stand.call() == "echo"
-    await stand.server.close()
+    assert (await harness.words()).startswith("the MCP server s cannot be used: ")
+    harness.failure = None
+    assert await harness.call() == "echo"
+    await harness.server.close()
 
 
 async def test_a_start_that_hangs_ends_in_words() -> None:
-    stand = Stand()
-    stand.starting = asyncio.Event()
+    harness = ServerHarness()
+    harness.starting = asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
-        waiting = tasks.create_task(stand.words())
-        await stand.clock.advance(START_S)
+        waiting = tasks.create_task(harness.words())
+        await harness.clock.advance(START_S)
 
         assert await waiting == "the MCP server s cannot be used: it did not start within 30 seconds"
-    assert stand.ended == 1
-    assert len(stand.supervisor) == 0
+    assert harness.ended == 1
+    assert len(harness.supervisor) == 0
 
 
 async def test_a_caller_that_is_cancelled_leaves_the_server_to_the_others() -> None:
-    stand = Stand()
+    harness = ServerHarness()
     async with asyncio.TaskGroup() as tasks:
-        hanging = tasks.create_task(stand.call("hang"))
-        await stand.clock.advance(0)
+        hanging = tasks.create_task(harness.call("hang"))
+        await harness.clock.advance(0)
         hanging.cancel()
 
-    assert await stand.call() == "echo"
-    assert len(stand.lines) == 1
-    await stand.server.close()
+    assert await harness.call() == "echo"
+    assert len(harness.lines) == 1
+    await harness.server.close()
 
 
 async def test_a_closed_server_stays_closed_and_leaves_no_task() -> None:
-    stand = Stand()
-    await stand.call()
-    await stand.server.close()
-    await stand.server.close()
+    harness = ServerHarness()
+    await harness.call()
+    await harness.server.close()
+    await harness.server.close()
 
-    assert (stand.ended, len(stand.supervisor)) == (1, 0)
-    assert "is shut down" in await stand.words()
+    assert (harness.ended, len(harness.supervisor)) == (1, 0)
+    assert "is shut down" in await harness.words()
 
 
 async def test_a_tool_whose_name_has_megabytes_is_looked_through_only_at_its_beginning() -> None:
@@ -276,9 +276,9 @@ async def test_a_tool_whose_name_has_megabytes_is_looked_through_only_at_its_beg
         def stream(self) -> StreamingRedactor:
             return Watching(KnownSecrets(()))
 
-    stand = Stand()
-    stand.listed = (replace(ECHO, name="token=hunter2hunter " * 100_000),)
-    (tool,) = await McpGroup("s", stand.server, Watched()).tools(scope())
-    await stand.supervisor.close()
+    harness = ServerHarness()
+    harness.listed = (replace(ECHO, name="token=hunter2hunter " * 100_000),)
+    (tool,) = await McpGroup("s", harness.server, Watched()).tools(scope())
+    await harness.supervisor.close()
     assert tool.definition.name.startswith("mcp__s__token__REDACTED__token_")
     assert looked_at < 20_000

@@ -38,7 +38,7 @@ class FakeSlack:
         self.app_token = f"xapp-1-{APP}-{secrets.token_hex(16)}"
         self.signing_secret = secrets.token_hex(16)
         self.delivery = Delivery(self.workspace, changed=self._changed)
-        self.web = WebApi(self.workspace, lambda: self.faults, told=self._tell_own, changed=self._changed)
+        self.web = WebApi(self.workspace, lambda: self.faults, notify=self._tell_own, changed=self._changed)
         self._happened = asyncio.Event()
         self._runner: web.AppRunner | None = None
         self._tasks: asyncio.TaskGroup | None = None

@@ -34,7 +34,7 @@ class WebApi(ReactionMethods):
         workspace: Workspace,
         faults: Callable[[], Faults],
         *,
-        told: Callable[[dict[str, Any]], None],
+        notify: Callable[[dict[str, Any]], None],
         changed: Callable[[], None],
     ) -> None:
         self.workspace = workspace
@@ -60,7 +60,7 @@ class WebApi(ReactionMethods):
         self.tickets: set[str] = set()
         """Socket Mode URLs that were handed out; each opens one socket."""
         self._faults = faults
-        self._told = told
+        self._notify = notify
         self._changed = changed
         self._buckets = Buckets()
 
@@ -158,7 +158,7 @@ class WebApi(ReactionMethods):
         posted.metadata = payload.get("metadata") or None
         if payload.get("unfurl_links") is not False or payload.get("unfurl_media") is not False:
             self.workspace.unfurls += 1
-        self._told(self.workspace.message_event(posted))
+        self._notify(self.workspace.message_event(posted))
         return {"channel": posted.channel, "ts": posted.ts, "message": posted.as_json()}
 
     def _do_chat_update(self, payload: Answer) -> Answer:
@@ -178,7 +178,7 @@ class WebApi(ReactionMethods):
         posted.metadata = payload.get("metadata", posted.metadata)
         posted.edits += 1
         self.workspace.note_mentions(posted)
-        self._told(self.workspace.changed_event(posted, before))
+        self._notify(self.workspace.changed_event(posted, before))
         return {"channel": posted.channel, "ts": posted.ts, "text": posted.text, "message": posted.as_json()}
 
     def _do_chat_delete(self, payload: Answer) -> Answer:
@@ -347,7 +347,7 @@ class WebApi(ReactionMethods):
             {"id": one["id"], "title": one.get("title"), "name": self.workspace.uploads[one["id"]]}
             for one in wanted
         ]
-        self._told(self.workspace.message_event(posted))
+        self._notify(self.workspace.message_event(posted))
         return {"files": posted.files}
 
     async def _upload(self, request: web.Request) -> web.Response:
