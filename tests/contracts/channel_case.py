@@ -1,7 +1,7 @@
-"""What the channel contract asks of a place to try a channel in: a Stand, whatever the channel is.
+"""The interface with which the channel contract tests any channel: a ContractCase.
 
-A stand has the adapter running, an inbox behind it, and one person, Ann, who writes, speaks, presses and
-reads. How she does that is each stand's own: `channel_showing` and `channel_stands`.
+A case has the adapter running, an inbox, and one person, Ann, who writes, speaks, presses buttons and reads.
+The implementations are in `client_rendered_cases` and `channel_cases`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ContractCase(ABC):
     adapter: Channel
     inbox: WatchedInbox
     secrets: tuple[str, ...] = ()
-    """What must stand in no words of the channel."""
+    """Texts that no output of the channel may contain."""
     rooms = True
     """Whether several people can be in one chat."""
     redelivers = True

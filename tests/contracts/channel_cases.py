@@ -1,5 +1,5 @@
-"""The stands of the posting channels: the reference fake, and each adapter with its real SDK against its
-platform's fake. `STANDS` is every channel that there is; a new one adds a line.
+"""The contract cases of the posting channels: the reference fake, and each adapter with its real SDK against
+its platform's fake. `CASES` lists every channel; a new one adds a line.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ NONSENSE: tuple[Any, ...] = (None, [], 7, "", {}, {"id": None}, {"id": {}, "chat
 
 
 class PostingCase(ContractCase, Generic[PlatformT]):
-    """What every posting channel's stand has: a platform with Ann on it, and the gateway's way out."""
+    """The case of every posting channel: a platform with Ann on it, and the gateway's outbound side."""
 
     adapter: PostingChannel
     posts: str
@@ -352,7 +352,7 @@ async def _running(
             await case.stop()
 
 
-STANDS: tuple[Factory, ...] = (
+CASES: tuple[Factory, ...] = (
     web,
     console,
     memory,

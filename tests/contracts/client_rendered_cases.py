@@ -1,4 +1,4 @@
-"""The stands of the channels that keep their own screen: the page and the terminal."""
+"""The contract cases of the channels that render on the client: the page and the terminal."""
 
 from __future__ import annotations
 

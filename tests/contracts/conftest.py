@@ -12,7 +12,7 @@ from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Store
 from gateway.storage.sqlite import SqliteStore
 from tests.contracts.channel_case import ContractCase
-from tests.contracts.channel_cases import STANDS
+from tests.contracts.channel_cases import CASES
 
 Reopen = Callable[[], Awaitable[Store]]
 
@@ -42,7 +42,7 @@ async def reopen(store: Store, tmp_path: Path) -> AsyncIterator[Reopen]:
         await follower.close()
 
 
-@pytest.fixture(params=STANDS, ids=lambda factory: factory.__name__)
+@pytest.fixture(params=CASES, ids=lambda factory: factory.__name__)
 async def case(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ContractCase]:
     # A task group has to be entered and left by one task; the fixture's own would be two.
     ready: asyncio.Future[ContractCase] = asyncio.get_running_loop().create_future()

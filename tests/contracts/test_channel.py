@@ -1,7 +1,7 @@
-"""What every channel promises the gateway: its name, its words about itself, its life and its errors.
+"""The contract of every channel: its name, its capabilities, its lifecycle and its errors.
 
-What it brings in is in `test_channel_inbound`, what it shows in `test_channel_replies`. A new channel adds
-one stand to `channel_stands`.
+Inbound items are in `test_channel_inbound`, replies in `test_channel_replies`. A new channel adds one case to
+`channel_cases`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pipeline.domain import errors
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import MediaRef
 from tests.contracts.channel_case import ContractCase
-from tests.contracts.channel_cases import STANDS, Factory
+from tests.contracts.channel_cases import CASES, Factory
 
 SECRET = "a-secret-of-the-platform"
 
@@ -85,7 +85,7 @@ async def test_health_is_up_while_running_and_down_after(case: ContractCase) -> 
     assert case.adapter.health().state == "down"
 
 
-@pytest.mark.parametrize("factory", STANDS, ids=lambda factory: factory.__name__)
+@pytest.mark.parametrize("factory", CASES, ids=lambda factory: factory.__name__)
 async def test_cancelling_leaves_no_task_and_no_open_socket(factory: Factory, tmp_path: Path) -> None:
     tasks, sockets = asyncio.all_tasks(), _sockets()
     async with factory(tmp_path) as case:

@@ -27,7 +27,7 @@ _CODE = re.compile(r"`parlour pair ([A-Z0-9]+)`")
 
 
 async def _say(harness: InboxHarness, user: str, native_id: str, *, name: str = "Ann") -> str:
-    """What the door answers to a stranger in private."""
+    """The inbox's answer to a stranger in private."""
     said = replace(text("hi", native_id, user=user, thread=place(user)), author=Author(id=user, name=name))
     accepted = await harness.inbox.accept(said)
     return "in" if accepted.status == "accepted" else accepted.reason

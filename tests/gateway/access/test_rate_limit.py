@@ -1,4 +1,4 @@
-"""One person's messages in a minute: how many the door takes, what it says, and what it never counts."""
+"""One person's messages in a minute: how many the inbox accepts, its answer, and what it never counts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.gateway.inbox_harness import ANN, BOB, InboxHarness, open_inbox, plac
 
 
 async def _send(harness: InboxHarness, *names: str, user: str = ANN) -> list[str]:
-    """What the door says to messages of these native ids."""
+    """The inbox's status for messages of these native ids."""
     return [(await harness.inbox.accept(text("hi", name, user=user))).status for name in names]
 
 

@@ -1,4 +1,4 @@
-"""What the door says to those it refuses, and how it takes answers by button and by typed words."""
+"""The inbox's answers to refused people, and how it accepts answers by button and by typed text."""
 
 from __future__ import annotations
 

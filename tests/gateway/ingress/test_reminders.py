@@ -67,7 +67,7 @@ class _Book:
 
 
 class Room:
-    """A desk at work."""
+    """A ReminderScheduler and its store."""
 
     def __init__(self, store: Store | None = None, clock: ManualClock | None = None) -> None:
         self.store = store or MemoryStore()
@@ -269,7 +269,7 @@ async def test_whoever_was_shut_out_since_is_not_reminded(tmp_path: Path) -> Non
 
 
 async def hand_over(room: Room) -> None:
-    """Let the desk work until its book is empty."""
+    """Run the scheduler until it has no reminders left."""
     async with asyncio.TaskGroup() as tasks:
         task = tasks.create_task(room.scheduler.run())
         async with asyncio.timeout(60):

@@ -42,7 +42,7 @@ class KeptZones(NullWorkspace):
 
 
 class ScheduleHarness:
-    """The group on a real desk, called as the gate would."""
+    """The group on a real ReminderScheduler, called as the gate would."""
 
     def __init__(self) -> None:
         self.store = MemoryStore()

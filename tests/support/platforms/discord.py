@@ -77,12 +77,12 @@ class FakeDiscord:
 
     @property
     def api_base(self) -> str:
-        """What stands for https://discord.com/api/v10."""
+        """The replacement for https://discord.com/api/v10."""
         return f"http://{self._host}/api/v10"
 
     @property
     def gateway_url(self) -> str:
-        """What stands for wss://gateway.discord.gg/."""
+        """The replacement for wss://gateway.discord.gg/."""
         return f"ws://{self._host}/gateway/"
 
     @property
@@ -113,7 +113,7 @@ class FakeDiscord:
         self.rest.lenient = lenient
 
     def overrides(self, folder: Path) -> tuple[str, ...]:
-        """Settings of a gateway for this bot, open to everybody."""
+        """Settings of a gateway for this bot, with open access."""
         token = folder / "discord-token"
         token.touch(mode=0o600)
         token.write_text(self.token)
@@ -137,7 +137,7 @@ class FakeDiscord:
         return Place(chat=channel.id, private=True)
 
     def room(self, name: str, *members: Person) -> Place:
-        """A text channel of the one server; everybody is in it."""
+        """A text channel of the one server; all accounts are in it."""
         return Place(chat=self.world.channel(GUILD_TEXT, name=name).id, private=False)
 
     async def say(
@@ -180,13 +180,13 @@ class FakeDiscord:
         await self._tell_bot(message, "MESSAGE_UPDATE")
 
     async def unfurl(self, place: Place, native_id: str) -> None:
-        """The platform adds a link preview to somebody's message: an update that changes no words."""
+        """The platform adds a link preview to a person's message: an update that does not change its text."""
         message = self._message(place, native_id)
         message.embeds = [{"type": "link", "title": "a page"}]
         await self._tell_bot(message, "MESSAGE_UPDATE")
 
     async def press(self, place: Place, person: Person, native_id: str, label: str) -> str:
-        """Press the button; what the presser alone reads."""
+        """Press the button; the text that only the person who pressed it reads."""
         message = self._message(place, native_id)
         for button in button_rows(message.components):
             if button["label"] == label:
@@ -201,7 +201,7 @@ class FakeDiscord:
         return await self._interact(place, person, 3, data, message, {"message": wire})
 
     async def command(self, place: Place, person: Person, name: str) -> str:
-        """Call a slash command that the bot registered; what the caller alone reads."""
+        """Call a slash command that the bot registered; the text that only the caller reads."""
         if name not in [command["name"] for command in self.rest.commands]:
             raise LookupError(f"no slash command /{name}")
         data = {"id": self.world.snowflake(), "name": name, "type": 1}
@@ -214,7 +214,7 @@ class FakeDiscord:
         return tuple(self._shown(message) for message in self.world.of(place.chat))
 
     def bot_texts(self, place: Place) -> list[str]:
-        """What the bot's messages say, oldest first."""
+        """The texts of the bot's messages, oldest first."""
         return [shown.text for shown in self.visible(place) if shown.author == ""]
 
     async def until(self, holds: Callable[[], bool], *, timeout_s: float = 60.0) -> None:
@@ -229,13 +229,13 @@ class FakeDiscord:
             raise TimeoutError(f"it did not become so in {timeout_s} s; the last calls: {last}") from None
 
     def unacknowledged(self) -> int:
-        """Events that wait for the session to be resumed; the gateway knows no other acknowledgement."""
+        """Events that wait for the session to be resumed; the protocol has no other acknowledgement."""
         return self.gateway.unsent()
 
     # -- inside -----------------------------------------------------------------------------------
 
     async def _changed_or_soon(self) -> None:
-        # What a test waits for may also happen in the bot, where nothing tells the platform.
+        # The condition may also depend on the bot, whose changes do not notify the platform.
         try:
             async with asyncio.timeout(0.02):
                 await self._changed.wait()

@@ -1,4 +1,4 @@
-"""The fake Discord's gateway: HELLO, IDENTIFY, numbered dispatches, RESUME, and its ways to break.
+"""The fake Discord's gateway: HELLO, IDENTIFY, numbered dispatches, RESUME, and its failures.
 
 As in reality nothing is queued for a bot without a session; a dropped session keeps what it missed for a
 RESUME, up to `BUFFER` events, until it is invalidated or a new one is identified.
@@ -72,7 +72,7 @@ class Socket:
 
 
 class Gateway:
-    """All sessions of the bot. Counters tell what the client did."""
+    """All sessions of the bot. Counters record what the client did."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -101,7 +101,7 @@ class Gateway:
         return sum(session.sequence - session.sent for session in self.sessions.values())
 
     async def dispatch(self, name: str, data: dict[str, Any], *, times: int = 1) -> None:
-        """Give an event to every session whose intents ask for it; nobody else keeps it."""
+        """Send an event to every session whose intents include it; it is kept nowhere else."""
         for session in list(self.sessions.values()):
             seen = self._as_seen(session, name, data)
             if seen is None:
@@ -153,7 +153,7 @@ class Gateway:
             await socket.send({"op": _INVALID, "d": resumable})
 
     def forget_sessions(self) -> None:
-        """The sessions are gone; who resumes one is told so by op 9."""
+        """Delete the sessions; a client that resumes one gets op 9."""
         self.sessions.clear()
 
     # -- the protocol -----------------------------------------------------------------------------
@@ -207,7 +207,7 @@ class Gateway:
             await socket.close(_BAD_SEQUENCE)
             return
         self.resumes += 1
-        # New events may arrive while the old ones go out: they queue behind them.
+        # New events may arrive while the old ones are sent: they are queued after them.
         while missed := [event for event in session.buffer if event["s"] > after]:
             after = missed[-1]["s"]
             for event in missed:

@@ -23,7 +23,7 @@ Change = Callable[[Message, dict[str, Any], list[StoredFile]], None]
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Interaction:
-    """One press or command, with what became of it."""
+    """One press or command, and its answer."""
 
     id: str
     at: float
@@ -33,7 +33,7 @@ class Interaction:
     kind: int = 0
     """The answer's type; 0 before there is one."""
     words: str = ""
-    """What the presser alone sees."""
+    """The text that only the person who pressed sees."""
     answered: asyncio.Event = field(default_factory=asyncio.Event)
     finished: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -47,7 +47,7 @@ class Interactions:
         self.delays: list[float] = []
         """Seconds between press and answer."""
         self.public: list[str] = []
-        """Answers that everybody in the channel saw."""
+        """Answers that were visible to the whole channel."""
 
     def open(self, native_id: str, message: Message | None) -> Interaction:
         """A new interaction, waiting for its answer."""

@@ -50,16 +50,16 @@ class Rest:
         self.commands: list[dict[str, Any]] = []
         self.typing: list[str] = []
         self.mass_mentions: list[str] = []
-        """Messages of the bot that pinged everybody."""
+        """Messages of the bot that pinged the whole channel."""
         self.pings: list[str] = []
         """Messages of the bot that pinged single users."""
         self.embedding: list[str] = []
         """Messages of the bot that let the platform fetch their links."""
         self.application_flags: Callable[[], int] = lambda: 0
-        """What the application's `flags` are now: its privileged intents among them."""
+        """The application's current `flags`, including its privileged intents."""
         self.cdn_redirect = ""
         self.cdn_extra = b""
-        """Sent after a file's bytes, past the size that was told."""
+        """Sent after a file's bytes, beyond the announced size."""
         self.cdn_hits = 0
         self.file_failures: list[int] = []
         """HTTP statuses that the next downloads are answered with."""
@@ -94,7 +94,7 @@ class Rest:
         ]
         return [*api, web.get("/attachments/{channel}/{file}/{name}", self._download)]
 
-    # -- the door ---------------------------------------------------------------------------------
+    # -- checks and faults of every request -------------------------------------------------------
 
     def _guarded(self, name: str, handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def serve(request: web.Request) -> web.StreamResponse:

@@ -1,6 +1,6 @@
-"""What exists on the fake Discord: users, one server, channels, messages, files; and their wire shapes.
+"""The state of the fake Discord: users, one server, channels, messages, files; and their wire shapes.
 
-No HTTP and no gateway: `discord_rest` and `discord_gateway` are the doors.
+No HTTP and no gateway: `discord_rest` and `discord_gateway` provide access.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class World:
         return message
 
     def of(self, channel: str) -> list[Message]:
-        """The messages of a channel that still stand, oldest first."""
+        """The messages of a channel that are not deleted, oldest first."""
         return [message for message in self.messages.get(channel, {}).values() if not message.deleted]
 
     def get(self, channel: str, message_id: str) -> Message | None:
@@ -225,7 +225,7 @@ class World:
         }
 
     def guild_wire(self) -> dict[str, Any]:
-        """The server as GUILD_CREATE tells it."""
+        """The server as in GUILD_CREATE."""
         everyone = {
             "id": self.guild_id,
             "name": "@everyone",
@@ -284,7 +284,7 @@ def iso(at: float) -> str:
 
 
 def read(content: str) -> str:
-    """What a reader reads: without Discord's own Markdown."""
+    """The visible text, without Discord's own Markdown."""
     kept: list[str] = []
 
     def keep(match: re.Match[str]) -> str:

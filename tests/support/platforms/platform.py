@@ -1,4 +1,4 @@
-"""What every fake platform can do for a test: be talked to by people, be looked at, misbehave on purpose.
+"""The interface of every fake platform: people write to it, tests read it, and it can play faults.
 
 A platform outlives the gateways that connect to it, as the real ones do: what it was not acknowledged it
 delivers again. The wire formats are the single platforms' own modules'.
@@ -40,20 +40,20 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A message as somebody in the place sees it now."""
+    """A message as a person in the place sees it now."""
 
     native_id: str
     author: str
     """A person's id; "" for the bot under test."""
     text: str
-    """Without formatting: what a reader reads."""
+    """The text without formatting."""
     buttons: tuple[str, ...] = ()
     file_name: str = ""
     edits: int = 0
     reply_to: str = ""
     """The native id of the message that it replies to."""
     voice: bytes = b""
-    """The sound, where it is a voice message."""
+    """The audio of a voice message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class Call:
     method: str
     payload: dict[str, object]
     status: int
-    """What was answered; 0 when nothing was."""
+    """The HTTP status of the answer; 0 for none."""
     at: float
     """`time.monotonic` seconds."""
 
@@ -83,13 +83,13 @@ class Faults:
 
     script: deque[Fault] = field(default_factory=deque)
     duplicate_share: float = 0.0
-    """Of the events to the bot, how many are delivered twice."""
+    """The share of events to the bot that are delivered twice."""
     rate_limit_share: float = 0.0
-    """Of the bot's calls that show something, how many are answered 429."""
+    """The share of the bot's calls that show something which are answered 429."""
     error_after_share: float = 0.0
-    """Of those calls, how many are done and then answered 5xx."""
+    """The share of those calls that are carried out and then answered 5xx."""
     retry_after_s: float = 1.0
-    """What a drawn 429 asks for; whole seconds where the platform's field is whole seconds."""
+    """The wait that a drawn 429 asks for; whole seconds if the platform's field has whole seconds."""
     answer_delay_s: float = 0.0
     """Between doing what a call asks for and answering it."""
     seed: int = 1
@@ -125,11 +125,11 @@ class FakePlatform(Protocol):
     """The channel's name: telegram, slack or discord."""
     faults: Faults
     lenient: bool
-    """Leave the platform's own rate limits out, for benches. Everything else stays enforced."""
+    """Disable the platform's own rate limits, for benchmarks. Everything else stays enforced."""
 
     @property
     def calls(self) -> list[Call]:
-        """Everything the bot asked for, oldest first."""
+        """All requests of the bot, oldest first."""
         ...
 
     async def __aenter__(self) -> Self: ...
@@ -137,8 +137,8 @@ class FakePlatform(Protocol):
     async def __aexit__(self, *_: object) -> None: ...
 
     def overrides(self, folder: Path) -> tuple[str, ...]:
-        """`SECTION.KEY=VALUE` settings of a gateway for this bot, with open access for everybody; the
-        secrets are written into files of `folder` with mode 600. Set in a TOML they mean the same."""
+        """`SECTION.KEY=VALUE` settings of a gateway for this bot, with open access; the secrets are written
+        into files of `folder` with mode 600. The settings also work in a TOML file."""
         ...
 
     def person(self, name: str, *, bot: bool = False) -> Person:
@@ -163,12 +163,12 @@ class FakePlatform(Protocol):
         ...
 
     async def press(self, place: Place, person: Person, native_id: str, label: str) -> str:
-        """The person presses a button of the bot's message; the words that the platform shows to the presser
-        alone, empty for none. Raises LookupError when there is no such button."""
+        """The person presses a button of the bot's message; returns the text that the platform shows only to
+        that person, empty for none. Raises LookupError if there is no such button."""
         ...
 
     def visible(self, place: Place) -> tuple[Shown, ...]:
-        """All messages of the place, oldest first, people's included."""
+        """All messages of the place, including people's, oldest first."""
         ...
 
     def bot_texts(self, place: Place) -> list[str]:
@@ -176,8 +176,8 @@ class FakePlatform(Protocol):
         ...
 
     async def until(self, holds: Callable[[], bool], *, timeout_s: float = 60.0) -> None:
-        """Wait until `holds()`; checked whenever anything happens on the platform. Raises TimeoutError with
-        the last calls in its words."""
+        """Wait until `holds()`; checked when anything happens on the platform. Raises TimeoutError with the
+        last calls in its message."""
         ...
 
     def unacknowledged(self) -> int:

@@ -19,7 +19,7 @@ from tests.support.platforms.slack_state import APP, BOT_USER, TEAM, Conversatio
 from tests.support.platforms.slack_web import WebApi
 
 _ANSWER_S = 1.5
-"""How long after the ack of a press or a command its words may come."""
+"""How long after the ack of a press or a command its answer may come."""
 
 
 class FakeSlack:
@@ -32,7 +32,7 @@ class FakeSlack:
         self.faults = Faults()
         self.http = http
         self.echo_own = echo_own
-        """Whether the bot is told about its own messages, as the real platform does."""
+        """Whether the bot gets events for its own messages, as on the real platform."""
         self.workspace = Workspace()
         self.bot_token = f"xoxb-{secrets.token_hex(16)}"
         self.app_token = f"xapp-1-{APP}-{secrets.token_hex(16)}"
@@ -152,7 +152,7 @@ class FakeSlack:
         return self._said(place, person, words, files=[file], subtype="file_share").native_id
 
     async def edit(self, native_id: str, text: str) -> None:
-        """The author changes the words of a message; the same words are what an unfurled link looks like."""
+        """The author changes the text of a message; the same text again looks like an unfurled link."""
         posted = self._at(native_id)
         before = posted.as_json()
         if text != posted.text:
@@ -176,7 +176,7 @@ class FakeSlack:
         raise LookupError(f"the message {native_id} has no button {label!r}")
 
     async def command(self, place: Place, person: Person, text: str, *, command: str = "/parlour") -> str:
-        """A slash command of the app; the words that the person alone sees."""
+        """A slash command of the app; the text that only the person sees."""
         payload = {
             "token": "verification",
             "team_id": TEAM,
@@ -193,7 +193,7 @@ class FakeSlack:
         }
         return await self._ask("slash_commands", payload, place.chat, person, None)
 
-    # -- what can be looked at --------------------------------------------------------------------
+    # -- what people see --------------------------------------------------------------------------
 
     def visible(self, place: Place) -> tuple[Shown, ...]:
         return tuple(self._shown(posted) for posted in self.workspace.of(place.chat, place.topic))
@@ -325,7 +325,7 @@ class FakeSlack:
         )
 
     def _sound(self, posted: Posted) -> bytes:
-        """Slack shows a player for a file whose name says that it is sound."""
+        """The audio of a message: Slack shows a player for a file with an audio extension."""
         sounds = [file for file in posted.files if str(file["name"]).endswith(".ogg")]
         return self.workspace.contents.get(sounds[0]["id"], b"") if sounds else b""
 

@@ -1,4 +1,4 @@
-"""How the fake Slack tells the bot: Socket Mode with ack deadlines, or signed HTTP with retries.
+"""How the fake Slack delivers events: Socket Mode with ack deadlines, or signed HTTP with retries.
 
 An envelope counts as delivered when it was acknowledged. A closed socket or a refused connection puts its
 envelopes back without counting an attempt: the real platform's pauses between attempts are minutes, longer
@@ -28,7 +28,7 @@ MAX_SOCKETS = 10
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Envelope:
-    """One thing to tell the bot."""
+    """One event, press or command for the bot."""
 
     kind: EnvelopeKind
     payload: dict[str, Any]
@@ -36,7 +36,7 @@ class Envelope:
     retries: int = 0
     reason: str = ""
     answer: str = ""
-    """The words in the ack of a slash command, for its sender alone."""
+    """The text in the ack of a slash command, only for its sender."""
     acked: asyncio.Event = field(default_factory=asyncio.Event)
     overdue: asyncio.TimerHandle | None = None
 
@@ -73,7 +73,7 @@ class Socket:
     outbox: asyncio.Queue[Envelope] = field(default_factory=asyncio.Queue)
     sent: list[Envelope] = field(default_factory=list)
     frozen: bool = False
-    """Open and deaf: nothing is sent, no ping is answered."""
+    """Open, but unresponsive: nothing is sent, no ping is answered."""
 
 
 class Delivery:
@@ -82,12 +82,12 @@ class Delivery:
     def __init__(self, workspace: Workspace, *, changed: Callable[[], None]) -> None:
         self.sockets: list[Socket] = []
         self.opened = 0
-        """Sockets that were ever opened."""
+        """The number of sockets opened so far."""
         self.given_up: list[Envelope] = []
-        """What was never acknowledged, after all attempts."""
+        """The envelopes that were not acknowledged after all attempts."""
         self.delivered: list[Envelope] = []
         self.gaps = 0
-        """How often the last open socket went while the bot was to stay connected."""
+        """How often the last open socket closed although the bot should stay connected."""
         self.ack_deadline_s = 3.0
         self.max_retries = 3
         self.retry_delays_s = (0.05, 0.5, 2.0)
@@ -162,20 +162,20 @@ class Delivery:
         return ws
 
     async def refresh(self, *, reason: str = "refresh_requested") -> None:
-        """Ask every socket to be replaced, as happens every few hours; they go on working until closed."""
+        """Ask for a replacement of every socket, as every few hours; they keep working until closed."""
         for socket in tuple(self.sockets):
             await socket.ws.send_json(
                 {"type": "disconnect", "reason": reason, "debug_info": {"host": "fake"}}
             )
 
     def drop(self) -> None:
-        """Cut every socket's connection without a word."""
+        """Abort every socket's connection without a close frame."""
         for socket in tuple(self.sockets):
             if socket.request.transport is not None:
                 socket.request.transport.abort()
 
     def freeze(self) -> None:
-        """Leave every socket open and deaf, as half-open connections are."""
+        """Leave every socket open but unresponsive, like a half-open connection."""
         for socket in self.sockets:
             socket.frozen = True
 
@@ -217,7 +217,7 @@ class Delivery:
                 await socket.ws.send_str(envelope.frame())
 
     def _spread(self) -> None:
-        """Give what waits to the open sockets, each envelope to any of them."""
+        """Send the waiting envelopes, each to any open socket."""
         while self._waiting and self.sockets:
             self._waiting.sort(key=lambda envelope: envelope.number)
             envelope = self._waiting.pop(0)
@@ -286,7 +286,7 @@ class Delivery:
                     envelope.reason = "http_timeout" if status == 0 else "http_error"
 
     async def _attempt(self, session: aiohttp.ClientSession, envelope: Envelope) -> tuple[int, object]:
-        """Status and JSON body; the status is 0 for none in time, -1 where nobody listens."""
+        """Status and JSON body; the status is 0 for no answer in time, -1 for a refused connection."""
         body, content_type = envelope.body()
         headers = {"Content-Type": content_type, **signed(body, self.signing_secret)}
         if envelope.retries:

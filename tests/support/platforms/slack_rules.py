@@ -1,4 +1,4 @@
-"""What Slack refuses, and what a reader sees: limits of messages, and mrkdwn read back as words."""
+"""Slack's limits of messages, and mrkdwn converted back to the text that a reader sees."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ POST_BURST = 5.0
 
 
 def refusal(payload: Mapping[str, Any]) -> str:
-    """The error code for a message with these fields; empty when Slack takes it."""
+    """The error code for a message with these fields; empty if Slack accepts it."""
     text = payload.get("text") or ""
     blocks = payload.get("blocks") or []
     if not isinstance(text, str) or not isinstance(blocks, list):
@@ -103,12 +103,12 @@ def _block_chars(blocks: Sequence[Mapping[str, Any]]) -> int:
 
 
 def mass_mentions(words: str) -> list[str]:
-    """Every mention of a whole channel in mrkdwn that somebody forgot to escape."""
+    """Every unescaped mention of a whole channel in mrkdwn."""
     return _MASS.findall(words)
 
 
 def mrkdwn_of(value: object) -> list[str]:
-    """Every text in blocks that Slack reads as mrkdwn, not as plain words."""
+    """Every text in blocks that Slack reads as mrkdwn, not as plain text."""
     if isinstance(value, list):
         return [words for one in value for words in mrkdwn_of(one)]
     if not isinstance(value, dict):
@@ -119,7 +119,7 @@ def mrkdwn_of(value: object) -> list[str]:
 
 
 def shown_text(blocks: Sequence[Mapping[str, Any]], text: str) -> str:
-    """The words a reader reads: those of the blocks if there are any that have words, else the text."""
+    """The visible text: that of the blocks if they have any, else `text`."""
     parts = [block["text"]["text"] for block in blocks if isinstance(block.get("text"), dict)]
     return readable("\n".join(parts) if parts else text)
 
@@ -140,7 +140,7 @@ def _read_line(mrkdwn: str) -> str:
     words = _CODE.sub(r"\1", words)
     for _ in range(3):
         words = _STYLE.sub(r"\2", words)
-    # Nobody sees a zero-width space.
+    # A zero-width space is invisible.
     return html.unescape(words).replace("\u200b", "")
 
 

@@ -1,6 +1,6 @@
-"""What the fake Slack remembers: people, conversations, messages and files, and their JSON shapes.
+"""The state of the fake Slack: people, conversations, messages and files, and their JSON shapes.
 
-No network and no rules: `slack_web` changes it, `slack_delivery` tells the bot about it.
+No network and no rules: `slack_web` changes it, `slack_delivery` sends events to the bot.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Posted:
         return self.user == BOT_USER
 
     def read(self) -> str:
-        """What a reader reads."""
+        """The visible text."""
         return shown_text(self.blocks, self.text)
 
     def buttons(self) -> list[dict[str, Any]]:
@@ -127,13 +127,13 @@ class Workspace:
     contents: dict[str, bytes] = field(default_factory=dict)
     """Bytes of files by id."""
     reactions: list[tuple[str, str, str]] = field(default_factory=list)
-    """(channel, ts, name) of the bot's reactions that stand now."""
+    """(channel, ts, name) of the bot's current reactions."""
     file_failures: list[int] = field(default_factory=list)
     """HTTP statuses that the next downloads are answered with."""
     uploads: dict[str, str] = field(default_factory=dict)
     """File names announced by files.getUploadURLExternal, by id."""
     ephemerals: list[tuple[str, str, str]] = field(default_factory=list)
-    """(channel, user, words) that one person alone saw."""
+    """(channel, user, text) of messages that only one person saw."""
     mass_mentions: list[str] = field(default_factory=list)
     """Every `<!channel>` and the like that the bot has posted as one."""
     unfurls: int = 0
@@ -151,7 +151,7 @@ class Workspace:
         return f"{self._last_ts:.6f}"
 
     def add(self, posted: Posted) -> Posted:
-        """Keep a message; the bot's are looked at for mentions of everybody."""
+        """Store a message; the bot's are checked for mentions of the whole channel."""
         self.messages.append(posted)
         self.note_mentions(posted)
         return posted

@@ -27,7 +27,7 @@ Answer = dict[str, Any]
 
 
 class WebApi(ReactionMethods):
-    """Answers the bot's calls. `told` is called with events for the bot, `changed` after every change."""
+    """Answers the bot's calls. `notify` is called with events for the bot, `changed` after every change."""
 
     def __init__(
         self,
@@ -50,13 +50,13 @@ class WebApi(ReactionMethods):
         """Whether the Socket Mode addresses that are handed out open a socket."""
         self.redirect_files_to = ""
         self.file_token = ""
-        """The token that files want, where it is not the bot's: as if the scope were missing."""
+        """The token that files require if it is not the bot's: as if the scope were missing."""
         self.statuses = True
         """Whether the workspace knows assistant.threads.setStatus."""
         self.stopped_by_user = False
-        """Whether the reader of the open streams has had enough."""
+        """Whether the reader stopped the open streams."""
         self.pressed: dict[str, tuple[str, str, Posted | None]] = {}
-        """What a response url stands for: channel, the person alone who sees its words, the message."""
+        """By response url: the channel, the only person who sees its text, the message."""
         self.tickets: set[str] = set()
         """Socket Mode URLs that were handed out; each opens one socket."""
         self._faults = faults
@@ -358,7 +358,7 @@ class WebApi(ReactionMethods):
         return web.Response(text=f"OK - {len(self.workspace.contents[name])}")
 
     async def _file(self, request: web.Request) -> web.Response:
-        """The bytes for the bot's token; for everyone else the login page with 200, as the real one does."""
+        """The bytes for the bot's token; for any other token the login page with 200, like the real one."""
         if self.workspace.file_failures:
             return web.Response(status=self.workspace.file_failures.pop(0))
         if self.redirect_files_to:

@@ -126,7 +126,7 @@ class FakeTelegram:
         self.push("edited_message", {**self.state.as_message(stored), "edit_date": 1_700_000_100})
 
     def push(self, kind: str, body: dict[str, Any]) -> None:
-        """Queue any update for the bot, as it stands."""
+        """Queue any update for the bot, unchanged."""
         self.state.updates.add(kind, body, twice=self.faults.duplicates())
         self.state.changed()
 

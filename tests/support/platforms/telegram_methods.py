@@ -51,7 +51,7 @@ class BotApi:
         }
 
     async def call(self, method: str, params: Params) -> Any:
-        """Do it."""
+        """Run the method; its `result`. Raises ApiError."""
         run = self._methods.get(method)
         if run is None or method in self._state.methods_removed:
             raise ApiError(404, "Not Found: method not found")

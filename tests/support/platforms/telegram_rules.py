@@ -1,4 +1,4 @@
-"""What Telegram refuses: lengths in UTF-16 units, entities, keyboards, and too many calls a second.
+"""Telegram's limits: lengths in UTF-16 units, entities, keyboards, and calls per second.
 
 The numbers are the documented ones; where Telegram publishes none (floods), those that bot authors go by.
 """
@@ -66,7 +66,7 @@ def check_voice(upload: object, duration: object) -> tuple[str, bytes]:
 
 
 def check_keyboard(markup: object) -> None:
-    """Raise ApiError unless `markup` is absent or an inline keyboard that Telegram takes."""
+    """Raise ApiError unless `markup` is absent or an inline keyboard that Telegram accepts."""
     if markup is None:
         return
     rows = markup.get("inline_keyboard") if isinstance(markup, dict) else None

@@ -176,7 +176,7 @@ async def _params(request: web.Request) -> dict[str, Any]:
 
 
 def _decoded(name: str, value: str) -> Any:
-    # In a form everything is text; the fields whose type is text stay it.
+    # In a form every value is text; fields whose type is text stay unchanged.
     if name in ("text", "caption", "url", "secret_token", "callback_query_id", "file_id", "parse_mode"):
         return value
     try:

@@ -1,4 +1,4 @@
-"""What the fake Telegram remembers: accounts, chats, messages, drafts, files and updates for the bot."""
+"""The state of the fake Telegram: accounts, chats, messages, drafts, files and updates for the bot."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Stored:
     edits: int = 0
     reply_to: int | None = None
     fields: dict[str, Any] = field(default_factory=dict)
-    """What else the message carries, as in the Bot API: voice, document …"""
+    """Further fields of the message, as in the Bot API: voice, document …"""
 
     def buttons(self) -> Iterator[tuple[str, str]]:
         """Label and callback data."""
@@ -71,7 +71,7 @@ class Updates:
             self.pending.extend([update, update] if twice else [update])
 
     def confirm_below(self, offset: int) -> None:
-        """Forget what is older than `offset`; a negative one keeps only that many of the newest."""
+        """Delete updates older than `offset`; a negative one keeps only that many of the newest."""
         if offset < 0:
             self.pending = self.pending[offset:]
         elif offset > 0:
@@ -79,7 +79,7 @@ class Updates:
 
 
 class TelegramState:
-    """Everything that survives a gateway's restart. `changed` wakes whoever waits for something."""
+    """Everything that survives a gateway's restart. `changed` wakes all waiters."""
 
     def __init__(self, token: str) -> None:
         self.token = token
@@ -94,11 +94,11 @@ class TelegramState:
         self.file_failures: list[int] = []
         """HTTP statuses that the next downloads are answered with."""
         self.sizes: dict[str, int] = {}
-        """Where getFile shall say another size than the file's."""
+        """Sizes that getFile reports instead of the file's."""
         self.paths: dict[str, object] = {}
-        """Where getFile shall say another path than the file's."""
+        """Paths that getFile reports instead of the file's."""
         self.methods_removed: set[str] = set()
-        """What this server is too old to know."""
+        """Methods that this server does not have, like an old one."""
         self.callbacks: dict[str, str] = {}
         """Answered callback queries: id to the words shown to the presser."""
         self.commands: list[dict[str, Any]] = []
@@ -111,12 +111,12 @@ class TelegramState:
         return {"id": BOT_ID, "is_bot": True, "first_name": "Parlour", "username": BOT_NAME}
 
     def changed(self) -> None:
-        """Something happened: wake everybody who waits."""
+        """Record a change: wake all waiters."""
         self._changed.set()
         self._changed = asyncio.Event()
 
     async def next_change(self) -> None:
-        """Return when something happens."""
+        """Return at the next change."""
         await self._changed.wait()
 
     def chat(self, chat: object) -> dict[str, Any]:
@@ -138,7 +138,7 @@ class TelegramState:
         self._places.setdefault((stored.chat, stored.topic), []).append(stored)
 
     def remove(self, stored: Stored) -> None:
-        """Show it no longer."""
+        """Remove a message."""
         del self._messages[stored.chat, stored.message_id]
         self._places[stored.chat, stored.topic].remove(stored)
 

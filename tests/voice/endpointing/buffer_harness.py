@@ -113,7 +113,7 @@ async def crash(manager: StreamBufferManager) -> None:
 
 @asynccontextmanager
 async def gathering(**parts: Any) -> AsyncIterator[BufferHarness]:
-    """A desk that is closed at the end, with nothing left behind."""
+    """A harness that is closed at the end; no task may remain."""
     before = asyncio.all_tasks()
     harness = BufferHarness(**parts)
     try:
