@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pipeline.domain.chat import ToolCall
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
-from tests.support.all_platforms import town
+from tests.support.all_platforms import open_all_platforms
 from tests.support.browser_fixture import open_chromium
 from tests.support.platforms.platform import FakePlatform, Place, Shown
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
@@ -46,7 +46,9 @@ async def main() -> None:
     """Run one conversation on each platform and draw it."""
     with tempfile.TemporaryDirectory() as folder:
         llm = ScriptedLlm()
-        async with town(Path(folder), llm=llm, transcriber=ScriptedTranscriber.always(SPOKEN)) as place:
+        async with open_all_platforms(
+            Path(folder), llm=llm, transcriber=ScriptedTranscriber.always(SPOKEN)
+        ) as place:
             for platform, chat in place.private():
                 await _talk(platform, chat, llm)
             shown = {platform.name: platform.visible(chat) for platform, chat in place.private()}
