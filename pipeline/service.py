@@ -12,8 +12,8 @@ import logging
 from collections.abc import Sequence
 
 from pipeline.agent.llm_decider import LlmDecider
+from pipeline.agent.model_messages import EXCHANGE
 from pipeline.agent.node import THOUGHTS
-from pipeline.agent.prompt import EXCHANGE
 from pipeline.agent.task import between_tasks
 from pipeline.agent.unfinished import NotedTools
 from pipeline.domain.attachments import left_out_line

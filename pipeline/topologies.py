@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pipeline.agent.loop_graph import LOOP_CHANNELS, loop_edges, loop_nodes
-from pipeline.agent.prompt import fixed_tokens
+from pipeline.agent.model_messages import fixed_tokens
 from pipeline.graph.definition.spec import EdgeSpec, GraphSpec, NodeSpec, OnSuccess, Route
 from pipeline.history.compaction import Compaction
 from pipeline.history.view import HISTORY

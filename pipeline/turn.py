@@ -29,7 +29,7 @@ from pipeline.graph.run import events as graph_events
 from pipeline.graph.run.outcome import RunOutcome
 from pipeline.intake.cleaning import clean_text
 from pipeline.redaction.redactor import Redactor
-from pipeline.runtime.foreign import ForeignWords
+from pipeline.runtime.foreign_text import ForeignWords
 from pipeline.runtime.links import AnswerLinks
 from pipeline.runtime.ports import (
     PartialTranscription,

@@ -1,6 +1,6 @@
 """Puts small faults into the core modules, one at a time, and counts how many their tests catch.
 
-    make mutate ARGS="--module gateway/access/rate_limit.py --per-module 30"
+    make mutate ARGS="--module gateway/access/sender_rate_limit.py --per-module 30"
 
 `tools/mutate.toml` names the modules and, for each, its tests. Measured are those tests: a fault that
 they do not notice may be caught by another test, or may change nothing that matters.

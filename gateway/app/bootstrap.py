@@ -9,7 +9,7 @@ from functools import partial
 from adapters.channel import PostingChannel
 from adapters.web.attempts import WrongTokens
 from gateway.access.policy import AccessPolicy
-from gateway.access.rate_limit import RateLimit
+from gateway.access.sender_rate_limit import RateLimit
 from gateway.access.token_budgets import DailyBudgets
 from gateway.app.components import Extras, Foundation, build_components
 from gateway.app.lifecycle import Gateway, Parts

@@ -1,6 +1,6 @@
 """Get the maximum length of prompts and answers: from the settings, else from the model's known limits.
 
-Not here: applying the limits (`pipeline.agent.prompt`).
+Not here: applying the limits (`pipeline.agent.model_messages`).
 """
 
 from __future__ import annotations

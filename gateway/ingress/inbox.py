@@ -9,7 +9,7 @@ from typing import Protocol
 
 from adapters.channel import Acceptance
 from gateway.access.policy import AccessPolicy, Denied
-from gateway.access.rate_limit import WINDOW_S, RateLimit, Reservation
+from gateway.access.sender_rate_limit import WINDOW_S, RateLimit, Reservation
 from gateway.ingress.refusal_notices import AGAIN_S, Refusals, Say
 from gateway.interactions.answer_matching import match_button, match_speech, match_text, may_answer
 from gateway.interactions.message_edits import ended_by

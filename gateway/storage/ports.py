@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from gateway.storage.deaths import DeathBook
+from gateway.storage.crash_counts import DeathBook
 from gateway.storage.expiries import ExpiryBook
 from gateway.storage.pairings import PairingBook
 from gateway.storage.reminders import ReminderBook

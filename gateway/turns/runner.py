@@ -14,7 +14,7 @@ from gateway.interactions.message_edits import Edits
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
 from gateway.storage.codec import from_body
-from gateway.storage.deaths import Deaths
+from gateway.storage.crash_counts import Deaths
 from gateway.storage.ports import InboxEntry, Lease, Store
 from gateway.storage.turn_questions import TurnQuestions
 from gateway.turns.commands import SessionCommands, refused_command

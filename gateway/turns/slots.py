@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from gateway.storage.deaths import Deaths
+from gateway.storage.crash_counts import Deaths
 from pipeline.domain.clock import Clock
 
 ALONE_S: Final = 60.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pipeline.agent.model_messages import EXCHANGE, LOADED
 from pipeline.agent.node import LOOP, THOUGHTS, after_agent, agent
-from pipeline.agent.prompt import EXCHANGE, LOADED
 from pipeline.agent.tool_node import act
 from pipeline.graph.definition.spec import END, Channel, EdgeSpec, NodeSpec, OnSuccess, Route, append
 from pipeline.runtime.context import RunContext

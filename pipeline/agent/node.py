@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeline.agent.loops import STALL_WORDS, stalled
-from pipeline.agent.prompt import EXCHANGE, LOADED, build_messages
+from pipeline.agent.model_messages import EXCHANGE, LOADED, build_messages
 from pipeline.agent.status_tags import NUDGE, StatusTags, VisibleStream, declared
 from pipeline.agent.usage_metering import metered
 from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition, message_from_plain, message_to_plain

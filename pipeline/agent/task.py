@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from pipeline.agent.judge import Charge
-from pipeline.agent.layered_prompt import transition_marker
 from pipeline.agent.task_loop import Task, Work
+from pipeline.agent.task_prompt import transition_marker
 from pipeline.agent.task_texts import DIALOGUE, INTERNAL, TASKS
 from pipeline.domain.chat import ChatMessage, message_to_plain
 from pipeline.graph.definition.decisions import NodeResult, State

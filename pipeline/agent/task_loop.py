@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pipeline.agent.judge import FEEDBACK, Charge, Verdict, judged
-from pipeline.agent.layered_prompt import onion_prompt
 from pipeline.agent.loops import DOOM_WORDS, END_AT, REFUSE_AT, REPEATED_WORDS, STALL_WORDS, repeats, stalled
+from pipeline.agent.task_prompt import layered_prompt
 from pipeline.agent.task_texts import (
     DIALOGUE,
     SET_OUTPUT,
@@ -242,7 +242,7 @@ class Work:
 
     def _messages(self, tools: tuple[ToolDefinition, ...]) -> tuple[ChatMessage, ...]:
         settings, charge = self.context.settings, self.task.charge
-        prompt = onion_prompt(
+        prompt = layered_prompt(
             identity=self.task.identity or settings.system_prompt,
             completed=self.state.get(TASKS, {}).get("completed", ()),
             values=known_values(self.state),

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from pipeline.agent.loops import DOOM_WORDS, END_AT, REFUSE_AT, REPEATED_WORDS, repeats
+from pipeline.agent.model_messages import EXCHANGE, LOADED
 from pipeline.agent.node import LOOP, THOUGHTS
-from pipeline.agent.prompt import EXCHANGE, LOADED
 from pipeline.domain.chat import ChatMessage, ToolCall, message_from_plain, message_to_plain
 from pipeline.domain.errors import TurnFailed
 from pipeline.graph.definition.decisions import Next, NodeResult, State

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from pipeline.agent.prompt import EXCHANGE
+from pipeline.agent.model_messages import EXCHANGE
 from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition, message_from_plain
 from pipeline.domain.marking import marked
 from pipeline.graph.run.outcome import Effect, RunOutcome

@@ -9,9 +9,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.llm.assembly import SURROGATE, CallAssembly, fragments_of, whole
 from pipeline.llm.client import LlmFinished
 from pipeline.llm.prices import Price
+from pipeline.llm.tool_call_assembly import SURROGATE, CallAssembly, fragments_of, whole
 
 _DONE = b"[DONE]"
 

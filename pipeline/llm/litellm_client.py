@@ -23,10 +23,10 @@ from typing import Any
 
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ModelRejected
-from pipeline.llm.assembly import CallAssembly
 from pipeline.llm.attempts import Call, OpenAnswer, play
 from pipeline.llm.client import LlmFinished, LlmItem, LlmRequest, TextDelta, ToolAsked
 from pipeline.llm.failures import Target
+from pipeline.llm.tool_call_assembly import CallAssembly
 from pipeline.llm.wire import messages_to_wire, tools_to_wire
 
 _SOCKET_TIMEOUT_S = 600

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pipeline.domain.events import PipelineEvent
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author, Mode
-from pipeline.runtime.foreign import ForeignWords
+from pipeline.runtime.foreign_text import ForeignWords
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

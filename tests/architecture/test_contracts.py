@@ -23,7 +23,7 @@ VIOLATIONS = {
     "packages": ("pipeline/service.py", "import gateway.access.policy"),
     "adapters-know-the-vocabulary": ("adapters/identity.py", "import pipeline.intake.cleaning"),
     "adapters-are-strangers": ("adapters/console/screen.py", "import adapters.web.protocol"),
-    "pipeline-knows-nobody": ("pipeline/agent/prompt.py", "import adapters.channel"),
+    "pipeline-knows-nobody": ("pipeline/agent/model_messages.py", "import adapters.channel"),
     "voice-knows-nobody": ("voice/transcript.py", "import pipeline.domain.ids"),
     "gateway-layers": ("gateway/nowhere.py", '"""A module without a place."""'),
     "gateway-delivery-layers": ("gateway/delivery/rate_limiter.py", "import gateway.delivery.chat_queue"),
@@ -57,7 +57,7 @@ VIOLATIONS = {
     "no-door-yet": ("adapters/streaming.py", "import redis"),
 }
 """For each contract a file and a line that breaks it."""
-ALSO = {"pipeline-layers": ("pipeline/agent/prompt.py", "import pipeline.tools")}
+ALSO = {"pipeline-layers": ("pipeline/agent/model_messages.py", "import pipeline.tools")}
 """What must be added to make the first line a violation."""
 
 

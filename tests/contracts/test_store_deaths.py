@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.storage.deaths import Deaths
+from gateway.storage.crash_counts import Deaths
 from gateway.storage.ports import Store
 from tests.contracts.conftest import Reopen
 from tests.contracts.store_values import OTHER, THREAD, entry, lease_on, turn

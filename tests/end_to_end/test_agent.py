@@ -1,6 +1,6 @@
 """The agent's loop through the public path: what a model declares, and what people see of it.
 
-Covers: pipeline/agent/assembler.py, pipeline/agent/node.py.
+Covers: pipeline/agent/system_prompt.py, pipeline/agent/node.py.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from pipeline.agent.prompt import EXCHANGE
+from pipeline.agent.model_messages import EXCHANGE
 from pipeline.domain.chat import ChatMessage, ToolCall, message_to_plain
 from pipeline.domain.errors import ModelRejected
 from pipeline.graph.definition.decisions import NodeResult, Pause, State

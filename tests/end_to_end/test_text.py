@@ -1,7 +1,7 @@
 """One typed message the whole way: accepted, recorded, answered, committed, delivered, receipted.
 
 Covers: gateway/delivery/event_router.py, gateway/turns/sessions.py, gateway/turns/journal.py,
-pipeline/agent/node.py, pipeline/agent/prompt.py, pipeline/service.py, pipeline/topologies.py.
+pipeline/agent/node.py, pipeline/agent/model_messages.py, pipeline/service.py, pipeline/topologies.py.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from adapters.identity import derived_message_id
 from gateway.access.policy import AccessPolicy, AccessRule
-from gateway.access.rate_limit import RateLimit
+from gateway.access.sender_rate_limit import RateLimit
 from gateway.ingress.inbox import Inbox
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry

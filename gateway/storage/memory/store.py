@@ -13,7 +13,7 @@ from typing import Any
 from gateway.storage.append_errors import report_if_failed
 from gateway.storage.interaction_rules import judge_answer
 from gateway.storage.json_bodies import FORGOTTEN, encode_body, storable_text
-from gateway.storage.memory.deaths import MemoryDeaths
+from gateway.storage.memory.crash_counts import MemoryDeaths
 from gateway.storage.memory.expiries import MemoryExpiries
 from gateway.storage.memory.pairings import MemoryPairings
 from gateway.storage.memory.reminders import MemoryReminders

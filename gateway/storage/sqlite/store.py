@@ -32,8 +32,8 @@ from gateway.storage.ports import (
 )
 from gateway.storage.sqlite import inbox, interactions, log, maintenance, outbox, threads
 from gateway.storage.sqlite.connection import Synchronous
+from gateway.storage.sqlite.crash_counts import SqliteDeaths
 from gateway.storage.sqlite.damage import damage_in
-from gateway.storage.sqlite.deaths import SqliteDeaths
 from gateway.storage.sqlite.expiries import SqliteExpiries
 from gateway.storage.sqlite.group_commit import GroupCommit
 from gateway.storage.sqlite.pairings import SqlitePairings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from gateway.storage.deaths import Deaths
+from gateway.storage.crash_counts import Deaths
 from gateway.turns.slots import ALONE_S, Quarantine
 from pipeline.domain.clock import ManualClock
 

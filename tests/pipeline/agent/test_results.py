@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.agent.prompt import build_messages
+from pipeline.agent.model_messages import build_messages
 from pipeline.agent.results import fitted
 from pipeline.domain.chat import ChatMessage, ToolCall, message_to_plain
 from pipeline.domain.marking import marked, unmarked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.agent.prompt import build_messages
+from pipeline.agent.model_messages import build_messages
 from pipeline.agent.room_talk import MAX_TOKENS, room_block
 from pipeline.domain.chat import estimate_tokens
 from pipeline.domain.rooms import RoomLine, RoomTalk, line_name

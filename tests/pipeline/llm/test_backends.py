@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from pipeline.domain.chat import ChatMessage, Role, ToolCall
 from pipeline.domain.errors import ConfigurationError, ModelError, ModelRejected, ModelUnavailable
-from pipeline.llm.assembly import CallAssembly
 from pipeline.llm.backends import Kind, ModelBackend, resolve_backend
 from pipeline.llm.client import LlmFinished
 from pipeline.llm.completion import Completion, ReportedError, Unreadable
 from pipeline.llm.failures import Target, empty_answer, retry_after_of, translate
 from pipeline.llm.prices import Price, price_of
+from pipeline.llm.tool_call_assembly import CallAssembly
 from pipeline.llm.wire import messages_to_wire
 
 BASE = "http://127.0.0.1:8000/v1"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from gateway.storage.deaths import Deaths
+from gateway.storage.crash_counts import Deaths
 from gateway.storage.memory.rows import EntryRow
 
 

@@ -19,7 +19,7 @@ _MARKER_CHARS = 300
 _RUN_OF_EQUALS = re.compile("={3,}")
 
 
-def onion_prompt(
+def layered_prompt(
     *, identity: str, completed: Sequence[str], values: Mapping[str, Any], focus: str, outputs: Sequence[str]
 ) -> str:
     """The system prompt: identity, completed phases, current focus. Empty layers are left out."""

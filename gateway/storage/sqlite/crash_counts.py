@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Mapping
 
-from gateway.storage.deaths import Deaths
+from gateway.storage.crash_counts import Deaths
 from gateway.storage.sqlite.worker_thread import DatabaseThread
 
 _CUT_OFF = """

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.access.policy import AccessRule
-from gateway.access.rate_limit import RateLimit
+from gateway.access.sender_rate_limit import RateLimit
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.messages import InboundMessage, MediaRef, SessionCommand
 from tests.gateway.inbox_harness import ANN, BOB, InboxHarness, open_inbox, place, press, text

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.agent.assembler import system_prompt
 from pipeline.agent.results import fitted
 from pipeline.agent.room_talk import room_block
+from pipeline.agent.system_prompt import system_prompt
 from pipeline.domain.chat import ChatMessage, ToolDefinition, estimate_tokens, message_from_plain
 from pipeline.domain.conversation import PastTurn
 from pipeline.domain.rooms import said_by

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.agent.layered_prompt import onion_prompt, transition_marker
+from pipeline.agent.task_prompt import layered_prompt, transition_marker
 
 
 def prompt(**given: Any) -> str:
     parts: dict[str, Any] = {"identity": "", "completed": (), "values": {}, "focus": "", "outputs": ()}
-    return onion_prompt(**(parts | given))
+    return layered_prompt(**(parts | given))
 
 
 def marker(**outputs: Any) -> str:
