@@ -212,7 +212,7 @@ class Posting:
             elif failure.kind != "not_found" and failure.kind not in _REFUSED_EDITS:
                 raise
             # The preview was deleted, or its edit is forbidden: the answer becomes a separate message.
-            _log.info("a preview cannot become its answer, which is delivery", extra={"row": delivery.row_id})
+            _log.info("a preview cannot become its answer, which is posted", extra={"row": delivery.row_id})
             return ""
         self._failpoints.reach("send-after")
         if known.part == 0 and delivery.unsettled and not delivery.reply.asks:
