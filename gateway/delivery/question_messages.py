@@ -136,6 +136,8 @@ class QuestionMessages:
         if part.file is not None or not self._adapter.capabilities.edit:
             return True
         failure = await self._edited(native_id, part)
+        if failure is not None and failure.kind == "rate_limit":
+            self._queue().limiter.back_off(failure, default_s=BLOCKED_S)
         return failure is None or failure.kind != "not_found"
 
     async def _found(self, part: Part, key: str, doubtful: SentPart | None) -> str:
@@ -215,10 +217,7 @@ class QuestionMessages:
         try:
             await call_with_timeout(self._adapter.edit(self._thread, native_id, part), self._clock)
         except Exception as error:  # noqa: BLE001 - as above
-            failure = classify_failure(self._adapter, error)
-            if failure.kind == "rate_limit":
-                self._queue().limiter.back_off(failure, default_s=BLOCKED_S)
-            return failure
+            return classify_failure(self._adapter, error)
         return None
 
     def _asked(self, question: ApprovalRequired) -> tuple[Part, ...]:
