@@ -23,7 +23,6 @@ from pipeline.domain.ids import ThreadKey
 _STREAM_CHARS = 11_000
 _WAIT_KINDS = frozenset({"rate_limit", "transient", "auth"})
 """Failures that do not mean that streams are unavailable."""
-_NO_STREAMS_HERE = frozenset({"unknown_method", "method_not_supported", "feature_not_enabled"})
 _ZERO_WIDTH_SPACE = "\u200b"
 
 

@@ -153,11 +153,6 @@ class TimePhrase:
     spans: tuple[tuple[int, int], ...] = field(default=())
     """Its positions in the searched text, as (start, end)."""
 
-    @property
-    def names_a_time(self) -> bool:
-        """Whether it names more than a day."""
-        return self.minutes is not None or self.hour is not None or self.part is not None
-
     def without(self, text: str) -> str:
         """`text` without the phrase."""
         for start, end in reversed(self.spans):

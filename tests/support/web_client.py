@@ -163,10 +163,6 @@ class WebChat:
         """Send a typed message."""
         await self._send({"type": "message", "client_id": client_id, "text": text})
 
-    async def send_command(self, client_id: str, name: str) -> None:
-        """Send `stop`, `new` or `help`."""
-        await self._send({"type": "command", "client_id": client_id, "name": name})
-
     async def send_approval(self, client_id: str, interaction: str, choice: str) -> None:
         """Answer a question."""
         frame = {"type": "approval", "client_id": client_id, "interaction": interaction, "choice": choice}
