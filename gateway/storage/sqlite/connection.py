@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -44,11 +46,7 @@ def open_writer(path: Path, *, synchronous: Synchronous) -> sqlite3.Connection:
             "upgrade Python or the system"
         )
     _create_private(path)
-    try:
-        db = _connect(path)
-    except sqlite3.Error as error:
-        raise as_storage_error(error, path) from error
-    try:
+    with _opened(path) as db:
         require_ours(db, path)
         # Only affects a new file. A commit writes whole pages to the log; small pages cost a third.
         db.execute("PRAGMA page_size = 1024")
@@ -62,23 +60,14 @@ def open_writer(path: Path, *, synchronous: Synchronous) -> sqlite3.Connection:
         # The log of an earlier process may contain data that it was about to erase.
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         migrate(db, path)
-    except sqlite3.Error as error:
-        db.close()
-        raise as_storage_error(error, path) from error
-    except BaseException:
-        db.close()
-        raise
-    return db
+        return db
 
 
 def open_reader(path: Path) -> sqlite3.Connection:
     """A connection that cannot write, to a file that `open_writer` has prepared."""
-    try:
-        db = _connect(path)
+    with _opened(path) as db:
         db.execute("PRAGMA query_only = ON")
-    except sqlite3.Error as error:
-        raise as_storage_error(error, path) from error
-    return db
+        return db
 
 
 def open_checker(path: Path) -> sqlite3.Connection:
@@ -94,21 +83,11 @@ def open_checker(path: Path) -> sqlite3.Connection:
 def open_beside(path: Path) -> sqlite3.Connection:
     """A connection that writes into a file that the gateway may also have open. Raises StorageError, also for
     a file with another schema version: only the gateway migrates."""
-    try:
-        db = _connect(path)
-    except sqlite3.Error as error:
-        raise as_storage_error(error, path) from error
-    try:
+    with _opened(path) as db:
         require_current(db, path)
         db.execute("PRAGMA wal_autocheckpoint = 0")
         db.execute("PRAGMA secure_delete = ON")
-    except sqlite3.Error as error:
-        db.close()
-        raise as_storage_error(error, path) from error
-    except BaseException:
-        db.close()
-        raise
-    return db
+        return db
 
 
 def as_storage_error(error: sqlite3.Error, path: Path) -> StorageError:
@@ -118,6 +97,24 @@ def as_storage_error(error: sqlite3.Error, path: Path) -> StorageError:
         if name.startswith(prefix):
             return StorageError(f"{path}: {words}")
     return StorageError(f"{path}: the database refused: {error}")
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that stays open after the block, unless the block fails. A sqlite3.Error, also of opening,
+    becomes a StorageError that names the file."""
+    try:
+        db = _connect(path)
+    except sqlite3.Error as error:
+        raise as_storage_error(error, path) from error
+    try:
+        yield db
+    except sqlite3.Error as error:
+        db.close()
+        raise as_storage_error(error, path) from error
+    except BaseException:
+        db.close()
+        raise
 
 
 def _connect(path: Path) -> sqlite3.Connection:
