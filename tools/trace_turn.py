@@ -1,8 +1,9 @@
-"""What a message passes through: three traces of a whole gateway in this process, counted and not timed.
+"""What a message passes through: four traces of a whole gateway in this process, counted and not timed.
 
     python -m tools.trace_turn [--frames FILE] [--by-module]
 
 - text turn: the second message of a chat on Telegram, typed; the model answers in four tokens
+- page turn: the same message on the page, which shows the events itself
 - voice note: the first message of a chat on Telegram, to a gateway that has not answered any yet
 - live chunk: 32 ms of silence from the page's open microphone, from the socket to the detector's verdict
 
@@ -147,19 +148,22 @@ def load_modules(names: Mapping[str, str]) -> Modules:
 def _folders() -> Iterator[list[Path]]:
     """One folder for each gateway."""
     with ExitStack() as stack:
-        yield [Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in range(3)]
+        yield [Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in range(4)]
 
 
-async def _traces(modules: Modules, text_folder: Path, voice_folder: Path, live_folder: Path) -> list[Traced]:
+async def _traces(
+    modules: Modules, text_folder: Path, page_folder: Path, voice_folder: Path, live_folder: Path
+) -> list[Traced]:
     profiler = Profiler(PACKAGES, look_at=SENDERS)
     profiler.install()
     try:
         async with _on_telegram(modules, profiler, text_folder) as chat:
             await chat.answered(chat.say("hello"))
             text = await chat.traced("text turn", chat.say("and again"), rest_s=_LATER_S)
+        page = await _page_turn(modules, profiler, page_folder)
         async with _on_telegram(modules, profiler, voice_folder) as chat:
             voice = await chat.traced("voice note", chat.speak())
-        return [text, voice, await _live_chunk(modules, profiler, live_folder)]
+        return [text, page, voice, await _live_chunk(modules, profiler, live_folder)]
     finally:
         profiler.remove()
 
@@ -203,18 +207,18 @@ class _Chat:
         await _quiet(trace)
         self.profiler.stop()
         asked = [call for call in self.platform.calls[calls:] if call.method != "getUpdates"]
-        try:
-            path = trace.stack_between((MODULES["worker"], OWNER), (MODULES["model"], STREAM))
-        except LookupError as error:
-            raise TraceUnavailable(f"{name}: {error}; see the top of tools/trace_turn.py") from error
-        return Traced(
-            name=name,
-            trace=trace,
-            commits=self.store.commits - commits,
-            platform_calls=len(asked),
-            path=path,
-            wrappers=trace.deepest(SENDERS, given=TOKEN),
-        )
+        return _turn(name, trace, commits=self.store.commits - commits, platform_calls=len(asked))
+
+
+def _turn(name: str, trace: Trace, *, commits: int, platform_calls: int) -> Traced:
+    try:
+        path = trace.stack_between((MODULES["worker"], OWNER), (MODULES["model"], STREAM))
+    except LookupError as error:
+        raise TraceUnavailable(f"{name}: {error}; see the top of tools/trace_turn.py") from error
+    wrappers = trace.deepest(SENDERS, given=TOKEN)
+    return Traced(
+        name=name, trace=trace, commits=commits, platform_calls=platform_calls, path=path, wrappers=wrappers
+    )
 
 
 @asynccontextmanager
@@ -228,13 +232,37 @@ async def _on_telegram(modules: Modules, profiler: Profiler, folder: Path) -> As
         yield _Chat(profiler=profiler, platform=platform, store=running.store, place=place, person=person)
 
 
-async def _live_chunk(modules: Modules, profiler: Profiler, folder: Path) -> Traced:
-    """Of several traces the one with the middle count: what looks after microphones and store is in some."""
+async def _page_turn(modules: Modules, profiler: Profiler, folder: Path) -> Traced:
+    """The second turn of a chat on the page."""
+    async with _on_page(modules, folder) as (running, chat):
+        await _asked(chat, "first")
+        await _rest(profiler, _LATER_S)
+        commits = running.store.commits
+        trace = profiler.record()
+        await _asked(chat, "second")
+        await _quiet(trace)
+        profiler.stop()
+        return _turn("page turn", trace, commits=running.store.commits - commits, platform_calls=0)
+
+
+async def _asked(chat: Any, client_id: str) -> None:
+    await chat.send_text(client_id, "and again")
+    await chat.terminal(await chat.accepted(client_id))
+
+
+@asynccontextmanager
+async def _on_page(modules: Modules, folder: Path) -> AsyncIterator[tuple[Any, Any]]:
     port = modules["ports"].free_port()
     overrides = ("channels.web.enabled=true", f"server.port={port}")
     async with _running(modules, folder, *overrides) as running, modules["web client"].WebChat() as chat:
         token = (folder / "data" / "web-token").read_text(encoding="ascii").strip()
         await chat.connect(f"http://127.0.0.1:{port}", token)
+        yield running, chat
+
+
+async def _live_chunk(modules: Modules, profiler: Profiler, folder: Path) -> Traced:
+    """Of several traces the one with the middle count: what looks after microphones and store is in some."""
+    async with _on_page(modules, folder) as (running, chat):
         await chat.talk("live")
         await chat.send_sound(_CHUNK * _CHUNKS)
         await _rest(profiler, _AWHILE_S)
