@@ -18,7 +18,6 @@ from pipeline.domain.events import (
     LlmToken,
     PipelineEvent,
     TurnStarted,
-    is_terminal,
 )
 from pipeline.domain.ids import ThreadKey
 
@@ -146,7 +145,7 @@ class LiveAnswers:
     def observe(self, thread: ThreadKey, event: PipelineEvent) -> None:
         """Process one event of `thread`, in the order in which readers get them."""
         key = (thread, event.message_id)
-        if is_terminal(event):
+        if event.is_terminal:
             self._partials.pop(key, None)
         elif isinstance(event, LlmToken):
             self._append(self._partial(key), event)

@@ -59,7 +59,6 @@ from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.services import PipelineServices
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.runtime.stopping import StopSignal
-from pipeline.runtime.terminal import TerminalGuard
 from pipeline.turn import Turn
 
 _log = logging.getLogger(__name__)
@@ -172,7 +171,7 @@ class Pipeline:
     ) -> Turn:
         return Turn(
             message=message,
-            sender=TerminalGuard(sender),
+            sender=sender,
             journal=journal,
             clock=self._clock,
             redactor=self._services.redactor,

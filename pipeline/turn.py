@@ -13,6 +13,7 @@ from typing import TypedDict
 
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
+from pipeline.domain.errors import GraphError
 from pipeline.domain.events import (
     ApprovalRequired,
     ErrorEvent,
@@ -25,6 +26,7 @@ from pipeline.domain.events import (
     TranscriptPending,
 )
 from pipeline.domain.messages import ApprovalReply, InboundMessage
+from pipeline.domain.ports import EventSender
 from pipeline.graph.run import events as graph_events
 from pipeline.graph.run.outcome import RunOutcome
 from pipeline.intake.cleaning import clean_text
@@ -41,7 +43,6 @@ from pipeline.runtime.ports import (
 )
 from pipeline.runtime.questions import choices
 from pipeline.runtime.scope import TurnScope
-from pipeline.runtime.terminal import TerminalGuard
 
 _log = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ class Turn:
     """The processing of one message: sends its events, writes its journal, knows what has been streamed."""
 
     message: InboundMessage | ApprovalReply
-    sender: TerminalGuard
+    sender: EventSender
     journal: TurnJournal
     clock: Clock
     redactor: Redactor
@@ -76,6 +77,12 @@ class Turn:
     foreign: ForeignWords = field(default_factory=ForeignWords)
     outcome: RunOutcome | None = None
     """How the run ended, also if it was cut off; None before that."""
+    ids: Ids = field(init=False)
+    ended: bool = field(init=False, default=False)
+    """Whether the terminal event has been sent."""
+
+    def __post_init__(self) -> None:
+        self.ids = {"session_id": self.journal.session_id, "message_id": self.message.message_id}
 
     @property
     def scope(self) -> TurnScope:
@@ -93,17 +100,21 @@ class Turn:
             foreign=self.foreign,
         )
 
-    @property
-    def ids(self) -> Ids:
-        return {"session_id": self.journal.session_id, "message_id": self.message.message_id}
-
     async def send(self, event: PipelineEvent) -> None:
-        await self.sender.send_event(self.redactor.event(event))
+        """Send `event` without secrets; the stream of an answer's tokens is redacted already. Raises
+        GraphError after the terminal event."""
+        if self.ended:
+            raise GraphError(f"event {event.type} after the terminal event of {event.message_id}")
+        self.ended = event.is_terminal
+        await self.sender.send_event(event if isinstance(event, LlmToken) else self.redactor.event(event))
 
     async def record(self, words: UserWords) -> None:
         """Record the user's words, cleaned and without the operator's secrets."""
         # Redacted before cleaning too, which cuts long text: the redactor cannot find half of a secret.
-        text = self.redactor.configured(clean_text(self.redactor.configured(words.text)))
+        redacted = self.redactor.configured(words.text)
+        text = clean_text(redacted)
+        if text != redacted:
+            text = self.redactor.configured(text)
         await self.journal.record_user(replace(words, text=text))
 
     async def on_transcription(self, progress: TranscriptionQueued | PartialTranscription) -> None:

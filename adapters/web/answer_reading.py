@@ -11,7 +11,7 @@ import asyncio
 from adapters.formatting.read_along import ReadAlong
 from adapters.web.hub import Session
 from adapters.web.shared import Shared
-from pipeline.domain.events import LlmToken, PipelineEvent, ResponseComplete, is_terminal
+from pipeline.domain.events import LlmToken, PipelineEvent, ResponseComplete
 
 _LOOKS = 8
 """The text is parsed again when an eighth of it is new, so that a long answer stays cheap."""
@@ -85,7 +85,7 @@ class Following:
                 return
         elif isinstance(event, ResponseComplete):
             self._final = event.content
-        elif is_terminal(event):
+        elif event.is_terminal:
             self._failed = True
         elif self._paused:
             return

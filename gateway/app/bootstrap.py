@@ -266,6 +266,7 @@ def _turns(base: Foundation, pipeline: Pipeline, delivery: Delivery, expiries: Q
         pipeline=pipeline,
         hooks=TurnHooks(
             sender_for=base.broadcaster.sender_for,
+            observe=base.broadcaster.observe,
             on_recorded=base.page.show_recorded,
             on_reply=delivery.enqueue,
             discard_media=base.page.discard_media,

@@ -1,23 +1,18 @@
 """EventBroadcaster: send a turn's live events to the channel of its thread.
 
-The channel's own sender fans out to its readers and never blocks (its port requires that). An exception of
-the sender is logged and does not reach the turn.
+The channel's own sender fans out to its readers and never blocks (its port requires that).
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 
 from adapters.channel import Channel, shows
 from gateway.delivery.preview import LiveReplies, Origin
 from gateway.storage.ports import InboxEntry
-from pipeline.domain.events import LlmToken, PipelineEvent, TurnStarted, is_terminal
+from pipeline.domain.events import LlmToken, PipelineEvent, TurnStarted
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.ports import EventSender
-
-_log = logging.getLogger(__name__)
 
 
 class EventBroadcaster:
@@ -47,9 +42,6 @@ class EventBroadcaster:
     def sender_for(self, thread: ThreadKey, entry: InboxEntry) -> EventSender:
         """The sender for the turn of `entry` in `thread`. If the thread's channel is not running, events are
         dropped and the answer waits in the outbox."""
-        return _Shielded(self._reader_of(thread, entry), partial(self._observe, thread))
-
-    def _reader_of(self, thread: ThreadKey, entry: InboxEntry) -> EventSender:
         adapter = self._channels.get((thread.channel, thread.account))
         if adapter is None:
             return _NoReaders()
@@ -62,28 +54,16 @@ class EventBroadcaster:
         )
         return self._live.sender_for(adapter, thread, origin)
 
-    def _observe(self, thread: ThreadKey, event: PipelineEvent) -> None:
+    def observe(self, thread: ThreadKey, event: PipelineEvent) -> None:
+        """Track the turn of `thread` by its events; of an answer's tokens the first is enough."""
         if isinstance(event, LlmToken):
             self._answering.add(thread)
-        elif isinstance(event, TurnStarted) or is_terminal(event):
+        elif isinstance(event, TurnStarted) or event.is_terminal:
             self._answering.discard(thread)
             if isinstance(event, TurnStarted):
                 self._running[thread] = event.message_id
             else:
                 self._running.pop(thread, None)
-
-
-class _Shielded:
-    def __init__(self, sender: EventSender, observe: Callable[[PipelineEvent], None]) -> None:
-        self._sender = sender
-        self._observe = observe
-
-    async def send_event(self, event: PipelineEvent) -> None:
-        self._observe(event)
-        try:
-            await self._sender.send_event(event)
-        except Exception:  # noqa: BLE001 - a reader's failure is never the turn's
-            _log.exception("a channel failed to show an event", extra={"event_type": event.type})
 
 
 class _NoReaders:

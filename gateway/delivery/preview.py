@@ -38,7 +38,6 @@ from pipeline.domain.events import (
     TranscriptPending,
     TranscriptReady,
     TurnStarted,
-    is_terminal,
 )
 from pipeline.domain.ids import ThreadKey
 
@@ -167,7 +166,7 @@ class LiveReply:
 
     async def send_event(self, event: PipelineEvent) -> None:
         """Record one event and schedule a preview for it; returns at once."""
-        if is_terminal(event):
+        if event.is_terminal:
             self.end()
             self._questions.end()
         if self._work.note(event):

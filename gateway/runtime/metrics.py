@@ -13,8 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from pipeline.domain.clock import Clock
-from pipeline.domain.events import ActionCompleted, LlmToken, PipelineEvent, TranscriptReady, is_terminal
-from pipeline.domain.ports import EventSender
+from pipeline.domain.events import ActionCompleted, LlmToken, PipelineEvent, TranscriptReady
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180)
 
@@ -141,9 +140,9 @@ class Telemetry:
         """Call `read` at each scrape for the channels' status. Call this once."""
         self.registry.register(_Channels(read))
 
-    def watch(self, sender: EventSender, received_at: float) -> EventSender:
-        """Wrap `sender` to measure the stages of one turn and count its tool calls."""
-        return _StageSender(sender, self._stages, self._actions, self._clock, received_at)
+    def stages(self, received_at: float) -> TurnStages:
+        """Measures the stages of one turn that begins now, and counts its tool calls."""
+        return TurnStages(self._stages, self._actions, self._clock, received_at)
 
     def exposition(self) -> bytes:
         """The metrics in Prometheus' text format."""
@@ -186,13 +185,10 @@ class _Channels(Collector):
         yield from (up, silent, restarts)
 
 
-class _StageSender:
+class TurnStages:
     """Measures the first token, the first visible event and the end of one turn, and counts its actions."""
 
-    def __init__(
-        self, sender: EventSender, stages: _Stages, actions: _Labelled, clock: Clock, received_at: float
-    ) -> None:
-        self._sender = sender
+    def __init__(self, stages: _Stages, actions: _Labelled, clock: Clock, received_at: float) -> None:
         self._stages = stages
         self._actions = actions
         self._clock = clock
@@ -201,18 +197,18 @@ class _StageSender:
         self._token_seen = False
         self._visible_seen = False
 
-    async def send_event(self, event: PipelineEvent) -> None:
-        await self._sender.send_event(event)
+    def note(self, event: PipelineEvent) -> None:
+        """Note an event that the channel has got just now."""
         if isinstance(event, ActionCompleted):
             self._actions("done" if event.success else "failed").inc()
         if isinstance(event, LlmToken) and not self._token_seen:
             self._token_seen = True
             self._stages.first_token.observe(self._clock.monotonic() - self._started)
-        visible = isinstance(event, LlmToken | TranscriptReady) or is_terminal(event)
+        visible = isinstance(event, LlmToken | TranscriptReady) or event.is_terminal
         if visible and not self._visible_seen:
             self._visible_seen = True
             self._stages.first_visible.observe(self._since_received())
-        if is_terminal(event):
+        if event.is_terminal:
             self._stages.final.observe(self._since_received())
 
     def _since_received(self) -> float:

@@ -8,7 +8,6 @@ from typing import Any
 
 from gateway.storage.ports import Interaction
 from pipeline.domain.events import ApprovalRequired, ApprovalResolved, PipelineEvent
-from pipeline.domain.ports import EventSender
 from pipeline.domain.timeline import AskedQuestion, question_to_plain
 
 _KEY = "questions"
@@ -16,19 +15,18 @@ _PAUSED_FOR = "paused_for"
 
 
 class TurnQuestions:
-    """An `EventSender` that wraps another one and records the questions among the events of one turn.
+    """Records the questions among the events of one turn.
 
     It records them as people see them. It excludes a paused run's question, which the store lists and which
     is asked after the record is written, and a question answered before the process restarted: only its
     answer is sent again.
     """
 
-    def __init__(self, sender: EventSender) -> None:
-        self._sender = sender
+    def __init__(self) -> None:
         self._asked: dict[str, AskedQuestion] = {}
 
-    async def send_event(self, event: PipelineEvent) -> None:
-        """Record a question or its answer, and pass the event on."""
+    def note(self, event: PipelineEvent) -> None:
+        """Record a question or its answer; other events are ignored."""
         if isinstance(event, ApprovalRequired) and not event.paused:
             self._asked[event.interaction_id] = AskedQuestion(
                 interaction_id=event.interaction_id,
@@ -39,7 +37,6 @@ class TurnQuestions:
         elif isinstance(event, ApprovalResolved) and event.interaction_id in self._asked:
             asked = self._asked[event.interaction_id]
             self._asked[event.interaction_id] = replace(asked, choice=event.choice)
-        await self._sender.send_event(event)
 
     def body(self) -> dict[str, Any]:
         """The part of a record's body that holds the questions; empty without any."""

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import structlog
 
@@ -21,9 +22,10 @@ from gateway.turns.commands import SessionCommands, refused_command
 from gateway.turns.journal import OnReply, StoreJournal
 from gateway.turns.sessions import SessionState, load_session
 from gateway.turns.slots import ConcurrencySlot, Quarantine
+from gateway.turns.turn_events import TurnEvents
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError, TurnFailed
-from pipeline.domain.events import ErrorEvent
+from pipeline.domain.events import ErrorEvent, PipelineEvent
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import ApprovalReply, InboundMessage, SessionCommand
 from pipeline.domain.ports import EventSender
@@ -49,6 +51,8 @@ class TurnHooks:
     """Callbacks that receive a turn's visible results."""
 
     sender_for: Callable[[ThreadKey, InboxEntry], EventSender]
+    observe: Callable[[ThreadKey, PipelineEvent], None]
+    """Called with a turn's events; of the tokens of its answer only with the first."""
     on_recorded: Callable[[ThreadKey, TimelineEntry], None]
     on_reply: OnReply
     discard_media: Callable[[InboundMessage], Awaitable[None]]
@@ -130,8 +134,13 @@ class TurnRunner:
     async def run(self, lease: Lease, entry: InboxEntry, session: SessionState, stop: StopSignal) -> None:
         """Finish `entry` with an answer or an error. It stays open on FenceLost and StorageError."""
         thread = ThreadKey.decode(entry.thread)
-        watched = self._telemetry.watch(self._hooks.sender_for(thread, entry), entry.received_at)
-        sender = TurnQuestions(watched)
+        questions = TurnQuestions()
+        sender = TurnEvents(
+            self._hooks.sender_for(thread, entry),
+            observe=partial(self._hooks.observe, thread),
+            questions=questions,
+            stages=self._telemetry.stages(entry.received_at),
+        )
         journal = StoreJournal(
             store=self._store,
             lease=lease,
@@ -142,7 +151,7 @@ class TurnRunner:
             on_recorded=lambda recorded: self._hooks.on_recorded(thread, recorded),
             on_reply=lambda row_id, reply: self._on_reply(entry, row_id, reply),
             on_asked=self._hooks.on_asked,
-            questions=sender,
+            questions=questions,
         )
         structlog.contextvars.bind_contextvars(thread_key=entry.thread, message_id=entry.message_id)
         slot = ConcurrencySlot(

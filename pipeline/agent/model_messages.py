@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pipeline.agent.results import fitted
 from pipeline.agent.room_talk import room_block
 from pipeline.agent.system_prompt import system_prompt
-from pipeline.domain.chat import ChatMessage, ToolDefinition, estimate_tokens, message_from_plain
+from pipeline.domain.chat import ChatMessage, ToolDefinition, message_from_plain
 from pipeline.domain.conversation import PastTurn
 from pipeline.domain.rooms import said_by
 from pipeline.graph.definition.decisions import State
@@ -56,7 +56,7 @@ def fixed_tokens(context: RunContext, state: State) -> int:
 
 
 def _fixed(context: RunContext, system: ChatMessage, tools: Sequence[ToolDefinition]) -> int:
-    return context.settings.max_answer_tokens + system.tokens + sum(_tool_tokens(tool) for tool in tools)
+    return context.settings.max_answer_tokens + system.tokens + sum(tool.tokens for tool in tools)
 
 
 def _system(context: RunContext, state: State, tools: Sequence[ToolDefinition]) -> ChatMessage:
@@ -75,7 +75,3 @@ def _fitting(turns: Sequence[PastTurn], room: int, stale_after: int) -> tuple[Pa
             break
         kept.append(as_sent)
     return tuple(reversed(kept))
-
-
-def _tool_tokens(tool: ToolDefinition) -> int:
-    return estimate_tokens(tool.name + tool.description + str(tool.parameters))

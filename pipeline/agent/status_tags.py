@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Status = Literal["done", "blocked", "continue", "in_progress"]
@@ -66,6 +66,8 @@ class StatusTags:
 
     def through(self, change: Callable[[str], str]) -> StatusTags:
         """The same with each of its texts changed."""
+        if self.status == "in_progress":
+            return replace(self, prose=change(self.prose))
         return StatusTags(
             status=self.status,
             prose=change(self.prose),
@@ -98,6 +100,8 @@ class StatusTags:
 
 def declared(text: str) -> StatusTags:
     """Parse a whole message. Never raises: text that is no wrapper is prose."""
+    if "<" not in text:
+        return StatusTags(status="in_progress", prose=text.strip())
     prose, found = _read(text)
     words = prose.strip()
     for status, _ in _KINDS:
@@ -120,7 +124,11 @@ class VisibleStream:
 
     def feed(self, piece: str) -> str:
         """The text that is certainly prose by now."""
+        is_given = self._given == len(self._text)
         self._text += piece
+        if is_given and "<" not in piece:
+            self._given = len(self._text)
+            return piece  # most pieces: no tag has begun, and none begins here
         self._code.grow(self._text)
         return self._give(self._certain_end())
 

@@ -78,7 +78,8 @@ def system_prompt(
     identity = _plain(texts.identity) or settings.system_prompt
     name = _NAME.format(name=settings.bot_name)
     today = _today(context, texts.time_zone)
-    asides = [note for note in (_speech(context.speech), _flag(state)) if note]
+    flagged = _FLAGGED if state.get("intake", {}).get("injection_detected") else ""
+    asides = [note for note in (_speech(context.speech) if context.speech else "", flagged) if note]
     sections = [
         " ".join((identity if not full else _IDENTITY.format(text=identity), today, name, *asides)),
         _SOUL.format(text=_plain(texts.soul)) if texts.soul else "",
@@ -141,15 +142,9 @@ def _skills(context: RunContext, loaded: Sequence[str]) -> list[str]:
     return sections
 
 
-def _flag(state: State) -> str:
-    return _FLAGGED if state.get("intake", {}).get("injection_detected") else ""
-
-
-def _speech(speech: Speech | None) -> str:
+def _speech(speech: Speech) -> str:
     """The note about voice input, with language and confidence as far as they are known. Only codes of up to
     three letters count as a language, so that no other text gets into the prompt."""
-    if speech is None:
-        return ""
     parts = []
     if speech.language.isalpha() and speech.language.isascii() and len(speech.language) <= 3:
         parts.append(f" in {speech.language}")
@@ -158,6 +153,7 @@ def _speech(speech: Speech | None) -> str:
     return _SPOKEN_NOTE.format(how="".join(parts))
 
 
+@functools.lru_cache(maxsize=128)
 def _plain(text: str) -> str:
     """`text` without Markdown markup: headings would pass for sections of the prompt."""
     return _MARKUP.sub("", text).strip()

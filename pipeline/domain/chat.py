@@ -23,6 +23,12 @@ class ToolDefinition:
     description: str
     parameters: Mapping[str, Any]
     """A JSON schema of an object."""
+    tokens: int = field(init=False, compare=False, repr=False)
+    """Estimated tokens, counted once."""
+
+    def __post_init__(self) -> None:
+        tokens = estimate_tokens(self.name + self.description + str(self.parameters))
+        object.__setattr__(self, "tokens", tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,8 @@ class _Event:
     """The inbound message this event belongs to."""
 
     type: ClassVar[str] = ""
+    is_terminal: ClassVar[bool] = False
+    """Whether the event ends its message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,6 +218,7 @@ class ResponseComplete(_Event):
     """Terminal: the answer is durable."""
 
     type: ClassVar[str] = "response_complete"
+    is_terminal: ClassVar[bool] = True
     content: str
     thoughts: tuple[Thought, ...] = ()
     entry_id: int = 0
@@ -227,6 +230,7 @@ class ErrorEvent(_Event):
     """Terminal: the message ended without an answer; `message` gives the reason as readable text."""
 
     type: ClassVar[str] = "error"
+    is_terminal: ClassVar[bool] = True
     code: str
     message: str
     recoverable: bool
@@ -259,20 +263,14 @@ PipelineEvent = (
 
 
 _KINDS: Final[Mapping[str, type[PipelineEvent]]] = {kind.type: kind for kind in get_args(PipelineEvent)}
-_TERMINAL = (ResponseComplete, ErrorEvent)
-_names: dict[type[PipelineEvent], tuple[str, ...]] = {}
-"""Cache of the field names of each kind of event."""
-
-
-def is_terminal(event: PipelineEvent) -> bool:
-    """Whether `event` ends its message."""
-    return isinstance(event, _TERMINAL)
+_NAMES: Final = {kind: tuple(one.name for one in fields(kind)) for kind in _KINDS.values()}
+"""The field names of each kind of event."""
 
 
 def event_to_wire(event: PipelineEvent) -> dict[str, Any]:
     """Plain JSON data: the event's `type` and fields."""
     wire: dict[str, Any] = {"type": event.type}
-    for name in _names_of(event):
+    for name in _NAMES[type(event)]:
         value = getattr(event, name)
         if name == "thoughts":
             value = [thought_to_plain(thought) for thought in value]
@@ -292,13 +290,6 @@ def event_from_wire(wire: Mapping[str, Any]) -> PipelineEvent | None:
     if "options" in values:
         values["options"] = tuple(values["options"])
     return kind(**values)
-
-
-def _names_of(event: PipelineEvent) -> tuple[str, ...]:
-    names = _names.get(type(event))
-    if names is None:
-        names = _names[type(event)] = tuple(one.name for one in fields(event))
-    return names
 
 
 def thought_from_plain(plain: Mapping[str, Any]) -> Thought:

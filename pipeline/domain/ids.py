@@ -40,10 +40,12 @@ class ThreadKey:
 
     def encode(self) -> str:
         """The key as text, for example `telegram:mainbot:-1001234:77`. Inverse of `decode`."""
-        parts = [self.channel, self.account, self.chat]
-        if self.topic is not None:
-            parts.append(self.topic)
-        return _SEPARATOR.join(_escape(part) for part in parts)
+        own = (self.channel, self.account, self.chat)
+        parts = own if self.topic is None else (*own, self.topic)
+        text = _SEPARATOR.join(parts)
+        if "%" in text or text.count(_SEPARATOR) >= len(parts):
+            text = _SEPARATOR.join([_escape(part) for part in parts])
+        return text
 
     @staticmethod
     def decode(text: str) -> ThreadKey:

@@ -17,6 +17,8 @@ TRUNCATION_MARK = "\n[truncated]"
 def clean_text(text: str) -> str:
     """`text` as it is stored and sent to the model: line ends as LF, no unwanted invisible characters, at
     most 100,000 characters and a mark that the rest is missing. Idempotent."""
+    if text.isascii() and text.isprintable() and len(text) <= MAX_MESSAGE_CHARS:
+        return text.strip()  # most messages: there is nothing to remove
     cleaned = visible_text(text).strip()
     if len(cleaned) <= MAX_MESSAGE_CHARS:
         return cleaned

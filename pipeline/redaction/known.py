@@ -30,6 +30,8 @@ class KnownSecrets:
         forms = {form for secret in secrets if len(secret) >= MIN_CHARS for form in _forms(secret)}
         # Longest first: the first alternative that matches wins, and must not leave part of a longer secret.
         ordered = sorted(forms, key=lambda form: (-len(form), form))
+        self.is_empty = not ordered
+        """Whether there is nothing to search for."""
         self._longest = len(ordered[0]) if ordered else 0
         self._by_first: dict[str, tuple[str, ...]] = {}
         for form in ordered:
@@ -85,6 +87,8 @@ class KnownStream:
 
     def feed(self, text: str) -> str:
         """The redacted text that is safe to show now."""
+        if self._known.is_empty:
+            return text
         text = self._held + text
         end = self._known.settled(text)
         self._held = text[end:]

@@ -7,9 +7,9 @@ after an earlier cut, half a secret would remain, which no pattern finds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock, SystemClock
@@ -35,8 +35,11 @@ _TEXTS = frozenset(
 )
 """Fields of events with free text; ids, names and options are not changed."""
 _THOUGHTS = "thoughts"
-_texts: dict[type[PipelineEvent], tuple[str, ...]] = {}
-"""Cache: the free-text fields of each kind of event."""
+_TEXTS_OF: Mapping[type, tuple[str, ...]] = {
+    kind: tuple(one.name for one in fields(kind) if one.name in _TEXTS or one.name == _THOUGHTS)
+    for kind in get_args(PipelineEvent)
+}
+"""The free-text fields of each kind of event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +81,10 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """`text` without configured secrets and without what looks like one."""
+        if not text:
+            return text
         known = self._current()
-        if not (may_hold_secret(text) or OPENING in text or known.is_in(text)):
+        if not (may_hold_secret(text) or OPENING in text or (not known.is_empty and known.is_in(text))):
             return text
         stream = StreamingRedactor(known)
         return stream.feed(text) + stream.finish()
@@ -117,7 +122,10 @@ class Redactor:
 
     def configured(self, text: str) -> str:
         """`text` without configured secrets only: a person's own words stay unchanged otherwise."""
-        return self._current().redact(text) if text else ""
+        if not text:
+            return ""
+        known = self._current()
+        return text if known.is_empty else known.redact(text)
 
     def stream(self) -> StreamingRedactor:
         """A redactor for a text that comes in chunks."""
@@ -127,8 +135,11 @@ class Redactor:
         """The event with redacted text. An `LlmToken` stays unchanged: its stream redacts the text."""
         if isinstance(event, LlmToken):
             return event
+        names = _TEXTS_OF[type(event)]
+        if not names:
+            return event
         changed: dict[str, Any] = {}
-        for name in _texts_of(event):
+        for name in names:
             value = getattr(event, name)
             if name == _THOUGHTS:
                 changed |= {name: tuple(map(self.thought, value))} if value else {}
@@ -165,11 +176,3 @@ class Redactor:
             # Set last: another thread that runs meanwhile must not use an incomplete set.
             self._looked_up_at = now
         return self._known
-
-
-def _texts_of(event: PipelineEvent) -> tuple[str, ...]:
-    found = _texts.get(type(event))
-    if found is None:
-        found = tuple(one.name for one in fields(event) if one.name in _TEXTS or one.name == _THOUGHTS)
-        _texts[type(event)] = found
-    return found

@@ -67,11 +67,16 @@ class WordStream:
         """The redacted text that is safe to show now."""
         out: list[str] = []
         for part in _WORDS_AND_GAPS.finditer(text):
-            if part.lastgroup:
-                self._grow(part.group(), out)
-            else:
+            found = part.group()
+            if part.lastgroup is None:
                 self._end_word(out)
-                self._space(part.group(), out)
+                if (self._expects or self._in_curl) and found.strip(" \t"):
+                    self._expects, self._in_curl = "", False
+                out.append(found)
+            elif len(self._word) + len(found) < HELD_CHARS:
+                self._word += found
+            else:
+                self._grow(found, out)
         return "".join(out)
 
     def finish(self) -> str:
@@ -93,22 +98,16 @@ class WordStream:
         if not self._word and not self._before:
             return
         word = self._word
-        if self._before or self._expects or self._secret_tail is not None or _needs_search(word):
-            self._scan(word, out, whole=True)
-        else:
+        is_known_plain = not (self._before or self._expects or self._secret_tail is not None)
+        if is_known_plain and (len(word) < MIN_CHARS or not _needs_search(word)):
             out.append(word)
-        self._expects = self._next(word)
+        else:
+            self._scan(word, out, whole=True)
+        self._expects = self._next(word) if word[-1:] in _LAST else ""
         self._word, self._before, self._secret_tail = "", "", None
 
-    def _space(self, gap: str, out: list[str]) -> None:
-        if (self._expects or self._in_curl) and gap.strip(" \t"):
-            self._expects, self._in_curl = "", False
-        out.append(gap)
-
     def _next(self, word: str) -> str:
-        """The state after the word; see `_expects`."""
-        if word[-1:] not in _LAST:
-            return ""
+        """The state after the word, whose last character is in `_LAST`; see `_expects`."""
         name = word[-32:].rstrip(_QUOTES).lower()
         if name.endswith("curl"):
             self._in_curl = True

@@ -11,7 +11,7 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,12 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NO_LINK = frozenset({errno.ELOOP, errno.ENOTDIR})
 _LONGEST_NAME = 255
 """Bytes of one name on the file systems in use."""
+
+
+Stamp = tuple[int, int]
+"""The time of the last change of a file in nanoseconds, and its size in bytes."""
+NO_STAMP: Stamp = (0, 0)
+"""Of a file that is missing or cannot be reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,14 @@ class Place:
             return None
         except OSError as error:
             raise ToolFailed(f"it cannot be reached ({reason(error)})") from None
+
+    def stamps(self, names: Sequence[str]) -> tuple[Stamp, ...]:
+        """The stamp of each of the entries `names` in this folder; of a link its own."""
+        try:
+            with (self / "").folder() as folder:
+                return tuple(stamp_of(name, folder) for name in names)
+        except (OSError, Refused):
+            return (NO_STAMP,) * len(names)
 
     def exists(self) -> bool:
         return self.status() is not None
@@ -126,6 +140,15 @@ class Place:
             yield opened
         finally:
             os.close(opened)
+
+
+def stamp_of(path: str | Path, folder: int | None = None) -> Stamp:
+    """The stamp of the file at `path`: with links followed, or of the entry itself in the open `folder`."""
+    try:
+        found = os.stat(path, dir_fd=folder, follow_symlinks=folder is None)
+    except (OSError, ValueError):
+        return NO_STAMP
+    return (found.st_mtime_ns, found.st_size)
 
 
 def followed(path: Path) -> Place:

@@ -11,11 +11,11 @@ from typing import Any
 
 from pipeline.domain.chat import ToolCall, ToolDefinition
 from pipeline.domain.clock import Clock
-from pipeline.runtime.ports import SkillBook, ToolResult
+from pipeline.runtime.ports import SkillBook, SkillSummary, ToolResult
 from pipeline.runtime.scope import TurnScope
 from pipeline.tools.arguments import BadArguments, parsed_arguments
 from pipeline.tools.registry import ToolRegistry
-from pipeline.tools.tool import Tool, ToolFailed, tool_schema
+from pipeline.tools.tool import Tool, ToolFailed, ToolGroup, tool_schema
 
 _log = logging.getLogger(__name__)
 
@@ -32,33 +32,16 @@ class Loading:
         self._skills = skills
         self._clock = clock
         self._timeout_s = timeout_s
+        self._loaders: tuple[ToolDefinition, ...] = ()
+        self._made_for: tuple[tuple[ToolGroup, ...], tuple[SkillSummary, ...]] | None = None
+        """The groups and skills of `_loaders`: mostly they are the same for the next turn."""
 
     def definitions(self, scope: TurnScope) -> tuple[ToolDefinition, ...]:
         """The loaders that have something to load."""
-        found: list[ToolDefinition] = []
-        groups = self._registry.groups(scope)
-        if groups:
-            listed = "; ".join(f"{group.name}: {group.description}" for group in groups)
-            found.append(
-                _definition(
-                    LOAD_TOOLS,
-                    f"Load groups of tools before you use them. Groups: {listed}",
-                    "groups",
-                    [group.name for group in groups],
-                )
-            )
-        skills = self._skills.summaries()
-        if skills:
-            listed = "; ".join(f"{skill.name}: {skill.description}" for skill in skills)
-            found.append(
-                _definition(
-                    LOAD_SKILLS,
-                    f"Load instructions for a task. Skills: {listed}",
-                    "skills",
-                    [skill.name for skill in skills],
-                )
-            )
-        return tuple(found)
+        found = (self._registry.groups(scope), self._skills.summaries())
+        if found != self._made_for:
+            self._loaders, self._made_for = _loaders(*found), found
+        return self._loaders
 
     async def load(self, call: ToolCall, scope: TurnScope) -> ToolResult:
         """Execute a call of a loader. Arguments that are not JSON count as empty."""
@@ -118,6 +101,31 @@ class Loading:
                 loaded.append(name)
                 lines.append(f"{name}: loaded, its instructions are in the system prompt")
         return _result(lines, "skills", skills=tuple(loaded))
+
+
+def _loaders(groups: Sequence[ToolGroup], skills: Sequence[SkillSummary]) -> tuple[ToolDefinition, ...]:
+    found: list[ToolDefinition] = []
+    if groups:
+        listed = "; ".join(f"{group.name}: {group.description}" for group in groups)
+        found.append(
+            _definition(
+                LOAD_TOOLS,
+                f"Load groups of tools before you use them. Groups: {listed}",
+                "groups",
+                [group.name for group in groups],
+            )
+        )
+    if skills:
+        listed = "; ".join(f"{skill.name}: {skill.description}" for skill in skills)
+        found.append(
+            _definition(
+                LOAD_SKILLS,
+                f"Load instructions for a task. Skills: {listed}",
+                "skills",
+                [skill.name for skill in skills],
+            )
+        )
+    return tuple(found)
 
 
 def _some(named: Sequence[str]) -> str:

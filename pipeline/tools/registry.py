@@ -41,6 +41,7 @@ class ToolRegistry:
     def __init__(self, groups: Sequence[ToolGroup], *, enabled: Collection[str] | None = None) -> None:
         self._groups = {group.name: group for group in groups}
         self._enabled = enabled
+        self._enabled_groups = tuple(group for name, group in self._groups.items() if self._is_enabled(name))
         self._tools: dict[str, tuple[Tool, ...]] = {}
         self._taken: dict[str, tuple[str, ...]] = {}
         """By group, the tools that are not used because an earlier tool has their name."""
@@ -50,6 +51,8 @@ class ToolRegistry:
 
     def groups(self, scope: TurnScope) -> tuple[ToolGroup, ...]:
         """The groups that the turn may load, in order."""
+        if scope.groups is None and scope.depth == 0:
+            return self._enabled_groups
         return tuple(group for name, group in self._groups.items() if self._may(name, scope))
 
     async def load(self, name: str, scope: TurnScope) -> tuple[Tool, ...]:
@@ -113,11 +116,14 @@ class ToolRegistry:
                 _log.exception("a tool group did not close", extra={"group": group.name})
 
     def _may(self, name: str, scope: TurnScope) -> bool:
-        if self._enabled is not None and name.partition(":")[0] not in self._enabled:
+        if not self._is_enabled(name):
             return False
         if scope.depth and name in _NOT_FOR_SUB_AGENTS:
             return False
         return name in self._groups and (scope.groups is None or name in scope.groups)
+
+    def _is_enabled(self, name: str) -> bool:
+        return self._enabled is None or name.partition(":")[0] in self._enabled
 
     def _names(self, scope: TurnScope) -> str:
         return ", ".join(group.name for group in self.groups(scope)) or "none"

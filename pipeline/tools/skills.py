@@ -46,12 +46,13 @@ class SkillFolder:
         self._seen: dict[str, tuple[int, int]] = {}
         """The time and size of each folder's file, which show a change."""
         self._skills: dict[str, _Skill] = {}
+        self._summaries: tuple[SkillSummary, ...] = ()
         self._problems: tuple[str, ...] = ()
 
     def summaries(self) -> tuple[SkillSummary, ...]:
         """See `SkillBook.summaries`."""
         self._look()
-        return tuple(skill.summary for skill in self._skills.values())
+        return self._summaries
 
     def body(self, name: str) -> str | None:
         """See `SkillBook.body`."""
@@ -88,6 +89,7 @@ class SkillFolder:
         for problem in problems:
             _log.warning("a skill is left out", extra={"reason": problem})
         self._skills, self._problems = skills, tuple(problems)
+        self._summaries = tuple(skill.summary for skill in skills.values())
 
 
 def _stamps(folder: Path) -> dict[str, tuple[int, int]]:

@@ -15,8 +15,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pipeline.domain.clock import Clock
@@ -25,8 +25,8 @@ from pipeline.history.facts import with_facts
 from pipeline.runtime.ports import WorkspaceTexts
 from pipeline.runtime.scope import TurnScope
 from pipeline.tools.confine import person_place, read_text, write_private
-from pipeline.tools.folders import Place, followed
-from pipeline.tools.tool import Refused, ToolFailed
+from pipeline.tools.folders import NO_STAMP, Place, Stamp, followed, stamp_of
+from pipeline.tools.tool import ToolFailed
 
 _log = logging.getLogger(__name__)
 
@@ -34,30 +34,30 @@ _MOST_CHARS = 16_000
 """The most of one text; the rest is left out, with a note to the model."""
 _MOST_BYTES = 1_000_000
 _LOOK_AGAIN_S = 1.0
-_MOST_CACHED = 512
 _MOST_PEOPLE = 128
 _CUT = "\n[The rest of this text is left out: it is too long.]"
 _MEMORY = "MEMORY.md"
 _TIME_ZONE = "TIME_ZONE"
 _ZONE_CHARS = 64
-_OPERATORS = ("IDENTITY.md", "SOUL.md", "AGENTS.md")
-_BOTH = ("USER.md", _MEMORY)
-"""Texts of the operator that each person may have too."""
+_OPERATORS = ("IDENTITY.md", "SOUL.md", "AGENTS.md", "USER.md", _MEMORY)
+_OWN = ("USER.md", _MEMORY, _TIME_ZONE)
 
 
-@dataclass(slots=True, kw_only=True)
-class _Cached:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Files:
+    """The texts of one folder's files, until the folder is checked again."""
+
     looked_at: float
-    stamp: tuple[int, int]
-    text: str
+    stamps: tuple[Stamp, ...]
+    texts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shown:
-    """The texts for one person's turns, until one of their files is checked again."""
+    """The texts for one person's turns, and what they were made of."""
 
-    looked_at: float
-    """The time of the oldest check of a file."""
+    operators: _Files
+    own: _Files
     texts: WorkspaceTexts
 
 
@@ -68,7 +68,7 @@ class WorkspaceFolder:
     def __init__(self, root: Path, clock: Clock) -> None:
         self._root = root
         self._clock = clock
-        self._cache: OrderedDict[Place, _Cached] = OrderedDict()
+        self._operators: _Files | None = None
         self._shown: OrderedDict[str, _Shown] = OrderedDict()
         self._writing = asyncio.Lock()
 
@@ -76,8 +76,15 @@ class WorkspaceFolder:
         """See `Workspace.texts`."""
         owner, now = scope.owner, self._clock.monotonic()
         shown = self._shown.get(owner)
-        if shown is None or now - shown.looked_at >= _LOOK_AGAIN_S:
-            shown = self._shown[owner] = self._looked_up(person_place(self._root, owner))
+        operators = self._operators
+        if operators is None or now - operators.looked_at >= _LOOK_AGAIN_S:
+            operators = self._operators = self._operators_files(operators, now)
+        own = shown.own if shown is not None else None
+        if own is None or now - own.looked_at >= _LOOK_AGAIN_S:
+            place = person_place(self._root, owner)
+            own = _checked(own, place.stamps(_OWN), lambda name: place / name, _OWN, now)
+        if shown is None or shown.operators is not operators or shown.own is not own:
+            shown = self._shown[owner] = _Shown(operators=operators, own=own, texts=_joined(operators, own))
             self._shown.move_to_end(owner)
             while len(self._shown) > _MOST_PEOPLE:
                 self._shown.popitem(last=False)
@@ -89,62 +96,50 @@ class WorkspaceFolder:
         # Serialised: two of a person's conversations may end at the same time.
         async with self._writing:
             await asyncio.to_thread(_add_facts, path, facts, self._clock.now())
-        self._cache.pop(path, None)
         self._shown.pop(scope.owner, None)
 
     async def keep_time_zone(self, scope: TurnScope, name: str) -> None:
         """Store the IANA name of the time zone of the turn's owner. Raises ToolFailed."""
         path = person_place(self._root, scope.owner) / _TIME_ZONE
         await asyncio.to_thread(write_private, path, f"{name}\n")
-        self._cache.pop(path, None)
         self._shown.pop(scope.owner, None)
 
-    def _looked_up(self, own: Place) -> _Shown:
+    def _operators_files(self, known: _Files | None, now: float) -> _Files:
         # The operator may use links.
-        identity, soul, agents = (self._looked_at(followed(self._root / name)) for name in _OPERATORS)
-        user, memory = (
-            (self._looked_at(followed(self._root / name)), self._looked_at(own / name)) for name in _BOTH
-        )
-        zone = self._looked_at(own / _TIME_ZONE)
-        return _Shown(
-            looked_at=min(file.looked_at for file in (identity, soul, agents, *user, *memory, zone)),
-            texts=WorkspaceTexts(
-                identity=identity.text,
-                soul=soul.text,
-                agents=agents.text,
-                user=_joined(user),
-                memory=_joined(memory),
-                time_zone=zone.text[:_ZONE_CHARS].strip(),
-            ),
-        )
-
-    def _looked_at(self, path: Place) -> _Cached:
-        """The file's text, read again when it has changed; empty if it cannot be read."""
-        now = self._clock.monotonic()
-        cached = self._cache.get(path)
-        if cached is not None and now - cached.looked_at < _LOOK_AGAIN_S:
-            return cached
-        stamp = _stamp(path)
-        if cached is not None and cached.stamp == stamp:
-            cached.looked_at = now
-            return cached
-        text = _read(path) if stamp != (0, 0) else ""
-        found = self._cache[path] = _Cached(looked_at=now, stamp=stamp, text=text)
-        while len(self._cache) > _MOST_CACHED:
-            self._cache.popitem(last=False)
-        return found
+        paths = {name: self._root / name for name in _OPERATORS}
+        stamps = tuple(stamp_of(path) for path in paths.values())
+        return _checked(known, stamps, lambda name: followed(paths[name]), _OPERATORS, now)
 
 
-def _joined(files: Iterable[_Cached]) -> str:
-    return "\n\n".join(file.text for file in files if file.text)
+def _checked(
+    known: _Files | None,
+    stamps: tuple[Stamp, ...],
+    place: Callable[[str], Place],
+    names: Sequence[str],
+    now: float,
+) -> _Files:
+    """The files `names`, read again where their stamp has changed; a file that cannot be read is empty."""
+    if known is not None and known.stamps == stamps:
+        return replace(known, looked_at=now)
+    old = zip(known.stamps, known.texts, strict=True) if known is not None else [(NO_STAMP, "")] * len(names)
+    texts = [
+        text if stamp == seen else (_read(place(name)) if stamp != NO_STAMP else "")
+        for name, stamp, (seen, text) in zip(names, stamps, old, strict=True)
+    ]
+    return _Files(looked_at=now, stamps=stamps, texts=tuple(texts))
 
 
-def _stamp(path: Place) -> tuple[int, int]:
-    try:
-        found = path.status()
-    except (ToolFailed, Refused):
-        return (0, 0)
-    return (found.st_mtime_ns, found.st_size) if found is not None else (0, 0)
+def _joined(operators: _Files, own: _Files) -> WorkspaceTexts:
+    identity, soul, agents, user, memory = operators.texts
+    own_user, own_memory, zone = own.texts
+    return WorkspaceTexts(
+        identity=identity,
+        soul=soul,
+        agents=agents,
+        user="\n\n".join(text for text in (user, own_user) if text),
+        memory="\n\n".join(text for text in (memory, own_memory) if text),
+        time_zone=zone[:_ZONE_CHARS].strip(),
+    )
 
 
 def _read(path: Place) -> str:

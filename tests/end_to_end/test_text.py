@@ -17,7 +17,7 @@ from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import ModelRejected, ModelUnavailable
-from pipeline.domain.events import ErrorEvent, LlmToken, PipelineEvent, ResponseComplete, is_terminal
+from pipeline.domain.events import ErrorEvent, LlmToken, PipelineEvent, ResponseComplete
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.ports import EventSender
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
@@ -107,7 +107,7 @@ async def test_messages_of_one_thread_are_answered_in_order_one_at_a_time(tmp_pa
         for one in accepted:
             await harness.channel.reply(one.message_id)
         assert [reply.text for reply in harness.channel.sent] == [f"You said: message {n}" for n in range(6)]
-        ends = [event.message_id for event in harness.channel.events if is_terminal(event)]
+        ends = [event.message_id for event in harness.channel.events if event.is_terminal]
         starts = [event.message_id for event in harness.channel.events if event.type == "turn_started"]
         assert ends == starts == [one.message_id for one in accepted]
 
@@ -120,7 +120,7 @@ async def test_a_thread_that_hangs_does_not_hold_up_another(tmp_path: Path) -> N
         await harness.channel.until(lambda: llm.requests)
         quick = await harness.channel.say("quick one", chat="b")
         assert (await harness.channel.reply(quick.message_id)).text == "at once"
-        assert not any(map(is_terminal, harness.channel.events_of(slow.message_id)))
+        assert not any(event.is_terminal for event in harness.channel.events_of(slow.message_id))
         gate.set()
         assert (await harness.channel.reply(slow.message_id)).text == "late"
 

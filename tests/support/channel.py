@@ -18,7 +18,7 @@ from adapters.channel import (
 )
 from adapters.identity import derived_message_id
 from pipeline.domain.errors import MediaUnavailable
-from pipeline.domain.events import PipelineEvent, is_terminal
+from pipeline.domain.events import PipelineEvent
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import (
     Author,
@@ -136,8 +136,8 @@ class MemoryChannel:
 
     async def terminal(self, message_id: str) -> PipelineEvent:
         """Wait for the message's terminal event."""
-        await self.until(lambda: any(map(is_terminal, self.events_of(message_id))))
-        return next(event for event in self.events_of(message_id) if is_terminal(event))
+        await self.until(lambda: any(event.is_terminal for event in self.events_of(message_id)))
+        return next(event for event in self.events_of(message_id) if event.is_terminal)
 
     async def reply(self, message_id: str) -> OutboundReply:
         """Wait for the message's delivered reply."""

@@ -11,17 +11,11 @@ from pipeline.domain.events import (
     ActionCompleted,
     LlmToken,
     NodeStarted,
-    PipelineEvent,
     ResponseComplete,
     TranscriptReady,
     TurnStarted,
 )
 from tests.gateway.live_speech_harness import open_live_speech
-
-
-class _Nowhere:
-    async def send_event(self, event: PipelineEvent) -> None:
-        return None
 
 
 def _samples(telemetry: Telemetry) -> dict[str, float]:
@@ -41,15 +35,15 @@ async def test_each_stage_of_a_typed_message_is_timed() -> None:
     telemetry.accepted("web", 0.25)
     await clock.advance(2)
     telemetry.turn_started(received_at=1000.0)
-    sender = telemetry.watch(_Nowhere(), received_at=1000.0)
+    stages = telemetry.stages(received_at=1000.0)
     ids = {"session_id": "s", "message_id": "m"}
-    await sender.send_event(TurnStarted(**ids))
-    await sender.send_event(NodeStarted(**ids, node="agent"))
+    stages.note(TurnStarted(**ids))
+    stages.note(NodeStarted(**ids, node="agent"))
     await clock.advance(3)
     for offset in range(2):
-        await sender.send_event(LlmToken(**ids, text="a", offset=offset))
+        stages.note(LlmToken(**ids, text="a", offset=offset))
         await clock.advance(1)
-    await sender.send_event(ResponseComplete(session_id="s", message_id="m", content="aa"))
+    stages.note(ResponseComplete(session_id="s", message_id="m", content="aa"))
     telemetry.turn_ended("answered")
 
     samples = _samples(telemetry)
@@ -67,12 +61,12 @@ async def test_each_stage_of_a_typed_message_is_timed() -> None:
 async def test_a_transcript_is_the_first_thing_that_a_speaker_sees() -> None:
     clock = ManualClock(start=1000.0)
     telemetry = Telemetry(clock)
-    sender = telemetry.watch(_Nowhere(), received_at=1000.0)
+    stages = telemetry.stages(received_at=1000.0)
     with telemetry.hearing():
         assert _samples(telemetry)["parlour_notes_hearing"] == 1
         await clock.advance(4)
     transcript = TranscriptReady(session_id="s", message_id="m", text="hi", language="en", confidence=1.0)
-    await sender.send_event(transcript)
+    stages.note(transcript)
     samples = _samples(telemetry)
     assert samples["parlour_notes_hearing"] == 0
     assert samples["parlour_transcription_seconds_sum"] == 4
@@ -82,10 +76,10 @@ async def test_a_transcript_is_the_first_thing_that_a_speaker_sees() -> None:
 
 async def test_calls_of_tools_are_counted_by_their_outcome() -> None:
     telemetry = Telemetry(ManualClock())
-    sender = telemetry.watch(_Nowhere(), received_at=0.0)
+    stages = telemetry.stages(received_at=0.0)
     for success in (True, False, True):
         done = ActionCompleted(session_id="s", message_id="m", tool_name="t", success=success, summary="")
-        await sender.send_event(done)
+        stages.note(done)
     samples = _samples(telemetry)
     assert samples["parlour_tool_calls_total/done"] == 2
     assert samples["parlour_tool_calls_total/failed"] == 1

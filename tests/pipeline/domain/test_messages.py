@@ -15,7 +15,6 @@ from pipeline.domain.events import (
     Thought,
     event_from_wire,
     event_to_wire,
-    is_terminal,
 )
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author, InboundMessage, MediaRef, parse_command
@@ -110,5 +109,5 @@ def test_only_the_two_documented_events_are_terminal() -> None:
     error: PipelineEvent = ErrorEvent(
         session_id="s", message_id="m", code="timeout", message="x", recoverable=True
     )
-    assert not is_terminal(token)
-    assert is_terminal(error)
+    assert not token.is_terminal
+    assert error.is_terminal

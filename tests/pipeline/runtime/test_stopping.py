@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
-from pipeline.domain.errors import GraphError, TurnFailed
-from pipeline.domain.events import ErrorEvent, PipelineEvent, TurnStarted
+from pipeline.domain.errors import TurnFailed
 from pipeline.runtime.stopping import StopSignal
-from pipeline.runtime.terminal import TerminalGuard
 
 
 async def _guarded(stop: StopSignal, begun: asyncio.Event) -> str:
@@ -90,23 +86,3 @@ async def test_a_shutdown_that_meets_a_stop_stays_a_cancellation() -> None:
         stop.request()
         turn.cancel()
     assert turn.cancelled()
-
-
-class _Sink:
-    def __init__(self) -> None:
-        self.events: list[PipelineEvent] = []
-
-    async def send_event(self, event: PipelineEvent) -> None:
-        self.events.append(event)
-
-
-async def test_nothing_passes_the_guard_after_the_terminal_event() -> None:
-    sink = _Sink()
-    guard = TerminalGuard(sink)
-    await guard.send_event(TurnStarted(session_id="s", message_id="m"))
-    end = ErrorEvent(session_id="s", message_id="m", code="x", message="x", recoverable=False)
-    await guard.send_event(end)
-    for late in (end, TurnStarted(session_id="s", message_id="m")):
-        with pytest.raises(GraphError, match="after the terminal event"):
-            await guard.send_event(late)
-    assert [event.type for event in sink.events] == ["turn_started", "error"]
