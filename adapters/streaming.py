@@ -16,6 +16,8 @@ from pipeline.domain.events import (
     ApprovalRequired,
     ApprovalResolved,
     LlmToken,
+    NodeCompleted,
+    NodeStarted,
     PipelineEvent,
     TurnStarted,
 )
@@ -144,11 +146,13 @@ class LiveAnswers:
 
     def observe(self, thread: ThreadKey, event: PipelineEvent) -> None:
         """Process one event of `thread`, in the order in which readers get them."""
+        if isinstance(event, NodeStarted | NodeCompleted):
+            return
         key = (thread, event.message_id)
-        if event.is_terminal:
+        if isinstance(event, LlmToken):
+            self._append(self._partials.get(key) or self._partial(key), event)
+        elif event.is_terminal:
             self._partials.pop(key, None)
-        elif isinstance(event, LlmToken):
-            self._append(self._partial(key), event)
         elif isinstance(event, TurnStarted):
             self._partial(key)
         elif isinstance(event, ApprovalRequired):

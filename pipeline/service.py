@@ -194,32 +194,30 @@ class Pipeline:
         words = await self._words(turn)
         if words is None:
             return None
-        if isinstance(turn.message, InboundMessage):
-            turn.preface = turn.redactor.text(left_out_line(turn.message))
-            if turn.preface and not _asks(turn.message):
+        if isinstance(turn.message, InboundMessage) and (line := left_out_line(turn.message)):
+            turn.preface = turn.redactor.text(line)
+            if not _asks(turn.message):
                 return TurnAnswer(text="")  # the preface is the whole answer
         await slot.enter()
-        try:
-            return await self._within_deadline(turn, tools, words, slot)
-        finally:
-            slot.leave()
-
-    async def _within_deadline(
-        self, turn: Turn, tools: NotedTools, words: UserWords, slot: Slot
-    ) -> TurnAnswer:
         # Not the deadline of the engine: reading history and records counts as well.
         deadline = TurnDeadline(self._clock, self._settings.turn_timeout_s)
         suspension = TurnSuspension(deadline, slot)
         turn.waiting, turn.delegating = suspension.waiting, suspension.delegating
         try:
             async with deadline:
-                outcome = await self._run_graph(turn, await self._context(turn, tools, words))
+                context = await self._context(turn, tools, words)
+                outcome = await self._resumed(turn, context)
+                if outcome is None:
+                    log = SafeRunLog(turn.journal.run_log(), turn.redactor)
+                    outcome = await self._executor.run({}, context, listener=turn.on_graph_event, log=log)
                 return _answer_of(outcome, turn.message)
         except TimeoutError:
             if not deadline.expired():
                 raise
             too_long = _TOO_LONG_WORDS.format(seconds=round(self._settings.turn_timeout_s))
             raise TurnFailed("timeout", too_long) from None
+        finally:
+            slot.leave()
 
     async def _context(self, turn: Turn, tools: NotedTools, words: UserWords) -> RunContext:
         scope = turn.scope
@@ -331,21 +329,21 @@ class Pipeline:
             return False
         return names_one_of(turn.early_transcription.text, self._settings.called)
 
-    async def _run_graph(self, turn: Turn, context: RunContext) -> RunOutcome:
-        """Resume the recorded run, or begin one."""
+    async def _resumed(self, turn: Turn, context: RunContext) -> RunOutcome | None:
+        """The outcome of the recorded run; None if there is none, or none that can be resumed."""
         records = await turn.journal.recorded_run()
         answers = isinstance(turn.message, ApprovalReply)
-        if records or answers:
-            try:
-                return await self._resume(turn, context, records)
-            except (run_records.GraphChanged, run_records.RunUnreadable, run_records.RunEnded) as error:
-                _log.warning("a run cannot be resumed", extra={"code": error.code, "reason": str(error)})
-                if answers:
-                    # A new run would repeat what the old one did before it asked.
-                    words = _OVER_WORDS if isinstance(error, run_records.RunEnded) else _OUTDATED_WORDS
-                    raise TurnFailed(error.code, words) from error
-        log = SafeRunLog(turn.journal.run_log(), turn.redactor)
-        return await self._executor.run({}, context, listener=turn.on_graph_event, log=log)
+        if not records and not answers:
+            return None
+        try:
+            return await self._resume(turn, context, records)
+        except (run_records.GraphChanged, run_records.RunUnreadable, run_records.RunEnded) as error:
+            _log.warning("a run cannot be resumed", extra={"code": error.code, "reason": str(error)})
+            if answers:
+                # A new run would repeat what the old one did before it asked.
+                words = _OVER_WORDS if isinstance(error, run_records.RunEnded) else _OUTDATED_WORDS
+                raise TurnFailed(error.code, words) from error
+            return None
 
     async def _resume(self, turn: Turn, context: RunContext, records: Sequence[RawRecord]) -> RunOutcome:
         log = SafeRunLog(turn.journal.run_log(), turn.redactor)

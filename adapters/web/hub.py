@@ -171,11 +171,17 @@ class Hub:
         sessions = self._sessions.get(thread.chat)
         if not sessions:
             return
-        frame = _event_frame(event, self._rendered)
+        frame = Outgoing(
+            text=outgoing.event_frame(event, self._rendered),
+            droppable=isinstance(event, LlmToken),
+            line=_line_of(event) if event.is_terminal else None,
+            entry_id=event.entry_id if isinstance(event, ResponseComplete | ErrorEvent) else 0,
+        )
         for session in tuple(sessions):
             session.deliver(frame)
-            for watcher in tuple(session.watchers):
-                watcher(event)
+            if session.watchers:
+                for watcher in tuple(session.watchers):
+                    watcher(event)
 
     def entry(self, thread: ThreadKey, entry: TimelineEntry) -> None:
         """Send a recorded entry of `thread` to its sessions that do not have it yet."""
@@ -206,12 +212,10 @@ class ThreadSender:
             _log.error("web: the event %s could not be sent: %s", event.type, type(error).__name__)
 
 
-def _event_frame(event: PipelineEvent, rendered: HtmlCache) -> Outgoing:
-    text = outgoing.event_frame(event, rendered)
-    if isinstance(event, LlmToken):
-        return Outgoing(text=text, droppable=True)
+def _line_of(event: PipelineEvent) -> tuple[str, EntryRole] | None:
+    """The entry that a terminal event shows; None if nothing of it is on record."""
     if isinstance(event, ResponseComplete) and event.entry_id:
-        return Outgoing(text=text, line=(event.message_id, "assistant"), entry_id=event.entry_id)
+        return (event.message_id, "assistant")
     if isinstance(event, ErrorEvent) and event.entry_id:
-        return Outgoing(text=text, line=(event.message_id, "error"), entry_id=event.entry_id)
-    return Outgoing(text=text)
+        return (event.message_id, "error")
+    return None

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from gateway.runtime.metrics import TurnStages
 from gateway.storage.turn_questions import TurnQuestions
-from pipeline.domain.events import LlmToken, PipelineEvent
+from pipeline.domain.events import LlmToken, NodeCompleted, NodeStarted, PipelineEvent
 from pipeline.domain.ports import EventSender
 
 _log = logging.getLogger(__name__)
@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 class TurnEvents:
     """The `EventSender` of one turn. `observe` gets each event before the channel does, `stages` after it;
-    of the answer's words both get only the first."""
+    of the answer's tokens both get only the first, and no event of a node."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class TurnEvents:
     async def send_event(self, event: PipelineEvent) -> None:
         """Send `event` to the channel. Does not raise."""
         is_token = isinstance(event, LlmToken)
-        is_noted = not (is_token and self._is_answering)
+        is_noted = not ((is_token and self._is_answering) or isinstance(event, NodeStarted | NodeCompleted))
         if is_noted:
             self._is_answering = self._is_answering or is_token
             self._observe(event)

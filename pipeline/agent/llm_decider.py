@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import aclosing
 from typing import Any
 
-from pipeline.agent.usage_metering import metered
+from pipeline.agent.usage_metering import UsageMeter
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.errors import ModelUnavailable
 from pipeline.graph.definition.ports import Choice, Question
@@ -60,7 +60,7 @@ class LlmDecider:
 async def _answer(request: LlmRequest, context: RunContext) -> str:
     """The model's answer; the rest of an answer that is too long is not read."""
     length = 0
-    async with metered(request, context) as taken, aclosing(context.llm.stream(request)) as stream:
+    async with UsageMeter(request, context) as taken, aclosing(context.llm.stream(request)) as stream:
         async for item in stream:
             match item:
                 case TextDelta(text=text):

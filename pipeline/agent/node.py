@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pipeline.agent.loops import STALL_WORDS, stalled
 from pipeline.agent.model_messages import EXCHANGE, LOADED, build_messages
 from pipeline.agent.status_tags import NUDGE, StatusTags, VisibleStream, declared
-from pipeline.agent.usage_metering import metered
+from pipeline.agent.usage_metering import UsageMeter
 from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition, message_from_plain, message_to_plain
 from pipeline.domain.errors import ModelError, ModelUnavailable, TurnFailed
 from pipeline.graph.definition.decisions import End, Next, NodeResult, State
 from pipeline.graph.definition.spec import END
 from pipeline.intake.cleaning import clean_text
-from pipeline.llm.client import LlmFinished, LlmRequest, TextDelta, ToolAsked
-from pipeline.llm.empty_answer_retry import stream_answer
+from pipeline.llm.client import LlmFinished, LlmItem, LlmRequest, TextDelta, ToolAsked
+from pipeline.llm.empty_answer_retry import read_answer
 from pipeline.llm.failures import EmptyAnswer
 from pipeline.runtime.context import RunContext
 
@@ -35,19 +34,57 @@ _ARGUMENT_CHARS = 400_000
 _ID_CHARS = 32
 """The most of an id that gets a number appended: OpenAI accepts 40 characters."""
 
+_UNFINISHED = LlmFinished(finish_reason="stop")
+"""Of an answer that the model did not give."""
 _CONTINUE = "Go on."
 _OUT_OF_ROUNDS = "No more tools can be used for this message. Answer now with what you have."
 
 
-@dataclass(slots=True, kw_only=True)
-class _Said:
-    """One answer of the model."""
+class _Answer:
+    """One answer of the model, shown to people while it arrives; `silent` shows nothing of it. `earlier` is
+    the visible text of the answers before it in this turn."""
 
-    text: str = ""
-    shown: str = ""
-    """The part that has been streamed."""
-    calls: list[ToolCall] = field(default_factory=list)
-    finished: LlmFinished = field(default_factory=lambda: LlmFinished(finish_reason="stop"))
+    def __init__(self, request: LlmRequest, context: RunContext, earlier: str, *, silent: bool) -> None:
+        self.meter = UsageMeter(request, context)
+        self.shown = ""
+        """The part that has been streamed."""
+        self.calls: list[ToolCall] = []
+        self.finish_reason = ""
+        """Why the answer ended, if not for the reason that the model gave."""
+        self._context = context
+        self._gap = "\n\n" if earlier else ""
+        self._silent = silent
+        self._visible = VisibleStream()
+        self._safe = context.redactor.stream()
+
+    @property
+    def finished(self) -> LlmFinished:
+        """The end of the stream."""
+        finished = self.meter.finished or _UNFINISHED
+        return replace(finished, finish_reason=self.finish_reason) if self.finish_reason else finished
+
+    async def take(self, item: LlmItem) -> None:
+        """Take the next item of the model's stream."""
+        if isinstance(item, TextDelta):
+            self.meter.parts.append(item.text)
+            text = self._safe.feed(self._visible.feed(item.text))
+            if text and not self._silent:
+                await self._show(text)
+        elif isinstance(item, ToolAsked):
+            # The record and the tools get the call without secrets as well.
+            self.calls.append(_safe(item.call, self._context))
+        else:
+            self.meter.finished = item
+
+    async def end(self) -> None:
+        """Show what was held back until the stream ended."""
+        text = self._safe.feed(self._visible.finish()) + self._safe.finish()
+        if text and not self._silent:
+            await self._show(text)
+
+    async def _show(self, text: str) -> None:
+        await self._context.on_text(text if self.shown else self._gap + text)
+        self.shown += text
 
 
 async def agent(state: State, context: RunContext) -> NodeResult:
@@ -84,12 +121,15 @@ async def agent(state: State, context: RunContext) -> NodeResult:
         await context.on_earlier(earlier)
     # The answer exists already; the nudge asks only for its status, which people do not see.
     nudged = loop.get("nudged", False) and not out_of_rounds
+    said = _Answer(request, context, earlier, silent=nudged)
     try:
-        said = await _ask(request, context, earlier, silent=nudged)
+        async with said.meter:
+            await read_answer(context.llm, request, context.clock, said.take)
+            await said.end()
     except ModelError as error:
         if not (nudged or (out_of_rounds and isinstance(error, EmptyAnswer))):
             raise
-        said = _Said()
+        said = _Answer(request, context, earlier, silent=nudged)
     said.calls = [] if out_of_rounds else _with_unique_ids(said.calls, messages)
     found = _read(said, context, nudged=nudged)
     if not found.visible and not said.calls and not out_of_rounds:
@@ -104,7 +144,7 @@ async def agent(state: State, context: RunContext) -> NodeResult:
         text += notice
         await context.on_text(notice)
     update: dict[str, Any] = {
-        "agent": _outcome(found, said, step, "\n\n".join(part for part in (earlier, text.strip()) if part))
+        "agent": _outcome(found, said.finished, step, _joined(earlier, text.strip()))
         | {"updated_at": context.clock.now()},
         LOOP: {**loop, **step.loop, "retries": max(0, retries - (said.finished.attempts - 1))},
         EXCHANGE: [message_to_plain(message) for message in _for_the_model(found, said, step)],
@@ -113,12 +153,12 @@ async def agent(state: State, context: RunContext) -> NodeResult:
     return NodeResult(update=update, decision=End("blocked") if step.status == "blocked" else Next())
 
 
-def _read(said: _Said, context: RunContext, *, nudged: bool) -> StatusTags:
+def _read(said: _Answer, context: RunContext, *, nudged: bool) -> StatusTags:
     """The answer's status tags. A nudged answer that only says "done" adds no text."""
     # Parse before redacting: removing a wrapper joins the halves of a secret around it.
-    found = declared(said.text).through(context.redactor.text)
+    found = declared("".join(said.meter.parts)).through(context.redactor.text)
     if nudged and not said.calls and found.status in ("done", "in_progress"):
-        said.finished = replace(said.finished, finish_reason="stop")
+        said.finish_reason = "stop"
         return StatusTags(status="done", prose="", report=found.report)
     return found
 
@@ -138,10 +178,10 @@ async def _answered_by_tools(state: State, context: RunContext) -> NodeResult:
     text = context.redactor.text(loop["answer"])
     await context.on_text(f"\n\n{text}" if earlier else text)
     found = StatusTags(status="in_progress", prose=text)
-    answer = "\n\n".join(part for part in (earlier, text) if part)
+    answer = _joined(earlier, text)
     return NodeResult(
         update={
-            "agent": _outcome(found, _Said(), _LAST, answer) | {"updated_at": context.clock.now()},
+            "agent": _outcome(found, _UNFINISHED, _LAST, answer) | {"updated_at": context.clock.now()},
             LOOP: {**loop, **_LAST.loop},
             EXCHANGE: [],
             THOUGHTS: [],
@@ -166,7 +206,7 @@ _LAST = _Step(status="done", next="end", loop={"nudged": False, "next": "end"})
 """The step after the last answer of a turn."""
 
 
-def _following(found: StatusTags, said: _Said, loop: State, context: RunContext) -> _Step:
+def _following(found: StatusTags, said: _Answer, loop: State, context: RunContext) -> _Step:
     """Done and blocked end; tool calls and `continue` loop. An answer without a status is done; in the mode
     `nudged`, the model is asked once for the status first (seed 0)."""
     loops, nudged = loop.get("loops", 0), loop.get("nudged", False)
@@ -209,30 +249,8 @@ async def _offered(state: State, context: RunContext) -> tuple[ToolDefinition, .
     return context.tools.offered(groups, context.scope)
 
 
-async def _ask(request: LlmRequest, context: RunContext, earlier: str, *, silent: bool) -> _Said:
-    said, visible, safe = _Said(), VisibleStream(), context.redactor.stream()
-
-    async def show(text: str) -> None:
-        if text and not silent:
-            await context.on_text(f"\n\n{text}" if earlier and not said.shown else text)
-            said.shown += text
-
-    async with metered(request, context) as taken:
-        # Closing the stream on every exit stops the model when the user stops the turn.
-        async with aclosing(stream_answer(context.llm, request, context.clock)) as stream:
-            async for item in stream:
-                match item:
-                    case TextDelta(text=text):
-                        taken.parts.append(text)
-                        await show(safe.feed(visible.feed(text)))
-                    case ToolAsked(call=call):
-                        # The record and the tools get the call without secrets as well.
-                        said.calls.append(_safe(call, context))
-                    case LlmFinished():
-                        taken.finished = said.finished = item
-        await show(safe.feed(visible.finish()) + safe.finish())
-    said.text = "".join(taken.parts)
-    return said
+def _joined(earlier: str, text: str) -> str:
+    return f"{earlier}\n\n{text}" if earlier and text else earlier or text
 
 
 def _safe(call: ToolCall, context: RunContext) -> ToolCall:
@@ -241,7 +259,9 @@ def _safe(call: ToolCall, context: RunContext) -> ToolCall:
     return replace(call, name=call.name[:_NAME_CHARS], arguments=arguments)
 
 
-async def _shown_whole(found: StatusTags, said: _Said, step: _Step, earlier: str, context: RunContext) -> str:
+async def _shown_whole(
+    found: StatusTags, said: _Answer, step: _Step, earlier: str, context: RunContext
+) -> str:
     """Stream the rest of the visible text. Returns the whole visible text of this answer."""
     # A key result after an answer that the user has already seen would repeat it.
     bare = not said.calls and not found.prose and not (earlier and step.status == "done")
@@ -254,20 +274,20 @@ async def _shown_whole(found: StatusTags, said: _Said, step: _Step, earlier: str
     return text
 
 
-def _outcome(found: StatusTags, said: _Said, step: _Step, answer: str) -> dict[str, Any]:
+def _outcome(found: StatusTags, finished: LlmFinished, step: _Step, answer: str) -> dict[str, Any]:
     return {
         "status": step.status,
         "answer": answer,
         "status_report": found.note if found.status != "in_progress" else None,
         "blocker_reason": found.blocker_reason or None,
         "unblock_requirements": found.unblock_requirements or None,
-        "finish_reason": said.finished.finish_reason,
-        "prompt_tokens": said.finished.prompt_tokens,
-        "completion_tokens": said.finished.completion_tokens,
+        "finish_reason": finished.finish_reason,
+        "prompt_tokens": finished.prompt_tokens,
+        "completion_tokens": finished.completion_tokens,
     }
 
 
-def _for_the_model(found: StatusTags, said: _Said, step: _Step) -> list[ChatMessage]:
+def _for_the_model(found: StatusTags, said: _Answer, step: _Step) -> list[ChatMessage]:
     """The messages that the model's next call gets: this answer and the reply to it."""
     if step.next == "end":
         return []

@@ -22,7 +22,7 @@ from pipeline.agent.task_texts import (
     read_output,
     set_output_tool,
 )
-from pipeline.agent.usage_metering import metered
+from pipeline.agent.usage_metering import UsageMeter
 from pipeline.domain.chat import (
     ChatMessage,
     ToolCall,
@@ -257,7 +257,7 @@ class Work:
         safe = self.context.redactor.text
         calls: list[dict[str, str]] = []
         llm = self.context.llm
-        async with metered(request, self.context) as taken, aclosing(llm.stream(request)) as stream:
+        async with UsageMeter(request, self.context) as taken, aclosing(llm.stream(request)) as stream:
             async for item in stream:
                 match item:
                     case TextDelta(text=text):

@@ -6,9 +6,9 @@ Not here: how much a turn may use, and on which model; `Budgets.allowance` decid
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
 
 from pipeline.domain.chat import estimate_tokens
 from pipeline.domain.errors import ModelError, StorageError
@@ -17,41 +17,41 @@ from pipeline.llm.failures import EmptyAnswer
 from pipeline.runtime.context import RunContext
 
 
-@dataclass(slots=True, kw_only=True)
-class Taken:
-    """What has arrived of an answer; the reader of the stream fills it in."""
-
-    parts: list[str] = field(default_factory=list)
-    finished: LlmFinished | None = None
-
-
-@asynccontextmanager
-async def metered(request: LlmRequest, context: RunContext) -> AsyncIterator[Taken]:
-    """Use with `async with` around the reading of one answer. An answer without an end is estimated.
+class UsageMeter:
+    """Use with `async with` around the reading of one answer, whose reader sets `parts` and `finished`. An
+    answer without an end is estimated.
 
     Raises StorageError where an answer that has arrived cannot be counted.
     """
-    taken = Taken()
-    try:
-        yield taken
-    except EmptyAnswer as empty:
-        await _count(empty.finished, context)
-        raise
-    except (ModelError, asyncio.CancelledError):
-        # A cancelled answer counts too, or a user who stops each answer just before its end pays nothing.
-        if taken.parts or taken.finished:
+
+    def __init__(self, request: LlmRequest, context: RunContext) -> None:
+        self.parts: list[str] = []
+        """The text that has arrived."""
+        self.finished: LlmFinished | None = None
+        self._request = request
+        self._context = context
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            await _count(self.finished or self._estimated(), self._context)
+        elif isinstance(error, EmptyAnswer):
+            await _count(error.finished, self._context)
+        elif isinstance(error, ModelError | asyncio.CancelledError) and (self.parts or self.finished):
+            # A cancelled answer counts too, or a user who stops each answer just before its end pays nothing.
             with suppress(StorageError):
-                await _count(taken.finished or _estimated(request, taken), context)
-        raise
-    await _count(taken.finished or _estimated(request, taken), context)
+                await _count(self.finished or self._estimated(), self._context)
 
-
-def _estimated(request: LlmRequest, taken: Taken) -> LlmFinished:
-    return LlmFinished(
-        finish_reason="cut",
-        prompt_tokens=sum(message.tokens for message in request.messages),
-        completion_tokens=estimate_tokens("".join(taken.parts)),
-    )
+    def _estimated(self) -> LlmFinished:
+        return LlmFinished(
+            finish_reason="cut",
+            prompt_tokens=sum(message.tokens for message in self._request.messages),
+            completion_tokens=estimate_tokens("".join(self.parts)),
+        )
 
 
 async def _count(finished: LlmFinished, context: RunContext) -> None:

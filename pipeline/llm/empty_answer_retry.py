@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from pipeline.domain.chat import ChatMessage
@@ -15,33 +14,35 @@ LAST_MESSAGES = 3
 """The messages of the conversation in the second call, by seed 0."""
 
 
-async def stream_answer(llm: LlmClient, request: LlmRequest, clock: Clock) -> AsyncGenerator[LlmItem, None]:
-    """`llm.stream(request)`; an empty answer is replaced by a second call with the system message and the
-    last messages.
+async def read_answer(
+    llm: LlmClient, request: LlmRequest, clock: Clock, take: Callable[[LlmItem], Awaitable[None]]
+) -> None:
+    """Give `take` each item of `llm.stream(request)`; an empty answer is replaced by a second call with the
+    system message and the last messages.
 
     That call counts as one of the retries and keeps the first one's deadline. `LlmFinished` covers both calls
     together. Raises what `stream` raises: EmptyAnswer if the second answer is empty too, or is not allowed.
+    The stream is closed on every exit, which stops the model.
     """
-    begun = clock.monotonic()
-    try:
-        async with contextlib.aclosing(llm.stream(request)) as items:
-            async for item in items:
-                yield item
-    except EmptyAnswer as empty:
-        first = empty.finished
-        left = None if request.retries is None else request.retries - first.attempts
-        if left is not None and left < 0:
-            raise
-    else:
-        return
-    rest = request.timeout_s - (clock.monotonic() - begun)
-    shorter = replace(request, messages=shortened(request.messages), timeout_s=max(rest, 0.0), retries=left)
-    try:
-        async with contextlib.aclosing(llm.stream(shorter)) as items:
-            async for item in items:
-                yield _both(first, item) if isinstance(item, LlmFinished) else item
-    except EmptyAnswer as empty:
-        raise EmptyAnswer(str(empty), finished=_both(first, empty.finished)) from None
+    begun, first = clock.monotonic(), None
+    while True:
+        stream = llm.stream(request)
+        try:
+            async for item in stream:
+                await take(_both(first, item) if first and isinstance(item, LlmFinished) else item)
+        except EmptyAnswer as empty:
+            if first is not None:
+                raise EmptyAnswer(str(empty), finished=_both(first, empty.finished)) from None
+            first = empty.finished
+            left = None if request.retries is None else request.retries - first.attempts
+            if left is not None and left < 0:
+                raise
+        else:
+            return
+        finally:
+            await stream.aclose()
+        rest = max(request.timeout_s - (clock.monotonic() - begun), 0.0)
+        request = replace(request, messages=shortened(request.messages), timeout_s=rest, retries=left)
 
 
 def shortened(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:

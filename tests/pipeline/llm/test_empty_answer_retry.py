@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pipeline.domain.chat import ChatMessage, Role, ToolCall
 from pipeline.domain.clock import ManualClock
 from pipeline.llm.client import LlmFinished, LlmItem, LlmRequest, TextDelta
-from pipeline.llm.empty_answer_retry import shortened, stream_answer
+from pipeline.llm.empty_answer_retry import read_answer, shortened
 from pipeline.llm.failures import EmptyAnswer
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 
@@ -34,7 +34,13 @@ def asking(retries: int | None = 2) -> LlmRequest:
 
 
 async def items_of(llm: ScriptedLlm, request: LlmRequest) -> list[LlmItem]:
-    return [item async for item in stream_answer(llm, request, ManualClock())]
+    items: list[LlmItem] = []
+
+    async def take(item: LlmItem) -> None:
+        items.append(item)
+
+    await read_answer(llm, request, ManualClock(), take)
+    return items
 
 
 async def test_an_answer_is_passed_on_as_it_is() -> None:
