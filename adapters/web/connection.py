@@ -11,13 +11,17 @@ import asyncio
 from aiohttp import WSMsgType, web
 
 from adapters.web import outgoing
-from adapters.web.hub import Session
+from adapters.web.hub import Outgoing, Session
 from adapters.web.inbound import thread_of
 from adapters.web.intake import Intake
 from adapters.web.protocol import Hello
 from adapters.web.shared import CLOSE_TIMEOUT_S, NORMAL, TRY_AGAIN, Shared, close_socket, problem_of
 from pipeline.domain.events import ApprovalRequired
 from pipeline.domain.timeline import TimelineEntry
+
+_BATCHED = 63
+"""The most frames that follow the first one in a message. The rest stays in the queue, which drops what a slow
+client misses."""
 
 
 class Connection:
@@ -61,8 +65,16 @@ class Connection:
         try:
             if not await self._send_history(hello):
                 return
-            async for frame in self._session.queue:
-                await self._socket.send_str(frame.text)
+            queue = self._session.queue
+            async for frame in queue:
+                text = frame.text
+                if hello.batch and queue and frame.is_plain():
+                    texts = [
+                        text,
+                        *(more.text for more in queue.take_while(Outgoing.is_plain, most=_BATCHED)),
+                    ]
+                    text = f"[{','.join(texts)}]"
+                await self._socket.send_str(text)
                 if frame.binary:
                     await self._socket.send_bytes(frame.binary)
                 if frame.sent is not None:

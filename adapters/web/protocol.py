@@ -54,6 +54,8 @@ class Hello:
     token: str
     chat: str | None
     after: int
+    batch: bool = False
+    """Whether the client reads several frames in one message, as a JSON array."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,7 +277,8 @@ def _hello(fields: Mapping[str, Any]) -> Hello:
             "bad_chat",
             f"chat: not an id that this server made; send {LATEST}, or leave it out for a new chat",
         )
-    return Hello(token=token, chat=chat, after=after)
+    batch = "batch" in fields and _boolean(fields, "batch")
+    return Hello(token=token, chat=chat, after=after, batch=batch)
 
 
 def _voice(fields: Mapping[str, Any], limits: Limits) -> VoiceAnnouncement:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -48,6 +49,8 @@ class Attachment:
         self._token = token
         self._http: aiohttp.ClientSession | None = None
         self._open: aiohttp.ClientWebSocketResponse | None = None
+        self._received: deque[Any] = deque()
+        """Frames of the last message that have not been read yet."""
         self._history: list[TimelineEntry] = []
         self._paused: list[ApprovalRequired] = []
         self._after_history: list[Frame] = []
@@ -208,7 +211,7 @@ class Attachment:
 
     async def _greet(self) -> None:
         hello = {"type": "hello", "protocol": _PROTOCOL_VERSION, "token": self._token, "chat": TERMINAL_CHAT}
-        await self._socket.send_json(hello)
+        await self._socket.send_json(hello | {"batch": True})
         while (frame := await self._receive())["type"] != "ready":
             match frame["type"]:
                 case "problem":
@@ -230,15 +233,17 @@ class Attachment:
 
     async def _receive(self) -> Frame:
         """The next JSON frame. Raises ConnectionEnded, ValueError."""
-        while True:
+        while not self._received:
             message = await self._socket.receive()
             if message.type is aiohttp.WSMsgType.TEXT:
-                frame = json.loads(message.data)
-                if not isinstance(frame, dict) or not isinstance(frame.get("type"), str):
-                    raise ValueError("not a frame of the protocol")
-                return frame
-            if message.type is not aiohttp.WSMsgType.BINARY:
+                found = json.loads(message.data)
+                self._received.extend(found if isinstance(found, list) else [found])
+            elif message.type is not aiohttp.WSMsgType.BINARY:
                 raise ConnectionEnded("the running gateway closed the connection")
+        frame = self._received.popleft()
+        if not isinstance(frame, dict) or not isinstance(frame.get("type"), str):
+            raise ValueError("not a frame of the protocol")
+        return frame
 
     @property
     def _socket(self) -> aiohttp.ClientWebSocketResponse:

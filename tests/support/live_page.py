@@ -42,7 +42,8 @@ _NOTE_FRAMES = r"""() => {
     constructor(...all) {
       super(...all);
       this.addEventListener('message', ({ data }) => {
-        if (typeof data === 'string') note({ kind: 'received', frame: JSON.parse(data) });
+        if (typeof data !== 'string') return;
+        for (const frame of [JSON.parse(data)].flat()) note({ kind: 'received', frame });
       });
     }
   };

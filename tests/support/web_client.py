@@ -7,7 +7,7 @@ It uses only docs/web-protocol.md: it neither imports the adapter nor reads the 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -118,6 +118,8 @@ class WebChat:
         self.seen = Seen()
         self._session: aiohttp.ClientSession | None = None
         self._socket: aiohttp.ClientWebSocketResponse | None = None
+        self._received: deque[Frame] = deque()
+        """Frames of the last message that have not been read yet."""
         self._highest_entry = 0
 
     async def __aenter__(self) -> Self:
@@ -138,12 +140,14 @@ class WebChat:
         """
         assert self._session is not None, "enter the block first"
         await self.disconnect()
+        self._received.clear()
         try:
             self._socket = await self._session.ws_connect(f"{url}/ws", origin=url, max_msg_size=0)
         except (aiohttp.ClientError, OSError) as error:
             raise Disconnected(None, str(error)) from error
         after = self._highest_entry if after is None else after
-        await self._send({"type": "hello", "protocol": 1, "token": token, "chat": self.chat, "after": after})
+        hello = {"type": "hello", "protocol": 1, "token": token, "chat": self.chat, "after": after}
+        await self._send(hello | {"batch": True})
         history: list[Frame] = []
         while (frame := await self.receive())["type"] != "ready":
             if frame["type"] == "problem":
@@ -196,12 +200,15 @@ class WebChat:
 
     async def receive(self) -> Frame:
         """The next frame. Raises Disconnected; TimeoutError when nothing comes for two minutes."""
-        socket = self._open_socket()
-        async with asyncio.timeout(_PATIENCE_S):
-            message = await socket.receive()
-        if message.type is not aiohttp.WSMsgType.TEXT:
-            raise Disconnected(socket.close_code)
-        frame: Frame = message.json()
+        if not self._received:
+            socket = self._open_socket()
+            async with asyncio.timeout(_PATIENCE_S):
+                message = await socket.receive()
+            if message.type is not aiohttp.WSMsgType.TEXT:
+                raise Disconnected(socket.close_code)
+            found = message.json()
+            self._received.extend(found if isinstance(found, list) else [found])
+        frame = self._received.popleft()
         self.seen.note(frame)
         if frame["type"] == "entry":
             self._highest_entry = max(self._highest_entry, frame["entry_id"])

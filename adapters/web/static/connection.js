@@ -53,11 +53,11 @@ export class Connection {
     socket.addEventListener('open', () => {
       if (socket !== this.socket) return;
       this.#watch(OPENING_MS);
-      socket.send(JSON.stringify({ type: 'hello', protocol: 1, ...this.handlers.hello() }));
+      socket.send(JSON.stringify({ type: 'hello', protocol: 1, batch: true, ...this.handlers.hello() }));
     });
     socket.addEventListener('message', (event) => {
       if (socket !== this.socket) return;
-      if (typeof event.data === 'string') this.#receive(event.data);
+      if (typeof event.data === 'string') this.#receive(event.data, socket);
       else this.handlers.onBinary(event.data);
     });
     socket.addEventListener('close', (event) => {
@@ -107,16 +107,25 @@ export class Connection {
     if (this.state === 'ready' && this.socket && this.socket.bufferedAmount < HELD_BACK_BYTES) this.socket.send(sound);
   }
 
-  /** @param {string} data */
-  #receive(data) {
-    /** @type {Frame} */
-    let frame;
+  /**
+   * One frame, or an array of frames.
+   *
+   * @param {string} data
+   * @param {WebSocket} socket
+   */
+  #receive(data, socket) {
+    let frames;
     try {
-      frame = JSON.parse(data);
+      frames = [JSON.parse(data)].flat();
     } catch {
       return;
     }
     this.#watch(PING_EVERY_MS, () => this.#ping());
+    for (const frame of frames) if (socket === this.socket) this.#take(frame);
+  }
+
+  /** @param {Frame} frame */
+  #take(frame) {
     if (frame.type === 'welcome') this.#become('loading');
     this.handlers.onFrame(frame);
     if (frame.type === 'ready') {

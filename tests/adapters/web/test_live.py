@@ -57,6 +57,27 @@ def lines_of(frames: list[Frame]) -> list[tuple[int, str]]:
     return [(frame["entry_id"], frame["role"]) for frame in frames if frame["type"] == "entry"]
 
 
+async def test_frames_that_wait_together_come_in_one_message_to_a_client_that_reads_arrays(
+    tmp_path: Path,
+) -> None:
+    harness = WebHarness(tmp_path)
+    async with serving(harness) as browser:
+        single, _ = await browser.open()
+        batched = await browser.connect()
+        await batched.say(type="hello", protocol=1, token=TOKEN, chat=CHAT, batch=True)
+        while "ready" not in (await batched.socket.receive_str()):
+            pass
+        sender = harness.adapter.sender_for(THREAD)
+        for offset in range(100):
+            await sender.send_event(token("m_1", "a", offset))
+        await sender.send_event(complete("m_1", "a" * 100, 1))
+        one_by_one = await single.ping()
+        first = json.loads(await batched.socket.receive_str())
+        rest = json.loads(await batched.socket.receive_str())
+    assert (len(first), len(rest)) == (64, 37)
+    assert first + rest == one_by_one
+
+
 async def test_two_windows_of_a_chat_see_the_same_and_another_chat_sees_nothing(tmp_path: Path) -> None:
     harness = WebHarness(tmp_path)
     async with serving(harness) as browser:
