@@ -115,7 +115,7 @@ class Turn:
         text = clean_text(redacted)
         if text != redacted:
             text = self.redactor.configured(text)
-        await self.journal.record_user(replace(words, text=text))
+        await self.journal.record_user(words if text == words.text else replace(words, text=text))
 
     async def on_transcription(self, progress: TranscriptionQueued | PartialTranscription) -> None:
         """Send the progress of the transcription."""
@@ -158,7 +158,9 @@ class Turn:
 
     async def complete(self, answer: TurnAnswer) -> None:
         text = "\n\n".join(part for part in (self.preface, answer.text) if part)
-        answer = replace(answer, text=self._inert(self.redactor.text(text)))
+        text = self._inert(self.redactor.text(text))
+        if text != answer.text:
+            answer = replace(answer, text=text)
         entry_id = await self.journal.commit(answer)
         # Off the record a paused run is not stored: its question is a plain answer, without choices.
         for gate in answer.gates if self.journal.mode == "normal" else ():

@@ -56,6 +56,15 @@ class WebAdapter:
 
     def __init__(self, settings: WebSettings, timeline: Timeline, clock: Clock) -> None:
         self._settings = settings
+        self._capabilities = ChannelCapabilities(
+            text_limit=settings.text_chars,
+            streaming=True,
+            voice_in=settings.voice_enabled,
+            idempotent_send=True,
+            guarantee="each answer is shown once: it is durable before it is sent, "
+            "and a page that connects again reads it from the log",
+            copies="This page shows it until you load it again.",
+        )
         self._pages = PageFiles(settings.static_dir)
         self._media = MediaInbox(settings.media_dir)
         rendered = HtmlCache()
@@ -99,15 +108,7 @@ class WebAdapter:
 
     @property
     def capabilities(self) -> ChannelCapabilities:
-        return ChannelCapabilities(
-            text_limit=self._settings.text_chars,
-            streaming=True,
-            voice_in=self._settings.voice_enabled,
-            idempotent_send=True,
-            guarantee="each answer is shown once: it is durable before it is sent, "
-            "and a page that connects again reads it from the log",
-            copies="This page shows it until you load it again.",
-        )
+        return self._capabilities
 
     def routes(self) -> list[web.RouteDef]:
         """The page, its files and the socket, for the gateway's HTTP server."""

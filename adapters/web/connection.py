@@ -20,8 +20,8 @@ from pipeline.domain.events import ApprovalRequired
 from pipeline.domain.timeline import TimelineEntry
 
 _BATCHED = 63
-"""The most frames that follow the first one in a message. The rest stays in the queue, which drops what a slow
-client misses."""
+"""The most frames that follow the first one in a message. The rest stays in the queue, which drops what a
+slow client misses."""
 
 
 class Connection:

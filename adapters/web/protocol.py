@@ -26,6 +26,7 @@ CLOSE_CODES: Final[Mapping[str, int]] = {
 LATEST: Final = "latest"
 """As the chat of a `hello`: the most recently active chat, or a new one where there is none."""
 _CHAT = re.compile(r"c_[0-9a-f]{32}")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _CLIENT_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _MIME = re.compile(r"([A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+( *;[\x20-\x7e]*)?)?")
 _MAX_TOKEN_CHARS = 500
@@ -334,7 +335,7 @@ def _string(
         raise _Refused("bad_frame", f"{name}: must not be empty")
     if max_chars is not None and len(value) > max_chars:
         raise _Refused("bad_frame", f"{name}: longer than {max_chars} characters")
-    if any("\ud800" <= character <= "\udfff" for character in value):
+    if not value.isascii() and _SURROGATE.search(value):
         raise _Refused("bad_frame", f"{name}: contains half a character (a lone surrogate)")
     return value
 

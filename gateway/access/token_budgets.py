@@ -23,6 +23,7 @@ _MAX_KNOWN = 10_000
 """The most sums kept in memory; others are read from the store again."""
 _NONE_WORDS = "{whose} budget for today is used up. It begins anew at midnight UTC, in {wait}."
 _CHEAPER_WORDS = "{whose} budget for today is nearly used up: a smaller model answers."
+_FULL = Allowance()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +66,7 @@ class DailyBudgets:
     async def allowance(self, scope: TurnScope) -> Allowance:
         """What a turn that begins now may spend. Raises StorageError."""
         if not self._bounded:
-            return Allowance()
+            return _FULL
         limits = self._limits(scope)
         sums = await self._of([limit.scope for limit in limits])
         worst = max(limits, key=lambda limit: limit.used(sums[limit.scope]))

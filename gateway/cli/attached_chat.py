@@ -242,7 +242,7 @@ class Attachment:
                 raise ConnectionEnded("the running gateway closed the connection")
         frame = self._received.popleft()
         if not isinstance(frame, dict) or not isinstance(frame.get("type"), str):
-            raise ValueError("not a frame of the protocol")
+            raise ValueError("not a frame of the protocol")  # noqa: TRY004 - it is data, no argument
         return frame
 
     @property

@@ -43,6 +43,10 @@ class RoomRule:
     """Who may write there; None to check only the message's author."""
 
 
+_NO_RULE = RoomRule()
+_NO_TALK = RoomTalk()
+
+
 class Rooms:
     """Implements the pipeline's `Rooms` port over the channels. `rules` by (channel, account)."""
 
@@ -97,7 +101,7 @@ class Rooms:
         """See `pipeline.runtime.ports.Rooms`."""
         rule = self._rule(message.thread)
         if message.private or not rule.messages:
-            return RoomTalk()
+            return _NO_TALK
         channel = self._channel(message.thread)
         reading: object = channel
         try:
@@ -132,7 +136,7 @@ class Rooms:
         return records[-1].at if records and records[-1].body.get("text") else 0.0
 
     def _rule(self, thread: ThreadKey) -> RoomRule:
-        return self._rules.get((thread.channel, thread.account), RoomRule())
+        return self._rules.get((thread.channel, thread.account), _NO_RULE)
 
     def _channel(self, thread: ThreadKey) -> Channel | None:
         return self._channels.get((thread.channel, thread.account))

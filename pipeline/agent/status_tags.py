@@ -67,7 +67,8 @@ class StatusTags:
     def through(self, change: Callable[[str], str]) -> StatusTags:
         """The same with each of its texts changed."""
         if self.status == "in_progress":
-            return replace(self, prose=change(self.prose))
+            prose = change(self.prose)
+            return self if prose == self.prose else replace(self, prose=prose)
         return StatusTags(
             status=self.status,
             prose=change(self.prose),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from typing import Any, ClassVar, Final, Literal, get_args
 
 Decision = Literal["ALLOW", "BLOCK", "ESCALATE"]
@@ -263,18 +264,19 @@ PipelineEvent = (
 
 
 _KINDS: Final[Mapping[str, type[PipelineEvent]]] = {kind.type: kind for kind in get_args(PipelineEvent)}
-_NAMES: Final = {kind: tuple(one.name for one in fields(kind)) for kind in _KINDS.values()}
-"""The field names of each kind of event."""
+_NAMES: Final = {kind: ("type", *(one.name for one in fields(kind))) for kind in _KINDS.values()}
+_WIRE: Final = {kind: (names, attrgetter(*names)) for kind, names in _NAMES.items()}
+"""The names of the values of each kind of event, and what reads them."""
 
 
 def event_to_wire(event: PipelineEvent) -> dict[str, Any]:
     """Plain JSON data: the event's `type` and fields."""
-    wire: dict[str, Any] = {"type": event.type}
-    for name in _NAMES[type(event)]:
-        value = getattr(event, name)
-        if name == "thoughts":
-            value = [thought_to_plain(thought) for thought in value]
-        wire[name] = list(value) if isinstance(value, tuple) else value
+    names, values = _WIRE[type(event)]
+    wire: dict[str, Any] = dict(zip(names, values(event), strict=True))
+    if isinstance(event, ResponseComplete):
+        wire["thoughts"] = [thought_to_plain(thought) for thought in event.thoughts]
+    elif isinstance(event, ApprovalRequired):
+        wire["options"] = list(event.options)
     return wire
 
 

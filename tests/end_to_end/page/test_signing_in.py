@@ -19,7 +19,8 @@ async def test_the_right_token_opens_the_conversation(page: Page, gateway: FakeG
     await sign_in(page)
     await expect(page.get_by_test_id("composer")).to_be_focused()
     await expect(page.get_by_test_id("token-input")).to_be_hidden()
-    assert gateway.hellos == [{"type": "hello", "protocol": 1, "token": TOKEN, "chat": "latest", "after": 0}]
+    hello = {"type": "hello", "protocol": 1, "batch": True, "token": TOKEN, "chat": "latest", "after": 0}
+    assert gateway.hellos == [hello]
 
 
 async def test_a_wrong_token_is_refused_in_words_and_not_kept(page: Page, gateway: FakeGateway) -> None:
