@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
@@ -82,12 +82,11 @@ class LossyEventQueue(Generic[T]):
         self._changed.set()
         return True
 
-    def take_while(self, fits: Callable[[T], bool], *, most: int) -> Iterator[T]:
-        """Remove and yield queued items, oldest first, until one does not fit: at most `most`."""
-        for _ in range(most):
-            if not self._items or not fits(next(iter(self._items.values()))):
-                return
-            yield self._pop()
+    def take(self, most: int) -> list[T]:
+        """Remove and return queued items, oldest first: at most `most`."""
+        if len(self._items) <= most:
+            return list(self.take_all())
+        return [self._pop() for _ in range(most)]
 
     def take_all(self) -> tuple[T, ...]:
         """Remove and return everything queued, oldest first."""

@@ -52,6 +52,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--kills", type=int, default=20, metavar="N", help="crash: how many kills")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="crash, channels: the random seed")
     parser.add_argument("--rounds", type=int, default=9, metavar="N", help="graph: how many rounds")
+    parser.add_argument(
+        "--against", metavar="COMMIT", help="turn: measure that commit in turns with this one"
+    )
     parser.add_argument("--peer", type=Path, default=graph.PEER, metavar="PYTHON", help="graph: LangGraph's")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="graph, voice: the picture of that one")
     return parser
@@ -60,7 +63,9 @@ def _parser() -> argparse.ArgumentParser:
 def _benches(options: argparse.Namespace) -> dict[str, Bench]:
     return {
         "startup": Bench(summary="from the start to the first answer, with the models", run=startup.run),
-        "turn": Bench(summary="what the gateway adds to a turn, beside the floor", run=turn.run),
+        "turn": Bench(
+            summary="what the gateway adds to a turn, beside the floor", run=lambda: turn.run(options.against)
+        ),
         "crash": Bench(
             summary="kill -9 under load: lost, doubled, out of order",
             run=lambda: crash.run(kills=options.kills, seed=options.seed),

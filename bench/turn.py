@@ -1,18 +1,23 @@
-"""The gateway's cost of a turn: a scripted model answers at once, so only our work is measured."""
+"""The gateway's cost of a turn: a scripted model answers at once, so only our work is measured.
+
+With another commit to compare with, both gateways run side by side and take turns.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 from asyncio.subprocess import PIPE, create_subprocess_exec
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
 
+from bench.checkout import checked_out
 from bench.report import ROOT, Report, median, percentile, scratch_folder
 from bench.written import Written, measure_written
 from gateway.config import environment
@@ -21,9 +26,10 @@ from tests.support.gateway_process import GatewayProcess, free_port
 from tests.support.web_client import WebChat
 
 _ROUNDS = 8
+_CROWD_ROUNDS = 5
 _TURNS_A_ROUND = 100
 _CHATS = 32
-_CROWD_S = 6.0
+_CROWD_S = 4.0
 _HISTORIES = (10, 100, 1000)
 _TEXT = "hi"
 _CLOCK = SystemClock()
@@ -35,17 +41,57 @@ class _Crowd:
     seconds: float
     cpu_s: float
 
+    @property
+    def cpu_ms(self) -> float:
+        """Milliseconds of the gateway's processor time for one turn."""
+        return self.cpu_s / self.turns * 1e3
 
-async def run() -> Report:
-    """Measure latency beside the floor, throughput with many chats, and bytes written."""
-    with scratch_folder() as folder:
-        async with GatewayProcess(folder / "gateway") as gateway, _floor(folder / "floor.sqlite3") as floor:
-            await gateway.start()
-            turns, floors = await _latencies(gateway, floor)
-            written = await measure_written(gateway, _HISTORIES)
-            crowd = await _crowd(gateway)
-            await gateway.stop()
-    return _report(turns, floors, crowd, written)
+    @property
+    def rate(self) -> float:
+        """Turns a second of wall time."""
+        return self.turns / self.seconds
+
+
+async def run(against: str | None = None) -> Report:
+    """Measure latency beside the floor, throughput with many chats, and what is written. `against` names a
+    commit whose gateway is measured in turns with this one. Raises BenchUnavailable for an unknown commit."""
+    with scratch_folder() as folder, ExitStack() as stack:
+        other = stack.enter_context(checked_out(against, folder / "checkout")) if against else None
+        async with AsyncExitStack() as running, _floor(folder / "floor.sqlite3") as floor:
+            gateways = [await running.enter_async_context(GatewayProcess(folder / "gateway"))]
+            if other is not None:
+                theirs = GatewayProcess(folder / "other", sources=other)
+                gateways.append(await running.enter_async_context(theirs))
+            for gateway in gateways:
+                await gateway.start()
+            turns, floors = await _latencies(gateways[0], floor)
+            written = [await measure_written(gateway, _HISTORIES) for gateway in gateways]
+            crowds = await _crowds(gateways)
+            for gateway in gateways:
+                await gateway.stop()
+        frames = await _frames()
+    return _report(turns, floors, crowds, written, frames=frames, against=against)
+
+
+async def _crowds(gateways: Sequence[GatewayProcess]) -> list[_Crowd]:
+    """Many chats at each gateway, which take turns: the sum of its rounds, after one to warm up."""
+    rounds = [[await _crowd(gateway) for gateway in gateways] for _ in range(_CROWD_ROUNDS + 1)][1:]
+    return [
+        _Crowd(
+            turns=sum(one.turns for one in own),
+            seconds=sum(one.seconds for one in own),
+            cpu_s=sum(one.cpu_s for one in own),
+        )
+        for own in zip(*rounds, strict=True)
+    ]
+
+
+async def _frames() -> int:
+    """The calls of product functions in a turn of the page."""
+    process = await create_subprocess_exec(sys.executable, "-m", "tools.trace_turn", stdout=PIPE, cwd=ROOT)
+    out, _ = await process.communicate()
+    traces = json.loads(out.decode().splitlines()[-1])["trace"]
+    return int(traces["page_turn"]["frames"])
 
 
 async def _latencies(
@@ -141,27 +187,64 @@ async def _connect(session: aiohttp.ClientSession, url: str) -> aiohttp.ClientWe
                 await _CLOCK.sleep(0.01)
 
 
-def _report(turns: list[float], floors: list[float], crowd: _Crowd, written: list[Written]) -> Report:
+def _report(
+    turns: list[float],
+    floors: list[float],
+    crowds: Sequence[_Crowd],
+    written: Sequence[Sequence[Written]],
+    *,
+    frames: int,
+    against: str | None,
+) -> Report:
     p50, p99 = median(turns), percentile(turns, 0.99)
     floor_p50, floor_p99 = median(floors), percentile(floors, 0.99)
-    per_core = crowd.turns / crowd.cpu_s
+    crowd, own = crowds[0], written[0]
     rows = [
         ("one chat: message to terminal event, p50", f"{p50:.2f} ms"),
         ("one chat: message to terminal event, p99", f"{p99:.2f} ms"),
         ("floor: WebSocket echo + one commit, p50", f"{floor_p50:.2f} ms"),
         ("floor: WebSocket echo + one commit, p99", f"{floor_p99:.2f} ms"),
         ("ratio of the medians", f"{p50 / floor_p50:.1f}"),
-        (f"{_CHATS} chats: turns for each processor second", f"{per_core:.0f}"),
-        (f"{_CHATS} chats: turns a second, client on the same machine", f"{crowd.turns / crowd.seconds:.0f}"),
+        (f"{_CHATS} chats: processor time of a turn", f"{crowd.cpu_ms:.2f} ms"),
+        (f"{_CHATS} chats: turns for each processor second", f"{1e3 / crowd.cpu_ms:.0f}"),
+        (f"{_CHATS} chats: turns a second, client on the same machine", f"{crowd.rate:.0f}"),
+        ("commits of a turn", f"{own[0].commits:.0f}"),
+        ("calls of our functions in a turn", f"{frames}"),
     ]
     rows += [
-        (f"rows added by a turn, after {found.history} messages", f"{found.rows:.0f} bytes")
-        for found in written
+        (f"rows added by a turn, after {found.history} messages", f"{found.rows:.0f} bytes") for found in own
     ]
     rows += [
         (f"write-ahead log of a turn, after {found.history} messages", f"{found.wal:.0f} bytes")
-        for found in written
+        for found in own
     ]
+    figures: dict[str, float] = {
+        "p50_ms": round(p50, 3),
+        "p99_ms": round(p99, 3),
+        "cpu_ms_per_turn": round(crowd.cpu_ms, 3),
+        "turns_per_s": round(1e3 / crowd.cpu_ms, 1),
+        "turns_per_s_wall": round(crowd.rate, 1),
+        "commits_per_turn": own[0].commits,
+        "frames_per_turn": frames,
+        "floor_p50_ms": round(floor_p50, 3),
+        "floor_ratio": round(p50 / floor_p50, 2),
+        **{f"bytes_{found.history}": round(found.rows) for found in own},
+        **{f"wal_bytes_{found.history}": round(found.wal) for found in own},
+    }
+    if against is not None:
+        theirs, commits = crowds[1], written[1][0].commits
+        rows += [
+            (f"{against}: processor time of a turn", f"{theirs.cpu_ms:.2f} ms"),
+            (f"{against}: turns a second", f"{theirs.rate:.0f}"),
+            (f"{against}: commits of a turn", f"{commits:.0f}"),
+            ("ratio of the processor times", f"{crowd.cpu_ms / theirs.cpu_ms:.2f}"),
+        ]
+        figures |= {
+            "against_cpu_ms_per_turn": round(theirs.cpu_ms, 3),
+            "against_turns_per_s_wall": round(theirs.rate, 1),
+            "against_commits_per_turn": commits,
+            "cpu_ratio": round(crowd.cpu_ms / theirs.cpu_ms, 3),
+        }
     return Report(
         bench="turn",
         title="turn: the gateway's own share of a text turn, scripted model, SQLite with synchronous = FULL",
@@ -169,17 +252,9 @@ def _report(turns: list[float], floors: list[float], crowd: _Crowd, written: lis
         rows=rows,
         notes=(
             f"{len(turns)} turns and {len(floors)} echoes in alternation, {_TURNS_A_ROUND} turns a chat",
+            f"{_CHATS} chats: {_CROWD_ROUNDS} rounds of {_CROWD_S:g} s",
             "rows: the values in the rows of inbox, log and outbox that the turn added (bytes_N)",
             "write-ahead log: the 1 KiB pages that SQLite wrote for them, some several times (wal_bytes_N)",
         ),
-        figures={
-            "p50_ms": round(p50, 3),
-            "p99_ms": round(p99, 3),
-            "turns_per_s": round(per_core, 1),
-            "turns_per_s_wall": round(crowd.turns / crowd.seconds, 1),
-            "floor_p50_ms": round(floor_p50, 3),
-            "floor_ratio": round(p50 / floor_p50, 2),
-            **{f"bytes_{found.history}": round(found.rows) for found in written},
-            **{f"wal_bytes_{found.history}": round(found.wal) for found in written},
-        },
+        figures=figures,
     )

@@ -7,7 +7,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.storage.sqlite.wal import WalMeter
+from bench.report import median
+from gateway.storage.sqlite.wal import WAL_HEADER_BYTES, WalMeter, WalState
 from pipeline.domain.clock import SystemClock
 from tests.support.gateway_process import GatewayProcess
 from tests.support.web_client import WebChat
@@ -27,6 +28,8 @@ class Written:
     """The values in the rows that the turn added: text as UTF-8, a number as 8 bytes."""
     wal: float
     """What SQLite wrote to its write-ahead log for them: whole pages, with frame headers."""
+    commits: float
+    """Transactions of a turn, the median."""
 
 
 async def measure_written(gateway: GatewayProcess, histories: tuple[int, ...]) -> list[Written]:
@@ -43,15 +46,20 @@ async def measure_written(gateway: GatewayProcess, histories: tuple[int, ...]) -
                 meter.note()
                 turns += 1
             wal, rows = meter.total(), _row_bytes(gateway.store_path)
+            commits: list[float] = []
             for _ in range(_TURNS):
+                before = meter.note()
                 await _turn(chat, turns)
-                meter.note()
+                after = meter.note()
+                if before is not None and after is not None and before.generation == after.generation:
+                    commits.append(_commits(gateway.store_path, before, after))
                 turns += 1
             found.append(
                 Written(
                     history=history,
                     rows=(_row_bytes(gateway.store_path) - rows) / _TURNS,
                     wal=(meter.total() - wal) / _TURNS,
+                    commits=median(commits),
                 )
             )
     return found
@@ -65,6 +73,16 @@ async def _turn(chat: WebChat, number: int) -> None:
     await chat.terminal(message_id)
     # The receipt is written after the client was notified; its pages belong to this turn.
     await _CLOCK.sleep(_RECEIPT_S)
+
+
+def _commits(database: Path, before: WalState, after: WalState) -> int:
+    """The transactions between two states of one generation: the last frame of each has a size field."""
+    with database.with_name(database.name + "-wal").open("rb") as log:
+        fields = []
+        for number in range(before.frames, after.frames):
+            log.seek(WAL_HEADER_BYTES + number * after.frame_bytes + 4)
+            fields.append(log.read(4))
+    return sum(any(field) for field in fields)
 
 
 def _row_bytes(path: Path) -> int:

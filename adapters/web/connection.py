@@ -7,6 +7,7 @@ Reading and writing run concurrently, so a slow reader's frames are still proces
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from aiohttp import WSMsgType, web
 
@@ -67,20 +68,27 @@ class Connection:
                 return
             queue = self._session.queue
             async for frame in queue:
-                text = frame.text
-                if hello.batch and queue and frame.is_plain():
-                    texts = [
-                        text,
-                        *(more.text for more in queue.take_while(Outgoing.is_plain, most=_BATCHED)),
-                    ]
-                    text = f"[{','.join(texts)}]"
-                await self._socket.send_str(text)
+                await self._send([frame, *queue.take(_BATCHED)] if hello.batch else [frame])
+        except ConnectionError:
+            self._session.end(None)
+
+    async def _send(self, frames: Sequence[Outgoing]) -> None:
+        """Send the frames in order, and texts that follow one another in one message."""
+        texts: list[str] = []
+        for frame in frames:
+            texts.append(frame.text)
+            if frame.binary or frame.sent is not None:
+                await self._send_texts(texts)
+                texts = []
                 if frame.binary:
                     await self._socket.send_bytes(frame.binary)
                 if frame.sent is not None:
                     frame.sent.set()
-        except ConnectionError:
-            self._session.end(None)
+        if texts:
+            await self._send_texts(texts)
+
+    async def _send_texts(self, texts: Sequence[str]) -> None:
+        await self._socket.send_str(texts[0] if len(texts) == 1 else f"[{','.join(texts)}]")
 
     async def _send_history(self, hello: Hello) -> bool:
         settings = self._shared.settings

@@ -40,10 +40,6 @@ class Outgoing:
     sent: asyncio.Event | None = None
     """Set when the transport has accepted the frame."""
 
-    def is_plain(self) -> bool:
-        """Whether it is text alone, which may travel in one message with others."""
-        return not self.binary and self.sent is None
-
 
 class Session:
     """One authenticated socket's outgoing side.

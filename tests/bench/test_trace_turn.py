@@ -29,7 +29,7 @@ async def test_three_traces_are_counted_and_listed(tmp_path: Path) -> None:
     assert process.returncode == 0, errors.decode()
     lines = out.decode().splitlines()
     traces = json.loads(lines[-1])["trace"]
-    assert list(traces) == ["text_turn", "voice_note", "live_chunk"]
+    assert list(traces) == ["text_turn", "page_turn", "voice_note", "live_chunk"]
     for name in ("text_turn", "voice_note"):
         figures = traces[name]
         assert min(figures[key] for key in (*_TURN, *_PASSES)) > 0

@@ -71,12 +71,15 @@ async def up(gateway: GatewayProcess, channel: str) -> None:
 class GatewayProcess:
     """One data folder's gateway, which can be started again and again. Leaving the block kills it.
 
-    `overrides` are `SECTION.KEY=VALUE` settings. When the block is left by an exception, the end of
+    `overrides` are `SECTION.KEY=VALUE` settings, `sources` is the checkout that it runs. When the block is left by an exception, the end of
     the log is added to it.
     """
 
-    def __init__(self, folder: Path, *, overrides: Sequence[str] = SCRIPTED, port: int = 0) -> None:
+    def __init__(
+        self, folder: Path, *, overrides: Sequence[str] = SCRIPTED, port: int = 0, sources: Path = ROOT
+    ) -> None:
         self.folder = folder
+        self._sources = sources
         self.data_dir = folder / "data"
         self.log_path = folder / "gateway.log"
         self.url = ""
@@ -130,7 +133,7 @@ class GatewayProcess:
         self.url = f"http://127.0.0.1:{self._port}" if self._port else ""
         # The developer's own settings must not leak into a test: neither variables nor ./parlour.toml.
         env = {name: value for name, value in environment().items() if not name.startswith("PARLOUR")}
-        env["PYTHONPATH"] = str(ROOT)
+        env["PYTHONPATH"] = str(self._sources)
         if crash_at is not None:
             env["PARLOUR_CRASH_AT"] = crash_at
         # Neither a quota nor titles between the turns, unless a test asks for them.

@@ -13,7 +13,7 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-_HEADER_BYTES = 32
+WAL_HEADER_BYTES = 32
 _FRAME_HEADER_BYTES = 24
 
 
@@ -33,17 +33,17 @@ def read_wal(path: Path) -> WalState | None:
     except OSError:
         return None
     try:
-        header = os.pread(descriptor, _HEADER_BYTES, 0)
-        if len(header) < _HEADER_BYTES:
+        header = os.pread(descriptor, WAL_HEADER_BYTES, 0)
+        if len(header) < WAL_HEADER_BYTES:
             return None
         page_bytes, generation = struct.unpack(">8xII", header[:16])
         frame_bytes = page_bytes + _FRAME_HEADER_BYTES
         salt = header[16:24]
-        low, high = 0, (os.fstat(descriptor).st_size - _HEADER_BYTES) // frame_bytes
+        low, high = 0, (os.fstat(descriptor).st_size - WAL_HEADER_BYTES) // frame_bytes
         # Frames of this generation come first, so a binary search finds their number.
         while low < high:
             middle = (low + high) // 2
-            found = os.pread(descriptor, 8, _HEADER_BYTES + middle * frame_bytes + 8)
+            found = os.pread(descriptor, 8, WAL_HEADER_BYTES + middle * frame_bytes + 8)
             low, high = (middle + 1, high) if found == salt else (low, middle)
         return WalState(generation=generation, frames=low, frame_bytes=frame_bytes)
     finally:
