@@ -9,12 +9,12 @@ renders, posts and edits. `ChannelCapabilities` declares what a channel can do; 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from typing_extensions import TypeIs
 
 from pipeline.domain.events import ApprovalRequired
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.live import LiveEvent
 from pipeline.domain.messages import Author, Inbound, MediaRef

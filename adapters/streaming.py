@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Generic, TypeVar
 
 from pipeline.domain.clock import Clock
@@ -21,6 +21,7 @@ from pipeline.domain.events import (
     PipelineEvent,
     TurnStarted,
 )
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""Another commit of this project in a folder of its own, to measure it beside the present one."""
+"""Check out another commit of this project, to measure it beside the present one."""
 
 from __future__ import annotations
 

@@ -233,17 +233,13 @@ def _report(
     }
     if against is not None:
         theirs, commits = crowds[1], written[1][0].commits
-        rows += [
-            (f"{against}: processor time of a turn", f"{theirs.cpu_ms:.2f} ms"),
-            (f"{against}: turns a second", f"{theirs.rate:.0f}"),
-            (f"{against}: commits of a turn", f"{commits:.0f}"),
-            ("ratio of the processor times", f"{crowd.cpu_ms / theirs.cpu_ms:.2f}"),
-        ]
+        ratio = crowd.cpu_ms / theirs.cpu_ms
+        rows += _rows_against(against, theirs, commits, ratio)
         figures |= {
             "against_cpu_ms_per_turn": round(theirs.cpu_ms, 3),
             "against_turns_per_s_wall": round(theirs.rate, 1),
             "against_commits_per_turn": commits,
-            "cpu_ratio": round(crowd.cpu_ms / theirs.cpu_ms, 3),
+            "cpu_ratio": round(ratio, 3),
         }
     return Report(
         bench="turn",
@@ -258,3 +254,12 @@ def _report(
         ),
         figures=figures,
     )
+
+
+def _rows_against(commit: str, crowd: _Crowd, commits: float, ratio: float) -> list[tuple[str, str]]:
+    return [
+        (f"{commit}: processor time of a turn", f"{crowd.cpu_ms:.2f} ms"),
+        (f"{commit}: turns a second", f"{crowd.rate:.0f}"),
+        (f"{commit}: commits of a turn", f"{commits:.0f}"),
+        ("ratio of the processor times", f"{ratio:.2f}"),
+    ]

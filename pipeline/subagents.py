@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from pipeline.agent.loop_graph import LOOP_CHANNELS, loop_edges, loop_nodes
@@ -29,6 +29,7 @@ from pipeline.domain.events import (
     SubAgentProgress,
     SubAgentSpawned,
 )
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.tool_words import using
 from pipeline.graph.definition.spec import GraphSpec
 from pipeline.graph.execution.executor import Executor

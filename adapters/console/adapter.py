@@ -11,7 +11,6 @@ import logging
 import mimetypes
 import stat
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from adapters.channel import (
@@ -29,6 +28,7 @@ from adapters.console.stdin import without_keys
 from adapters.identity import derived_message_id
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput, MediaUnavailable, ParlourError
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey, new_id
 from pipeline.domain.messages import (
     ApprovalReply,

@@ -11,11 +11,12 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from adapters.channel import Acceptance, OnInbound
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.messages import Inbound
 
 _log = logging.getLogger(__name__)

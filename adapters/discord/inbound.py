@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -18,6 +17,7 @@ from adapters.discord.payload import integer, items, mapping, snowflake, text
 from adapters.discord.settings import CHANNEL
 from adapters.identity import derived_message_id
 from pipeline.domain.attachments import attached_note
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import (
     COMMAND_NAMES,

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from adapters.discord.payload import integer, items, mapping, snowflake, text
 from adapters.discord.settings import CHANNEL
 from adapters.media_kinds import media_kind
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.messages import MediaRef
 
 _VOICE_MESSAGE = 1 << 13

@@ -6,7 +6,7 @@ Sizes are UTF-16 code units, never less than the code points that Discord's serv
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from adapters.formatting.fallback import plain_parts, rendered
@@ -17,6 +17,7 @@ from adapters.formatting.markup import ZERO_WIDTH_SPACE, Dialect, apart
 from adapters.formatting.plain import plain_lines
 from adapters.formatting.rows import Row, Span, utf16
 from adapters.formatting.split import check_limit, split
+from pipeline.domain.frozen import dataclass
 
 NOTHING = "…"
 _ALWAYS = re.compile(r"[\\*_~`|\[\]<]")

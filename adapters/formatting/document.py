@@ -5,8 +5,9 @@ Inlines and blocks are closed unions, so that a type checker finds the cases tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from pipeline.domain.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ except for the separator between two rows; so a text can be cut between any two 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from pipeline.domain.frozen import dataclass
 
 Mark = Literal["bold", "italic", "strike"]
 Kind = Literal["text", "heading", "code"]

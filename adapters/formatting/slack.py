@@ -8,7 +8,7 @@ units after escaping.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from adapters.formatting.fallback import plain_parts, rendered
@@ -19,6 +19,7 @@ from adapters.formatting.markup import ZERO_WIDTH_SPACE, Dialect, apart
 from adapters.formatting.plain import plain_lines
 from adapters.formatting.rows import Row, Span, utf16
 from adapters.formatting.split import check_limit, split
+from pipeline.domain.frozen import dataclass
 
 NOTHING = "…"
 PART_CHARS = 11_000

@@ -7,7 +7,6 @@ so an entity counts as at least 1/90 of a message, and a list of links is cut ea
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from adapters.formatting.fallback import plain_parts, rendered
@@ -17,6 +16,7 @@ from adapters.formatting.markdown import parse
 from adapters.formatting.plain import plain_lines
 from adapters.formatting.rows import Row, Span, utf16
 from adapters.formatting.split import check_limit, split
+from pipeline.domain.frozen import dataclass
 
 NOTHING = "…"
 _MOST_ENTITIES = 90

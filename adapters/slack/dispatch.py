@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from slack_bolt.app.async_app import AsyncApp
@@ -25,6 +24,7 @@ from adapters.slack.inbound import Bot, parse_event, parse_press, parse_slash, t
 from adapters.slack.plain_text import escaped
 from adapters.slack.settings import SlackSettings
 from pipeline.domain.clock import Clock
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.messages import Inbound
 
 _log = logging.getLogger(__name__)

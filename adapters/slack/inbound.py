@@ -8,7 +8,6 @@ link previews, unknown kinds and shapes) give None.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from adapters.buttons import STOP, read_answer
@@ -17,6 +16,7 @@ from adapters.media_kinds import media_kind
 from adapters.slack.fields import count, ident, reply_handle, stamp, table, tables, trigger, words
 from adapters.slack.plain_text import plain_words
 from adapters.slack.settings import CHANNEL
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import (
     ApprovalReply,

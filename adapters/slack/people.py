@@ -7,12 +7,13 @@ import logging
 import re
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from adapters.slack.calls import Calls
 from adapters.slack.failures import CallFailed
 from adapters.slack.fields import table, words
 from pipeline.domain.clock import Clock
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.messages import Author, InboundMessage
 
 _log = logging.getLogger(__name__)

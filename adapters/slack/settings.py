@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 from adapters.channel import RateLimits
+from pipeline.domain.frozen import dataclass
 
 CHANNEL = "slack"
 WEB_API = "https://slack.com/api/"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from telegram.error import TelegramError
@@ -16,6 +15,7 @@ from adapters.telegram.failures import classify
 from adapters.telegram.fields import integer, items, mapping, text
 from adapters.telegram.outbound import without_question
 from adapters.telegram.sending import Sender
+from pipeline.domain.frozen import dataclass
 
 _log = logging.getLogger(__name__)
 

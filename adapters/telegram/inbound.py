@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from adapters.buttons import STOP, read_answer
@@ -16,6 +15,7 @@ from adapters.telegram.fields import integer, items, mapping, text, units
 from adapters.telegram.media import Media, media_of
 from adapters.telegram.settings import CHANNEL
 from pipeline.domain.attachments import attached_note
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import (
     ApprovalReply,

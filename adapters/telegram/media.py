@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -18,6 +17,7 @@ from adapters.telegram.fields import integer, items, mapping, seconds, text
 from adapters.telegram.settings import CHANNEL
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import MediaUnavailable
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.messages import MediaKind, MediaRef
 
 _FILE_ID = re.compile(r"[A-Za-z0-9_-]{1,250}")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
 from adapters.channel import RateLimits
 from pipeline.domain.errors import ConfigurationError
+from pipeline.domain.frozen import dataclass
 
 CHANNEL = "telegram"
 PUBLIC_API = "https://api.telegram.org"

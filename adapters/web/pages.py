@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
 
 from aiohttp import web
 
 from adapters.web.security import security_headers
+from pipeline.domain.frozen import dataclass
 
 INDEX = "index.html"
 _CONTENT_TYPES = {

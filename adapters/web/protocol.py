@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.messages import COMMAND_NAMES, CommandName
 
 PROTOCOL_VERSION: Final = 1

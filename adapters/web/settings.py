@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from pathlib import Path
+
+from pipeline.domain.frozen import dataclass
 
 CHANNEL = "web"
 ACCOUNT = "local"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pipeline.domain.clock import Clock
+from pipeline.domain.frozen import dataclass
 
 _DAY_S = 86_400
 _MAX_NOTIFIED = 1_000

@@ -8,7 +8,6 @@ person: access in one place gives none in another. Every item of a channel witho
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from gateway.access.daily_quota import DailyQuota
@@ -16,6 +15,7 @@ from gateway.access.pairing import PairingService
 from gateway.storage.pairings import PairingBook
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.messages import ApprovalReply, Inbound, InboundMessage, SessionCommand
 
 AccessMode = Literal["pairing", "list", "open"]

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from gateway.config.agent import BudgetSettings
 from gateway.storage.usage import Spent, UsageBook
 from pipeline.domain.clock import Clock
+from pipeline.domain.frozen import dataclass
 from pipeline.runtime.ports import Allowance
 from pipeline.runtime.scope import TurnScope
 

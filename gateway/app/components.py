@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 from adapters.channel import Channel, Timeline
@@ -29,6 +29,7 @@ from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Store
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.clock import Clock, SystemClock
+from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.spec import GraphSpec
 from pipeline.llm.client import LlmClient
 from pipeline.redaction.redactor import Redactor

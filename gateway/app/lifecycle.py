@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from adapters.channel import ChannelAdapter
 from gateway.app.llm import warm_up
@@ -26,6 +26,7 @@ from gateway.storage.leases import ProcessingCoordinator
 from gateway.storage.ports import Store
 from gateway.turns.worker import Worker
 from pipeline.domain.clock import Clock
+from pipeline.domain.frozen import dataclass
 from pipeline.llm.client import LlmClient
 
 _log = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ A part of the composition root: only `bootstrap` calls it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aiohttp import web
 
@@ -16,6 +16,7 @@ from gateway.config import SecretRef, Settings
 from gateway.config.channels import DiscordSettings, PostingSettings, SlackSettings, TelegramSettings
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
+from pipeline.domain.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

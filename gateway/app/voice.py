@@ -6,7 +6,6 @@ A part of the composition root: `bootstrap` calls it, `lifecycle` starts and clo
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from typing import Protocol
@@ -16,6 +15,7 @@ from gateway.config import SecretRef, SecretUnavailable, Settings
 from gateway.speech.live_sessions import LiveSettings, LiveSpeechService
 from gateway.storage.speech import SpeakerPreferenceStore
 from pipeline.domain.clock import Clock
+from pipeline.domain.frozen import dataclass
 from voice.audio.decoder_client import Decoder
 from voice.endpointing.flush_policy import FlushSettings
 from voice.errors import TranscriberUnavailable, VoiceError

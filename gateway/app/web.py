@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from gateway.storage.ports import Store
 from gateway.storage.speech import SpeakerKey, SpeakerPreferenceStore
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ParlourError
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import InboundMessage
 from pipeline.domain.timeline import TimelineEntry

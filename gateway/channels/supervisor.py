@@ -12,7 +12,6 @@ import random
 import traceback
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from adapters.channel import ChannelAdapter, OnInbound
@@ -20,6 +19,7 @@ from adapters.login_errors import LoginRefused
 from gateway.channels.token_lease import TokenInUse
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError, ParlourError
+from pipeline.domain.frozen import dataclass
 
 _log = logging.getLogger(__name__)
 

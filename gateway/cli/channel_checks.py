@@ -7,7 +7,6 @@ gateway.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 
 from adapters.channel import CheckableChannel, PostingChannel
 from gateway.access.policy import AccessPolicy, Denied
@@ -18,6 +17,7 @@ from gateway.config.channels import PostingSettings
 from gateway.storage.memory import MemoryStore
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author, InboundMessage
 

@@ -9,7 +9,6 @@ import difflib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType, NoneType, UnionType
 from typing import Literal, Union, get_args, get_origin
@@ -20,6 +19,7 @@ from pydantic.fields import FieldInfo
 
 from gateway.config.secrets import SecretRef
 from gateway.config.settings import Settings
+from pipeline.domain.frozen import dataclass
 
 Kind = Literal["flag", "integer", "number", "text", "choice", "path", "list", "secret"]
 

@@ -6,10 +6,10 @@ Not here: the channels' rules (`channel_rules`) and checks of single values (`se
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from gateway.config.settings import Settings
 from gateway.config.value_checks import is_loopback
+from pipeline.domain.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,8 @@ Not here: applying the limits (`pipeline.agent.model_messages`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gateway.config.settings import Settings
+from pipeline.domain.frozen import dataclass
 from pipeline.llm.backends import resolve_backend
 from pipeline.llm.windows import Window, window_of
 

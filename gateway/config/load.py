@@ -8,7 +8,6 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from gateway.config.problems import ConfigurationProblems, Problem, Source
 from gateway.config.secrets import REFERENCE_FIX, SecretContext
 from gateway.config.settings import Settings
 from gateway.config.sources import GivenValue, Layers
+from pipeline.domain.frozen import dataclass
 
 _LARGEST_SHOWN = 10**15
 

@@ -6,9 +6,10 @@ Not here: deciding about access (`gateway.access.policy`).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from pydantic_core import PydanticCustomError
+
+from pipeline.domain.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,10 @@ Not here: finding the problems (`load`, `file_checks`) and printing the settings
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
 
 from pipeline.domain.errors import ConfigurationError
+from pipeline.domain.frozen import dataclass
 
 SourceKind = Literal["default", "file", "environment", "command line"]
 

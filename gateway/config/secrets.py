@@ -10,7 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -19,6 +19,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from gateway.config.environment import environment
 from pipeline.domain.errors import ConfigurationError
+from pipeline.domain.frozen import dataclass
 
 MAX_SECRET_BYTES = 64 * 1024
 REFERENCE_FIX = 'write "env:NAME" or "file:PATH" and keep the secret itself out of the configuration'

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from gateway.config.catalog import SECTIONS, SETTINGS, dotted, remedy_for_unknown
 from gateway.config.problems import Problem, Source
+from pipeline.domain.frozen import dataclass
 
 PREFIX = "PARLOUR__"
 OPTION = "--set"

@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
 from adapters.channel import ChannelAdapter
@@ -19,6 +18,7 @@ from gateway.delivery.rate_limiter import Bucket, RateLimiter, account_bucket
 from gateway.delivery.reachability import Reach
 from gateway.runtime.tasks import Supervisor
 from pipeline.domain.clock import Clock
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 from pipeline.graph.execution.control import asked_to_stop
 

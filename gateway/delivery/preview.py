@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 from adapters.channel import LiveView, Outgoing, PostingChannel
@@ -39,6 +38,7 @@ from pipeline.domain.events import (
     TranscriptReady,
     TurnStarted,
 )
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 
 _log = logging.getLogger(__name__)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from adapters.channel import Channel
 from adapters.rooms import looks_up_names, reads_rooms
@@ -20,6 +19,7 @@ from pipeline.domain.attachments import attached_note
 from pipeline.domain.clock import Clock
 from pipeline.domain.conversation import Conversation
 from pipeline.domain.errors import StorageError
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import ApprovalReply, InboundMessage
 from pipeline.domain.rooms import MAX_LINE_CHARS, RoomLine, RoomTalk

@@ -14,13 +14,13 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.models import download, registry
 from gateway.models.errors import FetchFailed, SourceFailed
 from gateway.models.manifest import HubSource, Model, ModelFile, RegistrySource, Source
 from gateway.models.progress import Progress, megabytes
+from pipeline.domain.frozen import dataclass
 
 _READ_BYTES = 1 << 22
 _SPARE_BYTES = 200_000_000

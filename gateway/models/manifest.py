@@ -6,10 +6,10 @@ release that is listed here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.domain.errors import InvalidInput
+from pipeline.domain.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

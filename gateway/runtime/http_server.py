@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,6 +16,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from adapters.web.attempts import WrongTokens
 from adapters.web.security import foreign_address_response, host_allowed, security_headers
 from pipeline.domain.errors import ConfigurationError
+from pipeline.domain.frozen import dataclass
 
 _log = logging.getLogger(__name__)
 

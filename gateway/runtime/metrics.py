@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -14,6 +13,7 @@ from prometheus_client.registry import Collector
 
 from pipeline.domain.clock import Clock
 from pipeline.domain.events import ActionCompleted, LlmToken, PipelineEvent, TranscriptReady
+from pipeline.domain.frozen import dataclass
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180)
 

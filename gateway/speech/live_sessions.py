@@ -13,7 +13,7 @@ import json
 import logging
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from adapters.channel import Acceptance, OnLive
@@ -25,6 +25,7 @@ from gateway.speech.speaker_language import speaker_of, spoke, spoken_last
 from gateway.storage.speech import SpeakerPreferenceStore
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import MediaUnavailable, StorageError
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author, Inbound, InboundMessage, SessionCommand, Speech
 from voice.endpointing.flush_policy import FlushSettings

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from adapters.identity import derived_message_id
 from pipeline.domain.clock import Clock
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.messages import InboundMessage
 from voice.text import joined
 

@@ -6,8 +6,9 @@ StorageError when the store fails.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
+
+from pipeline.domain.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

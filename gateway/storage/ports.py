@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, Protocol
 
 from gateway.storage.crash_counts import DeathBook
@@ -18,6 +18,7 @@ from gateway.storage.pairings import PairingBook
 from gateway.storage.reminders import ReminderBook
 from gateway.storage.speech import SpeakerPreferenceStore
 from gateway.storage.usage import UsageBook
+from pipeline.domain.frozen import dataclass
 
 RecordKind = Literal["session", "user", "step", "assistant", "error", "notice", "summary", "title"]
 VISIBLE_KINDS: tuple[RecordKind, ...] = ("session", "user", "assistant", "error", "notice")

@@ -6,8 +6,9 @@ Bodies are plain JSON data; times are Unix seconds. Every method raises StorageE
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from pipeline.domain.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import structlog
@@ -26,6 +26,7 @@ from gateway.turns.turn_events import TurnEvents
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError, TurnFailed
 from pipeline.domain.events import ErrorEvent, PipelineEvent
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import ApprovalReply, InboundMessage, SessionCommand
 from pipeline.domain.ports import EventSender

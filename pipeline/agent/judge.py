@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from pipeline.domain.chat import ChatMessage
+from pipeline.domain.frozen import dataclass
 
 Action = Literal["ACCEPT", "RETRY", "ESCALATE"]
 AskJudge = Callable[[Sequence[ChatMessage]], Awaitable[str]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pipeline.agent.loops import STALL_WORDS, stalled
@@ -12,6 +12,7 @@ from pipeline.agent.status_tags import NUDGE, StatusTags, VisibleStream, declare
 from pipeline.agent.usage_metering import UsageMeter
 from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition, message_from_plain, message_to_plain
 from pipeline.domain.errors import ModelError, ModelUnavailable, TurnFailed
+from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.decisions import End, Next, NodeResult, State
 from pipeline.graph.definition.spec import END
 from pipeline.intake.cleaning import clean_text

@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
+
+from pipeline.domain.frozen import dataclass
 
 Status = Literal["done", "blocked", "continue", "in_progress"]
 

@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from pipeline.agent.judge import FEEDBACK, Charge, Verdict, judged
@@ -32,6 +32,7 @@ from pipeline.domain.chat import (
 )
 from pipeline.domain.conversation import PastTurn
 from pipeline.domain.errors import GraphError, ModelError
+from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.decisions import NodeResult, State
 from pipeline.graph.execution.step import Step, current_step
 from pipeline.llm.client import LlmFinished, LlmRequest, TextDelta, ToolAsked

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pipeline.domain.chat import ChatMessage
+from pipeline.domain.frozen import dataclass
 
 FORWARDED_MARK = "[Forwarded, in somebody else's words:]"
 """The line above forwarded words in a user's message."""

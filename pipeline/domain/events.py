@@ -8,9 +8,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from operator import attrgetter
 from typing import Any, ClassVar, Final, Literal, get_args
+
+from pipeline.domain.frozen import dataclass
 
 Decision = Literal["ALLOW", "BLOCK", "ESCALATE"]
 EXPIRED: Final = "expired"

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from pipeline.domain.frozen import dataclass
 
 _DOTS = str.maketrans("\u3002\uff0e\uff61\u2024", "....")
 """Other characters that browsers read as a dot."""

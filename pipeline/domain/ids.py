@@ -6,10 +6,10 @@ Platform-native ids are not here: they are strings in the messages.
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
 from functools import lru_cache
 
 from pipeline.domain.errors import InvalidInput
+from pipeline.domain.frozen import dataclass
 
 _SEPARATOR = ":"
 _MAX_PART_CHARS = 200

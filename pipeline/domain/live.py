@@ -6,8 +6,10 @@ microphone; its utterances follow one another.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, ClassVar, Literal
+
+from pipeline.domain.frozen import dataclass
 
 DropReason = Literal["nothing_heard", "too_short", "busy", "unavailable", "refused"]
 

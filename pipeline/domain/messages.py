@@ -6,10 +6,10 @@ Adapters build these; `gateway.ingress.inbox` makes them durable. They contain n
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import Literal
 
 from pipeline.domain.errors import InvalidInput
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 
 Mode = Literal["normal", "otr"]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.visible import is_seen
 
 MAX_NAME_CHARS = 64

@@ -7,7 +7,9 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from pipeline.domain.frozen import dataclass
 
 _MOST_CHARS = 1_000
 """Length of the text that is searched."""

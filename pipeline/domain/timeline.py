@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from pipeline.domain.events import Thought
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 
 EntryRole = Literal["user", "assistant", "notice", "error", "session", "title"]

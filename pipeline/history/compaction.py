@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from pipeline.domain.chat import estimate_tokens
 from pipeline.domain.conversation import Conversation, PastTurn, Summary
 from pipeline.domain.errors import ModelError
+from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.decisions import Next, NodeResult, State
 from pipeline.history.cooldown import Cooldown
 from pipeline.history.facts import keep_facts

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from contextlib import aclosing
-from dataclasses import dataclass
 
 from pipeline.domain.chat import ChatMessage, estimate_tokens
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ModelError, ModelTimeout
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.visible import visible_text
 from pipeline.llm.client import LlmClient, LlmFinished, LlmRequest, TextDelta
 from pipeline.redaction.redactor import Redactor

@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from pipeline.domain.chat import ChatMessage, ToolDefinition
+from pipeline.domain.frozen import dataclass
 from pipeline.llm.action_examples import NO_TOOL
 
 ANSWER = "answer"

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from pipeline.domain.clock import Clock
+from pipeline.domain.frozen import dataclass
 from pipeline.llm.client import LlmFinished, LlmItem, TextDelta, ToolAsked
 from pipeline.llm.failures import Target, empty_answer, retry_delay, timed_out, translate
 

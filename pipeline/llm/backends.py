@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from pipeline.domain.errors import ConfigurationError
+from pipeline.domain.frozen import dataclass
 from pipeline.llm.direct_client import OPENAI
 
 Kind = Literal["direct", "litellm", "local", "scripted"]

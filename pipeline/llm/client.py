@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 from typing import Protocol
 
 from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition
+from pipeline.domain.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

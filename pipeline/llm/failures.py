@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 from pipeline.domain.errors import ModelError, ModelRejected, ModelTimeout, ModelUnavailable
+from pipeline.domain.frozen import dataclass
 from pipeline.llm.client import LlmFinished
 
 _MAX_DETAIL_CHARS = 4_000

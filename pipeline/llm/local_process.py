@@ -11,11 +11,11 @@ import json
 import secrets
 import sys
 from asyncio.subprocess import PIPE, STDOUT, Process
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 import pipeline
+from pipeline.domain.frozen import dataclass
 
 _STOP_S = 3.0
 _LINE_BYTES = 1 << 20

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from pipeline.domain.frozen import dataclass
 
 _FILE = "model_prices_and_context_window_backup.json"
 

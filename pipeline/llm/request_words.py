@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from pipeline.domain.frozen import dataclass
 
 _POLITE = re.compile(
     r"(?:(?:please|hey|hi|hello|ok(?:ay)?|now|and|so|bitte|hallo|und|bonjour|et|hola|oye|y)[ ,!]+)*"

@@ -11,7 +11,6 @@ import json
 import re
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from pipeline.domain.errors import (
     ModelTimeout,
     ModelUnavailable,
 )
+from pipeline.domain.frozen import dataclass
 from pipeline.llm.client import LlmFinished, LlmItem, LlmRequest, TextDelta, ToolAsked
 from pipeline.llm.failures import Target, empty_answer
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from pipeline.domain.frozen import dataclass
 from pipeline.llm.prices import model_table
 
 _ANSWER_SHARE = 4

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from pipeline.domain.frozen import dataclass
 from pipeline.redaction.issuers import EXACT, HOOKS, LETTERS_AND_DIGITS, MARKS, WITH_SIGNS
 from pipeline.redaction.known import MARK, SHOWN
 

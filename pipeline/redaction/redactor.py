@@ -8,12 +8,13 @@ after an earlier cut, half a secret would remain, which no pattern finds.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, TypeVar, get_args
 
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.domain.events import LlmToken, PipelineEvent, Thought
+from pipeline.domain.frozen import dataclass
 from pipeline.redaction.known import KnownSecrets, KnownStream
 from pipeline.redaction.patterns import may_hold_secret
 from pipeline.redaction.private_keys import OPENING, KeyStream

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pipeline.domain.clock import Clock
 from pipeline.domain.conversation import Conversation, Summary
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.messages import Speech
 from pipeline.domain.rooms import RoomTalk
 from pipeline.llm.client import LlmClient

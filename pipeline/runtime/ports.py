@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
 from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition
 from pipeline.domain.conversation import Conversation, Summary
 from pipeline.domain.events import Thought
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.messages import ApprovalReply, InboundMessage, Mode, Speech
 from pipeline.domain.rooms import RoomTalk
 from pipeline.graph.definition.ports import RunLog

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from pipeline.domain.frozen import dataclass
 
 DEFAULT_SYSTEM_PROMPT = "You are Parlour, a helpful assistant. Answer briefly, in the user's language."
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from pipeline.domain.frozen import dataclass
 from pipeline.tools.shown import shown
 from pipeline.tools.tool import Tool, described
 

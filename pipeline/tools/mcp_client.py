@@ -13,10 +13,11 @@ import logging
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.visible import visible_text
 from pipeline.redaction.redactor import Redactor
 from pipeline.tools.mcp_child import McpChild

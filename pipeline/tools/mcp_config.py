@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
 from pipeline.domain.errors import ConfigurationError
+from pipeline.domain.frozen import dataclass
 
 Resolve = Callable[[str], str]
 """Returns the value of a reference, `env:NAME` or `file:PATH`. Raises ConfigurationError."""

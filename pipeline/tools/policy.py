@@ -8,10 +8,10 @@ Off the record, no tool runs that changes anything.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 
 from pipeline.domain.clock import Clock
 from pipeline.domain.events import Decision
+from pipeline.domain.frozen import dataclass
 from pipeline.runtime.scope import TurnScope
 from pipeline.tools.tool import Tool
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 
+from pipeline.domain.frozen import dataclass
 from pipeline.runtime.scope import TurnScope
 from pipeline.tools.tool import PartialGroup, Tool, ToolFailed, ToolGroup
 

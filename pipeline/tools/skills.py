@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import logging
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.domain.clock import Clock
+from pipeline.domain.frozen import dataclass
 from pipeline.runtime.ports import SkillSummary
 from pipeline.tools.confine import read_text
 from pipeline.tools.folders import followed

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from pipeline.domain.chat import ToolDefinition
 from pipeline.domain.errors import ParlourError
+from pipeline.domain.frozen import dataclass
 from pipeline.runtime.scope import TurnScope
 
 _DESCRIBED_CHARS = 80

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from urllib.parse import quote, urlsplit
+
+from pipeline.domain.frozen import dataclass
 
 MAX_URL_CHARS = 2_000
 _PORTS = {"http": 80, "https": 443}

@@ -9,7 +9,6 @@ import asyncio
 import socket
 import zlib
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin
 
@@ -17,6 +16,7 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from pipeline.domain.clock import Clock
+from pipeline.domain.frozen import dataclass
 from pipeline.tools.web_addresses import BadUrl, Target, public_only, read_url
 
 MAX_REDIRECTS = 5

@@ -16,11 +16,12 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
+from pipeline.domain.frozen import dataclass
 from pipeline.history.facts import with_facts
 from pipeline.runtime.ports import WorkspaceTexts
 from pipeline.runtime.scope import TurnScope

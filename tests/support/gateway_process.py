@@ -71,8 +71,8 @@ async def up(gateway: GatewayProcess, channel: str) -> None:
 class GatewayProcess:
     """One data folder's gateway, which can be started again and again. Leaving the block kills it.
 
-    `overrides` are `SECTION.KEY=VALUE` settings, `sources` is the checkout that it runs. When the block is left by an exception, the end of
-    the log is added to it.
+    `overrides` are `SECTION.KEY=VALUE` settings, `sources` is the checkout that it runs. When the block is
+    left by an exception, the end of the log is added to it.
     """
 
     def __init__(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.storage.ports import Record
@@ -13,6 +12,7 @@ from gateway.storage.sqlite import log
 from gateway.storage.sqlite.connection import as_storage_error, open_reader
 from gateway.storage.sqlite.schema import require_ours
 from pipeline.domain.errors import StorageError
+from pipeline.domain.frozen import dataclass
 
 # A full scan of the log: a person asks for this rarely, and an index would cost every turn. A run begins in
 # the row that names its graph; a run of a single step begins in the record that also holds its end.

@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import struct
 import threading
-from dataclasses import dataclass
 from pathlib import Path
+
+from pipeline.domain.frozen import dataclass
 
 WAL_HEADER_BYTES = 32
 _FRAME_HEADER_BYTES = 24

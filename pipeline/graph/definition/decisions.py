@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from typing_extensions import TypeAliasType, TypeVar
+
+from pipeline.domain.frozen import dataclass
 
 State: TypeAlias = Mapping[str, Any]
 """Plain JSON data, deeply read-only (its lists are tuples); nodes return updates instead of changing it."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.decisions import State
 from pipeline.graph.definition.expressions import Expression
 

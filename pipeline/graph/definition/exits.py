@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.elements import (
     Always,
     EdgeSpec,

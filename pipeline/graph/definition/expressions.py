@@ -12,11 +12,12 @@ import ast
 import re
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, Final
 
 from pipeline.domain.errors import GraphError
+from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.comparison import MAPPINGS, Mismatch, truth
 from pipeline.graph.definition.expression_compiler import Absent, Evaluator, Refused, compile_condition
 

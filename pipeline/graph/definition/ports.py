@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.decisions import ContextT, State
 from pipeline.graph.definition.elements import ConversationMode, Goal
 

@@ -7,12 +7,12 @@ them as one batch. Branches and resumed runs rely on it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final
 
 from pipeline.domain.errors import GraphError
+from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.frozen_json import freeze
 
 

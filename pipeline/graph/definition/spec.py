@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from pipeline.domain.errors import GraphError
+from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.decisions import ContextT, StateT
 from pipeline.graph.definition.elements import (
     END,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, Generic, NamedTuple
 
+from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.decisions import ContextT, Node, StateT
 from pipeline.graph.definition.elements import (
     END,

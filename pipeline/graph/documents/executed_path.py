@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.elements import END
 
 START = ":start"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 
@@ -16,6 +16,7 @@ from pipeline.domain.errors import (
     ParlourError,
     StorageError,
 )
+from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.decisions import ContextT, Node, NodeResult, State, StateT
 from pipeline.graph.definition.reducers import Channel, append, first, last, merge
 from pipeline.graph.definition.structure import GraphStructure

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.elements import END
 from pipeline.graph.run.records import Head, RawRecord, head_of, valid_records
 

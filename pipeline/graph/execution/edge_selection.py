@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import GraphError
+from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.decisions import State
 from pipeline.graph.definition.elements import (
     EdgeSpec,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from pipeline.domain.clock import Clock
+from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.elements import Limits
 from pipeline.graph.definition.ports import PhaseHook
 from pipeline.graph.execution.control import RunAborted, RunControl

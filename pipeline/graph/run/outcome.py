@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from pipeline.domain.errors import GraphError
+from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.decisions import State
 
 RunStatus = Literal["completed", "paused", "failed", "cancelled"]
