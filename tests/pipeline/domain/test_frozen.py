@@ -13,7 +13,7 @@ class Point:
 
 def test_a_value_is_frozen_for_the_type_checker_alone() -> None:
     point = Point(x=1)
-    point.x = 2  # type: ignore[misc] - mypy would report it as unused if the assignment were allowed
+    point.x = 2  # type: ignore[misc]  # mypy reports it as unused if it allows the assignment
     assert point.x == 2
 
 
