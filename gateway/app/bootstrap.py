@@ -269,6 +269,7 @@ def _turns(base: Foundation, pipeline: Pipeline, delivery: Delivery, expiries: Q
             observe=base.broadcaster.observe,
             on_recorded=base.page.show_recorded,
             on_reply=delivery.enqueue,
+            sends_at_once=delivery.sends_at_once,
             discard_media=base.page.discard_media,
             can_speak=base.replies.possible,
             on_asked=expiries.asked,

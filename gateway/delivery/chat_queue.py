@@ -136,6 +136,11 @@ class ChatQueue:
         self._changed.set()
 
     @property
+    def is_free(self) -> bool:
+        """Whether work that is submitted now runs at once and may make a call."""
+        return not self._work and self._preview is None and self.limiter.wait_s() == 0.0
+
+    @property
     def idle(self) -> bool:
         """Whether the queue can be forgotten: no work, and a limiter in its initial state."""
         return not self._running and self.limiter.idle

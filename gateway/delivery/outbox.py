@@ -8,6 +8,8 @@ ready to sent directly, which saves one write.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,7 +34,7 @@ from gateway.delivery.voice_replies import VoiceReplies
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
 from gateway.storage.codec import reply_of
-from gateway.storage.ports import OutboxRow, Store
+from gateway.storage.ports import InboxEntry, OutboxRow, Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.ids import ThreadKey, new_id
@@ -97,10 +99,21 @@ class Delivery:
         self._failpoints = failpoints
         self._voice = voice
 
-    def enqueue(self, row_id: int, reply: OutboundReply) -> None:
-        """Send a reply that has just become durable."""
+    def sends_at_once(self, thread: ThreadKey, entry: InboxEntry) -> bool:
+        """Whether a reply that is committed now would be posted right after. Its row may then begin in state
+        sending, which saves the write before the post."""
+        adapter = self._channels.get((thread.channel, thread.account))
+        if not isinstance(adapter, PostingChannel) or adapter.capabilities.resolution == "placeholder":
+            return False
+        queue = self._queues.queue_for(adapter, thread, private=bool(entry.body.get("private", True)))
+        return queue.is_free and not self._posting.has_preview(thread, entry.message_id)
+
+    def enqueue(self, row_id: int, reply: OutboundReply, *, sending: bool = False) -> None:
+        """Send a reply that has just become durable; with `sending`, its row began in state sending."""
         born_at = self._clock.monotonic()
-        self._add(_Job(ReplyDelivery(row_id=row_id, reply=reply, maybe_sent=False, born_at=born_at)))
+        delivery = ReplyDelivery(row_id=row_id, reply=reply, maybe_sent=False, born_at=born_at)
+        delivery.marked = sending
+        self._add(_Job(delivery))
 
     async def recover(self) -> int:
         """Queue the rows that an earlier process left; returns their number."""
@@ -128,6 +141,16 @@ class Delivery:
         queue.submit(lambda: self._deliver(adapter, queue, job))
 
     async def _deliver(self, adapter: Channel, queue: ChatQueue, job: _Job) -> None:
+        try:
+            await self._send(adapter, queue, job)
+        except asyncio.CancelledError:
+            if job.delivery.marked:
+                # Nothing was posted yet, so that the next process need not look for it.
+                with contextlib.suppress(StorageError):
+                    await self._store.mark_retry(job.delivery.row_id, "", 0.0)
+            raise
+
+    async def _send(self, adapter: Channel, queue: ChatQueue, job: _Job) -> None:
         await self._clock.sleep(min(job.not_before - self._clock.now(), _LONGEST_WAIT_S))
         before = queue.reach.worked
         while True:
@@ -200,6 +223,7 @@ class Delivery:
     async def _failed(self, queue: ChatQueue, job: _Job, failure: Failure, *, alone: bool) -> float | None:
         """Store the failure. Returns seconds until the next attempt, None for no further attempt. `alone`:
         other calls of the account worked meanwhile."""
+        job.delivery.marked = False
         job.delivery.maybe_sent = job.delivery.maybe_sent or failure.maybe_delivered
         now = self._clock.monotonic()
         limited = failure.kind == "rate_limit"

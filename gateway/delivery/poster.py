@@ -31,6 +31,7 @@ from gateway.runtime.failpoints import Failpoints
 from gateway.storage.ports import SentPart, Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.events import ApprovalRequired
+from pipeline.domain.ids import ThreadKey
 
 _log = logging.getLogger(__name__)
 
@@ -60,6 +61,8 @@ class ReplyDelivery:
     """An earlier attempt may have arrived."""
     born_at: float
     """Monotonic time of the commit; for a reply of an earlier process computed from its wall-clock age."""
+    marked: bool = False
+    """Its row is in state sending although nothing was posted yet."""
     questions: tuple[ApprovalRequired, ...] = ()
     said: str = ""
     """The text of an unfinished answer; it is shown above the error that explains why."""
@@ -86,6 +89,10 @@ class Posting:
         self._live = live
         self._clock = clock
         self._failpoints = failpoints
+
+    def has_preview(self, thread: ThreadKey, message_id: str) -> bool:
+        """Whether the answer to the message has a preview, which becomes the answer by an edit."""
+        return self._live.has_preview(thread, message_id)
 
     async def attempt(self, adapter: PostingChannel, queue: ChatQueue, delivery: ReplyDelivery) -> Receipt:
         """Show the parts of the reply that are not shown yet. Raises what the adapter raised; the next call
@@ -245,7 +252,9 @@ class Posting:
             if index in delivery.untraceable:
                 part = await self._labelled(adapter, queue, delivery, index, part)
         await queue.limiter.acquire()
-        await retry_until_stored(partial(self._store.mark_sending, delivery.row_id), self._clock)
+        if not delivery.marked:
+            await retry_until_stored(partial(self._store.mark_sending, delivery.row_id), self._clock)
+        delivery.marked = False
         self._failpoints.reach("send-before")
         try:
             post = adapter.post(reply.thread, part, key=key, reply_handle=_handle(reply, index))

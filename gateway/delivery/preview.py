@@ -113,6 +113,11 @@ class LiveReplies:
                 self._live.popitem(last=False)[1].give_up()
         return live
 
+    def has_preview(self, thread: ThreadKey, message_id: str) -> bool:
+        """Whether a preview of the answer was opened."""
+        live = self._live.get((thread, message_id))
+        return live is not None and live.has_preview
+
     async def hand_over(self, thread: ThreadKey, message_id: str) -> Taken:
         """End the preview of the answer. Must run in the chat's queue, so that no preview call is running."""
         live = self._live.pop((thread, message_id), None)
@@ -192,6 +197,11 @@ class LiveReply:
                 self._questions.resolve(interaction_id, choice)
             case _:
                 return
+
+    @property
+    def has_preview(self) -> bool:
+        """Whether a preview was opened; its message may exist."""
+        return self._view is not None
 
     def end(self) -> None:
         """Stop previews and typing; the visible text stays."""

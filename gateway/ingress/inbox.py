@@ -17,7 +17,7 @@ from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
 from gateway.storage.codec import GATE, new_entry, resume_entry, resume_entry_once
 from gateway.storage.health import StoreHealth
-from gateway.storage.ports import Accepted, AnswerStatus, Interaction, NewEntry, Store
+from gateway.storage.ports import Accepted, AnswerStatus, InboxEntry, Interaction, NewEntry, Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.messages import ApprovalReply, Inbound, InboundMessage, SessionCommand, Withdrawal
@@ -45,6 +45,14 @@ class TurnQueue(Protocol):
 
     def wake(self, thread: str) -> None:
         """Look for work in `thread`."""
+        ...
+
+    def may_begin(self) -> bool:
+        """Whether a message that is accepted now, as the first of its thread, starts its turn at once."""
+        ...
+
+    def begin(self, entry: InboxEntry) -> None:
+        """Start the turn of an entry whose first attempt `accept` has counted."""
         ...
 
     def stop_before(self, thread: str, seq: int, cancelled: int) -> None:
@@ -169,7 +177,8 @@ class Inbox:
             elif isinstance(item, InboundMessage) and item.edited:
                 await self._end(item, before=accepted.seq)
         finally:
-            self._turns.wake(thread)
+            if not accepted.begun:
+                self._turns.wake(thread)
         if accepted.duplicate:
             self._telemetry.duplicate(item.thread.channel)
             return Acceptance(status="duplicate", message_id=accepted.message_id)
@@ -191,23 +200,28 @@ class Inbox:
         self, item: InboundMessage | SessionCommand, limit: int
     ) -> tuple[Accepted, Reservation]:
         entry = new_entry(self._without_secrets(item))
+        # A command and an edit first end earlier turns; their own turn is read from the store afterwards.
+        begin = isinstance(item, InboundMessage) and not item.edited
         if self._quota is None or isinstance(item, SessionCommand):
-            return await self._enqueue_entry(entry, limit), Reservation()
+            return await self._enqueue_entry(entry, limit, begin=begin), Reservation()
         with self._quota.reserve(item) as reservation:
             # With a limit of 0 the store accepts nothing new, but still recognises duplicates.
-            accepted = await self._enqueue_entry(entry, 0 if reservation.wait_s else limit)
+            accepted = await self._enqueue_entry(entry, 0 if reservation.wait_s else limit, begin=begin)
             reservation.used = not (accepted.duplicate or accepted.full)
         return accepted, reservation
 
-    async def _enqueue_entry(self, entry: NewEntry, limit: int) -> Accepted:
+    async def _enqueue_entry(self, entry: NewEntry, limit: int, *, begin: bool) -> Accepted:
         self._failpoints.reach("inbox-commit-before")
+        begin = begin and self._turns.may_begin()
         try:
-            accepted = await self._store.accept(entry, limit=limit)
+            accepted = await self._store.accept(entry, limit=limit, begin=begin)
         except StorageError:
             self.health.note(writable=False)
             raise
         self.health.note(writable=True)
         self._failpoints.reach("inbox-commit-after")
+        if accepted.begun:
+            self._turns.begin(_begun(entry, accepted))
         return accepted
 
     def _denied(self, item: Inbound, verdict: Denied) -> Acceptance:
@@ -320,3 +334,19 @@ class Inbox:
             # A redelivered stop may find turns that came after it.
             later = [entry.message_id for entry in await self._store.open_entries(thread) if entry.seq > seq]
             await self._waiting.withdraw(thread, later)
+
+
+def _begun(entry: NewEntry, accepted: Accepted) -> InboxEntry:
+    """The accepted entry as its turn gets it."""
+    return InboxEntry(
+        seq=accepted.seq,
+        thread=entry.thread,
+        message_id=entry.message_id,
+        kind=entry.kind,
+        body=entry.body,
+        received_at=entry.received_at,
+        attempts=0,
+        excused=0,
+        cancelled=False,
+        begun=True,
+    )

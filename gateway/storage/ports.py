@@ -48,6 +48,8 @@ class Accepted:
     duplicate: bool
     full: bool = False
     """The entry is new and was not accepted, because its thread's queue had reached the limit."""
+    begun: bool = False
+    """The entry is the first of its thread, and its first attempt is counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,8 @@ class InboxEntry:
     excused: int
     """The attempts among them that were interrupted from outside, by a shutdown or the store."""
     cancelled: bool
+    begun: bool = False
+    """It comes from `accept`, not from a read: its first attempt is counted, but not yet in `attempts`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +113,8 @@ class NewOutboxRow:
     message_id: str
     body: Mapping[str, Any]
     created_at: float
+    sending: bool = False
+    """The reply is sent at once: the row begins in state sending, with one attempt counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,11 +249,12 @@ class Store(Protocol):
         """Process deaths, by entry."""
 
     # -- inbox --------------------------------------------------------------------------------
-    async def accept(self, entry: NewEntry, *, limit: int | None = None) -> Accepted:
-        """Dedupe and enqueue in one statement; durable when it returns.
+    async def accept(self, entry: NewEntry, *, limit: int | None = None, begin: bool = False) -> Accepted:
+        """Dedupe and enqueue in one statement; durable when it returns. With `limit`, a new entry is not
+        accepted while its thread has that many unfinished ones; a redelivery is still recognised.
 
-        With `limit`, a new entry is not accepted while its thread has that many unfinished ones; a
-        redelivery is still recognised.
+        With `begin`, for a turn that starts at once, the statement counts one attempt at a new entry if its
+        thread has no other unfinished one.
         """
         ...
 
@@ -273,7 +280,6 @@ class Store(Protocol):
 
     async def discount_attempt(self, lease: Lease, seq: int) -> None:
         """Count an attempt as interrupted from outside; at most all of them. FenceLost, AlreadyDone."""
-        ...
 
     async def cancel_open(self, thread: str, *, up_to_seq: int | None = None, from_seq: int = 0) -> int:
         """Mark the unfinished entries of `thread`, between the seqs where given, cancelled; how many."""
@@ -296,7 +302,7 @@ class Store(Protocol):
         """Expire every lease; how many. Only for a start that has made sure that no other process runs."""
         ...
 
-    # -- log ----------------------------------------------------------------------------------
+    # -- log and turn -------------------------------------------------------------------------
     def append(
         self, lease: Lease, records: Sequence[NewRecord], *, attempt: int | None = None
     ) -> asyncio.Future[tuple[int, ...]]:
@@ -321,10 +327,12 @@ class Store(Protocol):
     ) -> tuple[Record, ...]:
         """Records with id > `after` and id < `before`, oldest first; with `limit`, the NEWEST of those."""
 
+    async def current_session(self, thread: str) -> str | None:
+        """The id of the newest session: that of the newest record of kind "session"."""
+
     async def threads_of(self, channel: str, account: str, *, limit: int) -> tuple[str, ...]:
         """Threads with records or waiting entries: those without records first, then by newest record."""
 
-    # -- turn ---------------------------------------------------------------------------------
     async def commit_turn(self, lease: Lease, commit: TurnCommit) -> Committed:
         """Apply `commit` in one transaction after checking the fence.
 
@@ -342,18 +350,15 @@ class Store(Protocol):
     async def mark_sent(self, row_id: int, receipt: str, at: float, *, forget: bool = False) -> None:
         """Set state sent, with the receipt; delete what `record_sent_part` stored for the row's key. With
         `forget`, the same transaction erases the row's body and the text of every record of its message."""
-        ...
 
     async def mark_retry(
         self, row_id: int, error: str, not_before: float, *, maybe_sent: bool = False
     ) -> None:
         """Set state ready with the error; no attempt before the given time. With `maybe_sent` the
         state stays sending, so that the next process knows that the reply may have arrived."""
-        ...
 
     async def mark_failed(self, row_id: int, error: str, *, forget: bool = False) -> None:
         """Set state failed, with the reason. Deletes and erases as `mark_sent` does."""
-        ...
 
     async def outbox_row(self, row: int | str) -> OutboxRow | None:
         """The row with that id, or, for a string, with that key."""
@@ -366,10 +371,6 @@ class Store(Protocol):
 
     async def shown(self, key: str) -> tuple[SentPart, ...]:
         """The parts that `record_sent_part` stored for `key`, by part."""
-
-    # -- sessions -----------------------------------------------------------------------------
-    async def current_session(self, thread: str) -> str | None:
-        """The id of the newest session: that of the newest record of kind "session"."""
 
     # -- pending interactions -----------------------------------------------------------------
     async def open_interaction(self, interaction: Interaction) -> None: ...

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 from adapters.channel import OutboundReply
-from gateway.interactions.answer_matching import match_speech
 from gateway.runtime.failpoints import Failpoints
-from gateway.storage.codec import ASKED_IN, GATE, from_body, question_of, reply_of, resume_entry_once
+from gateway.storage.codec import ASKED_IN, question_of, reply_of
 from gateway.storage.ports import (
     Committed,
     InboxEntry,
@@ -36,19 +36,24 @@ from gateway.turns.sessions import (
     words_on_record,
     write_summary,
 )
+from gateway.turns.spoken_answers import answer_question, has_answered_question
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
 from pipeline.domain.conversation import Conversation, Summary
 from pipeline.domain.ids import new_id
-from pipeline.domain.messages import InboundMessage, Mode
+from pipeline.domain.messages import Mode
 from pipeline.domain.timeline import EntryRole, TimelineEntry
 from pipeline.graph.run.records import RawRecord, RunUnreadable, head_of
 from pipeline.runtime.ports import TurnAnswer, UserWords
 
 OnRecorded = Callable[[TimelineEntry], None]
 """Called, in order, with every durable visible entry that no terminal event reports."""
-OnReply = Callable[[int, OutboundReply], None]
-"""Called with the outbox row's id and the reply, once they are durable."""
+
+
+class OnReply(Protocol):
+    """Called with the outbox row's id and the reply, once they are durable."""
+
+    def __call__(self, row_id: int, reply: OutboundReply, *, sending: bool) -> None: ...
 
 
 class StoreJournal:
@@ -65,6 +70,7 @@ class StoreJournal:
         failpoints: Failpoints,
         on_recorded: OnRecorded,
         on_reply: OnReply,
+        sends_at_once: Callable[[], bool],
         on_asked: Callable[[], None],
         questions: TurnQuestions,
     ) -> None:
@@ -76,6 +82,7 @@ class StoreJournal:
         self._failpoints = failpoints
         self._on_recorded = on_recorded
         self._on_reply = on_reply
+        self._sends_at_once = sends_at_once
         self._on_asked = on_asked
         self._questions = questions
         self._asked_in = str(entry.body.get(ASKED_IN, entry.message_id))
@@ -88,10 +95,11 @@ class StoreJournal:
         session.note_arrival(author, entry.received_at)
         self._user_text: str | None = None
         self._transcript = ""
-        self.attempt_counted = False
+        self.attempt_counted = entry.begun
         """Whether this attempt is counted durably."""
         self.outcome: Outcome | None = None
         """Set once the turn is final."""
+        self.added_entry = False  # to its thread
 
     @property
     def session_id(self) -> str:
@@ -143,30 +151,43 @@ class StoreJournal:
 
     async def record_user(self, words: UserWords) -> None:
         entry_id = 0
+        transcribed = "voice" in self._entry.body
         if self._off_record:
             await self.count_attempt()
+        elif self.attempt_counted and not transcribed:
+            # The inbox has the words; a transcript would have to be computed again.
+            self._log.hold(self._user_records(words), partial(self._notify_words, words))
         else:
             entry_id = await self._write_user(words)
         self._user_text = words_on_record(user_body(words))
         # The speaker of live speech saw the words while speaking; the author of a note did not.
-        self._transcript = words.text if "voice" in self._entry.body else ""
+        self._transcript = words.text if transcribed else ""
+        self._notify_words(words, entry_id)
+
+    def _notify_words(self, words: UserWords, entry_id: int) -> None:
         spoken = words.speech is not None
         self._notify("user", words.text, entry_id, spoken=spoken, at=self._entry.received_at)
 
-    async def _write_user(self, words: UserWords) -> int:
-        records: list[NewRecord] = []
-        if not self._session.stored:
-            records.append(session_record(self.session_id, self._entry.message_id, self._clock.now()))
+    def _user_records(self, words: UserWords) -> list[NewRecord]:
         # The time at which it was sent: its author saw that time while the message waited.
-        records.append(replace(self._record("user", user_body(words)), at=self._entry.received_at))
-        attempt = None if self.attempt_counted else self._entry.seq
-        ids = await self._store.append(self._lease, records, attempt=attempt)
-        self.attempt_counted = True
+        said = replace(self._record("user", user_body(words)), at=self._entry.received_at)
+        if self._session.stored:
+            return [said]
         self._session.stored = True
+        return [session_record(self.session_id, self._entry.message_id, self._clock.now()), said]
+
+    async def _write_user(self, words: UserWords) -> int:
+        attempt = None if self.attempt_counted else self._entry.seq
+        ids = await self._store.append(self._lease, self._user_records(words), attempt=attempt)
+        self.attempt_counted = True
         return ids[-1]
 
     def run_log(self) -> StoreRunLog:
         return self._log
+
+    def cut_off(self) -> None:
+        """Queue the records that wait for a commit: the turn is resumed later."""
+        self._log.hand_over()
 
     async def recorded_run(self) -> tuple[RawRecord, ...]:
         if self._off_record or (self._entry.attempts == 0 and not self._is_resume):
@@ -182,13 +203,12 @@ class StoreJournal:
         kept = replace(answer, thoughts=(), exchange=()) if self._off_record else answer
         # A paused run needs a record: the record holds its words, and the next message answers them.
         gates = () if self._off_record else answer.gates
-        at = self._clock.now()
-        questions = tuple(question_of(gate, self._entry, self.session_id, at=at) for gate in gates)
+        now = self._clock.now()
+        questions = tuple(question_of(gate, self._entry, self.session_id, at=now) for gate in gates)
         record = self._record("assistant", answer_body(kept) | paused_for(questions))
-        committed = await self._finish(
-            "answered", [record], role="assistant", text=answer.text, questions=questions
-        )
-        self._remember(committed.record_ids[-1], answer.text, answer.exchange)
+        text = answer.text
+        committed = await self._finish("answered", [record], role="assistant", text=text, questions=questions)
+        self._remember(committed.record_ids[-1], text, answer.exchange)
         return committed.record_ids[-1]
 
     async def commit_failure(
@@ -225,38 +245,15 @@ class StoreJournal:
         self._user_text = words_on_record(records[-1].body) if records else None
 
     async def try_consume_as_answer(self, words: str) -> bool:
-        entry = self._entry
-        message = from_body(entry.kind, entry.thread, entry.message_id, entry.received_at, entry.body)
-        now = self._clock.now()
-        questions = await self._store.pending_interactions(self._lease.thread, now=now)
-        open_gates = [question for question in questions if question.kind == GATE]
-        if not open_gates or not isinstance(message, InboundMessage):
+        if not await answer_question(self._store, self._entry, words, now=self._clock.now()):
             return False
-        answer = match_speech(message, words, open_gates)
-        if answer is None:
-            return False
-        asked = next(gate for gate in open_gates if gate.id == answer.interaction_id)
-        status = await self._store.answer_interaction(
-            answer.interaction_id,
-            thread=self._lease.thread,
-            user=answer.author.id,
-            choice=answer.choice,
-            now=now,
-            entry=resume_entry_once(answer, asked),
-        )
-        if status != "accepted":
-            return False
+        self.added_entry = True
         await self._end_silently("answered")
         return True
 
     async def was_consumed_as_answer(self) -> bool:
-        """Whether an earlier attempt took this voice note as an answer and was cut off before it ended the
-        turn; if so, end the turn now. Transcribed again, the words would become a separate message."""
-        if self._entry.attempts == 0:
-            return False
-        # The answer's entry came later, so it waits after this one; it has the id of the note.
-        waiting = await self._store.open_entries(self._lease.thread)
-        if not any(one.kind == "approval" and one.message_id == self._entry.message_id for one in waiting):
+        """Whether an earlier attempt took this voice note as an answer; if so, end the turn now."""
+        if not await has_answered_question(self._store, self._entry):
             return False
         await self._end_silently("answered")
         return True
@@ -277,7 +274,7 @@ class StoreJournal:
         await self._end_silently("command")
 
     async def commit_new_session(self, text: str, *, mode: Mode = "normal") -> int:
-        """Begin a new session; return the entry's id. Later messages of the thread see an empty history."""
+        """Begin a new session, whose messages see an empty history; return the entry's id."""
         session_id = new_id("ses")
         at = self._clock.now()
         record = session_record(session_id, self._entry.message_id, at, text=text, mode=mode)
@@ -307,8 +304,8 @@ class StoreJournal:
         code: str = "",
         questions: tuple[Interaction, ...] = (),
     ) -> Committed:
-        # A step that could not be written must fail the turn before anything is visible.
-        await self._log.barrier()
+        # Raises if a step could not be written: the turn must fail before anything is visible.
+        unwritten = await self._log.unwritten()
         more = {} if self._off_record else self._questions.body()
         more |= {} if self._is_resume else self._log.embedded_records()
         records[-1] = replace(records[-1], body={**records[-1].body, **more})
@@ -327,9 +324,11 @@ class StoreJournal:
             transcript="" if off_record else transcript,
             asks=bool(questions),
             off_record=off_record,
+            sending=self._sends_at_once(),
         )
         if not self._session.stored and role != "session":
             records.insert(0, session_record(self.session_id, self._entry.message_id, now))
+        records = [*unwritten, *records]
         commit = TurnCommit(
             seq=self._entry.seq,
             outcome=outcome,
@@ -343,12 +342,13 @@ class StoreJournal:
         self._failpoints.reach("turn-commit-before")
         committed = await self._store.commit_turn(self._lease, commit)
         self._failpoints.reach("turn-commit-after")
+        self._log.committed(committed.record_ids)
         if questions:
             self._on_asked()
         self._session.stored = True
         self.outcome = outcome
         reply = reply_of(row, self._lease.thread, entry_id=committed.record_ids[-1], text=text)
-        self._on_reply(committed.outbox_ids[0], replace(reply, heard=transcript))
+        self._on_reply(committed.outbox_ids[0], replace(reply, heard=transcript), sending=row.sending)
         return committed
 
     def _remember(self, record_id: int, answer: str, exchange: Sequence[ChatMessage] = ()) -> None:

@@ -58,6 +58,7 @@ def reply_row(
     transcript: str,
     asks: bool,
     off_record: bool,
+    sending: bool,
 ) -> NewOutboxRow:
     """The outbox row of the reply to `entry`, with what a posting channel needs to show it beside the words.
     Its key is the message's id, since each message has one reply. Empty values are left out."""
@@ -72,4 +73,5 @@ def reply_row(
         "off_record": off_record or None,
     }
     shown = {name: value for name, value in body.items() if value is not None}
-    return NewOutboxRow(key=entry.message_id, message_id=entry.message_id, body=shown, created_at=now)
+    key = entry.message_id
+    return NewOutboxRow(key=key, message_id=key, body=shown, created_at=now, sending=sending)

@@ -16,13 +16,16 @@ _EFFECT_LABELS: Mapping[str, tuple[Label, Label]] = {
     "done": ("effect-done-before", "effect-done-after"),
 }
 """The failpoints before and after the record is durable. Between the inner two the effect runs."""
+_CHEAP_S = 0.05
+"""A first step that took less is not written separately: repeating it costs less than a wait for the disk."""
 
 
 class StoreRunLog:
     """Writes the records of one turn of the event loop together, as one row.
 
     A node that awaits anything lets the loop turn, so the record before it is written meanwhile. The last
-    records wait for the commit of the outcome.
+    records wait for the commit of the outcome. So do the person's words and a cheap first step, unless
+    another record comes before: a crash may repeat the step, which has no effect outside.
     """
 
     def __init__(
@@ -40,6 +43,10 @@ class StoreRunLog:
         """The records of this turn of the loop."""
         self._writes: list[asyncio.Future[tuple[int, ...]]] = []
         """In order; successful writes are dropped now and then, a failed one stays."""
+        self._words: list[NewRecord] = []
+        """Records to write before the next row of the run."""
+        self._on_words: Callable[[int], None] = _ignore
+        self._words_in_commit = 0
         self._last: Sequence[Mapping[str, Any]] = ()
         self.run_id = ""
         """The id of the run; empty until its first record."""
@@ -48,12 +55,41 @@ class StoreRunLog:
         self._note_run(record)
         if labels := _labels(record):
             self._failpoints.reach(labels[0])
-        if not self._records:
-            asyncio.get_running_loop().call_soon(self._hand_over)
+        is_scheduled = bool(self._records) and not _can_wait(self._records)
         self._records.append(record)
+        if not is_scheduled and not _can_wait(self._records):
+            asyncio.get_running_loop().call_soon(self.hand_over)
+
+    def hold(self, words: Sequence[NewRecord], on_recorded: Callable[[int], None]) -> None:
+        """Write `words` with the next row of the run, or leave them to the commit. `on_recorded` is called
+        with the id of the last of them when they are durable."""
+        self._words += words
+        self._on_words = on_recorded
 
     async def barrier(self) -> None:
-        self._hand_over()
+        self.hand_over()
+        await self._until_written()
+
+    async def unwritten(self) -> list[NewRecord]:
+        """The rows that the commit of the outcome must write first; then call `committed`. Raises if an
+        earlier row could not be written."""
+        if any(map(_labels, self._records)):
+            self.hand_over()
+        rows, self._words = self._words, []
+        self._words_in_commit = len(rows)
+        if self._records:
+            rows.append(self._row(to_rows(self._records)))
+            self._records = []
+        await self._until_written()
+        return rows
+
+    def committed(self, record_ids: Sequence[int]) -> None:
+        """Report the words among the rows of `unwritten`, which have the first of these ids."""
+        if self._words_in_commit:
+            self._on_words(record_ids[self._words_in_commit - 1])
+
+    async def _until_written(self) -> None:
+        """Wait until everything handed over is durable. Raises if anything could not be written."""
         self._drop_written()
         if not self._writes:
             return
@@ -69,28 +105,24 @@ class StoreRunLog:
             self._note_run(record)
         self._last = records
 
-    async def write_last(self) -> None:
-        """Make all records durable, the last ones in separate rows: for a run without a commit."""
-        self._records += self._last
-        self._last = ()
-        await self.barrier()
-
     def last_rows(self) -> list[dict[str, Any]]:
         """The last records as separate rows, for a run that ends in another message's turn."""
-        self._hand_over()  # so that they follow all earlier records
         return [to_row(record) for record in self._last]
 
     def embedded_records(self) -> dict[str, Any]:
         """What to add to the body of the record that shows the run's outcome; empty for most."""
-        self._hand_over()
         return {EMBEDDED: rows} if (rows := to_embedded(self._last)) else {}
 
-    def _hand_over(self) -> None:
+    def hand_over(self) -> None:
+        """Queue the records that wait, and the words before them."""
         if self._records:
             self._drop_written()
             records, self._records = self._records, []
-            write = self._store.append(self._lease, [self._row(to_rows(records))])
+            words, self._words = self._words, []
+            write = self._store.append(self._lease, [*words, self._row(to_rows(records))])
             self._writes.append(write)
+            if words:
+                write.add_done_callback(self._words_written)
             for record in records:
                 if labels := _labels(record):
                     write.add_done_callback(partial(self._reach_written, labels[1]))
@@ -101,6 +133,10 @@ class StoreRunLog:
     def _reach_written(self, label: Label, write: asyncio.Future[tuple[int, ...]]) -> None:
         if _written(write):
             self._failpoints.reach(label)
+
+    def _words_written(self, write: asyncio.Future[tuple[int, ...]]) -> None:
+        if _written(write):
+            self._on_words(write.result()[-2])
 
     def _note_run(self, record: Mapping[str, Any]) -> None:
         if "head" in record:
@@ -118,9 +154,20 @@ class UnwrittenRunLog(StoreRunLog):
             self._note_run(record)
 
 
+def _can_wait(records: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the records are the first step of a run alone, and a cheap one."""
+    first = records[0]
+    cheap = first["do"] == "step" and first.get("seconds", 0.0) < _CHEAP_S
+    return len(records) == 1 and "head" in first and cheap
+
+
 def _labels(record: Mapping[str, Any]) -> tuple[Label, Label] | None:
     """The failpoints before and after the record is durable; None for most records."""
     return _EFFECT_LABELS.get(record["state"]) if record.get("do") == "effect" else None
+
+
+def _ignore(_record_id: int) -> None:
+    """Do nothing: no words are held."""
 
 
 def _written(write: asyncio.Future[tuple[int, ...]]) -> bool:

@@ -56,6 +56,8 @@ class TurnHooks:
     """Called with a turn's events; of the tokens of its answer only with the first."""
     on_recorded: Callable[[ThreadKey, TimelineEntry], None]
     on_reply: OnReply
+    sends_at_once: Callable[[ThreadKey, InboxEntry], bool]
+    """Whether the reply to an entry, if it is committed now, is posted right after."""
     discard_media: Callable[[InboundMessage], Awaitable[None]]
     """Called when a message with media is finished; its bytes are no longer needed."""
     can_speak: Callable[[ThreadKey], bool]
@@ -132,8 +134,16 @@ class TurnRunner:
         """Record that the message of the entry was edited or deleted."""
         self._withdrawn.add(seq)
 
-    async def run(self, lease: Lease, entry: InboxEntry, session: SessionState, stop: StopSignal) -> None:
-        """Finish `entry` with an answer or an error. It stays open on FenceLost and StorageError."""
+    def has_free_slot(self) -> bool:
+        """Whether an entry that starts now waits neither for a slot nor for an entry in quarantine."""
+        return self._starts_at_once(None)
+
+    def _starts_at_once(self, note_slots: asyncio.Semaphore | None) -> bool:
+        return self._quarantine.is_empty and not (note_slots or self._slots).locked()
+
+    async def run(self, lease: Lease, entry: InboxEntry, session: SessionState, stop: StopSignal) -> bool:
+        """Finish `entry` with an answer or an error. It stays open on FenceLost and StorageError. Returns
+        whether the turn has added an entry to its thread."""
         thread = ThreadKey.decode(entry.thread)
         questions = TurnQuestions()
         sender = TurnEvents(
@@ -150,7 +160,8 @@ class TurnRunner:
             clock=self._clock,
             failpoints=self._failpoints,
             on_recorded=lambda recorded: self._hooks.on_recorded(thread, recorded),
-            on_reply=lambda row_id, reply: self._on_reply(entry, row_id, reply),
+            on_reply=partial(self._on_reply, entry),
+            sends_at_once=partial(self._hooks.sends_at_once, thread, entry),
             on_asked=self._hooks.on_asked,
             questions=questions,
         )
@@ -163,6 +174,9 @@ class TurnRunner:
         )
         # A note is transcribed before it takes a slot at the model.
         note_slots = self._voice_notes if _is_spoken(entry) else None
+        if not self._starts_at_once(note_slots):
+            # A turn that waits is not at work.
+            await self._discount(lease, entry, journal)
         held = entry.kind != "command" and await self._admitted(entry, note_slots, slot, stop)
         self._telemetry.turn_started(entry.received_at)
         started = self._clock.monotonic()
@@ -171,17 +185,19 @@ class TurnRunner:
             if entry.seq in self._withdrawn and entry.attempts == 0:
                 # No answer is visible yet, so the turn says nothing and keeps nothing.
                 await journal.decline()
-                return
+                return False
             if deaths >= self._max_attempts and entry.body.get("if_named"):
                 await journal.decline()
             elif deaths >= self._max_attempts:
-                words = _GAVE_UP.format(deaths=deaths)
-                await self._set_aside(entry, journal, sender, "gave_up", words)
+                await self._set_aside(entry, journal, sender, "gave_up", _GAVE_UP.format(deaths=deaths))
             else:
                 await self._dispatch(entry, journal, sender, stop, slot)
         except (asyncio.CancelledError, StorageError):
+            journal.cut_off()
             await self._discount(lease, entry, journal)
             raise
+        else:
+            return journal.added_entry
         finally:
             self._keep_unwritten(entry.thread, session)
             self._withdrawn.discard(entry.seq)
@@ -196,9 +212,9 @@ class TurnRunner:
             _log.info("turn ended", extra=ended)
             structlog.contextvars.unbind_contextvars("thread_key", "message_id")
 
-    def _on_reply(self, entry: InboxEntry, row_id: int, reply: OutboundReply) -> None:
+    def _on_reply(self, entry: InboxEntry, row_id: int, reply: OutboundReply, *, sending: bool) -> None:
         self._edits.answered(entry, row_id)
-        self._hooks.on_reply(row_id, reply)
+        self._hooks.on_reply(row_id, reply, sending=sending)
 
     async def _admitted(
         self, entry: InboxEntry, note_slots: asyncio.Semaphore | None, slot: ConcurrencySlot, stop: StopSignal

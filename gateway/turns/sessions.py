@@ -52,7 +52,7 @@ class SessionState:
     ) -> None:
         self.session_id = session_id
         self.stored = stored
-        """Whether the session's record is durable."""
+        """Whether the session's record is durable, or is written with the next record of the turn."""
         self.mode: Mode = mode
         self.title = ""
         """The title, a few words; empty until one was made."""

@@ -46,6 +46,11 @@ class Quarantine:
         """How often the process died while only this entry was running."""
         return self._deaths.get(seq, Deaths()).alone
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no entry is in quarantine."""
+        return not self._waiting
+
     async def admit(self, seq: int) -> None:
         """Wait until the entry may run."""
         await self._waiting.get(seq, self._empty).wait()

@@ -36,6 +36,10 @@ class _Thread:
     """One live thread."""
 
     work: asyncio.Event
+    unread: bool = True
+    """The store may hold entries of the thread that were not read yet."""
+    begun: InboxEntry | None = None
+    """An entry that was accepted as the first of its thread, with its attempt counted."""
     task: asyncio.Task[object] | None = None
     running_seq: int = 0
     began_at: float = 0.0
@@ -55,6 +59,11 @@ class _Thread:
         if entry.cancelled or entry.seq < self.stopped_before or entry.seq in self.withdrawn:
             self.stop.request()
         return self.stop
+
+    def take_begun(self) -> InboxEntry | None:
+        """The accepted first entry, unless it was read from the store meanwhile."""
+        entry, self.begun = self.begun, None
+        return entry if entry is not None and entry.seq > self.running_seq else None
 
 
 class Worker:
@@ -105,9 +114,23 @@ class Worker:
         """Look for work in `thread`."""
         live = self._threads.get(thread)
         if live is not None:
+            live.unread = True
             live.work.set()
         else:
             self._start(thread)
+
+    def may_begin(self) -> bool:
+        """Whether a message that is accepted now, as the first of its thread, starts its turn at once."""
+        return not self._draining and self._turns.has_free_slot()
+
+    def begin(self, entry: InboxEntry) -> None:
+        """Start the turn of an entry whose first attempt `accept` has counted, without reading it again."""
+        live = self._threads.get(entry.thread)
+        if live is not None:
+            live.begun = entry
+            live.work.set()
+        else:
+            self._start(entry.thread, entry)
 
     def stop_before(self, thread: str, seq: int, cancelled: int) -> None:
         """Stop the turn that runs in `thread` if its entry is older than `seq`."""
@@ -162,8 +185,9 @@ class Worker:
             left = ends - loop.time()
         return not unfinished and not cut_off
 
-    def _start(self, thread: str) -> None:
-        live = _Thread(work=asyncio.Event())
+    def _start(self, thread: str, begun: InboxEntry | None = None) -> None:
+        # Without a runner, no entry of the thread is unfinished but the one that begins.
+        live = _Thread(work=asyncio.Event(), unread=begun is None, begun=begun)
         self._threads[thread] = live
         live.task = self._supervisor.spawn(self._run(thread, live), name=f"thread {thread}")
 
@@ -188,9 +212,24 @@ class Worker:
                 except Exception:  # noqa: BLE001 - without a runner the thread would wait for ever
                     _log.exception("thread tries again", extra={"thread_key": thread})
                 failures += 1
+                live.unread = True
                 await self._clock.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S)) - 1])
         finally:
             self._forget(thread, live)
+            await self._discount_begun(thread, live)
+
+    async def _discount_begun(self, thread: str, live: _Thread) -> None:
+        """Take back the attempt of an entry whose turn a shutdown prevented."""
+        entry = live.take_begun()
+        if entry is None:
+            return
+        try:
+            lease = await self._coordinator.acquire(thread, _do_nothing)
+            if lease is not None:
+                await self._store.discount_attempt(lease, entry.seq)
+                await self._coordinator.release(lease)
+        except StorageError as error:
+            _log.info("the attempt stays counted", extra={"reason": str(error)})
 
     def _forget(self, thread: str, live: _Thread) -> None:
         """Take a runner out of the table, unless a later one has replaced it."""
@@ -217,16 +256,16 @@ class Worker:
             session = await self._turns.open_session(thread)
             while not self._draining:
                 live.work.clear()
-                entry = await self._store.next_entry(thread)
+                entry = live.take_begun() or await self._unread_entry(thread, live)
                 if entry is not None:
-                    await self._turns.run(lease, entry, session, live.begin(entry, self._clock.now()))
-                    live.stop, live.done = None, entry
+                    await self._run_entry(live, lease, entry, session)
                     continue
                 await self._do_chores(live, lease, session)
                 if not await self._more_work(thread, live):
                     return False
         except asyncio.CancelledError:
             if lost and task is not None and task.uncancel() <= others:
+                live.unread = True
                 return True
             raise
         else:
@@ -234,6 +273,22 @@ class Worker:
         finally:
             live.stop = None
             await self._coordinator.release(lease)
+
+    async def _run_entry(self, live: _Thread, lease: Lease, entry: InboxEntry, session: SessionState) -> None:
+        stop = live.begin(entry, self._clock.now())
+        if await self._turns.run(lease, entry, session, stop):
+            live.unread = True
+        live.stop, live.done = None, entry
+
+    async def _unread_entry(self, thread: str, live: _Thread) -> InboxEntry | None:
+        """The oldest unfinished entry. After an entry that was accepted as the first of its thread there is
+        none to read, until the thread is woken again."""
+        if not live.unread:
+            return None
+        live.unread = False
+        entry = await self._store.next_entry(thread)
+        live.unread = live.unread or entry is not None
+        return entry
 
     async def _do_chores(self, live: _Thread, lease: Lease, session: SessionState) -> None:
         """Title and summarise the conversation where needed, if a turn has run in it. New work cancels
@@ -259,6 +314,10 @@ class Worker:
                 self._forget(thread, live)
                 return False
         return True
+
+
+def _do_nothing() -> None:
+    """Ignore a lost lease: it is held for one write."""
 
 
 async def _withdraw_nothing(_thread: str, _but: Collection[str]) -> None:

@@ -224,3 +224,28 @@ async def test_the_writability_probe_leaves_nothing_behind(store: Store) -> None
     await store.check_writable()
     await store.check_writable()
     assert await store.counts() == before
+
+
+async def test_an_entry_that_begins_at_once_has_its_first_attempt_counted(store: Store) -> None:
+    accepted = await store.accept(entry("1"), begin=True)
+    waiting = await store.next_entry(THREAD)
+    assert waiting is not None
+    assert (accepted.begun, waiting.attempts, waiting.begun) == (True, 1, False)
+    assert (await store.deaths.note()).keys() == {accepted.seq}
+
+
+async def test_an_entry_behind_an_unfinished_one_does_not_begin(store: Store) -> None:
+    first = await store.accept(entry("1"))
+    second = await store.accept(entry("2"), begin=True)
+    elsewhere = await store.accept(entry("3", thread=OTHER), begin=True)
+    assert (first.begun, second.begun, elsewhere.begun) == (False, False, True)
+    assert [one.attempts for one in await store.open_entries(THREAD)] == [0, 0]
+    again = await store.accept(entry("3", thread=OTHER), begin=True)
+    assert (again.duplicate, again.begun) == (True, False)
+
+
+async def test_after_the_last_entry_is_finished_the_next_one_begins(store: Store) -> None:
+    first, lease = await accepted_with_lease(store, "1")
+    await store.commit_turn(lease, turn(first.seq))
+    assert (await store.accept(entry("2"), begin=True)).begun
+    assert (await store.accept(entry("3"), begin=True, limit=1)).full

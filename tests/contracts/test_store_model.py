@@ -64,9 +64,10 @@ class Stores(RuleBasedStateMachine):
         self._folder.cleanup()
 
     # -- what can happen ----------------------------------------------------------------------
-    @rule(key=small, thread=threads, body=bodies, limit=st.none() | small)
-    def accept(self, key: int, thread: str, body: dict[str, Any], limit: int | None) -> None:
-        self._both(lambda store: store.accept(entry(str(key), thread=thread, body=body), limit=limit))
+    @rule(key=small, thread=threads, body=bodies, limit=st.none() | small, begin=st.booleans())
+    def accept(self, key: int, thread: str, body: dict[str, Any], limit: int | None, begin: bool) -> None:
+        new = entry(str(key), thread=thread, body=body)
+        self._both(lambda store: store.accept(new, limit=limit, begin=begin))
 
     @rule(thread=threads, up_to=st.none() | small)
     def cancel(self, thread: str, up_to: int | None) -> None:

@@ -133,6 +133,14 @@ async def test_a_reply_goes_from_ready_to_sending_to_sent(store: Store) -> None:
     assert (sent.state, sent.attempts, sent.receipt) == ("sent", 1, "native-7")
 
 
+async def test_a_reply_that_is_sent_at_once_begins_as_sending(store: Store) -> None:
+    accepted, lease = await accepted_with_lease(store)
+    at_once = replace(reply(), sending=True)
+    await store.commit_turn(lease, turn(accepted.seq, record("assistant"), outbox=(at_once,)))
+    (row,) = await store.outbox_open()
+    assert (row.state, row.attempts) == ("sending", 1)
+
+
 async def test_a_reply_can_be_tried_again_later(store: Store) -> None:
     row_id = await sent_row(store)
     await store.mark_sending(row_id)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.storage.ports import InboxEntry, NewEntry
+from gateway.storage.ports import Accepted, InboxEntry, Lease, NewEntry
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.events import ErrorEvent, LlmToken, ResponseComplete
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
@@ -168,6 +168,9 @@ class _SlowToHand(SqliteStore):
     held: asyncio.Event
     reading: asyncio.Event
 
+    async def accept(self, entry: NewEntry, *, limit: int | None = None, begin: bool = False) -> Accepted:
+        return await super().accept(entry, limit=limit)
+
     async def next_entry(self, thread: str) -> InboxEntry | None:
         entry = await super().next_entry(thread)
         if entry is not None:
@@ -176,8 +179,23 @@ class _SlowToHand(SqliteStore):
         return entry
 
 
-async def test_a_stop_between_the_reading_of_a_message_and_its_start_is_not_lost(tmp_path: Path) -> None:
-    store = _SlowToHand(tmp_path / "parlour.sqlite3", synchronous="NORMAL")
+class _SlowToLease(SqliteStore):
+    """Gives the lease of a thread only when the test says so."""
+
+    held: asyncio.Event
+    reading: asyncio.Event
+
+    async def acquire_lease(self, thread: str, owner: str, *, ttl_s: float, now: float) -> Lease | None:
+        self.reading.set()
+        await self.held.wait()
+        return await super().acquire_lease(thread, owner, ttl_s=ttl_s, now=now)
+
+
+@pytest.mark.parametrize("kind", [_SlowToHand, _SlowToLease])
+async def test_a_stop_between_the_reading_of_a_message_and_its_start_is_not_lost(
+    tmp_path: Path, kind: type[_SlowToHand | _SlowToLease]
+) -> None:
+    store = kind(tmp_path / "parlour.sqlite3", synchronous="NORMAL")
     store.held, store.reading = asyncio.Event(), asyncio.Event()
     llm = ScriptedLlm([_stuck("x", gate=asyncio.Event())])
     async with open_gateway(tmp_path, llm=llm, store=store) as harness:

@@ -14,6 +14,7 @@ import pytest
 
 from gateway.storage.ports import Committed, Lease, TurnCommit
 from gateway.storage.sqlite import SqliteStore
+from gateway.turns.run_codec import from_rows
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import ModelRejected, ModelUnavailable
@@ -22,7 +23,7 @@ from pipeline.domain.ids import ThreadKey
 from pipeline.domain.ports import EventSender
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.channel import MemoryChannel, types_of
-from tests.support.harness import open_gateway
+from tests.support.harness import THREAD, open_gateway
 
 
 async def test_a_message_is_answered_with_events_in_order_and_a_receipt(tmp_path: Path) -> None:
@@ -70,9 +71,10 @@ async def test_the_user_message_is_durable_before_the_model_is_asked(tmp_path: P
     async with open_gateway(tmp_path, llm=llm) as harness:
         accepted = await harness.channel.say("remember me")
         await harness.channel.until(lambda: llm.requests)
-        assert [record.body["text"] for record in await harness.records("user")] == ["remember me"]
+        assert [one.body["text"] for one in await harness.store.open_entries(THREAD)] == ["remember me"]
         gate.set()
         await harness.channel.terminal(accepted.message_id)
+        assert [record.body["text"] for record in await harness.records("user")] == ["remember me"]
 
 
 async def test_the_model_sees_the_conversation_and_the_new_message_exactly_once(tmp_path: Path) -> None:
@@ -206,10 +208,10 @@ async def test_a_long_history_is_cut_to_the_window_and_the_newest_survives(tmp_p
         assert sum(message.tokens for message in last) <= 1000 - 100
         said = [message for message in last if message.role == "user"]
         assert 1 < len(said) < 12
-        steps = await harness.records("step")
-        intakes = [step.body["update"]["intake"] for step in steps if step.body.get("node") == "intake"]
-        assert intakes[-1]["long"]
-        assert max(len(str(step.body)) for step in steps if step.body.get("node") == "intake") < 600
+        records = [step for row in await harness.records("step") for step in from_rows(row.body) if step]
+        intakes = [step for step in records if step.get("node") == "intake"]
+        assert intakes[-1]["update"]["intake"]["long"]
+        assert max(len(str(step)) for step in intakes) < 600
 
 
 def _lines(caplog: pytest.LogCaptureFixture, event: str) -> list[dict[str, object]]:

@@ -14,7 +14,7 @@ from gateway.ingress.inbox import Inbox
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
 from gateway.storage.codec import ASKED_IN, GATE
-from gateway.storage.ports import Interaction
+from gateway.storage.ports import InboxEntry, Interaction
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.ids import ThreadKey
@@ -33,6 +33,12 @@ class Wakes:
 
     def wake(self, thread: str) -> None:
         self.woken.append(thread)
+
+    def may_begin(self) -> bool:
+        return False
+
+    def begin(self, entry: InboxEntry) -> None:
+        raise AssertionError(f"no turn was to begin at once: {entry.message_id}")
 
     def stop_before(self, thread: str, seq: int, cancelled: int) -> None:
         raise AssertionError("nothing here is stopped")

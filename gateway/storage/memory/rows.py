@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from gateway.storage.json_bodies import FORGOTTEN, decode_body, encode_body
 from gateway.storage.ports import (
+    Accepted,
     InboxEntry,
     Interaction,
     NewEntry,
@@ -37,7 +38,7 @@ class EntryRow:
     outcome: Outcome | None = None
 
     @classmethod
-    def new(cls, seq: int, entry: NewEntry) -> EntryRow:
+    def new(cls, seq: int, entry: NewEntry, *, begun: bool) -> EntryRow:
         """The row of a newly accepted entry."""
         return cls(
             seq=seq,
@@ -46,7 +47,14 @@ class EntryRow:
             kind=entry.kind,
             body=encode_body(entry.body),
             received_at=entry.received_at,
+            attempts=int(begun),
         )
+
+    @property
+    def accepted(self) -> Accepted:
+        """What `accept` returns for the entry when it is new."""
+        begun = self.attempts > 0
+        return Accepted(seq=self.seq, message_id=self.message_id, duplicate=False, begun=begun)
 
     def view(self) -> InboxEntry:
         """The entry as the port's value."""
@@ -115,6 +123,14 @@ class ReplyRow:
     not_before: float = 0.0
     receipt: str = ""
     error: str = ""
+
+    @classmethod
+    def committed(cls, row_id: int, thread: str, entry_id: int, new: NewOutboxRow, body: str) -> ReplyRow:
+        """The row of a newly committed reply."""
+        row = cls(id=row_id, new=replace(new, body={}), thread=thread, entry_id=entry_id, body=body)
+        if new.sending:
+            row.state, row.attempts = "sending", 1
+        return row
 
     @property
     def is_open(self) -> bool:
@@ -197,3 +213,8 @@ def newest_first(threads: Mapping[str, ThreadRow], channel: str, account: str) -
         if key.startswith(prefix) and (row.log or row.unfinished)
     ]
     return tuple(key for _, _, key in sorted(found))
+
+
+def encoded(records: Sequence[NewRecord]) -> list[tuple[NewRecord, str]]:
+    """The records with their bodies as text. Raises StorageError for bodies that are not plain data."""
+    return [(record, encode_body(record.body)) for record in records]

@@ -17,7 +17,15 @@ from gateway.storage.memory.crash_counts import MemoryDeaths
 from gateway.storage.memory.expiries import MemoryExpiries
 from gateway.storage.memory.pairings import MemoryPairings
 from gateway.storage.memory.reminders import MemoryReminders
-from gateway.storage.memory.rows import EntryRow, InteractionRow, LogRow, ReplyRow, ThreadRow, newest_first
+from gateway.storage.memory.rows import (
+    EntryRow,
+    InteractionRow,
+    LogRow,
+    ReplyRow,
+    ThreadRow,
+    encoded,
+    newest_first,
+)
 from gateway.storage.memory.speech import MemoryVoices
 from gateway.storage.memory.usage import MemoryUsage
 from gateway.storage.ports import (
@@ -84,19 +92,19 @@ class MemoryStore:
         )
 
     # -- inbox --------------------------------------------------------------------------------
-    async def accept(self, entry: NewEntry, *, limit: int | None = None) -> Accepted:
+    async def accept(self, entry: NewEntry, *, limit: int | None = None, begin: bool = False) -> Accepted:
         self._require_open()
         known = self._accepted.get(entry.dedupe_key)
         if known is not None:
-            return replace(known, duplicate=True)
-        if limit is not None and len(self._peek(entry.thread).unfinished) >= limit:
+            return replace(known, duplicate=True, begun=False)
+        waiting = len(self._peek(entry.thread).unfinished)
+        if limit is not None and waiting >= limit:
             return Accepted(seq=0, message_id=entry.message_id, duplicate=False, full=True)
-        row = EntryRow.new(len(self._entries) + 1, entry)
+        row = EntryRow.new(len(self._entries) + 1, entry, begun=begin and not waiting)
         self._entries[row.seq] = row
         self._thread(entry.thread).unfinished[row.seq] = row
-        accepted = Accepted(seq=row.seq, message_id=row.message_id, duplicate=False)
-        self._accepted[entry.dedupe_key] = accepted
-        return accepted
+        self._accepted[entry.dedupe_key] = row.accepted
+        return row.accepted
 
     async def open_threads(self) -> tuple[str, ...]:
         self._require_open()
@@ -180,10 +188,10 @@ class MemoryStore:
         try:
             self._require_open()
             thread = self._fenced(lease)
-            encoded = _encoded(records)
+            added = encoded(records)
             if attempt is not None:
                 self._unfinished(thread, attempt).attempts += 1
-            future.set_result(self._add_records(thread, encoded))
+            future.set_result(self._add_records(thread, added))
         except StorageError as error:
             future.set_exception(error)
             report_if_failed(future, lease)
@@ -206,12 +214,11 @@ class MemoryStore:
         newest = found if limit is None else found[max(0, len(found) - limit) :]
         return tuple(row.view(thread) for row in newest)
 
-    # -- turn ---------------------------------------------------------------------------------
     async def commit_turn(self, lease: Lease, commit: TurnCommit) -> Committed:
         self._require_open()
         thread = self._fenced(lease)
         entry = self._unfinished(thread, commit.seq)
-        records = _encoded(commit.records)
+        records = encoded(commit.records)
         replies = [(row, encode_body(row.body)) for row in commit.outbox]
         questions = [(question, encode_body(question.body)) for question in commit.interactions]
         left = entry.body if commit.body is None else encode_body(commit.body)
@@ -276,7 +283,6 @@ class MemoryStore:
         self._require_open()
         return tuple(part for _, part in sorted(self._shown.get(key, {}).items()))
 
-    # -- sessions -----------------------------------------------------------------------------
     async def current_session(self, thread: str) -> str | None:
         self._require_open()
         for row in reversed(self._peek(thread).log):
@@ -382,9 +388,7 @@ class MemoryStore:
         if known is not None:
             return known
         row_id = len(self._outbox) + 1
-        self._outbox[row_id] = ReplyRow(
-            id=row_id, new=replace(new, body={}), thread=thread, entry_id=entry_id, body=body
-        )
+        self._outbox[row_id] = ReplyRow.committed(row_id, thread, entry_id, new, body)
         self._outbox_ids[new.key] = row_id
         return row_id
 
@@ -394,7 +398,3 @@ class MemoryStore:
         if row is None or not row.is_open:
             raise AlreadyDone(f"outbox row {row_id} is not waiting to be sent")
         return row
-
-
-def _encoded(records: Sequence[NewRecord]) -> list[tuple[NewRecord, str]]:
-    return [(record, encode_body(record.body)) for record in records]

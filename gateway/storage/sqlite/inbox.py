@@ -13,11 +13,12 @@ from gateway.storage.sqlite.secure_overwrite import filled
 from pipeline.domain.errors import AlreadyDone
 
 _ACCEPT = """
-    INSERT INTO inbox (dedupe_key, thread, message_id, kind, body, received_at)
-    SELECT ?1, ?2, ?3, ?4, ?5, ?6
+    INSERT INTO inbox (dedupe_key, thread, message_id, kind, body, received_at, attempts)
+    SELECT ?1, ?2, ?3, ?4, ?5, ?6,
+        ?8 AND NOT EXISTS (SELECT 1 FROM inbox WHERE thread = ?2 AND outcome IS NULL)
     WHERE (SELECT count(*) FROM inbox WHERE thread = ?2 AND outcome IS NULL) < ?7
     ON CONFLICT (dedupe_key) DO NOTHING
-    RETURNING seq"""
+    RETURNING seq, attempts"""
 _KNOWN = "SELECT seq, message_id FROM inbox WHERE dedupe_key = ?"
 _OPEN_THREADS = """
     SELECT key FROM threads JOIN
@@ -45,14 +46,16 @@ _REPLACE_BODY = "UPDATE inbox SET body = ? WHERE seq = ?"
 _GREATEST_SEQ = 2**63 - 1
 
 
-def accept(db: sqlite3.Connection, entry: NewEntry, body: str, limit: int | None) -> Accepted:
+def accept(
+    db: sqlite3.Connection, entry: NewEntry, body: str, limit: int | None, *, begin: bool = False
+) -> Accepted:
     """Enqueue the entry, or return the entry that was enqueued under its dedupe key before."""
     thread = threads.intern(db, entry.thread)
     most = _GREATEST_SEQ if limit is None else limit
-    values = (entry.dedupe_key, thread, entry.message_id, entry.kind, body, entry.received_at, most)
+    values = (entry.dedupe_key, thread, entry.message_id, entry.kind, body, entry.received_at, most, begin)
     row = db.execute(_ACCEPT, values).fetchone()
     if row is not None:
-        return Accepted(seq=row[0], message_id=entry.message_id, duplicate=False)
+        return Accepted(seq=row[0], message_id=entry.message_id, duplicate=False, begun=bool(row[1]))
     known = db.execute(_KNOWN, (entry.dedupe_key,)).fetchone()
     if known is None:
         return Accepted(seq=0, message_id=entry.message_id, duplicate=False, full=True)

@@ -11,7 +11,8 @@ from gateway.storage.sqlite.secure_overwrite import filled
 from pipeline.domain.errors import AlreadyDone
 
 _INSERT = """
-    INSERT INTO outbox (key, thread, message_id, entry_id, body, created_at) VALUES (?, ?, ?, ?, ?, ?)
+    INSERT INTO outbox (key, thread, message_id, entry_id, body, created_at, state, attempts)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (key) DO NOTHING"""
 _KNOWN = "SELECT id FROM outbox WHERE key = ?"
 _SELECT = """
@@ -56,7 +57,9 @@ _FAILED = "UPDATE outbox SET state = 'failed', error = ? WHERE id = ? AND state 
 
 def add(db: sqlite3.Connection, thread_id: int, entry_id: int, row: NewOutboxRow, body: str) -> int:
     """Add the row unless its key exists already; the id of the row with that key."""
-    cursor = db.execute(_INSERT, (row.key, thread_id, row.message_id, entry_id, body, row.created_at))
+    state: OutboxState = "sending" if row.sending else "ready"
+    values = (row.key, thread_id, row.message_id, entry_id, body, row.created_at, state, row.sending)
+    cursor = db.execute(_INSERT, values)
     if cursor.rowcount == 1 and cursor.lastrowid is not None:
         return cursor.lastrowid
     return int(db.execute(_KNOWN, (row.key,)).fetchone()[0])

@@ -116,9 +116,9 @@ class SqliteStore:
         return self._group_commit.calls
 
     # -- inbox --------------------------------------------------------------------------------
-    async def accept(self, entry: NewEntry, *, limit: int | None = None) -> Accepted:
+    async def accept(self, entry: NewEntry, *, limit: int | None = None, begin: bool = False) -> Accepted:
         body = encode_body(entry.body)
-        return await self._writer.submit(lambda db: inbox.accept(db, entry, body, limit))
+        return await self._writer.submit(lambda db: inbox.accept(db, entry, body, limit, begin=begin))
 
     async def open_threads(self) -> tuple[str, ...]:
         return await self._reader.submit(inbox.open_threads)

@@ -138,9 +138,9 @@ class _FullDisk(MemoryStore):
 
     full = False
 
-    async def accept(self, entry: NewEntry, *, limit: int | None = None) -> Accepted:
+    async def accept(self, entry: NewEntry, *, limit: int | None = None, begin: bool = False) -> Accepted:
         await self.check_writable()
-        return await super().accept(entry, limit=limit)
+        return await super().accept(entry, limit=limit, begin=begin)
 
     async def check_writable(self) -> None:
         if self.full:

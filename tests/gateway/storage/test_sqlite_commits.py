@@ -13,7 +13,7 @@ from gateway.storage.sqlite import SqliteStore
 from gateway.storage.sqlite.wal import read_wal
 from gateway.storage.sqlite.worker_thread import DatabaseThread
 from pipeline.domain.errors import FenceLost, StorageError
-from tests.contracts.store_values import THREAD, entry, lease_on, record
+from tests.contracts.store_values import THREAD, entry, lease_on, record, turn
 from tests.gateway.storage.values import look, submit, writer_held_back
 
 
@@ -51,6 +51,26 @@ async def test_writes_made_while_the_writer_is_busy_share_one_commit(store: Sqli
         waiting = [submit(store, lambda _: None) for _ in range(40)]
     await asyncio.gather(*waiting)
     assert store.commits - commits == 2
+
+
+async def test_the_chats_that_wait_for_one_sync_share_the_next_one(store: SqliteStore) -> None:
+    chats = [f"telegram:bot:{number}" for number in range(32)]
+    leases = [await lease_on(store, chat) for chat in chats]
+    commits = store.commits
+    with writer_held_back(store):
+        accepting = [asyncio.gather(store.accept(entry(chat, thread=chat), begin=True)) for chat in chats]
+        await asyncio.sleep(0)
+    accepted = [(await one)[0] for one in accepting]
+    # One commit is the writer's that is held back; all 32 chats wait for one more.
+    assert store.commits - commits == 2
+    with writer_held_back(store):
+        ends = [
+            asyncio.gather(store.commit_turn(lease, turn(one.seq, record("assistant"))))
+            for lease, one in zip(leases, accepted, strict=True)
+        ]
+        await asyncio.sleep(0)
+    await asyncio.gather(*ends)
+    assert store.commits - commits == 4
 
 
 async def test_a_call_that_fails_does_not_harm_its_neighbours(store: SqliteStore) -> None:

@@ -54,6 +54,14 @@ def _row(body: Mapping[str, Any]) -> NewRecord:
     return NewRecord(kind="step", session_id="s", message_id="m", body=body, at=0.0)
 
 
+def _words() -> NewRecord:
+    return NewRecord(kind="user", session_id="s", message_id="m", body={"text": "hi"}, at=0.0)
+
+
+def _never(record_id: int) -> None:
+    raise AssertionError(f"no row of the run took the words along: {record_id}")
+
+
 def _step(node: str) -> dict[str, Any]:
     return {"do": "step", "node": node}
 
@@ -129,26 +137,62 @@ async def test_what_is_committed_with_the_last_records_stands_behind_the_others(
     log.append(_step("a"))
     log.append(_step("b"))
     await log.finish([_step("c"), _END])
+    unwritten = await log.unwritten()
     bodies = log.last_rows() if how == "rows" else [log.embedded_records()]
-    await store.append(lease, [_row(body) for body in bodies])
+    await store.append(lease, [*unwritten, *map(_row, bodies)])
     assert (await _nodes(store))[:2] == ["a", "b"]
     assert len(await store.read_log(_THREAD)) == 1 + len(bodies)
 
 
-async def test_a_run_that_no_commit_follows_writes_its_end_with_the_rest(tmp_path: Path) -> None:
+async def test_a_cheap_first_step_and_the_words_before_it_are_left_to_the_commit(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "db.sqlite3")
     await store.open()
-    log, _ = await _log(store)
+    log, lease = await _log(store)
     before = store.calls
-    log.append({**_step("a"), "head": _HEAD})
+    log.hold([_words()], _never)
+    log.append({**_step("a"), "head": _HEAD, "seconds": 0.01})
+    await asyncio.sleep(0)
     await log.finish([_step("b"), _END])
-    await log.write_last()
-    await log.write_last()
-    assert store.calls - before == 1
-    (row,) = await store.read_log(_THREAD)
-    assert [record and record["do"] for record in from_rows(row.body)] == ["step", "step", "end"]
+    unwritten = await log.unwritten()
+    assert store.calls == before
+    assert await log.unwritten() == []
+    await store.append(lease, [*unwritten, _row(log.embedded_records())])
+    assert [row.kind for row in await store.read_log(_THREAD)] == ["user", "step", "step"]
     assert log.run_id == "run_1"
     await store.close()
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [{**_step("a"), "head": _HEAD, "seconds": 1.0}],
+        [{**_step("a"), "head": _HEAD}, _step("b")],
+        [{"do": "effect", "node": "a", "key": "k", "state": "began", "head": _HEAD}],
+    ],
+    ids=["slow", "second", "effect"],
+)
+async def test_a_record_that_is_not_a_cheap_first_step_takes_the_words_along(
+    store: Store, records: list[dict[str, Any]]
+) -> None:
+    log, _ = await _log(store)
+    recorded: list[int] = []
+    log.hold([_words()], recorded.append)
+    for record in records:
+        log.append(record)
+        await asyncio.sleep(0)
+    await store.check_writable()
+    await asyncio.sleep(0)
+    rows = await store.read_log(_THREAD)
+    assert [row.kind for row in rows] == ["user", "step"]
+    assert recorded == [rows[0].id]
+    assert await log.unwritten() == []
+
+
+async def test_a_barrier_makes_a_cheap_first_step_durable(store: Store) -> None:
+    log, _ = await _log(store)
+    log.append({**_step("a"), "head": _HEAD})
+    await log.barrier()
+    assert await _nodes(store) == ["a"]
 
 
 async def test_every_barrier_after_a_lost_lease_fails(store: Store) -> None:
@@ -162,7 +206,7 @@ async def test_every_barrier_after_a_lost_lease_fails(store: Store) -> None:
             await log.barrier()
     await log.finish([_step("c")])
     with pytest.raises(FenceLost):
-        await log.write_last()
+        await log.unwritten()
     assert await _nodes(store) == ["a"]
 
 

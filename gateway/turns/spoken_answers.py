@@ -1,0 +1,40 @@
+"""Take the words of a voice note as the answer to an open question. The journal then ends the note's turn."""
+
+from __future__ import annotations
+
+from gateway.interactions.answer_matching import match_speech
+from gateway.storage.codec import GATE, from_body, resume_entry_once
+from gateway.storage.ports import InboxEntry, Store
+from pipeline.domain.messages import InboundMessage
+
+
+async def answer_question(store: Store, entry: InboxEntry, words: str, *, now: float) -> bool:
+    """Answer the question that `words`, the transcript of the note `entry`, match; False if there is none."""
+    message = from_body(entry.kind, entry.thread, entry.message_id, entry.received_at, entry.body)
+    questions = await store.pending_interactions(entry.thread, now=now)
+    open_gates = [question for question in questions if question.kind == GATE]
+    if not open_gates or not isinstance(message, InboundMessage):
+        return False
+    answer = match_speech(message, words, open_gates)
+    if answer is None:
+        return False
+    asked = next(gate for gate in open_gates if gate.id == answer.interaction_id)
+    status = await store.answer_interaction(
+        answer.interaction_id,
+        thread=entry.thread,
+        user=answer.author.id,
+        choice=answer.choice,
+        now=now,
+        entry=resume_entry_once(answer, asked),
+    )
+    return status == "accepted"
+
+
+async def has_answered_question(store: Store, entry: InboxEntry) -> bool:
+    """Whether an earlier attempt took the note `entry` as an answer. Transcribed again, its words would
+    become a separate message."""
+    if entry.attempts == 0:
+        return False
+    # The answer's entry came later, so it waits after this one; it has the id of the note.
+    waiting = await store.open_entries(entry.thread)
+    return any(one.kind == "approval" and one.message_id == entry.message_id for one in waiting)
