@@ -84,3 +84,17 @@ async def test_the_person_sees_the_words_before_the_answer_and_their_number_with
 async def _entries(harness: GatewayHarness) -> tuple[TimelineEntry, ...]:
     timeline = StoreTimeline(harness.store, SystemClock())
     return await timeline.entries(ThreadKey.decode(THREAD), after=0, limit=10)
+
+
+async def test_a_message_that_waits_for_a_slot_has_no_attempt_counted(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    llm = ScriptedLlm([ScriptedAnswer(chunks=("one",), gate=gate), ScriptedAnswer.of("two")])
+    async with open_gateway(tmp_path, "turn.max_running=1", llm=llm) as harness:
+        await harness.channel.say("first")
+        await harness.channel.until(lambda: llm.requests)
+        second = await harness.channel.say("second", chat="c2")
+        (running,) = await harness.store.open_entries(THREAD)
+        (waiting,) = await harness.store.open_entries("console:local:c2")
+        assert (running.attempts, waiting.attempts - waiting.excused) == (1, 0)
+        gate.set()
+        assert (await harness.channel.reply(second.message_id)).text == "two"

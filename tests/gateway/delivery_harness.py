@@ -44,8 +44,11 @@ class DeliveryHarness:
         await self.clock.advance(1)
         return sender
 
-    async def reply(self, text: str, *, message_id: str = "m1", **body: Any) -> OutboundReply:
-        """A reply that a turn has committed and that is not enqueued yet."""
+    async def reply(
+        self, text: str, *, message_id: str = "m1", sending: bool = False, **body: Any
+    ) -> OutboundReply:
+        """A reply that a turn has committed and that is not enqueued yet; with `sending`, its row began in
+        that state."""
         thread = self.channel.thread().encode()
         accepted = await self.store.accept(
             NewEntry(
@@ -64,7 +67,11 @@ class DeliveryHarness:
             kind="assistant", session_id="s", message_id=message_id, body={"text": text}, at=now
         )
         row = NewOutboxRow(
-            key=message_id, message_id=message_id, body={"role": "assistant", **body}, created_at=now
+            key=message_id,
+            message_id=message_id,
+            body={"role": "assistant", **body},
+            created_at=now,
+            sending=sending,
         )
         commit = TurnCommit(seq=accepted.seq, outcome="answered", records=(record,), outbox=(row,), at=now)
         committed = await self.store.commit_turn(lease, commit)
