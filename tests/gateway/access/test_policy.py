@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -11,6 +11,7 @@ from gateway.access.policy import AccessMode, AccessPolicy, AccessRule, Allowed,
 from gateway.storage.memory import MemoryStore
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import ConfigurationError, StorageError
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author, Inbound, InboundMessage
 from tests.gateway.access.access_cells import (
