@@ -126,7 +126,7 @@ class Turn:
                 await self.send(TranscriptPartial(**self.ids, text=text))
 
     async def stream_text(self, text: str) -> None:
-        if self.foreign:
+        if self.foreign.sources:
             text = self.links.feed(text)
             if not text:
                 return

@@ -68,7 +68,14 @@ _ROLE = (
 _TEMPLATE = r"\[/?inst\]|<</?sys>>|<\|(?:im_start|im_end|system|endoftext|start_header_id|eot_id)\|>"
 """The marks of Llama's, ChatML's and other chat templates, which turn text into instructions."""
 _ORDERED = tuple(re.compile(one, re.IGNORECASE) for one in (*_ENGLISH, _GERMAN, _FRENCH, _SOUTHERN))
-_PATTERNS = (*_ORDERED, *(re.compile(one, re.IGNORECASE) for one in (_ROLE, _TEMPLATE)))
+PATTERNS = (*_ORDERED, *(re.compile(one, re.IGNORECASE) for one in (_ROLE, _TEMPLATE)))
+_STEMS = (
+    *("ignor", "disregard", "forget", "overrid", "bypass", "discard", "now"),
+    *("vergiss", "vergess", "missachte", "oublie", "compte"),
+    *("olvid", "dimentica", "desconsider", "esquec"),
+    *("system", "inst]", "sys>>", "<|"),
+)
+"""Every match of one of the patterns contains one of these. They are found in a hundredth of the time."""
 _DAN = re.compile(r"\bdan\b", re.IGNORECASE)
 
 
@@ -96,7 +103,8 @@ def looks_injected(text: str) -> bool:
     by invisible or look-alike letters, other spaces, spaced-out letters, digits for letters, signs between
     and inside of words, HTML entities or base64."""
     copy = for_detection(text)
-    if any(pattern.search(copy) for pattern in _PATTERNS) or _is_dan(copy.split("\n")):
+    may_match = may_be_order(copy)
+    if (may_match and any(pattern.search(copy) for pattern in PATTERNS)) or _is_dan(copy.split("\n")):
         return True
     joined, words = spelled_out(copy), spelled_words(text)
     if joined and any(pattern.search(joined) for pattern in _spelled()):
@@ -104,7 +112,16 @@ def looks_injected(text: str) -> bool:
     if words and any(pattern.search(words) for pattern in _ORDERED):
         return True
     # Role and template patterns need the exact signs, which these copies change.
-    return any(pattern.search(read) for read in undisguised(text, copy) for pattern in _ORDERED)
+    return any(
+        pattern.search(read) for read in undisguised(text, copy) if may_be_order(read) for pattern in _ORDERED
+    )
+
+
+def may_be_order(text: str) -> bool:
+    """Whether one of `PATTERNS` may match `text`; False is certain."""
+    # Without case, Python's patterns also match some letters for which `lower` has no ASCII letter.
+    low = text.lower()
+    return not low.isascii() or any(stem in low for stem in _STEMS)
 
 
 def _is_dan(lines: Iterable[str]) -> bool:

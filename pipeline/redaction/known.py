@@ -44,6 +44,8 @@ class KnownSecrets:
         self._found = re.compile("|".join(found)) if ordered else None
         self._first = re.compile("|".join(map(re.escape, self._by_first)))
         """Matches where a secret may begin. Not used without secrets."""
+        self.may_begin = self._first.search
+        """Finds the first place where a secret may begin; None if `redact` changes nothing, now and later."""
 
     def is_in(self, text: str) -> bool:
         """Whether `redact` would change `text`."""
@@ -90,6 +92,9 @@ class KnownStream:
         if self._known.is_empty:
             return text
         text = self._held + text
+        if not self._known.may_begin(text):
+            self._held = ""
+            return text
         end = self._known.settled(text)
         self._held = text[end:]
         return self._known.redact(text[:end])

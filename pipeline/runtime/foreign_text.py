@@ -18,22 +18,19 @@ class ForeignWords:
     """The kinds of foreign text that one turn and its sub-agents have read. True if there is any."""
 
     def __init__(self) -> None:
-        self._sources: dict[str, None] = {}
+        self.sources: tuple[str, ...] = ()
+        """As text for people, in the order in which they were read: `a web page`, `the MCP server files`."""
 
     def __bool__(self) -> bool:
-        return bool(self._sources)
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """As text for people, in the order in which they were read: `a web page`, `the MCP server files`."""
-        return tuple(self._sources)
+        return bool(self.sources)
 
     def note(self, source: str) -> None:
         """Note that foreign text of this kind was read; an empty `source` changes nothing."""
-        if source and len(self._sources) < _MOST_SOURCES:
-            self._sources[source] = None
+        if source and source not in self.sources and len(self.sources) < _MOST_SOURCES:
+            self.sources = (*self.sources, source)
 
     def read(self, messages: Iterable[ChatMessage]) -> None:
         """Note the sources of `messages`."""
         for message in messages:
-            self.note(message.foreign)
+            if message.foreign:
+                self.note(message.foreign)
