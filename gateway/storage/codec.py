@@ -6,10 +6,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from adapters.channel import OutboundReply
-from gateway.storage.ports import InboxEntry, Interaction, NewEntry, NewOutboxRow, OutboxRow
+from gateway.storage.ports import EntryKind, InboxEntry, Interaction, NewEntry, NewOutboxRow, OutboxRow
 from pipeline.domain.errors import InvalidInput, StorageError
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import ApprovalReply, Author, InboundMessage, MediaRef, SessionCommand, Speech
@@ -19,7 +19,6 @@ from pipeline.runtime.questions import choices
 Queued = InboundMessage | SessionCommand | ApprovalReply
 """The items of the inbox. An ApprovalReply is queued only if it resumes a paused run, which has released its
 thread; any other answer would wait for the turn that waits for it."""
-Kind = Literal["message", "command", "approval"]
 GATE: Final = "gate"
 """The kind of the interactions that a paused run waits for."""
 TOOL: Final = "tool"
@@ -30,7 +29,7 @@ NEVER: Final = 253_402_300_799.0
 """The expiry of a GATE interaction without an end: in the year 9999."""
 
 
-def kind_of(item: Queued) -> Kind:
+def kind_of(item: Queued) -> EntryKind:
     """The inbox kind of `item`."""
     match item:
         case SessionCommand():
@@ -82,7 +81,7 @@ def to_body(item: Queued) -> dict[str, Any]:
 
 
 def from_body(
-    kind: Kind, thread: str, message_id: str, received_at: float, body: Mapping[str, Any]
+    kind: EntryKind, thread: str, message_id: str, received_at: float, body: Mapping[str, Any]
 ) -> Queued:
     """The item that `to_body` wrote. Raises StorageError for a body it could not have written."""
     try:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Literal, Protocol
+
+InteractionKind = Literal["gate", "tool"]
+"""`gate`: a paused run waits for the answer; `tool`: a running turn does."""
 
 
 class ExpiryBook(Protocol):
     """Unanswered interactions, by their expiry."""
 
-    async def due(self, kind: str, *, now: float, limit: int) -> tuple[str, ...]:
+    async def due(self, kind: InteractionKind, *, now: float, limit: int) -> tuple[str, ...]:
         """Ids of those of `kind` that have expired at `now` and are not closed, soonest first."""
         ...
 
-    async def next_due(self, kind: str) -> float | None:
+    async def next_due(self, kind: InteractionKind) -> float | None:
         """When the soonest of `kind` expires, as Unix time; None without any."""
         ...
 

@@ -13,7 +13,7 @@ from dataclasses import field
 from typing import Any, Literal, Protocol
 
 from gateway.storage.crash_counts import DeathBook
-from gateway.storage.expiries import ExpiryBook
+from gateway.storage.expiries import ExpiryBook, InteractionKind
 from gateway.storage.pairings import PairingBook
 from gateway.storage.reminders import ReminderBook
 from gateway.storage.speech import SpeakerPreferenceStore
@@ -23,6 +23,7 @@ from pipeline.domain.frozen import dataclass
 RecordKind = Literal["session", "user", "step", "assistant", "error", "notice", "summary", "title"]
 VISIBLE_KINDS: tuple[RecordKind, ...] = ("session", "user", "assistant", "error", "notice")
 OutboxState = Literal["ready", "sending", "sent", "failed"]
+EntryKind = Literal["message", "command", "approval"]
 Outcome = Literal["answered", "error", "cancelled", "command", "declined"]
 
 
@@ -33,7 +34,7 @@ class NewEntry:
     dedupe_key: str
     thread: str
     message_id: str
-    kind: Literal["message", "command", "approval"]
+    kind: EntryKind
     body: Mapping[str, Any]
     received_at: float
 
@@ -59,7 +60,7 @@ class InboxEntry:
     seq: int
     thread: str
     message_id: str
-    kind: Literal["message", "command", "approval"]
+    kind: EntryKind
     body: Mapping[str, Any]
     received_at: float
     attempts: int
@@ -156,7 +157,7 @@ class Interaction:
     id: str
     thread: str
     session_id: str
-    kind: str
+    kind: InteractionKind
     options: tuple[str, ...]
     allowed_users: tuple[str, ...]
     """Empty means that no user may answer."""
@@ -283,7 +284,6 @@ class Store(Protocol):
 
     async def cancel_open(self, thread: str, *, up_to_seq: int | None = None, from_seq: int = 0) -> int:
         """Mark the unfinished entries of `thread`, between the seqs where given, cancelled; how many."""
-        ...
 
     # -- leases -------------------------------------------------------------------------------
     async def acquire_lease(self, thread: str, owner: str, *, ttl_s: float, now: float) -> Lease | None:
@@ -296,7 +296,6 @@ class Store(Protocol):
 
     async def release_lease(self, lease: Lease) -> None:
         """Release it; does nothing if it is no longer ours. The fence is kept."""
-        ...
 
     async def break_leases(self) -> int:
         """Expire every lease; how many. Only for a start that has made sure that no other process runs."""

@@ -325,8 +325,8 @@ class FactBook(Protocol):
 class Allowance:
     """What a turn may spend."""
 
-    model: str = "full"
-    """`full`; `cheaper` if the budget is nearly spent and there is a cheaper model; `none`."""
+    model: Literal["full", "cheaper", "none"] = "full"
+    """`cheaper` if the budget is nearly spent and there is a cheaper model; `none`."""
     words: str = ""
     """For the user: why the full model is not used."""
 

@@ -58,7 +58,7 @@ def interaction(name: str = "act-1", *, thread: str = THREAD, created_at: float 
         id=name,
         thread=thread,
         session_id="ses-1",
-        kind="approval",
+        kind="tool",
         options=("allow", "deny"),
         allowed_users=("ann", "bob"),
         action_hash="9f2c",

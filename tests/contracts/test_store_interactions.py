@@ -169,13 +169,13 @@ async def test_an_interaction_is_found_again_with_its_answer_after_a_restart(
 
 
 async def test_unanswered_interactions_are_due_by_their_kind_soonest_first(store: Store) -> None:
+    assert await store.expiries.next_due("gate") is None
     for name, expires_at in (("later", NOW + 20), ("sooner", NOW + 10), ("open", NOW + 30)):
         await store.open_interaction(replace(interaction(name), kind="gate", expires_at=expires_at))
     await store.open_interaction(replace(interaction("other"), kind="tool", expires_at=NOW + 5))
     assert await store.expiries.next_due("gate") == NOW + 10
     assert await store.expiries.due("gate", now=NOW + 20, limit=10) == ("sooner", "later")
     assert await store.expiries.due("gate", now=NOW + 20, limit=1) == ("sooner",)
-    assert await store.expiries.next_due("nothing") is None
 
 
 async def test_a_closed_interaction_is_due_no_more_and_has_expired_for_every_later_answer(

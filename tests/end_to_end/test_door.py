@@ -141,7 +141,7 @@ async def _ask(harness: GatewayHarness) -> None:
             id="q1",
             thread=THREAD,
             session_id="s",
-            kind="approval",
+            kind="tool",
             options=("approve", "deny"),
             allowed_users=("owner",),
             action_hash="abc",

@@ -14,6 +14,7 @@ from gateway.ingress.inbox import Inbox
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
 from gateway.storage.codec import ASKED_IN, GATE
+from gateway.storage.expiries import InteractionKind
 from gateway.storage.ports import InboxEntry, Interaction
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.clock import ManualClock
@@ -76,7 +77,7 @@ class InboxHarness:
         options: tuple[str, ...] = ("approve", "deny"),
         users: tuple[str, ...] = (ANN,),
         expires_s: float = 10_000.0,
-        kind: str = GATE,
+        kind: InteractionKind = GATE,
         account: str = "main",
     ) -> Interaction:
         """Open a question in a chat."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from gateway.storage.expiries import InteractionKind
 from gateway.storage.memory.rows import InteractionRow
 from pipeline.domain.events import EXPIRED
 
@@ -15,12 +16,12 @@ class MemoryExpiries:
         self._require_open = require_open
         self._rows = rows
 
-    async def due(self, kind: str, *, now: float, limit: int) -> tuple[str, ...]:
+    async def due(self, kind: InteractionKind, *, now: float, limit: int) -> tuple[str, ...]:
         over = [row.interaction for row in self._open(kind) if row.interaction.expires_at <= now]
         over.sort(key=lambda one: one.expires_at)
         return tuple(one.id for one in over[:limit])
 
-    async def next_due(self, kind: str) -> float | None:
+    async def next_due(self, kind: InteractionKind) -> float | None:
         return min((row.interaction.expires_at for row in self._open(kind)), default=None)
 
     async def close(self, interaction_id: str, *, at: float) -> bool:  # noqa: ARG002 - no row holds the time
@@ -31,6 +32,6 @@ class MemoryExpiries:
         row.choice = EXPIRED
         return True
 
-    def _open(self, kind: str) -> list[InteractionRow]:
+    def _open(self, kind: InteractionKind) -> list[InteractionRow]:
         self._require_open()
         return [row for row in self._rows.values() if row.interaction.kind == kind and row.choice is None]

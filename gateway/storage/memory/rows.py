@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from gateway.storage.json_bodies import FORGOTTEN, decode_body, encode_body
 from gateway.storage.ports import (
     Accepted,
+    EntryKind,
     InboxEntry,
     Interaction,
     NewEntry,
@@ -29,7 +29,7 @@ class EntryRow:
     seq: int
     thread: str
     message_id: str
-    kind: Literal["message", "command", "approval"]
+    kind: EntryKind
     body: str
     received_at: float
     attempts: int = 0

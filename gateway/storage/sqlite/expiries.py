@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from gateway.storage.expiries import InteractionKind
 from gateway.storage.sqlite.worker_thread import DatabaseThread
 from pipeline.domain.events import EXPIRED
 
@@ -26,12 +27,12 @@ class SqliteExpiries:
         self._writer = writer
         self._reader = reader
 
-    async def due(self, kind: str, *, now: float, limit: int) -> tuple[str, ...]:
+    async def due(self, kind: InteractionKind, *, now: float, limit: int) -> tuple[str, ...]:
         return await self._reader().submit(
             lambda db: tuple(identity for (identity,) in db.execute(_DUE, (kind, now, limit)))
         )
 
-    async def next_due(self, kind: str) -> float | None:
+    async def next_due(self, kind: InteractionKind) -> float | None:
         soonest: float | None = await self._reader().submit(
             lambda db: db.execute(_NEXT, (kind,)).fetchone()[0]
         )

@@ -100,11 +100,6 @@ class SqliteStore:
     async def counts(self) -> StoreCounts:
         return await self._reader.submit(maintenance.counts)
 
-    def bytes_written(self) -> int:
-        """Bytes written to the write-ahead log since the last `open`: page images and frame headers, without
-        the later copy into the file by checkpoints."""
-        return self._group_commit.wal.total()
-
     @property
     def commits(self) -> int:
         """Number of transactions; smaller than `calls` if calls shared a commit."""

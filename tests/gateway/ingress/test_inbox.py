@@ -213,7 +213,7 @@ async def test_a_message_that_led_to_the_question_does_not_answer_it_when_it_com
 
 async def test_a_typed_answer_to_a_turn_that_waits_is_on_record_without_work(tmp_path: Path) -> None:
     async with open_inbox(tmp_path / "store.db") as harness:
-        await harness.ask("q1", kind="approval")
+        await harness.ask("q1", kind="tool")
         message = text("approve", "a")
         assert (await harness.inbox.accept(message)).status == "accepted"
         assert await harness.store.open_entries("telegram:main:1") == ()

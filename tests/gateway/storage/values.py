@@ -39,3 +39,9 @@ def writer_held_back(store: SqliteStore) -> Iterator[None]:
         yield
     finally:
         release.set()
+
+
+def bytes_written(store: SqliteStore) -> int:
+    """Bytes written to the write-ahead log since the store was opened: page images and frame headers,
+    without the later copy into the file by checkpoints."""
+    return store._group_commit.wal.total()
