@@ -253,7 +253,6 @@ def _expiries(base: Foundation, wake: Callable[[str], None], access: AccessPolic
         channels=base.channels,
         queues=base.queues,
         timeline=base.timeline,
-        clock=base.clock,
     )
     return QuestionExpiry(
         store=base.store, clock=base.clock, wake=wake, still_allowed=access.still_allows, show=unanswered.show

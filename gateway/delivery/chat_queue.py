@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from adapters.channel import ChannelAdapter
-from gateway.delivery.platform_calls import call_with_timeout
+from gateway.delivery.platform_calls import PlatformCalls, call_with_timeout
 from gateway.delivery.rate_limiter import Bucket, RateLimiter, account_bucket
 from gateway.delivery.reachability import Reach
 from gateway.runtime.tasks import Supervisor
@@ -53,11 +53,19 @@ class ChatQueue:
     """The outbound calls of one chat of one account. Its task runs while there is work."""
 
     def __init__(
-        self, name: str, limiter: RateLimiter, reach: Reach, clock: Clock, supervisor: Supervisor
+        self,
+        name: str,
+        limiter: RateLimiter,
+        calls: PlatformCalls,
+        reach: Reach,
+        clock: Clock,
+        supervisor: Supervisor,
     ) -> None:
         self._name = name
         self.limiter = limiter
-        """Submitted work acquires it before each call."""
+        """Submitted work acquires it before each call that does not go through `calls`."""
+        self.calls = calls
+        """The calls of this chat, under `limiter`."""
         self.reach = reach
         """The account's reachability: it records successful calls and ends retry waits early."""
         self._clock = clock
@@ -219,7 +227,8 @@ class ChatQueues:
             account = self._buckets[key[:2]] = account_bucket(self._clock, limits)
         limiter = RateLimiter.of_chat(self._clock, limits, account, private=private)
         reach = self._reaches.setdefault(key[:2], Reach(self._clock, adapter.health))
-        return ChatQueue(":".join(key), limiter, reach, self._clock, self._supervisor)
+        calls = PlatformCalls(adapter, limiter, self._clock)
+        return ChatQueue(":".join(key), limiter, calls, reach, self._clock, self._supervisor)
 
     def _forget_idle(self) -> None:
         if len(self._queues) < IDLE_QUEUES:

@@ -9,24 +9,28 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
+from functools import partial
+from typing import Protocol
 
-from adapters.channel import Part, PostingChannel
+from adapters.channel import Failure, Part, PostingChannel
 from adapters.duplicate_posts import AdoptingChannel
 from gateway.delivery.chat_queue import ChatQueue
-from gateway.delivery.platform_calls import MOST_ATTEMPTS, call_with_timeout, classify_failure, may_try_again
+from gateway.delivery.platform_calls import MOST_ATTEMPTS
 from gateway.storage.ports import Store
-from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.ids import ThreadKey
 
 _log = logging.getLogger(__name__)
 
 
+class _AdoptingPoster(PostingChannel, AdoptingChannel, Protocol):
+    """A posting channel that can search for a post."""
+
+
 async def remove_duplicate(
     adapter: PostingChannel,
     queue: ChatQueue,
     store: Store,
-    clock: Clock,
     *,
     thread: ThreadKey,
     part: Part,
@@ -40,26 +44,35 @@ async def remove_duplicate(
     messages of the chat that show something else."""
     if not adapter.capabilities.adopts or not isinstance(adapter, AdoptingChannel):
         return repeat
-    for _ in range(MOST_ATTEMPTS):
-        try:
-            receipts = await store.receipts(thread.encode())
-            ours = {one for receipt in receipts for one in receipt.split(",")}
-            look = adapter.adopt(thread, part, repeat=repeat, labels=labels, known=ours | set(known))
-            found = await call_with_timeout(look, clock)
-            for label in labels:
-                await call_with_timeout(adapter.take_back(thread, label), clock)
-            if found is None:
-                await call_with_timeout(adapter.edit(thread, repeat, part), clock)
-                return repeat
-            await call_with_timeout(adapter.take_back(thread, repeat), clock)
-        except StorageError:
-            _log.exception("a possible repeat stays")
-            return repeat
-        except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
-            failure = classify_failure(adapter, error)
-            _log.info("a possible repeat stays for now", extra={"reason": failure.message})
-            if not await may_try_again(failure, queue.limiter, clock):
-                return repeat
-        else:
-            return found.native_id
-    return repeat
+    try:
+        receipts = await store.receipts(thread.encode())
+    except StorageError:
+        _log.exception("a possible repeat stays")
+        return repeat
+    ours = {one for receipt in receipts for one in receipt.split(",")} | set(known)
+    keep = partial(_keep_one, adapter, thread, part, repeat=repeat, labels=labels, known=ours)
+    kept = await queue.calls.run(keep, attempts=MOST_ATTEMPTS, counted=False)
+    if isinstance(kept, Failure):
+        _log.info("a possible repeat stays", extra={"reason": kept.message})
+        return repeat
+    return kept
+
+
+async def _keep_one(
+    adapter: _AdoptingPoster,
+    thread: ThreadKey,
+    part: Part,
+    *,
+    repeat: str,
+    labels: Collection[str],
+    known: Collection[str],
+) -> str:
+    """Search once, delete what is superfluous, and return the id of the message that stays."""
+    found = await adapter.adopt(thread, part, repeat=repeat, labels=labels, known=known)
+    for label in labels:
+        await adapter.take_back(thread, label)
+    if found is None:
+        await adapter.edit(thread, repeat, part)
+        return repeat
+    await adapter.take_back(thread, repeat)
+    return found.native_id

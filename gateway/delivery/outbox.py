@@ -28,7 +28,12 @@ from adapters.channel import (
     shows,
 )
 from gateway.delivery.chat_queue import ChatQueue, ChatQueues
-from gateway.delivery.platform_calls import call_with_timeout, classify_failure, retry_until_stored
+from gateway.delivery.platform_calls import (
+    MOST_ATTEMPTS,
+    call_with_timeout,
+    classify_failure,
+    retry_until_stored,
+)
 from gateway.delivery.poster import REPEAT_LABEL, Posting, ReplyDelivery
 from gateway.delivery.voice_replies import VoiceReplies
 from gateway.runtime.failpoints import Failpoints
@@ -53,7 +58,6 @@ _FINAL_KINDS = frozenset({"permission", "not_found", "invalid"})
 _UNCOUNTED_KINDS = frozenset({"rate_limit", "auth"})
 """They do not depend on the reply: the platform or the operator ends them."""
 _LONGEST_WAIT_S = 3_600.0
-_NOTICE_ATTEMPTS = 3
 
 
 @dataclass(slots=True)
@@ -269,31 +273,15 @@ class Delivery:
         return not unreached and (alone or failure.kind != "transient" or bool(job.delivery.untraceable))
 
     async def _say(self, adapter: PostingChannel, queue: ChatQueue, thread: ThreadKey, words: str) -> None:
+        """Post a notice. A part is posted again only if the platform certainly did not accept it."""
         for part in adapter.render(Outgoing(text=words)):
-            await self._say_part(adapter, queue, thread, part)
-
-    async def _say_part(
-        self, adapter: PostingChannel, queue: ChatQueue, thread: ThreadKey, part: Part
-    ) -> None:
-        """Post one message of a notice; retry a few times if the platform certainly did not accept it."""
-        for attempt in range(_NOTICE_ATTEMPTS):
-            wait = _BACKOFF_S[attempt]
-            await queue.limiter.acquire()
-            try:
-                await call_with_timeout(adapter.post(thread, part, key=new_id("say")), self._clock)
-            except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
-                failure = classify_failure(adapter, error)
-                _log.info("a notice was not posted", extra={"reason": failure.message})
-                if failure.kind == "rate_limit":
-                    queue.limiter.back_off(failure, default_s=wait)
-                elif (
-                    failure.kind != "transient" or failure.maybe_delivered or attempt == _NOTICE_ATTEMPTS - 1
-                ):
-                    return
-                else:
-                    await self._clock.sleep(wait)
-            else:
-                return
+            posted = await queue.calls.run(
+                partial(_post_notice, adapter, thread, part),
+                attempts=MOST_ATTEMPTS,
+                may_repeat=lambda failure: failure.kind == "rate_limit" or not failure.maybe_delivered,
+            )
+            if isinstance(posted, Failure):
+                _log.info("a notice was not posted", extra={"reason": posted.message})
 
     async def _job(self, row: OutboxRow) -> _Job | None:
         records = await self._store.read_log(row.thread, after=row.entry_id - 1, message_id=row.message_id)
@@ -321,6 +309,11 @@ class Delivery:
             born_at=self._clock.monotonic() - age,
         )
         return _Job(delivery, not_before=row.not_before)
+
+
+async def _post_notice(adapter: PostingChannel, thread: ThreadKey, part: Part) -> Receipt:
+    # A fresh key: the platform must not take a repeat for the post that it refused.
+    return await adapter.post(thread, part, key=new_id("say"))
 
 
 def _backoff(job: _Job) -> tuple[float, ...]:

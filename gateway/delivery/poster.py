@@ -25,7 +25,7 @@ from adapters.channel import Failure, OutboundReply, Outgoing, Part, PostingChan
 from adapters.formatting.fences import closed_code
 from gateway.delivery.chat_queue import ChatQueue
 from gateway.delivery.duplicate_posts import remove_duplicate
-from gateway.delivery.platform_calls import call_with_timeout, classify_failure, retry_until_stored
+from gateway.delivery.platform_calls import SETTLE_S, call_with_timeout, classify_failure, retry_until_stored
 from gateway.delivery.preview import LiveReplies
 from gateway.runtime.failpoints import Failpoints
 from gateway.storage.ports import SentPart, Store
@@ -40,8 +40,6 @@ PLACEHOLDER = "…"
 UNSHOWABLE = "The answer is there, but it could not be prepared for being shown here."
 NONCE_WINDOW_S = 120.0
 """How long we assume that a platform remembers a nonce; Discord promises "a few minutes"."""
-_SETTLE_S = 2.0
-"""Wait before a look-up: a post of a process that died may still be on its way for this long."""
 _LATE_EDIT_S = 5.0
 """After this time an interrupted edit has arrived or is lost; then the answer is edited in once more."""
 _MOST_FAILED_LOOKUPS = 10
@@ -224,21 +222,19 @@ class Posting:
         self._failpoints.reach("send-after")
         if known.part == 0 and delivery.unsettled and not delivery.reply.asks:
             # Not for a question: people may have answered it, and the edit would bring the buttons back.
-            again = partial(self._edit_again, adapter, delivery.reply, receipt.native_id, part)
+            again = partial(self._edit_again, adapter, queue, delivery.reply, receipt.native_id, part)
             due = self._clock.monotonic() + _LATE_EDIT_S
             queue.schedule_preview(f"again {delivery.reply.key}", again, not_before=due)
         return receipt.native_id
 
     async def _edit_again(
-        self, adapter: PostingChannel, reply: OutboundReply, native_id: str, part: Part
+        self, adapter: PostingChannel, queue: ChatQueue, reply: OutboundReply, native_id: str, part: Part
     ) -> None:
         """Edit the answer in again, in case the platform carried out an old preview edit after it."""
-        try:
-            await call_with_timeout(adapter.edit(reply.thread, native_id, part), self._clock)
-        except Exception as error:  # noqa: BLE001 - the answer is most likely shown already
-            _log.info(
-                "an answer was not edited again", extra={"reason": classify_failure(adapter, error).message}
-            )
+        # The queue counted this call. If it fails, the answer is most likely shown already.
+        edited = await queue.calls.run(partial(adapter.edit, reply.thread, native_id, part), counted=False)
+        if isinstance(edited, Failure):
+            _log.info("an answer was not edited again", extra={"reason": edited.message})
 
     async def _post(
         self, adapter: PostingChannel, queue: ChatQueue, delivery: ReplyDelivery, index: int, part: Part
@@ -272,7 +268,6 @@ class Posting:
             adapter,
             queue,
             self._store,
-            self._clock,
             thread=reply.thread,
             part=bare,
             repeat=receipt.native_id,
@@ -289,7 +284,7 @@ class Posting:
         if resolution not in ("nonce", "lookup"):
             delivery.untraceable.add(index)
             return ""
-        await self._clock.sleep(_SETTLE_S)
+        await self._clock.sleep(SETTLE_S)
         key = f"{delivery.reply.key}:{index}"
         try:
             find = adapter.find(delivery.reply.thread, part, key=key, since=delivery.reply.created_at)

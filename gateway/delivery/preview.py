@@ -12,16 +12,10 @@ from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 
-from adapters.channel import LiveView, Outgoing, PostingChannel
+from adapters.channel import Failure, LiveView, Outgoing, PostingChannel
 from adapters.formatting.fences import closed_code
 from gateway.delivery.chat_queue import PATIENCE_S, ChatQueue, ChatQueues, PreviewInterrupted
-from gateway.delivery.platform_calls import (
-    BLOCKED_S,
-    MOST_ATTEMPTS,
-    call_with_timeout,
-    classify_failure,
-    may_try_again,
-)
+from gateway.delivery.platform_calls import MOST_ATTEMPTS, classify_failure
 from gateway.delivery.progress import CHANGE_S, ProgressLines, Verbosity
 from gateway.delivery.question_messages import QuestionMessages
 from gateway.runtime.tasks import Supervisor
@@ -229,19 +223,23 @@ class LiveReply:
             return Taken()
         if self._post_cut and not view.native_id and self._adapter.capabilities.resolution == "lookup":
             await self._clock.sleep(_LANDING_S)
-        for _ in range(MOST_ATTEMPTS):
+        late = False
+
+        async def close() -> None:
+            nonlocal late
             limit = self._clock.timeout(PATIENCE_S)
             try:
                 async with limit:
-                    await call_with_timeout(view.close(), self._clock)
-            except Exception as error:  # noqa: BLE001 - the final answer is an edit, or a separate message
-                failure = classify_failure(self._adapter, error)
-                _log.info("a preview did not end cleanly", extra={"reason": failure.message})
-                # No second attempt after a timeout, because the answer waits for this.
-                if limit.expired() or not await may_try_again(failure, self._queue.limiter, self._clock):
-                    break
-            else:
-                break
+                    await view.close()
+            finally:
+                late = limit.expired()
+
+        # No second attempt after a timeout, because the answer waits for this.
+        ended = await self._queue.calls.run(
+            close, attempts=MOST_ATTEMPTS, counted=False, may_repeat=lambda _failure: not late
+        )
+        if isinstance(ended, Failure):
+            _log.info("a preview did not end cleanly", extra={"reason": ended.message})
         return Taken(native_id=view.native_id, unsettled=self._edit_cut)
 
     @property
@@ -337,9 +335,8 @@ class LiveReply:
         )
 
     def _failed(self, error: Exception) -> None:
-        failure = classify_failure(self._adapter, error)
+        failure = self._queue.calls.failed(error)
         if failure.kind == "rate_limit":
-            self._queue.limiter.back_off(failure, default_s=BLOCKED_S)
             self._schedule()
             return
         self._failures += 1

@@ -12,19 +12,12 @@ from dataclasses import replace
 from functools import partial
 from itertools import count
 
-from adapters.channel import Failure, Outgoing, Part, PostingChannel
+from adapters.channel import Failure, Outgoing, Part, PostingChannel, Receipt
 from adapters.formatting.question_text import FILE_NAME, shortened
 from adapters.formatting.visible import visible
 from gateway.delivery.chat_queue import ChatQueue
 from gateway.delivery.duplicate_posts import remove_duplicate
-from gateway.delivery.platform_calls import (
-    AGAIN_S,
-    BLOCKED_S,
-    MOST_ATTEMPTS,
-    call_with_timeout,
-    classify_failure,
-    may_try_again,
-)
+from gateway.delivery.platform_calls import MOST_ATTEMPTS, SETTLE_S, PlatformCalls
 from gateway.storage.ports import SentPart, Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
@@ -34,9 +27,6 @@ from pipeline.domain.messages import button_handle
 
 _log = logging.getLogger(__name__)
 
-_LONGEST_AGAIN_S = 10.0
-_SETTLE_S = 2.0
-"""Wait before a look-up: a post without a response may still be on its way for this long."""
 _MOST_PARTS = 256
 _IN_FILE = f" (all of it is in {FILE_NAME})"
 _NOT_ANSWERED = "No longer open."
@@ -110,52 +100,43 @@ class QuestionMessages:
             if await self._still_exists(known.native_id, part):
                 return True
             known = None
-        again_s = AGAIN_S
-        while interaction_id in self._open:
-            await self._queue().limiter.acquire()
-            try:
-                found = await self._found(part, key, known)
-                native_id = found or await self._post(part, number, key)
-            except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
-                failure = classify_failure(self._adapter, error)
-                _log.error("a question could not be asked", extra={"reason": failure.message})
-                if failure.maybe_delivered:
-                    known = known or self._shown.get(number)
-                if not await may_try_again(failure, self._queue().limiter, self._clock, again_s=again_s):
-                    return False
-                again_s = min(_LONGEST_AGAIN_S, 2 * again_s)
-            else:
-                await self._note(number, native_id)
-                if known is not None and not found:
-                    await self._keep_one(number, part, native_id)
+        for attempt in count(1):
+            if interaction_id not in self._open:
+                break
+            found = await self._found(part, key, known)
+            posted = found or await self._post(part, number, key)
+            if not isinstance(posted, Failure):
+                await self._note(number, posted.native_id)
+                if known is not None and found is None:
+                    await self._keep_one(number, part, posted.native_id)
                 return True
+            _log.error("a question could not be asked", extra={"reason": posted.message})
+            if posted.maybe_delivered:
+                known = known or self._shown.get(number)
+            if not await self._calls.wait_to_repeat(posted, attempt):
+                break
         return False
 
     async def _still_exists(self, native_id: str, part: Part) -> bool:
         """Whether the message that an earlier attempt posted is still there, and shows the part."""
         if part.file is not None or not self._adapter.capabilities.edit:
             return True
-        failure = await self._edited(native_id, part)
-        if failure is not None and failure.kind == "rate_limit":
-            self._queue().limiter.back_off(failure, default_s=BLOCKED_S)
-        return failure is None or failure.kind != "not_found"
+        edited = await self._calls.run(partial(self._adapter.edit, self._thread, native_id, part))
+        return not isinstance(edited, Failure) or edited.kind != "not_found"
 
-    async def _found(self, part: Part, key: str, doubtful: SentPart | None) -> str:
-        """Look up the message of a post without a response; its id, empty if unknown or impossible."""
+    async def _found(self, part: Part, key: str, doubtful: SentPart | None) -> Receipt | Failure | None:
+        """Look up the message of a post without a response; None if it is unknown or cannot be looked up, the
+        failure if the look-up can be repeated."""
         if doubtful is None or self._adapter.capabilities.resolution not in ("nonce", "lookup"):
-            return ""
-        await self._clock.sleep(_SETTLE_S)
-        find = self._adapter.find(self._thread, part, key=key, since=doubtful.at)
-        try:
-            found = await call_with_timeout(find, self._clock)
-        except Exception as error:
-            failure = classify_failure(self._adapter, error)
-            if failure.kind in ("transient", "rate_limit"):
-                raise
+            return None
+        await self._clock.sleep(SETTLE_S)
+        find = partial(self._adapter.find, self._thread, part, key=key, since=doubtful.at)
+        found = await self._calls.run(find)
+        if isinstance(found, Failure) and found.kind not in ("transient", "rate_limit"):
             # The outcome is unknown: a question posted twice is better than one that is not visible.
-            _log.warning("a question in doubt is asked again", extra={"reason": failure.message})
-            return ""
-        return "" if found is None else found.native_id
+            _log.warning("a question in doubt is asked again", extra={"reason": found.message})
+            return None
+        return found
 
     async def _keep_one(self, number: int, part: Part, repeat: str) -> None:
         """Look for the message of a post without a response, now that `repeat` shows the part. If it is
@@ -170,7 +151,6 @@ class QuestionMessages:
             self._adapter,
             self._queue(),
             self._store,
-            self._clock,
             thread=self._thread,
             part=part,
             repeat=repeat,
@@ -180,10 +160,14 @@ class QuestionMessages:
         if native_id != repeat:
             await self._note(number, native_id)
 
-    async def _post(self, part: Part, number: int, key: str) -> str:
-        await self._note(number, "")
-        post = self._adapter.post(self._thread, part, key=key, reply_handle=self._reply_handle)
-        return (await call_with_timeout(post, self._clock)).native_id
+    async def _post(self, part: Part, number: int, key: str) -> Receipt | Failure:
+        post = partial(self._adapter.post, self._thread, part, key=key, reply_handle=self._reply_handle)
+
+        async def noted() -> Receipt:
+            await self._note(number, "")
+            return await post()
+
+        return await self._calls.run(noted)
 
     async def _close(self, question: ApprovalRequired, outcome: str) -> None:
         """Replace the buttons in the question's message by its outcome."""
@@ -202,23 +186,16 @@ class QuestionMessages:
     async def _made_to_show(self, native_id: str, part: Part) -> bool:
         """Edit a message to show the part, with a few attempts; buttons that remain have no effect. Returns
         whether it worked."""
-        for _ in range(MOST_ATTEMPTS):
-            failure = await self._edited(native_id, part)
-            if failure is None:
-                return True
-            _log.info("a question was not edited", extra={"reason": failure.message})
-            if not await may_try_again(failure, self._queue().limiter, self._clock):
-                break
-        return False
+        edit = partial(self._adapter.edit, self._thread, native_id, part)
+        edited = await self._calls.run(edit, attempts=MOST_ATTEMPTS)
+        if isinstance(edited, Failure):
+            _log.info("a question was not edited", extra={"reason": edited.message})
+            return False
+        return True
 
-    async def _edited(self, native_id: str, part: Part) -> Failure | None:
-        """Edit a message to show the part; returns the failure, or None."""
-        await self._queue().limiter.acquire()
-        try:
-            await call_with_timeout(self._adapter.edit(self._thread, native_id, part), self._clock)
-        except Exception as error:  # noqa: BLE001 - as above
-            return classify_failure(self._adapter, error)
-        return None
+    @property
+    def _calls(self) -> PlatformCalls:
+        return self._queue().calls
 
     def _asked(self, question: ApprovalRequired) -> tuple[Part, ...]:
         outgoing = replace(_outgoing(question, _choices(question)), questions=(question,))

@@ -10,12 +10,10 @@ import logging
 from collections.abc import Mapping
 from functools import partial
 
-from adapters.channel import Channel, Outgoing, PostingChannel, Timeline
+from adapters.channel import Channel, Failure, Outgoing, PostingChannel, Timeline
 from gateway.delivery.chat_queue import ChatQueue, ChatQueues
-from gateway.delivery.platform_calls import BLOCKED_S, call_with_timeout, classify_failure
 from gateway.storage.codec import reply_of
 from gateway.storage.ports import Interaction, OutboxRow, Store
-from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.ids import ThreadKey
 
@@ -34,13 +32,11 @@ class UnansweredQuestions:
         channels: Mapping[tuple[str, str], Channel],
         queues: ChatQueues,
         timeline: Timeline,
-        clock: Clock,
     ) -> None:
         self._store = store
         self._channels = channels
         self._queues = queues
         self._timeline = timeline
-        self._clock = clock
 
     def show(self, question: Interaction) -> None:
         """Mark the question's message as expired; returns at once."""
@@ -57,11 +53,6 @@ class UnansweredQuestions:
                 await self._edit(adapter, queue, row)
         except StorageError:
             _log.exception("a question's message is not known")
-        except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
-            failure = classify_failure(adapter, error)
-            if failure.kind == "rate_limit":
-                queue.limiter.back_off(failure, default_s=BLOCKED_S)
-            _log.info("an expired question was not edited", extra={"reason": failure.message})
 
     async def _edit(self, adapter: PostingChannel, queue: ChatQueue, row: OutboxRow) -> None:
         records = await self._store.read_log(row.thread, after=row.entry_id - 1, message_id=row.message_id)
@@ -87,5 +78,7 @@ class UnansweredQuestions:
                 index < last and len(before) == len(parts) and part == before[index]
             ):
                 continue
-            await queue.limiter.acquire()
-            await call_with_timeout(adapter.edit(thread, native_id, part), self._clock)
+            edited = await queue.calls.run(partial(adapter.edit, thread, native_id, part))
+            if isinstance(edited, Failure):
+                _log.info("an expired question was not edited", extra={"reason": edited.message})
+                return

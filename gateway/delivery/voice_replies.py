@@ -21,11 +21,12 @@ from adapters.channel import (
     OutboundReply,
     PostingChannel,
     ReadAloud,
+    Receipt,
     VoiceClip,
     VoicePostingChannel,
 )
 from gateway.delivery.chat_queue import ChatQueue, Work
-from gateway.delivery.platform_calls import call_with_timeout, classify_failure
+from gateway.delivery.platform_calls import BLOCKED_S, MOST_ATTEMPTS
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.tasks import Supervisor
 from gateway.speech.speaker_language import speaker_of
@@ -38,9 +39,6 @@ _log = logging.getLogger(__name__)
 
 SPEAK_S = 150.0
 """An upper bound: longer than the synthesizer's own limit for the longest text."""
-_POSTS = 3
-"""Attempts at a post that certainly did not arrive."""
-_WAIT_S = 5.0
 _LONGEST_WAIT_S = 60.0
 
 
@@ -118,19 +116,16 @@ class VoiceReplies:
         attempt: int = 1,
     ) -> None:
         """Post the clip; try again only if the platform states that it did not accept it."""
-        await queue.limiter.acquire()
-        self._failpoints.reach("voice-before")
-        failure = await self._attempt(adapter, reply, clip)
-        if failure is None:
+        failure = await queue.calls.run(partial(self._attempt, adapter, reply, clip))
+        if not isinstance(failure, Failure):
             self._failpoints.reach("voice-after")
             return
         again = failure.kind in ("rate_limit", "transient") and not failure.maybe_delivered
-        if not again or attempt == _POSTS:
+        if not again or attempt == MOST_ATTEMPTS:
             _log.warning("a voice message was not posted", extra={"reason": failure.message})
             return
-        wait = failure.retry_after_s or _WAIT_S
-        if failure.kind == "rate_limit":
-            wait = queue.limiter.back_off(failure, default_s=_WAIT_S)
+        limited = failure.kind == "rate_limit"
+        wait = queue.limiter.wait_s() if limited else failure.retry_after_s or BLOCKED_S
         # Wait outside the queue, so that the next written answer is not delayed.
         post = partial(self._post, adapter, queue, reply, clip, attempt + 1)
         later = self._later(min(wait, _LONGEST_WAIT_S), queue, post)
@@ -140,12 +135,7 @@ class VoiceReplies:
         await self._clock.sleep(wait_s)
         queue.submit(post)
 
-    async def _attempt(
-        self, adapter: SpeakingChannel, reply: OutboundReply, clip: VoiceClip
-    ) -> Failure | None:
-        post = adapter.post_voice(reply.thread, clip, key=f"{reply.key}:v", reply_handle=reply.reply_handle)
-        try:
-            await call_with_timeout(post, self._clock)
-        except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
-            return classify_failure(adapter, error)
-        return None
+    async def _attempt(self, adapter: SpeakingChannel, reply: OutboundReply, clip: VoiceClip) -> Receipt:
+        self._failpoints.reach("voice-before")
+        key = f"{reply.key}:v"
+        return await adapter.post_voice(reply.thread, clip, key=key, reply_handle=reply.reply_handle)
