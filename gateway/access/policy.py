@@ -177,7 +177,7 @@ class AccessPolicy:
         owner = self._owners.get(item.thread.channel)
         if owner is not None:
             return item.author.id == owner
-        rule = self._rules.get((item.thread.channel, item.thread.account))
+        rule = self._rules.get(item.thread.account_key)
         if rule is None:
             return True
         if item.author.id in rule.deny or (not item.private and rule.rooms == "never"):
@@ -227,7 +227,7 @@ class AccessPolicy:
         # Only items that cause work are counted; the author of a button press or a stop still needs a place
         # among the day's people.
         free = isinstance(item, ApprovalReply) or (isinstance(item, SessionCommand) and item.name == "stop")
-        day = self._days[(item.thread.channel, item.thread.account)]
+        day = self._days[item.thread.account_key]
         refused = day.admit(item.author.id, event="" if free else item.native_id)
         if refused is None:
             return Allowed()

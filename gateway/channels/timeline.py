@@ -77,7 +77,7 @@ class StoreTimeline:
         seen: dict[ThreadKey, str] = {}
         for key, body in await self._store.newest_entries(limit=_ENTRIES_LOOKED_AT):
             thread = ThreadKey.decode(key)
-            if (thread.channel, thread.account) == (channel, account) and len(seen) < limit:
+            if thread.account_key == (channel, account) and len(seen) < limit:
                 seen.setdefault(thread, str(body.get("native_id", "")))
         return seen
 

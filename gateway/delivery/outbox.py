@@ -130,14 +130,14 @@ class Delivery:
 
     def say(self, thread: ThreadKey, words: str, *, private: bool = True) -> None:
         """Post a notice in the chat of a posting channel: a few attempts, not stored. Returns at once."""
-        adapter = self._channels.get((thread.channel, thread.account))
+        adapter = self._channels.get(thread.account_key)
         if isinstance(adapter, PostingChannel):
             queue = self._queues.queue_for(adapter, thread, private=private)
             queue.submit_notice(lambda: self._say(adapter, queue, thread, words))
 
     def _add(self, job: _Job) -> None:
         thread = job.reply.thread
-        adapter = self._channels.get((thread.channel, thread.account))
+        adapter = self._channels.get(thread.account_key)
         if adapter is None:
             _log.warning("reply kept: its channel is not running", extra={"thread_key": thread.encode()})
             return
@@ -291,7 +291,7 @@ class Delivery:
             return None
         age = max(0.0, self._clock.now() - row.created_at)
         thread = ThreadKey.decode(row.thread)
-        channel = self._channels.get((thread.channel, thread.account))
+        channel = self._channels.get(thread.account_key)
         forget = bool(row.body.get("off_record", False))
         if age > MAX_AGE_S and (isinstance(channel, PostingChannel) or (channel is None and forget)):
             # So late a reply would only confuse. Its text stays in the log; an off-the-record reply is not

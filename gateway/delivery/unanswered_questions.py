@@ -41,7 +41,7 @@ class UnansweredQuestions:
     def show(self, question: Interaction) -> None:
         """Mark the question's message as expired; returns at once."""
         thread = ThreadKey.decode(question.thread)
-        adapter = self._channels.get((thread.channel, thread.account))
+        adapter = self._channels.get(thread.account_key)
         if isinstance(adapter, PostingChannel) and adapter.capabilities.edit:
             queue = self._queues.queue_for(adapter, thread, private=bool(question.body.get("private", False)))
             queue.submit(partial(self._show, adapter, queue, question))

@@ -73,7 +73,7 @@ class VoiceReplies:
 
     def possible(self, thread: ThreadKey) -> bool:
         """Whether answers can be read aloud in this chat."""
-        adapter = self._channels.get((thread.channel, thread.account))
+        adapter = self._channels.get(thread.account_key)
         return self._reader is not None and has_voice_messages(adapter)
 
     def follow(self, adapter: PostingChannel, queue: ChatQueue, reply: OutboundReply) -> None:

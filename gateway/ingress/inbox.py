@@ -246,7 +246,7 @@ class Inbox:
         return Acceptance(status="refused", message_id=item.message_id, reason=words, over=over)
 
     def _posts(self, item: Inbound) -> bool:
-        return (item.thread.channel, item.thread.account) in self._posting
+        return item.thread.account_key in self._posting
 
     async def _answer(self, item: ApprovalReply) -> Acceptance:
         """Record an answer on the pending interaction directly: in the queue most answers would wait for the

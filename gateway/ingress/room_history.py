@@ -136,10 +136,10 @@ class Rooms:
         return records[-1].at if records and records[-1].body.get("text") else 0.0
 
     def _rule(self, thread: ThreadKey) -> RoomRule:
-        return self._rules.get((thread.channel, thread.account), _NO_RULE)
+        return self._rules.get(thread.account_key, _NO_RULE)
 
     def _channel(self, thread: ThreadKey) -> Channel | None:
-        return self._channels.get((thread.channel, thread.account))
+        return self._channels.get(thread.account_key)
 
 
 def _line(message: InboundMessage, now: float) -> RoomLine:

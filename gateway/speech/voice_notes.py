@@ -102,7 +102,7 @@ class VoiceNoteTranscriber:
             raise MediaUnavailable(
                 f"The voice note is larger than {megabytes:.0f} MB. Please send a shorter one."
             )
-        adapter = self._channels.get((message.thread.channel, message.thread.account))
+        adapter = self._channels.get(message.thread.account_key)
         if adapter is None:
             raise MediaUnavailable("The voice note's channel is not connected. Please send it again later.")
         return await adapter.download(ref, max_bytes=self._max_bytes)

@@ -38,6 +38,11 @@ class ThreadKey:
             if len(value) > _MAX_PART_CHARS:
                 raise InvalidInput(f"thread key: {name} is longer than {_MAX_PART_CHARS} characters")
 
+    @property
+    def account_key(self) -> tuple[str, str]:
+        """The channel and the account on it: the key under which an adapter and its rules are found."""
+        return self.channel, self.account
+
     def encode(self) -> str:
         """The key as text, for example `telegram:mainbot:-1001234:77`. Inverse of `decode`."""
         own = (self.channel, self.account, self.chat)
