@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from adapters.telegram.fields import integer, items, mapping, seconds, text
@@ -23,16 +23,8 @@ _UNUSABLE: Mapping[str, str] = {
 
 def described(message: Mapping[str, Any]) -> str:
     """The content in one line in brackets; empty for kinds without a description."""
-    for field, describe in (
-        ("venue", _venue),  # before the location that it also carries
-        ("location", _location),
-        ("contact", _contact),
-        ("poll", _poll),
-        ("dice", _dice),
-        ("checklist", _checklist),
-        ("sticker", _sticker),
-    ):
-        content = mapping(message.get(field))
+    for field, describe in _DESCRIBED:
+        content = mapping(message[field]) if field in message else None
         if content and (words := describe(content)):
             return f"[{words}]"
     return ""
@@ -40,7 +32,7 @@ def described(message: Mapping[str, Any]) -> str:
 
 def unusable(message: Mapping[str, Any]) -> tuple[str, ...]:
     """The kinds of content without a description or a file, each with its article."""
-    return tuple(words for field, words in _UNUSABLE.items() if mapping(message.get(field)))
+    return tuple(words for field, words in _UNUSABLE.items() if field in message and mapping(message[field]))
 
 
 def moves(message: Mapping[str, Any]) -> bool:
@@ -107,3 +99,14 @@ def _sticker(sticker: Mapping[str, Any]) -> str:
 def _line(value: object) -> str:
     words = " ".join(text(value, most=_WORDS).split())
     return words.replace("[", "(").replace("]", ")")
+
+
+_DESCRIBED: tuple[tuple[str, Callable[[Mapping[str, Any]], str]], ...] = (
+    ("venue", _venue),  # before the location that it also carries
+    ("location", _location),
+    ("contact", _contact),
+    ("poll", _poll),
+    ("dice", _dice),
+    ("checklist", _checklist),
+    ("sticker", _sticker),
+)

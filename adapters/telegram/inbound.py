@@ -245,6 +245,8 @@ def _is_by_bot(replied: Mapping[str, Any], context: ParseContext) -> bool:
 
 
 def _quoted(message: Mapping[str, Any], replied: Mapping[str, Any]) -> str:
+    if not replied and "quote" not in message:
+        return ""
     for source, key in ((message.get("quote"), "text"), (replied, "text"), (replied, "caption")):
         words = text(mapping(source).get(key), most=_MAX_QUOTE)
         if words:

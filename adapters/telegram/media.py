@@ -43,16 +43,19 @@ class Media:
 def media_of(message: Mapping[str, Any]) -> Media:
     """The files of a message; empty where there are none or where they are malformed. Pure."""
     for field, kind in _SPOKEN:
+        if field not in message:
+            continue
         voice = _ref(mapping(message.get(field)), kind)
         if voice is not None:
             return Media(voice=voice)
-    sizes = [mapping(size) for size in items(message.get("photo"), most=20)]
-    photo = max(sizes, key=lambda size: integer(size.get("width")) or 0, default={})
-    ref = _ref(photo, "image")
-    if ref is not None:
-        return Media(attachments=(ref,))
+    if "photo" in message:
+        sizes = [mapping(size) for size in items(message["photo"], most=20)]
+        photo = max(sizes, key=lambda size: integer(size.get("width")) or 0, default={})
+        ref = _ref(photo, "image")
+        if ref is not None:
+            return Media(attachments=(ref,))
     for field, kind in _ATTACHED:
-        ref = _ref(mapping(message.get(field)), kind)
+        ref = _ref(mapping(message[field]), kind) if field in message else None
         if ref is None:
             continue
         if ref.kind == "audio":
