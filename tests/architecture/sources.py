@@ -41,7 +41,8 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imported_names(path: Path) -> set[str]:
+@cache
+def imported_names(path: Path) -> frozenset[str]:
     """The dotted names that a file imports anywhere in it; `from a import b` gives `a` and `a.b`.
 
     A call of `importlib.import_module` with a fixed name counts: late is not secret.
@@ -56,7 +57,7 @@ def imported_names(path: Path) -> set[str]:
         elif isinstance(node, ast.Call) and _called(node) in ("import_module", "__import__"):
             values = [arg.value for arg in node.args if isinstance(arg, ast.Constant)]
             names |= {value for value in values if isinstance(value, str)}
-    return names
+    return frozenset(names)
 
 
 def _called(call: ast.Call) -> str:
