@@ -19,6 +19,8 @@ run: models ## set everything up and start the gateway
 chat: models ## the same bot in this terminal
 	@$(BIN)/parlour chat $(ARGS)
 
+# Without bytecode every worker compiles every test again, and every process that a test starts all of its modules.
+test: export PYTHONDONTWRITEBYTECODE =
 test: models ## set everything up and run every test
 	@$(BIN)/parlour models get voice-en
 	@$(BIN)/python -m tests.support.browser
