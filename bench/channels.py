@@ -94,7 +94,7 @@ async def _gateway(name: str, folder: Path) -> AsyncIterator[_Bot]:
         section = f"channels.{name}"
         unlimited = (f"{section}.rate=0", f"{section}.open_messages_per_day=100000")
         settings = (*SCRIPTED, *overrides, *unlimited, "log.level=warning")
-        async with GatewayProcess(folder, overrides=settings) as gateway:
+        async with GatewayProcess(folder, overrides=settings, executed=True) as gateway:
             await gateway.start()
             await hearing(gateway, [platform])
             yield _Bot(platform=platform, pid=gateway.pid)

@@ -45,7 +45,7 @@ async def run() -> Report:
 async def _turns(folder: Path) -> _Turns:
     async with AsyncExitStack() as stack:
         gateway = await stack.enter_async_context(
-            GatewayProcess(folder / "gateway", overrides=_overrides(folder))
+            GatewayProcess(folder / "gateway", overrides=_overrides(folder), executed=True)
         )
         await gateway.start()
         fresh, short, long = [await _chat(stack, gateway) for _ in range(3)]

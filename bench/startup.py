@@ -81,7 +81,10 @@ async def run() -> Report:
 
 async def _one_start(folder: Path) -> _Start:
     overrides = (f"models.dir={ROOT / 'models'}",)
-    async with GatewayProcess(folder, overrides=overrides, port=free_port()) as gateway, WebChat() as chat:
+    async with (
+        GatewayProcess(folder, overrides=overrides, port=free_port(), executed=True) as gateway,
+        WebChat() as chat,
+    ):
         began = _CLOCK.monotonic()
         await gateway.spawn()
         await gateway.wait_ready()

@@ -37,7 +37,9 @@ async def run(rounds: int = _ROUNDS) -> Report:
     with scratch_folder() as folder:
         overrides = (models, 'llm.model="scripted:echo:delay=0.01"')
         async with (
-            GatewayProcess(folder / "gateway", overrides=overrides, port=free_port()) as gateway,
+            GatewayProcess(
+                folder / "gateway", overrides=overrides, port=free_port(), executed=True
+            ) as gateway,
             open_chromium(_microphone(folder)) as browser,
         ):
             await gateway.start()

@@ -58,9 +58,10 @@ async def run(against: str | None = None) -> Report:
     with scratch_folder() as folder, ExitStack() as stack:
         other = stack.enter_context(checked_out(against, folder / "checkout")) if against else None
         async with AsyncExitStack() as running, _floor(folder / "floor.sqlite3") as floor:
-            gateways = [await running.enter_async_context(GatewayProcess(folder / "gateway"))]
+            ours = GatewayProcess(folder / "gateway", executed=True)
+            gateways = [await running.enter_async_context(ours)]
             if other is not None:
-                theirs = GatewayProcess(folder / "other", sources=other)
+                theirs = GatewayProcess(folder / "other", executed=True, sources=other)
                 gateways.append(await running.enter_async_context(theirs))
             for gateway in gateways:
                 await gateway.start()

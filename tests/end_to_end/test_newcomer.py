@@ -28,7 +28,8 @@ async def test_with_a_token_alone_a_stranger_gets_a_code_and_with_it_an_answer(
     platform: FakePlatform = make()
     async with platform:
         given = [one for one in platform.overrides(tmp_path) if ".access=" not in one]
-        async with GatewayProcess(tmp_path, overrides=(*SCRIPTED, "log.level=debug", *given)) as gateway:
+        settings = (*SCRIPTED, "log.level=debug", *given)
+        async with GatewayProcess(tmp_path, overrides=settings, executed=True) as gateway:
             await gateway.start()
             ann = platform.person("ann")
             chat = platform.private_chat(ann)

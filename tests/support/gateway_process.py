@@ -24,6 +24,7 @@ import aiohttp
 from gateway.config import environment
 from gateway.runtime.data_dir import STORE_FILE
 from pipeline.domain.clock import SystemClock
+from tests.support.gateway_forks import ForkedProcess, fork_gateway
 
 ROOT = Path(__file__).parents[2]
 SCRIPTED = ('llm.model="scripted:echo"', 'voice.transcriber="scripted:hello"')
@@ -71,12 +72,19 @@ async def up(gateway: GatewayProcess, channel: str) -> None:
 class GatewayProcess:
     """One data folder's gateway, which can be started again and again. Leaving the block kills it.
 
-    `overrides` are `SECTION.KEY=VALUE` settings, `sources` is the checkout that it runs. When the block is
-    left by an exception, the end of the log is added to it.
+    `overrides` are `SECTION.KEY=VALUE` settings. `executed` starts a new interpreter as a user does, with the
+    checkout `sources`; without it the process is forked, which needs a tenth of the processor time. When the
+    block is left by an exception, the end of the log is added to it.
     """
 
     def __init__(
-        self, folder: Path, *, overrides: Sequence[str] = SCRIPTED, port: int = 0, sources: Path = ROOT
+        self,
+        folder: Path,
+        *,
+        overrides: Sequence[str] = SCRIPTED,
+        port: int = 0,
+        executed: bool = False,
+        sources: Path = ROOT,
     ) -> None:
         self.folder = folder
         self._sources = sources
@@ -85,7 +93,8 @@ class GatewayProcess:
         self.url = ""
         self._overrides = tuple(overrides)
         self._port = port
-        self._process: Process | None = None
+        self._executed = executed
+        self._process: Process | ForkedProcess | None = None
         self._log_offset = 0
 
     async def __aenter__(self) -> Self:
@@ -140,10 +149,14 @@ class GatewayProcess:
         quiet = ("limits.messages_per_minute=0", "agent.titles=false")
         settings = (f"data.dir={self.data_dir}", f"server.port={self._port}", *quiet, *self._overrides)
         arguments = [part for setting in settings for part in ("--set", setting)]
+        command = ["serve", *arguments]
+        self._log_offset = self.log_path.stat().st_size if self.log_path.exists() else 0
+        if not self._executed:
+            self._process = await fork_gateway(command, folder=self.folder, env=env, log=self.log_path)
+            return
         with self.log_path.open("ab") as log:
-            self._log_offset = log.tell()
             self._process = await create_subprocess_exec(
-                *(sys.executable, "-m", "gateway.cli", "serve", *arguments),
+                *(sys.executable, "-m", "gateway.cli", *command),
                 stdin=DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -208,7 +221,7 @@ class GatewayProcess:
             self._require_alive()
             await _CLOCK.sleep(_POLL_S)
 
-    def _running(self) -> Process:
+    def _running(self) -> Process | ForkedProcess:
         if self._process is None:
             raise GatewayDied("the gateway was not started")
         return self._process

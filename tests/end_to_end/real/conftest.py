@@ -43,6 +43,6 @@ async def gateway(tmp_path: Path) -> AsyncIterator[GatewayProcess]:
         "llm.timeout_s=200",
         "turn.timeout_s=300",
     )
-    async with GatewayProcess(tmp_path, overrides=overrides, port=free_port()) as process:
+    async with GatewayProcess(tmp_path, overrides=overrides, port=free_port(), executed=True) as process:
         await process.start()
         yield process

@@ -50,7 +50,7 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gat
     models = json.dumps(str(voices_dir().parent))
     overrides = (f"models.dir={models}", 'llm.model="scripted:echo:delay=0.02"')
     folder = tmp_path_factory.mktemp("gateway")
-    async with GatewayProcess(folder, overrides=overrides, port=free_port()) as process:
+    async with GatewayProcess(folder, overrides=overrides, port=free_port(), executed=True) as process:
         await process.start()
         yield process
 

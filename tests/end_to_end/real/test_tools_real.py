@@ -37,7 +37,7 @@ async def served(tmp_path: Path) -> AsyncIterator[tuple[GatewayProcess, FakeTele
     models = f"models.dir={json.dumps(str(require_models()))}"
     async with FakeTelegram(lenient=True) as telegram:
         overrides = (models, *_SETTINGS, *telegram.overrides(tmp_path))
-        async with GatewayProcess(tmp_path, overrides=overrides, port=free_port()) as gateway:
+        async with GatewayProcess(tmp_path, overrides=overrides, port=free_port(), executed=True) as gateway:
             await gateway.start()
             await up(gateway, "telegram")
             yield gateway, telegram

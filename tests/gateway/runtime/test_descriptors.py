@@ -21,7 +21,7 @@ def leave_few_descriptors(pid: int) -> None:
 
 
 async def test_used_up_descriptors_are_one_log_line_and_free_ones_are_used(tmp_path: Path) -> None:
-    async with GatewayProcess(tmp_path) as gateway:
+    async with GatewayProcess(tmp_path, executed=True) as gateway:
         await gateway.start()
         leave_few_descriptors(gateway.pid)
         address = gateway.url.removeprefix("http://").rpartition(":")

@@ -1,0 +1,185 @@
+"""Start gateway processes without a new interpreter each: one program imports the gateway once and forks.
+
+`fork_gateway` returns a running process with the interface of `asyncio.subprocess.Process` that tests need.
+The process has a session, a working folder, an environment and a log file as if it had been executed; only
+its imports are done. `GatewayProcess` uses it unless a test asks for a new interpreter. Not for benches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import gc
+import importlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from gateway.config import environment
+
+ROOT = Path(__file__).parents[2]
+_IMPORTED = (
+    *("gateway.app.bootstrap", "gateway.cli.serve", "adapters.web.adapter", "adapters.telegram.adapter"),
+    *("adapters.slack.adapter", "adapters.discord.adapter", "dateparser", "mcp", "mcp.types", "httpx2"),
+)
+"""What a gateway imports when it starts, also on demand."""
+_REQUEST_BYTES = 65_536
+
+
+class ForkedProcess:
+    """A process that the program forked. `returncode` is None while it runs."""
+
+    def __init__(self, connection: _Connection, pid: int) -> None:
+        self._connection = connection
+        self.pid = pid
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit code; negative for a signal."""
+        return self._connection.returncode
+
+    def kill(self) -> None:
+        """SIGKILL; nothing if the process has ended."""
+        self._send(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        """SIGTERM; nothing if the process has ended."""
+        self._send(signal.SIGTERM)
+
+    async def wait(self) -> int:
+        """The exit code, once the process has ended. Raises RuntimeError when the program died before."""
+        await asyncio.shield(self._connection.closed)
+        if self.returncode is None:
+            raise RuntimeError("the program that forks gateways died")
+        return self.returncode
+
+    def _send(self, number: int) -> None:
+        if self.returncode is None:
+            os.kill(self.pid, number)
+
+
+async def fork_gateway(
+    arguments: Sequence[str], *, folder: Path, env: Mapping[str, str], log: Path
+) -> ForkedProcess:
+    """Run `parlour` with `arguments` in `folder`; its output is appended to `log`."""
+    request = {"arguments": list(arguments), "folder": str(folder), "env": dict(env), "log": str(log)}
+    ours, theirs = socket.socketpair()
+    with theirs:
+        socket.send_fds(_program(), [json.dumps(request).encode()], [theirs.fileno()])
+    loop = asyncio.get_running_loop()
+    _, connection = await loop.create_connection(lambda: _Connection(loop), sock=ours)
+    return ForkedProcess(connection, await connection.pid)
+
+
+class _Connection(asyncio.Protocol):
+    """Receives two lines: the pid from the process, and the exit code from the process that waits for it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.pid: asyncio.Future[int] = loop.create_future()
+        self.closed: asyncio.Future[None] = loop.create_future()
+        self.returncode: int | None = None
+        self._received = b""
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        pid, *code = self._received.split(b"\n")[:-1] or [b""]
+        if pid and not self.pid.done():
+            self.pid.set_result(int(pid))
+        if code:
+            self.returncode = int(code[0])
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.pid.done():
+            self.pid.set_exception(exc or RuntimeError("the program that forks gateways died"))
+        self.closed.set_result(None)
+
+
+@cache
+def _program() -> socket.socket:
+    """The connection to this test process's program, which ends when the connection is closed."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    env = {name: value for name, value in environment().items() if not name.startswith("PARLOUR")}
+    with theirs:
+        program = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.gateway_forks", str(theirs.fileno())],
+            # A library's own threads would not exist after a fork.
+            env={**env, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"},
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+        )
+
+    def end() -> None:
+        ours.close()
+        program.wait()
+
+    atexit.register(end)
+    return ours
+
+
+def _serve(control: socket.socket) -> None:
+    """Fork for each request until the connection is closed."""
+    for name in _IMPORTED:
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
+    while True:
+        request, connections, _, _ = socket.recv_fds(control, _REQUEST_BYTES, 1)
+        _reap()
+        if not request:
+            return
+        with socket.socket(fileno=connections[0]) as connection:
+            if os.fork() == 0:
+                control.close()
+                _keep(connection, json.loads(request))
+                return
+
+
+def _reap() -> None:
+    """Collect the children that ended, so that their processor time counts as the tests'."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _keep(connection: socket.socket, request: dict[str, object]) -> None:
+    """Fork the gateway, wait for it and report its exit code. Never returns."""
+    pid = os.fork()
+    if pid == 0:
+        _become_gateway(connection, **request)  # type: ignore[arg-type]  # what `fork_gateway` wrote
+    _, status = os.waitpid(pid, 0)
+    connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+    os._exit(0)
+
+
+def _become_gateway(
+    connection: socket.socket, *, arguments: list[str], folder: str, env: dict[str, str], log: str
+) -> None:
+    os.setsid()
+    os.chdir(folder)
+    os.environ.clear()  # noqa: TID251 - this process becomes another one, with that one's environment
+    os.environ.update(env)  # noqa: TID251 - as above
+    time.tzset()
+    output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.close(output)
+    connection.sendall(f"{os.getpid()}\n".encode())
+    connection.close()
+    sys.argv = ["parlour", *arguments]
+    main = importlib.import_module("gateway.cli.main").main
+    sys.exit(main(arguments))
+
+
+if __name__ == "__main__":
+    _serve(socket.socket(fileno=int(sys.argv[1])))
