@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, create_subprocess_exec
 from pathlib import Path
@@ -46,6 +47,7 @@ async def test_three_traces_are_counted_and_listed(tmp_path: Path) -> None:
     assert len(_below(lines, "text turn, what a token passes:")) == traces["text_turn"]["event_wrappers"]
 
     listed = listing.read_text(encoding="utf-8").splitlines()
+    _check_documented_steps(listed[: listed.index("# page turn")])
     calls = [line for line in listed if not line.startswith("# ")]
     assert len(calls) == sum(figures["frames"] for figures in traces.values())
     assert {line.partition(".")[0] for line in calls} <= set(PACKAGES)
@@ -60,6 +62,21 @@ def test_a_module_that_moved_is_named_in_words() -> None:
 def test_a_function_that_moved_is_named_in_words() -> None:
     with pytest.raises(TraceUnavailable, match=r"gateway\.turns has no Worker\._run; put its new name"):
         load_modules({**MODULES, "worker": "gateway.turns"})
+
+
+def _check_documented_steps(listed: list[str]) -> None:
+    """The modules that docs/message-flow.md links first in the steps of a text message are entered in a turn
+    on Telegram, in the order of the steps."""
+    text = (ROOT / "docs" / "message-flow.md").read_text(encoding="utf-8")
+    section = text.split("## A text message")[1].split("\n## ")[0]
+    steps = re.findall(r"^\d\. .*?\(\.\./([\w/]+)\.py\)", section, re.MULTILINE | re.DOTALL)
+    modules = [step.replace("/", ".") for step in steps]
+    entered = [line.partition(":")[0] for line in listed]
+    assert len(modules) >= 7
+    # The journal, named by its commit, is made before the pipeline runs.
+    in_order = [entered.index(name) for name in modules if name != "gateway.turns.journal"]
+    assert in_order == sorted(in_order)
+    assert "gateway.turns.journal" in entered
 
 
 def _below(lines: list[str], title: str) -> list[str]:
