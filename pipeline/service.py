@@ -15,17 +15,13 @@ from pipeline.agent.llm_decider import LlmDecider
 from pipeline.agent.model_messages import EXCHANGE
 from pipeline.agent.node import THOUGHTS
 from pipeline.agent.task import between_tasks
+from pipeline.agent.task_texts import TASKS
 from pipeline.agent.unfinished import NotedTools
 from pipeline.domain.attachments import left_out_line
 from pipeline.domain.chat import ChatMessage, message_from_plain
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import GraphError, ModelError, StorageError, TurnFailed
-from pipeline.domain.events import (
-    ApprovalResolved,
-    Thought,
-    TranscriptReady,
-    TurnStarted,
-)
+from pipeline.domain.events import ApprovalResolved, Thought, TranscriptReady, TurnStarted
 from pipeline.domain.messages import ApprovalReply, InboundMessage
 from pipeline.domain.ports import EventSender
 from pipeline.graph.definition.spec import GraphSpec
@@ -91,7 +87,9 @@ class Pipeline:
         clock: Clock,
         services: PipelineServices | None = None,
     ) -> None:
-        self._executor = Executor(graph, clock=clock, decider=LlmDecider(), phase=between_tasks)
+        self._executor = Executor(
+            graph, clock=clock, decider=LlmDecider(), phase=between_tasks, phase_key=TASKS, details=False
+        )
         self._llm = llm
         self._transcriber = speech_to_text
         self._settings = settings

@@ -25,7 +25,8 @@ class Exits:
     on_failure: tuple[EdgeSpec, ...] = ()
     always: tuple[EdgeSpec, ...] = ()
     plain: tuple[str, ...] | None = None
-    """The targets, if all edges are `Always` edges without a mapping; otherwise None."""
+    """The targets after success, if they depend on nothing else and no edge to them has a mapping; otherwise
+    None."""
 
     @classmethod
     def of(cls, edges: tuple[EdgeSpec, ...]) -> Exits:
@@ -34,19 +35,20 @@ class Exits:
         def kind(wanted: type) -> tuple[EdgeSpec, ...]:
             return tuple(edge for edge in edges if isinstance(edge.when, wanted))
 
-        always = kind(Always)
+        always, on_success = kind(Always), kind(OnSuccess)
+        chosen = any(isinstance(edge.when, When | LlmDecide | Route) for edge in edges)
         return cls(
             route=next((edge.when for edge in edges if isinstance(edge.when, Route)), None),
             conditional=kind(When),
             decided=kind(LlmDecide),
-            on_success=kind(OnSuccess),
+            on_success=on_success,
             on_failure=kind(OnFailure),
             always=always,
-            plain=_plain_targets(edges, always),
+            plain=None if chosen else _plain_targets(on_success or always),
         )
 
 
-def _plain_targets(edges: tuple[EdgeSpec, ...], always: tuple[EdgeSpec, ...]) -> tuple[str, ...] | None:
-    if len(always) < len(edges) or any(edge.mapping for edge in edges):
+def _plain_targets(taken: tuple[EdgeSpec, ...]) -> tuple[str, ...] | None:
+    if any(edge.mapping for edge in taken):
         return None
-    return tuple(dict.fromkeys(edge.target for edge in edges))
+    return tuple(dict.fromkeys(edge.target for edge in taken))

@@ -101,7 +101,12 @@ def _freeze_items(items: Mapping[Any, Any], depth: int) -> dict[str, Any]:
             frozen[key] = value
             continue
         try:
-            frozen[key] = _freeze(value, depth)
+            if kind is dict:
+                frozen[key] = MappingProxyType(_freeze_items(value, depth + 1))
+            elif kind is list:
+                frozen[key] = _freeze_list(value, depth + 1)
+            else:
+                frozen[key] = _freeze(value, depth)
         except _NotPlainError as problem:
             problem.keys.append(key)
             raise

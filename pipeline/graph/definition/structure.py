@@ -24,6 +24,7 @@ from pipeline.graph.definition.elements import (
 )
 from pipeline.graph.definition.exits import Exits
 from pipeline.graph.definition.joins import Joins
+from pipeline.graph.definition.merging import RESERVED, channels_of
 from pipeline.graph.definition.reducers import Channel
 from pipeline.graph.definition.retry import RetryPolicy
 
@@ -40,7 +41,11 @@ class NodePlan(NamedTuple):
     sees_all: bool
     """Its view is the whole state, on every execution."""
     ordinary: bool
-    """It has no declaration that its steps depend on: see `execution.fast_path`."""
+    """It has no declaration that the end of its steps depends on: see `execution.fast_path`."""
+    writes: frozenset[str] | None
+    """The keys that it may write; None for any that the engine does not write."""
+    required: tuple[str, ...]
+    """The keys that its update must have."""
 
 
 # No slots: on Python 3.11 a frozen generic with slots cannot be built as `NodeSpec[Context](…)`.
@@ -78,6 +83,13 @@ class NodeSpec(Generic[ContextT, StateT]):
     def attempts(self) -> int:
         """The maximum number of attempts, the first included."""
         return 1 if self.event_loop or self.subgraph is not None else self.retry.max_attempts
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The keys that an update must have. The judge of an event loop has checked its keys (seed 2)."""
+        if self.event_loop:
+            return ()
+        return tuple(key for key in self.writes or () if key not in self.nullable)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,9 +147,16 @@ class GraphStructure(Generic[ContextT, StateT]):
                 pauses=node in self.pause_nodes,
                 sees_all=spec.reads is None and not spec.nullable,
                 ordinary=self._is_ordinary(node, spec),
+                writes=None if spec.writes is None else frozenset(spec.writes) - RESERVED,
+                required=spec.required,
             )
             for node, spec in self.specs.items()
         }
+
+    @cached_property
+    def folds(self) -> Mapping[str, Channel]:
+        """The declared channels and those of the engine."""
+        return channels_of(self.channels)
 
     @cached_property
     def successors(self) -> Mapping[str, tuple[str, ...]]:
@@ -169,12 +188,10 @@ class GraphStructure(Generic[ContextT, StateT]):
         return self.outgoing.get(node, ())
 
     def _is_ordinary(self, node: str, spec: NodeSpec[ContextT, StateT]) -> bool:
-        bounded = spec.timeout_s is not None or spec.max_visits
-        declared = spec.reads is not None or spec.writes is not None or spec.nullable
         stops = node in self.terminals or node in self.pause_nodes
         exits = self.exits[node]
         leads = exits.route is not None or (exits.plain is not None and len(exits.plain) == 1)
-        return spec.run is not None and leads and not (bounded or declared or stops)
+        return spec.run is not None and leads and not (spec.nullable or stops)
 
     def _exits(self, node: str, spec: NodeSpec[ContextT, StateT]) -> tuple[str, ...]:
         if node in self.terminals:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from pipeline.domain.errors import GraphError
 
@@ -16,7 +16,7 @@ def asked_to_stop() -> bool:
     return task is None or task.cancelling() > 0
 
 
-class Interruption:
+class Interruption(AbstractContextManager[None]):
     """Interrupts a guarded part of a task. `request` may be called before, during or after that part.
 
     It cancels the task, and the guarded part raises the error from `make_error` instead, which
@@ -27,6 +27,8 @@ class Interruption:
         self._make_error = make_error
         self._requested = False
         self._cancelled = False
+        self._others = 0
+        """Cancellations of the task that were requested before the guarded part."""
         self._task: asyncio.Task[object] | None = None
 
     @property
@@ -45,34 +47,26 @@ class Interruption:
         else:
             self._cancel()
 
-    @contextmanager
-    def guard(self) -> Iterator[None]:
+    def guard(self) -> AbstractContextManager[None]:
         """Run a part that `request` interrupts with the error."""
+        return self
+
+    def __enter__(self) -> None:
         if self._requested:
             raise self._make_error()
-        task = asyncio.current_task()
-        others = task.cancelling() if task is not None else 0
-        self._task = task
-        try:
-            yield
-        except BaseException:
-            # Also when code inside turned the cancellation into another error.
-            if self._undo_cancel(others):
-                raise self._make_error() from None
-            raise
-        else:
-            self._undo_cancel(others)
-        finally:
-            self._task = None
+        self._task = asyncio.current_task()
+        self._others = self._task.cancelling() if self._task is not None else 0
+
+    def __exit__(self, kind: type[BaseException] | None, _error: object, _traceback: object) -> None:
+        task, self._task = self._task, None
+        ours = self._cancelled and task is not None and task.uncancel() <= self._others
+        # Also when code inside turned the cancellation into another error.
+        if ours and kind is not None:
+            raise self._make_error() from None
 
     def _cancel(self) -> None:
         if self._task is not None:
             self._cancelled = self._task.cancel()
-
-    def _undo_cancel(self, others: int) -> bool:
-        """Undo this object's cancellation of the task. False when there was none, or also another one."""
-        task, self._task = self._task, None
-        return self._cancelled and task is not None and task.uncancel() <= others
 
 
 class RunAborted(GraphError):
@@ -100,8 +94,6 @@ class RunControl:
         self.abort_requested = True
         self._abort.request()
 
-    @contextmanager
-    def guard(self) -> Iterator[None]:
+    def guard(self) -> AbstractContextManager[None]:
         """Run a part that `abort` interrupts with RunAborted."""
-        with self._abort.guard():
-            yield
+        return self._abort

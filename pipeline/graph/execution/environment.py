@@ -8,9 +8,8 @@ from typing import Any
 from pipeline.domain.clock import Clock
 from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.elements import Limits
-from pipeline.graph.definition.ports import PhaseHook
+from pipeline.graph.definition.ports import Decider, PhaseHook
 from pipeline.graph.execution.control import RunAborted, RunControl
-from pipeline.graph.execution.edge_selection import DeciderCall
 from pipeline.graph.run.outcome import StopReason
 from pipeline.graph.run.recorder import RunRecorder
 from pipeline.graph.run.state import Run
@@ -24,7 +23,7 @@ class RunStopped(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class RunEnvironment:
     """One call's parts."""
 
@@ -33,10 +32,12 @@ class RunEnvironment:
     """What the nodes get in addition to the state."""
     limits: Limits
     clock: Clock
-    decider_call: DeciderCall
+    decider: Decider | None
     chance: Callable[[], float]
     """A number in [0, 1) for the jitter of waits."""
     phase: PhaseHook[Any] | None
+    phase_key: str
+    """The hook is called only while the state has this key; empty for always."""
     recorder: RunRecorder
     control: RunControl
     deadline_at: float | None = None

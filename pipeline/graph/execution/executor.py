@@ -9,33 +9,35 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import nullcontext
 from types import MappingProxyType
-from typing import Any, Final, Generic
+from typing import Any, Final, Generic, TypeAlias
 
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.domain.errors import GraphError
 from pipeline.domain.ids import new_id
 from pipeline.graph.definition.decisions import ContextT, State, StateT
 from pipeline.graph.definition.frozen_json import freeze_update
-from pipeline.graph.definition.merging import RESERVED
+from pipeline.graph.definition.merging import RESERVED, folded
 from pipeline.graph.definition.ports import Decider, PhaseHook, RunLog
 from pipeline.graph.definition.spec import GraphSpec
 from pipeline.graph.execution.control import RunAborted, RunControl
-from pipeline.graph.execution.edge_selection import DeciderCall, Routes, routes_after_failure
+from pipeline.graph.execution.edge_selection import Routes, routes_after_failure
 from pipeline.graph.execution.environment import RunEnvironment, RunStopped
 from pipeline.graph.execution.run_loop import RunLoop
 from pipeline.graph.run.events import Listener, RunCompleted
+from pipeline.graph.run.frames import AT_REST
 from pipeline.graph.run.outcome import GATE_EXPIRED, Answer, Failure, RunOutcome, RunStatus, StopReason
 from pipeline.graph.run.recorder import FIRST_SNAPSHOT, RunRecorder
 from pipeline.graph.run.records import GateRefused, Head, RawRecord, Record, RunEnded
-from pipeline.graph.run.replay import replay, seeded
+from pipeline.graph.run.replay import replay
 from pipeline.graph.run.state import Run
 
 _NEVER: Final = nullcontext()
 """Used where there is no deadline."""
 NOTHING: Final[State] = MappingProxyType({})
+_Verdict: TypeAlias = tuple[RunStatus, StopReason, Failure | None]
 
 
 class Executor(Generic[ContextT, StateT]):
@@ -48,18 +50,28 @@ class Executor(Generic[ContextT, StateT]):
         clock: Clock | None = None,
         decider: Decider | None = None,
         phase: PhaseHook[ContextT] | None = None,
+        phase_key: str = "",
+        details: bool = True,
         chance: Callable[[], float] = random.random,
         first_snapshot: int = FIRST_SNAPSHOT,
     ) -> None:
-        """`first_snapshot` is the number of records before the first snapshot; see `run.recorder`."""
+        """With a `phase_key`, the phase hook is called only while the state has that key. Without `details`,
+        listeners receive `NodeStarted`, `NodeCompleted` and `RunCompleted` only, and no other event is built.
+        `first_snapshot` is the number of records before the first snapshot; see `run.recorder`.
+        """
         self._graph = graph
+        # Computed here, and not in the first run.
+        self._signature, self._plans = graph.signature, graph.plans
         self._clock = clock or SystemClock()
         self._decider = decider
         self._phase = phase
+        self._phase_key = phase_key
+        self._details = details
         self._chance = chance
         self._first_snapshot = first_snapshot
 
-    async def run(
+    # Not async: its frame would be in the stack of every node.
+    def run(
         self,
         inputs: Mapping[str, Any],
         context: ContextT,
@@ -70,7 +82,7 @@ class Executor(Generic[ContextT, StateT]):
         listener: Listener | None = None,
         log: RunLog | None = None,
         control: RunControl | None = None,
-    ) -> RunOutcome:
+    ) -> Coroutine[Any, Any, RunOutcome]:
         """Run the graph until it ends, pauses or fails.
 
         `inputs` enter the state and are recorded. `base` is state from before this run, such as an earlier
@@ -83,23 +95,23 @@ class Executor(Generic[ContextT, StateT]):
         if entry and entry not in graph.entry_points:
             raise GraphError(f"graph {graph.name} has no entry point {entry}")
         node = graph.entry_points[entry] if entry else graph.entry
-        frozen = freeze_update(inputs, "the inputs")
+        frozen = freeze_update(inputs, "the inputs") if inputs else {}
         if not RESERVED.isdisjoint(frozen):
             key = min(RESERVED & frozen.keys())
             raise GraphError(f"the inputs have the key {key}, which only the engine writes")
-        values = seeded(graph, _trusted(base), frozen)
+        values = folded(_trusted(base), graph.folds, frozen)
         run = Run.begin(run_id or new_id("run"), graph, values, node)
         head: Head = {
             "run": run.id,
             "graph": graph.name,
-            "signature": graph.signature,
+            "signature": self._signature,
             "entry": node if entry else "",
             "inputs": frozen,
         }
-        recorder = RunRecorder(run, head, log, listener, self._first_snapshot)
-        return await self._execute(run, recorder, context, control or RunControl(), ())
+        recorder = RunRecorder(run, head, log, listener, self._first_snapshot, details=self._details)
+        return self._execute(run, recorder, context, control or RunControl(), ())
 
-    async def resume(
+    def resume(
         self,
         records: Sequence[RawRecord],
         context: ContextT,
@@ -110,7 +122,7 @@ class Executor(Generic[ContextT, StateT]):
         listener: Listener | None = None,
         log: RunLog | None = None,
         control: RunControl | None = None,
-    ) -> RunOutcome:
+    ) -> Coroutine[Any, Any, RunOutcome]:
         """Resume a run where its records end: finished nodes are not run again.
 
         `answers` answer its open gates. Raises RunUnreadable, GraphChanged (unless `force`), RunEnded, and
@@ -121,9 +133,9 @@ class Executor(Generic[ContextT, StateT]):
         if run.ended:
             raise RunEnded(f"run {run.id} is over and cannot be resumed")
         _check_answers(run, answers, self._clock.now())
-        recorder = RunRecorder(run, replayed.head, log, listener, self._first_snapshot)
+        recorder = RunRecorder(run, replayed.head, log, listener, self._first_snapshot, details=self._details)
         kept = replayed.kept if replayed.void else None
-        return await self._execute(run, recorder, context, control or RunControl(), answers, kept)
+        return self._execute(run, recorder, context, control or RunControl(), answers, kept)
 
     def interrupted(self, records: Sequence[RawRecord]) -> RunOutcome:
         """The outcome of the run in `records` as if it had been cut off there: runs and writes nothing.
@@ -159,25 +171,36 @@ class Executor(Generic[ContextT, StateT]):
         `kept` is the number of valid records of a resumed run when later ones are void, else None.
         """
         limits = self._graph.limits
+        seconds = limits.max_seconds
         env = RunEnvironment(
             run=run,
             context=context,
             limits=limits,
             clock=self._clock,
-            decider_call=DeciderCall(
-                decider=self._decider, context=context, clock=self._clock, seconds=limits.decide_seconds
-            ),
+            decider=self._decider,
             chance=self._chance,
             phase=self._phase,
+            phase_key=self._phase_key,
             recorder=recorder,
             control=control,
-            deadline_at=None if limits.max_seconds is None else self._clock.monotonic() + limits.max_seconds,
+            deadline_at=None if seconds is None else self._clock.monotonic() + seconds,
         )
-        loop = RunLoop(env)
+        loop, root = RunLoop(env), run.root
         try:
             if kept is not None:
                 recorder.write({"do": "resume", "kept": kept}, "resume", "")
-            status, reason, error = await self._drive(loop, control, answers)
+            deadline = _NEVER if seconds is None else self._clock.timeout(seconds)
+            try:
+                with control.guard():
+                    async with deadline:
+                        if run.records:
+                            await _record_answers(loop, answers)
+                        await loop.drive(root)
+                        while not (root.status in AT_REST or control.pause_requested or run.open_gates()):
+                            await loop.drive(root)  # The gate that halted the frames is no longer open.
+                status, reason, error = _verdict(loop)
+            except BaseException as caught:  # noqa: BLE001 - raised again unless it is the engine's own
+                status, reason, error = _verdict_after(loop, _leaf(caught), deadline)
             await _close(loop, status, reason)
         except BaseException as caught:  # noqa: BLE001 - raised again after the completion event
             recorder.cut_off({} if isinstance(caught, Exception) else loop.attempts.kept())
@@ -190,33 +213,21 @@ class Executor(Generic[ContextT, StateT]):
         await recorder.emit(RunCompleted(outcome))
         return outcome
 
-    async def _drive(
-        self, loop: RunLoop, control: RunControl, answers: Sequence[Answer]
-    ) -> tuple[RunStatus, StopReason, Failure | None]:
-        run, seconds = loop.run, loop.env.limits.max_seconds
-        deadline = _NEVER if seconds is None else self._clock.timeout(seconds)
-        try:
-            with control.guard():
-                async with deadline:
-                    await _record_answers(loop, answers)
-                    await loop.drive(run.root)
-                    while not (run.root.at_rest or control.pause_requested or run.open_gates()):
-                        await loop.drive(run.root)  # The gate that halted the frames is no longer open.
-        except BaseException as caught:  # noqa: BLE001 - raised again unless it is the engine's own
-            cause = _leaf(caught)
-            timed_out = isinstance(deadline, asyncio.Timeout) and deadline.expired()
-            timed_out = timed_out and isinstance(cause, TimeoutError)
-            if run.root.at_rest and (timed_out or isinstance(cause, RunAborted)):
-                return _verdict(loop)  # The run had ended before.
-            if isinstance(cause, RunAborted):
-                return "cancelled", "aborted", None
-            if timed_out:
-                words = f"the run took longer than {seconds:g} seconds"
-                return "failed", "timeout", Failure(node="", code="timeout", message=words)
-            if isinstance(cause, RunStopped):
-                return "failed", cause.reason, Failure(node="", code=cause.reason, message=str(cause))
-            raise cause from None
-        return _verdict(loop)
+
+def _verdict_after(loop: RunLoop, cause: BaseException, deadline: object) -> _Verdict:
+    """The status of a run that an abort, its deadline or a limit ended. Raises any other cause again."""
+    timed_out = isinstance(deadline, asyncio.Timeout) and deadline.expired()
+    timed_out = timed_out and isinstance(cause, TimeoutError)
+    if loop.run.root.at_rest and (timed_out or isinstance(cause, RunAborted)):
+        return _verdict(loop)  # The run had ended before.
+    if isinstance(cause, RunAborted):
+        return "cancelled", "aborted", None
+    if timed_out:
+        words = f"the run took longer than {loop.env.limits.max_seconds:g} seconds"
+        return "failed", "timeout", Failure(node="", code="timeout", message=words)
+    if isinstance(cause, RunStopped):
+        return "failed", cause.reason, Failure(node="", code=cause.reason, message=str(cause))
+    raise cause from None
 
 
 def _cut_off(loop: RunLoop, cause: BaseException) -> RunOutcome:
@@ -228,7 +239,7 @@ def _cut_off(loop: RunLoop, cause: BaseException) -> RunOutcome:
     return _outcome(loop, "cancelled", "aborted", None)
 
 
-def _verdict(loop: RunLoop) -> tuple[RunStatus, StopReason, Failure | None]:
+def _verdict(loop: RunLoop) -> _Verdict:
     """The status of a run that came to rest by itself."""
     root = loop.run.root
     if root.status == "ended":

@@ -14,7 +14,7 @@ from pipeline.graph.definition.frozen_json import freeze_update
 from pipeline.graph.definition.merging import ANSWERS, RESERVED
 from pipeline.graph.definition.structure import NodeSpec
 from pipeline.graph.execution.control import asked_to_stop
-from pipeline.graph.run.frames import Frame
+from pipeline.graph.run.frames import NO_INPUTS, Frame
 from pipeline.graph.run.outcome import Failure
 
 
@@ -48,8 +48,9 @@ def view_of(frame: Frame, *, repeated: bool) -> State:
         return MappingProxyType(frame.values)
     spec = frame.plan.spec
     hidden = spec.nullable if repeated else ()
-    values = {key: value for key, value in frame.values.items() if key not in hidden}
-    values.update(frame.inputs)
+    values = frame.values
+    if hidden or frame.inputs:
+        values = {key: value for key, value in values.items() if key not in hidden} | dict(frame.inputs)
     if spec.reads is None:
         return MappingProxyType(values)
     allowed = {*spec.reads, *frame.inputs, ANSWERS}
@@ -63,23 +64,24 @@ def missing_reads(reads: tuple[str, ...], view: State) -> tuple[str, ...]:
     return tuple(key for key in reads if key not in view)
 
 
-def take(frame: Frame, spec: NodeSpec[Any, Any], result: NodeResult) -> dict[str, Any]:
+def take(frame: Frame, result: NodeResult) -> Mapping[str, Any]:
     """The node's update, checked and frozen; empty when the node reports an error.
 
     Raises BadResult that names the node and the key.
     """
-    label = frame.label
+    label, plan = frame.label, frame.plan
     if type(result) is not NodeResult:
         raise BadResult("bad_result", f"node {label} returned {type(result).__name__}, not a NodeResult")
     if result.error:
-        return {}
+        return NO_INPUTS
     try:
         update = freeze_update(result.update, _UPDATE)
     except GraphError as error:
         raise BadResult("bad_update", f"{_UPDATE} of node {label}{str(error)[len(_UPDATE) :]}") from None
-    if spec.writes is not None or not RESERVED.isdisjoint(update):
-        refuse_unwritable(label, spec, update)
-        check_complete(label, spec, update)
+    if not RESERVED.isdisjoint(update) if plan.writes is None else not update.keys() <= plan.writes:
+        refuse_unwritable(label, plan.spec, update)
+    if plan.required:
+        check_complete(label, plan.spec, update)
     return update
 
 
@@ -96,9 +98,7 @@ def refuse_unwritable(label: str, spec: NodeSpec[Any, Any], update: Mapping[str,
 
 def check_complete(label: str, spec: NodeSpec[Any, Any], update: Mapping[str, Any]) -> None:
     """Refuse an update without one of the declared keys that are not nullable. Raises BadResult."""
-    if spec.writes is None or spec.event_loop:
-        return  # an event loop's own judge has checked them (seed 2)
-    missing = [key for key in spec.writes if key not in spec.nullable and update.get(key) is None]
+    missing = [key for key in spec.required if update.get(key) is None]
     if missing:
         raise BadResult("missing_output", f"node {label} did not write {', '.join(missing)}")
 

@@ -21,7 +21,7 @@ from pipeline.graph.definition.frozen_json import freeze_update
 from pipeline.graph.definition.merging import RESERVED, folded
 from pipeline.graph.definition.ports import PhaseTransition
 from pipeline.graph.definition.validation import fan_out_problem
-from pipeline.graph.execution.edge_selection import Routes, decided_routes, routes_after_success
+from pipeline.graph.execution.edge_selection import DeciderCall, Routes, decided_routes, routes_after_success
 from pipeline.graph.execution.environment import RunEnvironment
 from pipeline.graph.execution.node_visit import NodeExecution
 from pipeline.graph.run.frames import NO_INPUTS, Frame
@@ -70,9 +70,10 @@ async def routes_by_question(
 ) -> Routes:
     """Ask the decider, and return the routes it chose."""
     graph, scope = frame.graph, _scope(frame, output, values)
-    return await decided_routes(
-        routes, frame.plan.exits, frame.label, output, scope, graph.goal, env.decider_call
+    call = DeciderCall(
+        decider=env.decider, context=env.context, clock=env.clock, seconds=env.limits.decide_seconds
     )
+    return await decided_routes(routes, frame.plan.exits, frame.label, output, scope, graph.goal, call)
 
 
 def _scope(frame: Frame, output: State, values: State) -> State:
@@ -96,7 +97,7 @@ def phase_update(env: RunEnvironment, frame: Frame, routes: Routes, output: Stat
 
     Raises GraphError for a key or value that cannot enter the state.
     """
-    if env.phase is None:
+    if env.phase is None or (env.phase_key and env.phase_key not in values):
         return NO_INPUTS
     targets = tuple(target for target in routes.targets if target not in (END, frame.node))
     if not targets:

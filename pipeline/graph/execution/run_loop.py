@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -17,13 +18,14 @@ from pipeline.graph.definition.elements import FanOut
 from pipeline.graph.definition.merging import ANSWERS
 from pipeline.graph.execution.edge_selection import Routes, routes_after_failure
 from pipeline.graph.execution.environment import RunEnvironment, RunStopped
-from pipeline.graph.execution.fast_path import is_ordinary, ordinary_step
-from pipeline.graph.execution.node_attempts import Attempts
+from pipeline.graph.execution.fast_path import record_ordinary
+from pipeline.graph.execution.node_attempts import Attempts, reported
 from pipeline.graph.execution.node_visit import (
     NodeExecution,
     check_complete,
     failure_of,
     missing_reads,
+    take,
     view_of,
 )
 from pipeline.graph.execution.routing import (
@@ -35,6 +37,8 @@ from pipeline.graph.execution.routing import (
     step_record,
     write_routes,
 )
+from pipeline.graph.execution.siblings import Siblings
+from pipeline.graph.execution.step import enter_step, leave_step
 from pipeline.graph.run.apply import subgraph_updates, values_after, values_after_failure
 from pipeline.graph.run.events import (
     EdgeConditionError,
@@ -63,37 +67,87 @@ class RunLoop:
         self._begun = env.run.steps + inside
         self._entered: dict[str, float] = {}
 
-    async def drive(self, frame: Frame) -> None:
+    async def drive(self, frame: Frame) -> None:  # noqa: C901 - one function: every call of a node passes it
         """Run the nodes of `frame` until it rests, waits or halts."""
-        while self.run.frames.get(frame.id) is frame:
-            match frame.status:
-                case "ready":
-                    # The first node of every branch starts before any second node, so that the declaration
-                    # order does not decide what a gate halts.
-                    if frame.parent is not None and frame.last:
-                        await asyncio.sleep(0)
-                    if self._halts(frame):
-                        return
-                    await self._boundary(frame)
-                case "inside":
-                    if not await self._inside(frame):
-                        return
-                case "split":
-                    await self._branches(frame)
-                    if frame.status == "split":
-                        return
-                case "answered":
-                    await self._reroute(frame)
-                case _:
+        env, run, listener, attempts = self.env, self.run, self._recorder.listener, self.attempts
+        while run.frames.get(frame.id) is frame:
+            if frame.status != "ready":
+                if not await self._between_nodes(frame):
                     return
+                continue
+            # The first node of every branch starts before any second node, so that the declaration order
+            # does not decide what a gate halts.
+            if frame.parent is not None and frame.last:
+                await asyncio.sleep(0)
+            if env.control.pause_requested or (run.halting and frame.last):
+                return
+            if run.frames.get(frame.id) is not frame:
+                return
+            execution = self._begin(frame)
+            label, spec = frame.label, frame.plan.spec
+            if spec.max_visits and execution > spec.max_visits:
+                await self._complete(frame, NodeExecution(NO_INPUTS), skipped=True)
+                continue
+            if listener is not None:
+                await listener(NodeStarted(label))
+                if run.frames.get(frame.id) is not frame:
+                    return  # A sibling failed meanwhile and ended this branch.
+            if spec.run is None:
+                await self._enter(frame)
+                continue
+            if frame.plan.sees_all and not frame.inputs:
+                view: State = MappingProxyType(frame.values)
+            else:
+                view = view_of(frame, repeated=execution > 1)
+            # Attempts before a crash count: a recorded retry is not repeated.
+            executed = NodeExecution(NO_INPUTS, attempts=frame.attempts)
+            again = True
+            while again:
+                executed.attempts += 1
+                token = enter_step(partial(attempts.step, frame, execution, executed.attempts))
+                began, failure = env.clock.monotonic(), None
+                try:
+                    call = spec.run(view, env.context)
+                    result = await (call if spec.timeout_s is None else attempts.within(spec.timeout_s, call))
+                    executed.update, executed.decision = take(frame, result), result.decision
+                    if result.error:
+                        failure = reported(frame, result, executed.attempts)
+                except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001 - `failure` sorts them
+                    failure = attempts.failure(frame, raised, executed.attempts)
+                finally:
+                    leave_step(token)
+                executed.seconds += env.clock.monotonic() - began
+                executed.failure = failure
+                again = failure is not None and await attempts.tries_again(frame, failure, executed.attempts)
+            if attempts.steps:
+                attempts.end(frame)
+            if run.frames.get(frame.id) is not frame:
+                return
+            if spec.reads:
+                executed.missing = missing_reads(spec.reads, view)
+            target = record_ordinary(env, frame, executed)
+            if not target:
+                await self._complete(frame, executed, execution=execution)
+            elif listener is not None:
+                await self._notify_ordinary(listener, label, frame.prefix + target, executed)
 
-    def _halts(self, frame: Frame) -> bool:
-        if self.env.control.pause_requested or (self.run.halting and frame.last):
-            return True
-        return frame.parent is not None and self.run.frames.get(frame.id) is not frame
+    async def _between_nodes(self, frame: Frame) -> bool:
+        """Take the step of a frame that has no node to run; False when it rests or waits."""
+        match frame.status:
+            case "inside":
+                return await self._inside(frame)
+            case "split":
+                await self._branches(frame)
+                return frame.status != "split"
+            case "answered":
+                await self._reroute(frame)
+                return True
+            case _:
+                return False
 
-    def _begin(self, frame: Frame) -> None:
-        """Count an execution. Raises RunStopped or RunAborted when none may start."""
+    def _begin(self, frame: Frame) -> int:
+        """Count an execution; its number for the node, from 1. Raises RunStopped or RunAborted when none may
+        start."""
         env = self.env
         if env.control.abort_requested or env.deadline_at is not None:
             env.raise_if_cut_off()
@@ -102,33 +156,14 @@ class RunLoop:
         if self._begun >= env.limits.max_steps:
             raise RunStopped("max_steps", f"the run has made {self._begun} steps")
         self._begun += 1
+        totals = env.run.totals.get(frame.label)
+        return 1 if totals is None else totals.executions + 1
 
-    async def _boundary(self, frame: Frame) -> None:
-        self._begin(frame)
-        env = self.env
-        spec, executions = frame.plan.spec, self.run.executions(frame.label)
-        if spec.max_visits and executions >= spec.max_visits:
-            await self._complete(frame, NodeExecution(NO_INPUTS), skipped=True)
-            return
-        if is_ordinary(env, frame):
-            executed = await ordinary_step(env, self.attempts, frame, executions + 1)
-            if executed is not None and self.run.frames.get(frame.id) is frame:
-                await self._complete(frame, executed, execution=executions + 1)
-            return
-        if self._recorder.listener is not None:
-            await self._recorder.listener(NodeStarted(frame.label))
-            if self.run.frames.get(frame.id) is not frame:
-                return  # A sibling failed meanwhile and ended this branch.
-        if spec.subgraph is not None:
-            await self._recorder.record(
-                about(frame.id, frame.node, {"do": "enter"}), kind="node_start", label=frame.label
-            )
-            self._entered[frame.children[frame.node].id] = self.env.clock.monotonic()
-            return
-        view = view_of(frame, repeated=executions > 0)
-        executed = await self.attempts.run_node(frame, spec, view, executions + 1)
-        if self.run.frames.get(frame.id) is frame:
-            await self._complete(frame, executed, execution=executions + 1)
+    async def _enter(self, frame: Frame) -> None:
+        """Begin the subgraph of the frame's node."""
+        record = about(frame.id, frame.node, {"do": "enter"})
+        await self._recorder.record(record, kind="node_start", label=frame.label)
+        self._entered[frame.children[frame.node].id] = self.env.clock.monotonic()
 
     # -- the end of a node execution ----------------------------------------------------------
 
@@ -169,6 +204,18 @@ class RunLoop:
             )
             await self._notify(self._recorder.listener, source, prefix, routes, completed, gate)
 
+    async def _notify_ordinary(
+        self, listener: Listener, source: str, target: str, executed: NodeExecution
+    ) -> None:
+        recorder = self._recorder
+        if recorder.marks:
+            await recorder.notify_marks()
+        await listener(NodeCompleted(source, "next", MappingProxyType(executed.update), executed.seconds))
+        if recorder.wants_details:
+            await listener(EdgeTraversed(source, target))
+        if self.run.joined:
+            await recorder.notify_joins(self.run)
+
     async def _state_and_routes(
         self, frame: Frame, executed: NodeExecution, *, skipped: bool
     ) -> tuple[Mapping[str, Any], Routes]:
@@ -202,12 +249,13 @@ class RunLoop:
             await self._recorder.notify_marks()
         if completed is not None:
             await listener(completed)
-        if gate is not None:
-            await listener(GateOpened(gate))
-        for target, problem in routes.problems:
-            await listener(EdgeConditionError(source, prefix + target, problem))
-        for target in routes.targets:
-            await listener(EdgeTraversed(source, prefix + target, routes.reasoning))
+        if self._recorder.wants_details:
+            if gate is not None:
+                await listener(GateOpened(gate))
+            for target, problem in routes.problems:
+                await listener(EdgeConditionError(source, prefix + target, problem))
+            for target in routes.targets:
+                await listener(EdgeTraversed(source, prefix + target, routes.reasoning))
         if self.run.joined:
             await self._recorder.notify_joins(self.run)
 
@@ -302,7 +350,7 @@ class RunLoop:
 
     async def _branches(self, frame: Frame) -> None:
         """Drive the branches of a split frame concurrently, until each is at rest or waits."""
-        policy, siblings = frame.policy, _Siblings()
+        policy, siblings = frame.policy, Siblings()
         async with asyncio.TaskGroup() as group:
             for child in tuple(frame.children.values()):
                 if not child.at_rest and child.status != "paused":
@@ -310,7 +358,7 @@ class RunLoop:
         if siblings.problem is not None:
             raise siblings.problem
 
-    async def _branch(self, child: Frame, policy: FanOut, siblings: _Siblings) -> None:
+    async def _branch(self, child: Frame, policy: FanOut, siblings: Siblings) -> None:
         try:
             await self._branch_in_time(child, policy.branch_timeout_s)
         except Exception as error:  # noqa: BLE001 - raised again once all branches have ended
@@ -334,23 +382,3 @@ class RunLoop:
             record: Record = {"do": "fail", "frame": child.id, "error": failure.plain()}
             await self._recorder.record(record, kind="node_complete", label=failure.node)
             await self._recorder.notify_joins(self.run)
-
-
-class _Siblings:
-    """The branches of one fan-out in progress.
-
-    An error in one is kept from the TaskGroup: on Python 3.11 a group that sees an error leaves its
-    parent's task marked as being cancelled, which the run's deadline and an abort would take for another
-    cancellation; and an outside cancellation at the same time would be lost.
-    """
-
-    def __init__(self) -> None:
-        self.tasks: list[asyncio.Task[None]] = []
-        self.problem: Exception | None = None
-
-    def cancel(self) -> None:
-        """Cancel the others, once."""
-        while self.tasks:
-            task = self.tasks.pop()
-            if task is not asyncio.current_task():
-                task.cancel()

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pipeline.domain.errors import GraphError
 from pipeline.graph.definition.decisions import EndReason
 from pipeline.graph.definition.elements import END, FanOut
-from pipeline.graph.definition.merging import channels_of, folded, folded_batch
+from pipeline.graph.definition.merging import folded, folded_batch
 from pipeline.graph.definition.reducers import Channel
 from pipeline.graph.definition.structure import GraphStructure, NodePlan
 from pipeline.graph.run.outcome import Failure, Gate
@@ -111,9 +111,10 @@ def root_frame(graph: GraphStructure[Any, Any], values: Mapping[str, Any], entry
         id="",
         kind="run",
         graph=graph,
-        channels=channels_of(graph.channels),
+        channels=graph.folds,
         prefix="",
         values=values,
+        inputs=NO_INPUTS,
     ).at(entry)
 
 
@@ -151,7 +152,7 @@ def subgraph_frame(parent: Frame, *, repeated: bool) -> Frame:
         id=f"{parent.id}/{parent.node}",
         kind="subgraph",
         graph=graph,
-        channels=channels_of(graph.channels),
+        channels=graph.folds,
         prefix=f"{parent.label}.",
         values={**visible, **parent.inputs},
         parent=parent,

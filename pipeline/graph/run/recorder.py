@@ -9,7 +9,7 @@ from typing import Any
 from pipeline.graph.definition.ports import RunLog
 from pipeline.graph.run.apply import advance, apply
 from pipeline.graph.run.events import BranchesJoined, Checkpointed, CheckpointKind, GraphEvent, Listener
-from pipeline.graph.run.frames import Frame
+from pipeline.graph.run.frames import AT_REST, Frame
 from pipeline.graph.run.records import SHOWN_SECONDS, Head, Record
 from pipeline.graph.run.snapshots import dump
 from pipeline.graph.run.state import Run
@@ -29,11 +29,15 @@ class RunRecorder:
         log: RunLog | None,
         listener: Listener | None,
         first_snapshot: int = FIRST_SNAPSHOT,
+        *,
+        details: bool = True,
     ) -> None:
         self._run = run
         self._head: Head | None = head if run.records == 0 else None
         self._log = log
         self.listener = listener
+        self.wants_details = details and listener is not None
+        """The listener also receives the events of edges, joins, gates, retries and records."""
         self.marks: list[Checkpointed] = []
         """Checkpoints that the listener has not received yet."""
         self._last: list[Record] = []
@@ -59,7 +63,8 @@ class RunRecorder:
     async def record(self, record: Record, *, kind: CheckpointKind, label: str) -> None:
         """As `write`, then notify the listener."""
         self.write(record, kind, label)
-        await self.notify_marks()
+        if self.marks:
+            await self.notify_marks()
 
     def write(
         self, record: Record, kind: CheckpointKind, label: str, values: Mapping[str, Any] | None = None
@@ -69,31 +74,24 @@ class RunRecorder:
         The records that end the run are held back for `finish`, so that a log can include them in the
         commit of the outcome.
         """
-        self.raise_failure()
+        if self._failure is not None or self._refusal is not None:
+            self.raise_failure()
         apply(self._run, record, values)
-        if self._log is None:
-            return
-        if self._head is not None:
-            record["head"], self._head = self._head, None
-        if self._run.root.at_rest:
-            self._last.append(record)
-        else:
-            self._append(record)
-        if self.listener is not None:
-            self.marks.append(Checkpointed(kind, label))
-        if self._run.records >= self._snapshot_at and not self._run.root.at_rest:
-            self._snapshot_at *= 2
-            self.write({"do": "snapshot", "run": dump(self._run)}, "snapshot", "")
+        if self._log is not None:
+            self._hand_over(record, kind, label)
 
     def write_ordinary(
         self, frame: Frame, update: Mapping[str, Any], target: str, values: Mapping[str, Any], seconds: float
     ) -> None:
         """As `write`, for an ordinary step; without a log it builds no record."""
+        if self._failure is not None or self._refusal is not None:
+            self.raise_failure()
+        node, label = frame.node, frame.label
         seconds = round(seconds, 4) if seconds >= SHOWN_SECONDS else 0.0
-        if self._log is None and self._failure is None and self._refusal is None:
-            advance(self._run, frame, update, target, values, seconds)
+        advance(self._run, frame, update, target, values, seconds)
+        if self._log is None:
             return
-        record: Record = {"do": "step", "node": frame.node}
+        record: Record = {"do": "step", "node": node}
         if frame.id:
             record["frame"] = frame.id
         if update:
@@ -101,7 +99,7 @@ class RunRecorder:
         record["to"] = (target,)
         if seconds:
             record["seconds"] = seconds
-        self.write(record, "node_complete", frame.label, values)
+        self._hand_over(record, "node_complete", label)
 
     async def notify_marks(self) -> None:
         """Send the checkpoints written since the last call."""
@@ -120,7 +118,8 @@ class RunRecorder:
 
     async def finish(self, record: Record) -> None:
         """Write the `end` record and the records held back by `write`."""
-        self.raise_failure()
+        if self._failure is not None or self._refusal is not None:
+            self.raise_failure()
         apply(self._run, record)
         if self._log is None:
             return
@@ -133,7 +132,8 @@ class RunRecorder:
             self._failure = error
             raise
         self.finished = True
-        await self.emit(Checkpointed("end", ""))
+        if self.wants_details:
+            await self.emit(Checkpointed("end", ""))
 
     def cut_off(self, kept: Mapping[str, Any]) -> None:
         """End a call that an error or a cancellation cuts off: queue the remaining records.
@@ -153,7 +153,7 @@ class RunRecorder:
         """Send the fan-outs that the last record joined."""
         if run.joined:
             joined, run.joined = run.joined, []
-            for join in joined:
+            for join in joined if self.wants_details else ():
                 await self.emit(BranchesJoined(join.source, join.join, join.finished, join.failed))
 
     def raise_failure(self) -> None:
@@ -161,6 +161,21 @@ class RunRecorder:
         failure = self._failure or self._refusal
         if failure is not None:
             raise failure
+
+    def _hand_over(self, record: Record, kind: CheckpointKind, label: str) -> None:
+        """Hand an applied record to the log, and a snapshot when one is due."""
+        if self._head is not None:
+            record["head"], self._head = self._head, None
+        at_rest = self._run.root.status in AT_REST
+        if at_rest:
+            self._last.append(record)
+        else:
+            self._append(record)
+        if self.wants_details:
+            self.marks.append(Checkpointed(kind, label))
+        if self._run.records >= self._snapshot_at and not at_rest:
+            self._snapshot_at *= 2
+            self.write({"do": "snapshot", "run": dump(self._run)}, "snapshot", "")
 
     def _append(self, record: Record) -> None:
         assert self._log is not None  # noqa: S101 - for the type checker

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 
 from pipeline.domain.errors import GraphError
 from pipeline.graph.definition.frozen_json import freeze_update
-from pipeline.graph.definition.merging import channels_of, folded
+from pipeline.graph.definition.merging import folded
 from pipeline.graph.definition.spec import GraphSpec
 from pipeline.graph.run.apply import apply
 from pipeline.graph.run.records import (
@@ -39,7 +39,7 @@ class Replayed(NamedTuple):
 
 def seeded(graph: GraphSpec[Any, Any], base: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
     """A run's first state: `base` with `inputs` folded in through the channels."""
-    return folded(base, channels_of(graph.channels), freeze_update(inputs, "the inputs"))
+    return folded(base, graph.folds, freeze_update(inputs, "the inputs"))
 
 
 def replay(

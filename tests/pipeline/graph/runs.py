@@ -177,7 +177,7 @@ class Ran:
 async def ran(graph: GraphSpec[Any], state: dict[str, Any] | None = None, **fields: Any) -> Ran:
     """Run a graph to its end; a wait between attempts is over at once."""
     heard, clock = Heard(), ManualClock()
-    given = {name: fields.pop(name) for name in ("decider", "phase") if name in fields}
+    given = {name: fields.pop(name) for name in ("decider", "phase", "details") if name in fields}
     executor: Executor[Any, State] = Executor(graph, clock=clock, chance=lambda: 0.0, **given)
     context = fields.pop("context", None)
     async with asyncio.TaskGroup() as group:

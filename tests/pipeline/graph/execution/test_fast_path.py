@@ -20,7 +20,16 @@ from pipeline.graph.definition.decisions import (
     Pause,
     State,
 )
-from pipeline.graph.definition.elements import END, EdgeSpec, FanOut, Limits, Route
+from pipeline.graph.definition.elements import (
+    END,
+    EdgeSpec,
+    FanOut,
+    Limits,
+    OnFailure,
+    OnSuccess,
+    Route,
+    When,
+)
 from pipeline.graph.definition.ports import PhaseTransition
 from pipeline.graph.definition.retry import RetryPolicy
 from pipeline.graph.definition.spec import GraphSpec, NodeSpec, append, merge
@@ -102,6 +111,26 @@ def _graph(first: Sequence[str], second: Sequence[str]) -> GraphSpec[None]:
     )
 
 
+def _declared(first: Sequence[str], second: Sequence[str]) -> GraphSpec[None]:
+    """As `_graph`, with declarations that the end of a step does not depend on."""
+    keys = ("n", "seen")
+    return GraphSpec(
+        name="d",
+        entry="a",
+        nodes={
+            "a": NodeSpec(run=_acting(first), retry=_ONCE, reads=keys, writes=keys, timeout_s=5),
+            "b": NodeSpec(run=_acting(second), writes=(*keys, "said", "lost"), event_loop=True, max_visits=3),
+        },
+        edges=(
+            EdgeSpec(source="a", target="b", when=OnSuccess()),
+            EdgeSpec(source="a", target="b", when=OnFailure(), mapping={"why": "n"}),
+            EdgeSpec(source="b", when=Route(choose=_route, targets=("a", END))),
+        ),
+        channels={"seen": append},
+        limits=Limits(max_steps=12),
+    )
+
+
 def _parallel(first: Sequence[str], second: Sequence[str]) -> GraphSpec[None]:
     """Two branches, one of them through a subgraph, to a join."""
     inner = GraphSpec[None](
@@ -143,9 +172,10 @@ async def _ran(
     async def listen(event: GraphEvent) -> None:
         events.append(event)
 
-    # A hook, even one that says nothing, makes every step take the general way.
-    hook = None if ordinary else _silent
-    executor = Executor(graph, clock=ManualClock(), phase=hook, chance=lambda: 0.0)
+    # A hook, even one that says nothing, makes every step take the general way; one for a key that is not
+    # in the state does not.
+    hook, key = (_never, "phase") if ordinary else (_silent, "")
+    executor = Executor(graph, clock=ManualClock(), phase=hook, phase_key=key, chance=lambda: 0.0)
     outcome = await executor.run({}, None, run_id="run_1", listener=listen, log=log if logged else None)
     return outcome, events, log.texts
 
@@ -154,11 +184,15 @@ def _silent(_transition: PhaseTransition, _state: State, _context: None) -> Mapp
     return {}
 
 
+def _never(_transition: PhaseTransition, _state: State, _context: None) -> Mapping[str, Any]:
+    raise AssertionError("the state has no such key")
+
+
 def _shown(events: Sequence[GraphEvent]) -> list[str]:
     return [repr(event) for event in events if not isinstance(event, RunCompleted)]
 
 
-@pytest.mark.parametrize("build", [_graph, _parallel])
+@pytest.mark.parametrize("build", [_graph, _declared, _parallel])
 @given(first=st.lists(_DEEDS, max_size=8), second=st.lists(_DEEDS, max_size=8), logged=st.booleans())
 async def test_both_ways_give_the_same_run(
     build: Callable[[Sequence[str], Sequence[str]], GraphSpec[None]],
@@ -183,7 +217,7 @@ async def test_a_long_ordinary_run_is_the_same_on_both_ways(logged: bool) -> Non
     assert (_shown(fast_events), fast_records) == (_shown(slow_events), slow_records)
 
 
-async def test_a_plain_node_is_ordinary_and_one_with_declarations_is_not() -> None:
+async def test_a_node_is_ordinary_unless_the_end_of_its_step_depends_on_a_declaration() -> None:
     async def node(_state: State, _context: None) -> NodeResult:
         return NodeResult(decision=Next())
 
@@ -194,10 +228,31 @@ async def test_a_plain_node_is_ordinary_and_one_with_declarations_is_not() -> No
             "a": node,
             "b": NodeSpec(run=node, writes=()),
             "c": NodeSpec(run=node, timeout_s=1),
-            "d": NodeSpec(run=node, max_visits=3),
+            "d": NodeSpec(run=node, max_visits=3, reads=("x",)),
+            "success": node,
             "e": node,
+            "nullable": NodeSpec(run=node, writes=("x",), nullable=("x",)),
+            "pause": node,
+            "split": node,
+            "mapped": node,
+            "last": node,
         },
-        edges=tuple(EdgeSpec(source=source, target=target) for source, target in ("ab", "bc", "cd", "de")),
-        terminals=("e",),
+        edges=(
+            EdgeSpec(source="a", target="b"),
+            EdgeSpec(source="b", target="c"),
+            EdgeSpec(source="c", target="d"),
+            EdgeSpec(source="d", target="success"),
+            EdgeSpec(source="success", target="e", when=OnSuccess()),
+            EdgeSpec(source="success", target="last", when=OnFailure()),
+            EdgeSpec(source="e", target="nullable", when=When("x > 1")),
+            EdgeSpec(source="e", target="pause"),
+            EdgeSpec(source="nullable", target="pause"),
+            EdgeSpec(source="pause", target="split"),
+            EdgeSpec(source="split", target="mapped"),
+            EdgeSpec(source="split", target="last"),
+            EdgeSpec(source="mapped", target="last", mapping={"y": "x"}),
+        ),
+        terminals=("last",),
+        pause_nodes=("pause",),
     )
-    assert [name for name, plan in graph.plans.items() if plan.ordinary] == ["a"]
+    assert [name for name, plan in graph.plans.items() if plan.ordinary] == ["a", "b", "c", "d", "success"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from pipeline.domain.clock import ManualClock
 from pipeline.graph.definition.decisions import NodeResult, Pause
-from pipeline.graph.definition.spec import END, NodeSpec, OnFailure, RetryPolicy, When
+from pipeline.graph.definition.spec import END, GraphSpec, NodeSpec, OnFailure, RetryPolicy, When
 from pipeline.graph.execution.executor import Executor
 from pipeline.graph.run.events import (
     BranchesJoined,
@@ -54,6 +54,29 @@ async def test_a_small_graph_is_told_in_exactly_this_order() -> None:
         EdgeTraversed("b", END),
         RunCompleted(run.outcome),
     ]
+
+
+async def test_without_details_a_listener_receives_the_nodes_and_the_end_only() -> None:
+    def graph() -> GraphSpec[Any]:
+        retried = NodeSpec(run=fails(times=1), retry=RetryPolicy(delay_s=0))
+        return built(
+            after("a>b"),
+            after("a>c"),
+            "b>d",
+            "c>d",
+            edge_of("d>e", When("y > 'a'")),
+            "d>f",
+            nodes={"b": retried, "c": writes(y=2)},
+            pause_nodes=("f",),
+        )
+
+    whole = await ran(graph(), log=Kept())
+    part = await ran(graph(), log=Kept(), details=False)
+    kinds = (NodeStarted, NodeCompleted, RunCompleted)
+    assert {type(event) for event in whole.heard.events} == set(get_args(GraphEvent))
+    wanted = [repr(event) for event in whole.heard.events if isinstance(event, kinds[:2])]
+    assert [repr(event) for event in part.heard.events[:-1]] == wanted
+    assert isinstance(part.heard.events[-1], RunCompleted)
 
 
 async def test_with_a_log_each_record_is_told_before_what_it_made_happen() -> None:
