@@ -258,7 +258,10 @@ class Worker:
                 live.work.clear()
                 entry = live.take_begun() or await self._unread_entry(thread, live)
                 if entry is not None:
-                    await self._run_entry(live, lease, entry, session)
+                    stop = live.begin(entry, self._clock.now())
+                    # Read after the turn, since a message may arrive during it.
+                    live.unread = await self._turns.run(lease, entry, session, stop) or live.unread
+                    live.stop, live.done = None, entry
                     continue
                 await self._do_chores(live, lease, session)
                 if not await self._more_work(thread, live):
@@ -273,12 +276,6 @@ class Worker:
         finally:
             live.stop = None
             await self._coordinator.release(lease)
-
-    async def _run_entry(self, live: _Thread, lease: Lease, entry: InboxEntry, session: SessionState) -> None:
-        stop = live.begin(entry, self._clock.now())
-        if await self._turns.run(lease, entry, session, stop):
-            live.unread = True
-        live.stop, live.done = None, entry
 
     async def _unread_entry(self, thread: str, live: _Thread) -> InboxEntry | None:
         """The oldest unfinished entry. After an entry that was accepted as the first of its thread there is
