@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from adapters.telegram.fields import mapping, text
+from adapters.telegram.fields import text
 from adapters.telegram.inbound import chat_of
 from pipeline.domain.messages import InboundMessage
 
@@ -15,7 +15,11 @@ Update = Mapping[str, Any]
 
 def album_of(update: Update) -> str:
     """The common id of an album's parts; empty for anything else."""
-    return text(mapping(update.get("message")).get("media_group_id"), most=64)
+    message = update.get("message")
+    # Most updates are no part of an album.
+    if not isinstance(message, dict) or "media_group_id" not in message:
+        return ""
+    return text(message["media_group_id"], most=64)
 
 
 def by_chat(updates: Sequence[Update]) -> list[list[list[Update]]]:

@@ -111,7 +111,7 @@ class Poller:
         answer = await self._api.call("getUpdates", params, wait_s=wait_s)
         if not isinstance(answer, list):
             raise TelegramError("getUpdates answered with no list")
-        return [update for update in answer if isinstance(update, dict) and _number(update) >= 0]
+        return [update for update in answer if isinstance(update, dict) and _is_numbered(update)]
 
     async def _take(self, batch: Sequence[Update]) -> bool:
         """Process a batch and move the offset past the durable updates; whether all of them are."""
@@ -121,12 +121,13 @@ class Poller:
             self._offset = None
             self._durable.clear()
             return True
-        new = [update for update in batch if _number(update) not in self._durable]
+        new = [update for update in batch if update["update_id"] not in self._durable]
         async with asyncio.TaskGroup() as group:
             for queue in by_chat(new):
                 group.create_task(self._take_in_order(queue))
-        missing = [_number(update) for update in batch if _number(update) not in self._durable]
-        self._offset = min(missing) if missing else max(map(_number, batch)) + 1
+        numbers: list[int] = [update["update_id"] for update in batch]
+        missing = [number for number in numbers if number not in self._durable]
+        self._offset = min(missing) if missing else max(numbers) + 1
         self._durable = {number for number in self._durable if number >= self._offset}
         return not missing
 
@@ -137,7 +138,7 @@ class Poller:
             except Exception as error:  # noqa: BLE001 - not durable after any failure
                 _log.error("an update is not stored: %s", type(error).__name__)
                 return
-            self._durable.update(_number(update) for update in updates)
+            self._durable.update([update["update_id"] for update in updates])
 
     async def _pause(
         self, words: str, backoff_s: Sequence[float], attempt: int, error: TelegramError | None = None
@@ -149,6 +150,6 @@ class Poller:
         await self._clock.sleep(error.seconds if isinstance(error, FloodWait) else seconds)
 
 
-def _number(update: Update) -> int:
+def _is_numbered(update: Update) -> bool:
     number = integer(update.get("update_id"))
-    return -1 if number is None else number
+    return number is not None and number >= 0

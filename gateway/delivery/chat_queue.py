@@ -136,7 +136,10 @@ class ChatQueue:
         """Run `show` at `Clock.monotonic` time `not_before` or later, once no submitted work waits and the
         limiter allows more calls than a reply needs. A later call with the same `key` replaces this one."""
         self._previews[key] = _ScheduledPreview(show, not_before)
-        self._start()
+        if self._running:
+            self._changed.set()
+        else:
+            self._start()
 
     def cancel_preview(self, key: str) -> None:
         """Drop the preview scheduled under `key`, if there is one."""
