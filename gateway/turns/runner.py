@@ -181,17 +181,11 @@ class TurnRunner:
         self._telemetry.turn_started(entry.received_at)
         started = self._clock.monotonic()
         try:
-            deaths = self._quarantine.deaths_alone(entry.seq)
-            if entry.seq in self._withdrawn and entry.attempts == 0:
-                # No answer is visible yet, so the turn says nothing and keeps nothing.
-                await journal.decline()
-                return False
-            if deaths >= self._max_attempts and entry.body.get("if_named"):
-                await journal.decline()
-            elif deaths >= self._max_attempts:
-                await self._set_aside(entry, journal, sender, "gave_up", _GAVE_UP.format(deaths=deaths))
-            else:
-                await self._dispatch(entry, journal, sender, stop, slot)
+            item = await self._to_process(entry, journal, sender)
+            if item is not None:
+                await self._pipeline.process(item, sender, journal, stop, slot)
+                if isinstance(item, InboundMessage) and (item.voice is not None or item.attachments):
+                    await self._hooks.discard_media(item)
         except (asyncio.CancelledError, StorageError):
             journal.cut_off()
             await self._discount(lease, entry, journal)
@@ -240,40 +234,54 @@ class TurnRunner:
         except StorageError as error:
             _log.info("the attempt stays counted", extra={"reason": str(error)})
 
-    async def _dispatch(
-        self,
-        entry: InboxEntry,
-        journal: StoreJournal,
-        sender: EventSender,
-        stop: StopSignal,
-        slot: ConcurrencySlot,
-    ) -> None:
+    async def _to_process(
+        self, entry: InboxEntry, journal: StoreJournal, sender: EventSender
+    ) -> InboundMessage | ApprovalReply | None:
+        """The item for the pipeline; None if the turn is over without it."""
+        deaths = self._quarantine.deaths_alone(entry.seq)
+        is_withdrawn = entry.seq in self._withdrawn and entry.attempts == 0
+        if is_withdrawn or (deaths >= self._max_attempts and entry.body.get("if_named")):
+            # No answer is visible yet, so the turn says nothing and keeps nothing.
+            await journal.decline()
+            return None
+        if deaths >= self._max_attempts:
+            await self._set_aside(entry, journal, sender, "gave_up", _GAVE_UP.format(deaths=deaths))
+            return None
         try:
             item = from_body(entry.kind, entry.thread, entry.message_id, entry.received_at, entry.body)
         except StorageError:
             _log.exception("inbox entry set aside")
             await self._set_aside(entry, journal, sender, "unreadable", _UNREADABLE)
-            return
+            return None
         if isinstance(item, SessionCommand):
             await journal.count_attempt()
             await self._commands.run(item, journal, stopped=self._stopped.pop(entry.seq, 0))
-            return
-        if isinstance(item, ApprovalReply) and item.expired:
-            await journal.count_attempt()
-        if isinstance(item, InboundMessage) and journal.mode != "normal":
-            item = replace(item, mode=journal.mode)
-        if isinstance(item, InboundMessage) and item.voice is not None:
+            return None
+        if isinstance(item, ApprovalReply):
+            if item.expired:
+                await journal.count_attempt()
+            await self._edits.take_over(entry)
+            return item
+        message = await self._message(item, entry, journal, sender)
+        if message is not None:
+            await self._edits.take_over(entry)
+        return message
+
+    async def _message(
+        self, message: InboundMessage, entry: InboxEntry, journal: StoreJournal, sender: EventSender
+    ) -> InboundMessage | None:
+        """The message in the session's mode; None if it answered a question or is a refused command."""
+        if journal.mode != "normal":
+            message = replace(message, mode=journal.mode)
+        if message.voice is not None:
             if await journal.was_consumed_as_answer():
-                await self._hooks.discard_media(item)
-                return
+                await self._hooks.discard_media(message)
+                return None
             await journal.count_attempt()
-        if isinstance(item, InboundMessage) and not entry.cancelled and (words := refused_command(item)):
-            await self._pipeline.reply(item, words, sender, journal)
-            return
-        await self._edits.take_over(entry)
-        await self._pipeline.process(item, sender, journal, stop, slot)
-        if isinstance(item, InboundMessage) and (item.voice is not None or item.attachments):
-            await self._hooks.discard_media(item)
+        if not entry.cancelled and (words := refused_command(message)):
+            await self._pipeline.reply(message, words, sender, journal)
+            return None
+        return message
 
     async def _set_aside(
         self, entry: InboxEntry, journal: StoreJournal, sender: EventSender, code: str, words: str
