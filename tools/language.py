@@ -32,7 +32,7 @@ WORDS: Mapping[str, str] = {
     "stands": r"stands?",
     "told": r"told",
     "town": r"town",
-    "walk": r"walk(?:s|ed|ing)?",
+    "walk": r"(?<!ast\.)walk(?:s|ed|ing)?",
     "ways": r"ways",
     "whoever": r"whoever",
     "nobody": r"nobody",

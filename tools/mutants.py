@@ -114,7 +114,7 @@ def _short(text: str, cut: int) -> str:
 
 
 class _Finder:
-    """Walks a tree and collects faults."""
+    """Visits a tree and collects faults."""
 
     def __init__(self, source: str, left_alone: frozenset[str]) -> None:
         self.found: list[Mutant] = []

@@ -281,13 +281,13 @@ async def _chunk(profiler: Profiler, store: Any, chat: Any) -> Traced:
 
 @asynccontextmanager
 async def _running(modules: Modules, folder: Path, *overrides: str) -> AsyncIterator[Any]:
-    model, ears = modules["model"], modules["transcriber"]
+    model, transcriber = modules["model"], modules["transcriber"]
     answer = model.ScriptedAnswer(chunks=_TOKENS)
     async with modules["gateway"].open_gateway(
         folder / "data",
         *overrides,
         llm=model.ScriptedLlm([answer] * 2),
-        transcriber=ears.ScriptedTranscriber.always("what time is it"),
+        transcriber=transcriber.ScriptedTranscriber.always("what time is it"),
     ) as running:
         async with asyncio.timeout(_PATIENCE_S):
             while not all(one.up for one in running.gateway.channel_statuses()):  # noqa: ASYNC110 - no event says it

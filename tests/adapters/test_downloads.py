@@ -24,7 +24,7 @@ SOUND = b"OggS" * 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shelf:
+class PlatformFiles:
     """An adapter, a file that its platform keeps, and the statuses that the next downloads meet."""
 
     adapter: ChannelAdapter
@@ -37,15 +37,15 @@ class Shelf:
 
 
 @asynccontextmanager
-async def shelf(name: str) -> AsyncIterator[Shelf]:
+async def platform_files(name: str) -> AsyncIterator[PlatformFiles]:
     clock = QuickClock()
     if name == "telegram":
-        async with idle(clock=clock) as walk:
-            walk.fake.state.files["sound"] = SOUND
-            yield Shelf(
-                adapter=walk.adapter,
+        async with idle(clock=clock) as harness:
+            harness.fake.state.files["sound"] = SOUND
+            yield PlatformFiles(
+                adapter=harness.adapter,
                 ref=MediaRef(channel="telegram", handle="sound"),
-                failures=walk.fake.state.file_failures,
+                failures=harness.fake.state.file_failures,
                 clock=clock,
             )
     elif name == "slack":
@@ -53,7 +53,7 @@ async def shelf(name: str) -> AsyncIterator[Shelf]:
             ann = slack.person("ann")
             await slack.share(slack.private_chat(ann), ann, SOUND, mime="audio/mp4")
             handle = slack.workspace.messages[-1].files[0]["id"]
-            yield Shelf(
+            yield PlatformFiles(
                 adapter=SlackAdapter(settings_for(slack), clock),
                 ref=MediaRef(channel="slack", handle=handle),
                 failures=slack.workspace.file_failures,
@@ -70,14 +70,14 @@ async def shelf(name: str) -> AsyncIterator[Shelf]:
                 assert isinstance(item, InboundMessage)
                 assert item.voice is not None
                 clock.waits.clear()
-                yield Shelf(
+                yield PlatformFiles(
                     adapter=bot.adapter, ref=item.voice, failures=fake.rest.file_failures, clock=clock
                 )
 
 
 @pytest.mark.parametrize("name", ["telegram", "slack", "discord"])
 async def test_a_server_error_is_tried_again_and_only_a_missing_file_is_called_gone(name: str) -> None:
-    async with shelf(name) as one:
+    async with platform_files(name) as one:
         one.failures.extend([500, 429, 503])
         assert await one.fetch() == SOUND
         assert one.failures == []

@@ -1,4 +1,4 @@
-"""Other people's code: declared, behind its door, and out of the vocabulary. Complements .importlinter."""
+"""Libraries: declared, imported by one module, and absent from the vocabulary. Complements .importlinter."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_litellm_is_imported_where_answers_and_transcripts_are_asked_for_and_now
     }
 
 
-def test_the_mcp_sdk_and_its_http_client_are_imported_behind_one_door() -> None:
+def test_the_mcp_sdk_and_its_http_client_are_imported_by_one_module() -> None:
     found = third_party(*PACKAGES)
 
     assert found["mcp"] == found["httpx2"] == {"pipeline.tools.mcp_client"}

@@ -1,4 +1,4 @@
-"""The house rules that no linter checks."""
+"""The rules of this project that no linter checks."""
 
 from __future__ import annotations
 

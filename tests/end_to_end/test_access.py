@@ -107,9 +107,9 @@ async def _rows(harness: GatewayHarness) -> tuple[int, int, int, int]:
 
 
 async def test_strangers_cost_no_download_no_transcription_no_model_call_and_no_row(tmp_path: Path) -> None:
-    posts, ears = CountingPosts(), ScriptedTranscriber()
+    posts, transcriber = CountingPosts(), ScriptedTranscriber()
     posts.media["note"] = b"x" * 10
-    async with open_gateway(tmp_path, posts=posts, rule=PAIRING, transcriber=ears) as harness:
+    async with open_gateway(tmp_path, posts=posts, rule=PAIRING, transcriber=transcriber) as harness:
         brought = 0
         for place, private in (("eve", True), ("r1", False), ("r2", False)):
             for author in ("eve", "mallory"):
@@ -122,8 +122,8 @@ async def test_strangers_cost_no_download_no_transcription_no_model_call_and_no_
         assert brought == 60
         assert await _rows(harness) == (0, 0, 0, 0)
         assert (posts.downloads, harness.llm.requests) == (0, [])
-        assert ears.calls == []
-        # The same door lets in whoever is on the list.
+        assert transcriber.calls == []
+        # The same account admits the people on its list.
         accepted = await posts.receive("hi", native_id="n1", author="ann")
         assert accepted.status == "accepted"
         await posts.until(lambda: "You said: hi" in posts.texts("c1"))

@@ -140,7 +140,7 @@ async def test_a_failing_model_loses_nothing_and_is_left_alone_for_a_while(tmp_p
 
 
 class _Broken(ScriptedLlm):
-    """Answers three messages and then fails in a way that no door knows."""
+    """Answers three messages and then fails with an unknown error."""
 
     def stream(self, request: LlmRequest) -> AsyncGenerator[LlmItem, None]:
         if len(self.requests) == 3:

@@ -1,4 +1,4 @@
-"""Bad input through the front door of a real process: each gets clear words, and the process lives on."""
+"""Bad input to a real process: each gets clear words, and the process lives on."""
 
 from __future__ import annotations
 

@@ -45,14 +45,14 @@ async def test_a_budget_that_is_used_up_stays_so_over_a_restart_and_not_over_mid
 
 
 async def test_a_voice_note_that_nobody_could_answer_is_not_heard(tmp_path: Path) -> None:
-    ears = ScriptedTranscriber(["what is it?"])
+    transcriber = ScriptedTranscriber(["what is it?"])
     clock = ManualClock(NOON)
     async with open_gateway(
-        tmp_path, "budget.tokens=900", llm=_dear(), clock=clock, transcriber=ears
+        tmp_path, "budget.tokens=900", llm=_dear(), clock=clock, transcriber=transcriber
     ) as harness:
         assert await _code(harness, "one", 1) == ""
         assert await _code(harness, "", 2, voice=b"opus") == "budget"
-    assert ears.calls == []
+    assert transcriber.calls == []
 
 
 async def test_the_switch_to_the_cheaper_model_is_said_once_and_again_after_it_was_off(

@@ -153,8 +153,8 @@ async def test_spam_is_answered_by_default_and_refused_where_the_settings_say_so
 
 
 async def test_a_voice_note_without_a_caption_is_heard_before_it_is_judged(tmp_path: Path) -> None:
-    ears = ScriptedTranscriber(["what is the time"])
-    async with open_gateway(tmp_path, 'limits.spam="refuse"', transcriber=ears) as harness:
+    transcriber = ScriptedTranscriber(["what is the time"])
+    async with open_gateway(tmp_path, 'limits.spam="refuse"', transcriber=transcriber) as harness:
         accepted = await harness.channel.say("", voice=b"opus")
         await harness.channel.terminal(accepted.message_id)
         assert (await _diagnostics(harness))[0]["spam_detected"] is False
@@ -190,7 +190,7 @@ async def test_every_diagnostic_stands_in_the_stored_state_of_every_message(tmp_
         }
 
 
-async def test_the_door_refuses_what_is_above_the_quota_but_never_a_stop(tmp_path: Path) -> None:
+async def test_the_inbox_refuses_what_is_above_the_quota_but_never_a_stop(tmp_path: Path) -> None:
     async with open_gateway(tmp_path, "limits.messages_per_minute=2") as harness:
         for at in (NOW, NOW + 5):
             await _answer(harness, "hi", at=at)

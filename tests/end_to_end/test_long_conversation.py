@@ -205,7 +205,7 @@ def _line(message: ChatMessage) -> str:
     return f"{message.role.capitalize()}: {words}{used}"
 
 
-# ---------------------------------------------------------------- the walk
+# ------------------------------------------------------------ the conversation
 
 
 async def _talk(harness: GatewayHarness, numbers: range) -> None:

@@ -176,10 +176,10 @@ async def test_a_failed_answer_and_its_beginning_are_forgotten(tmp_path: Path) -
 
 
 async def test_a_voice_note_and_its_transcript_are_forgotten(tmp_path: Path) -> None:
-    ears = ScriptedTranscriber([f"I say {SECRET}", f"again {SECRET}"])
-    async with open_gateway(tmp_path, transcriber=ears, llm=echo(2)) as harness:
+    transcriber = ScriptedTranscriber([f"I say {SECRET}", f"again {SECRET}"])
+    async with open_gateway(tmp_path, transcriber=transcriber, llm=echo(2)) as harness:
         await say(harness, "/otr", 0)
         assert SECRET in await say(harness, "", 1, voice=b"opus")
         assert SECRET in await say(harness, "", 2, voice=b"opus")
-        assert len(ears.calls) == 2, "the same sound is heard anew: its words were not kept"
+        assert len(transcriber.calls) == 2, "the same sound is heard anew: its words were not kept"
         await nothing_left(tmp_path)

@@ -29,8 +29,8 @@ RULE = AccessRule.of(mode="list", allow=["room:c1"], hear_rooms=True)
 
 async def test_nothing_of_a_note_for_somebody_else_stays_in_the_store(tmp_path: Path) -> None:
     posts = MemoryPosts()
-    ears = ScriptedTranscriber(["a secret recipe", "Parlour, are you there?"])
-    async with open_gateway(tmp_path, posts=posts, rule=RULE, transcriber=ears) as harness:
+    transcriber = ScriptedTranscriber(["a secret recipe", "Parlour, are you there?"])
+    async with open_gateway(tmp_path, posts=posts, rule=RULE, transcriber=transcriber) as harness:
         note = room_note(posts, "the-file", author="somebody")
         overheard = replace(note, text="my caption", quoted="a quotation")
         await posts.bring(overheard)
@@ -72,7 +72,7 @@ async def test_what_may_not_be_for_the_bot_is_heard_without_a_memory() -> None:
     heard = ScriptedTranscriber.always("a secret recipe")
     settings = VoiceSettings(model_dir=Path("/nowhere"))
     cached = CachedTranscriber(heard, store.voices, clock, settings_key="test")
-    ears = VoiceNoteTranscriber(
+    transcriber = VoiceNoteTranscriber(
         channels={(posts.name, posts.account): posts},
         intake=VoiceIntake(cached, settings),
         forgetful=VoiceIntake(heard, settings),
@@ -83,11 +83,11 @@ async def test_what_may_not_be_for_the_bot_is_heard_without_a_memory() -> None:
     note = room_note(posts, "1")
     speaker = SpeakerKey(channel=posts.name, account=posts.account, user="ann")
     for _ in range(2):
-        await ears.transcribe(replace(note, if_named=True), tell_nobody)
+        await transcriber.transcribe(replace(note, if_named=True), tell_nobody)
         assert (await store.voices.preferences_of(speaker)) == SpeakerPreferences()
     assert len(heard.calls) == 2
-    await ears.transcribe(note, tell_nobody)
-    await ears.transcribe(note, tell_nobody)
+    await transcriber.transcribe(note, tell_nobody)
+    await transcriber.transcribe(note, tell_nobody)
     assert len(heard.calls) == 3
     assert (await store.voices.preferences_of(speaker)).language == "en"
 

@@ -311,7 +311,7 @@ class _ForgetfulStore(SqliteStore):
             raise StorageError("the disk is full")
 
 
-async def test_a_store_that_fails_for_a_moment_neither_ends_a_lane_nor_repeats_a_reply(
+async def test_a_store_that_fails_for_a_moment_neither_ends_a_queue_nor_repeats_a_reply(
     tmp_path: Path,
 ) -> None:
     channel = MemoryChannel(idempotent=False)
@@ -325,7 +325,7 @@ async def test_a_store_that_fails_for_a_moment_neither_ends_a_lane_nor_repeats_a
         assert store.failing == set()
 
 
-async def test_an_adapter_that_cannot_classify_its_error_does_not_end_its_lane(tmp_path: Path) -> None:
+async def test_an_adapter_that_cannot_classify_its_error_does_not_end_its_queue(tmp_path: Path) -> None:
     class Clumsy(MemoryChannel):
         def classify(self, error: Exception) -> Failure:
             raise KeyError("no such error")
@@ -337,7 +337,7 @@ async def test_an_adapter_that_cannot_classify_its_error_does_not_end_its_lane(t
         assert (await harness.channel.reply(first.message_id)).text == "You said: first"
 
 
-async def test_a_reply_that_the_platform_refuses_for_good_is_given_up_and_the_lane_goes_on(
+async def test_a_reply_that_the_platform_refuses_for_good_is_given_up_and_the_queue_continues(
     tmp_path: Path,
 ) -> None:
     channel = MemoryChannel()

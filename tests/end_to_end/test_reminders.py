@@ -36,7 +36,7 @@ async def test_a_reminder_comes_at_its_time_in_the_chat_where_it_was_asked_for(t
         await clock.advance(3_599)
         assert [reply.role for reply in channel.sent] == ["assistant"]
 
-        # And a moment: when the desk looked at the clock, its time was no whole number of seconds.
+        # And a moment: when the scheduler read the clock, its time was no whole number of seconds.
         await clock.advance(1.1)
         await channel.until(lambda: len(channel.sent) == 2)
 

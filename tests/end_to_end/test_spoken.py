@@ -110,8 +110,8 @@ class Faltering(SqliteStore):
 
 async def test_a_spoken_answer_that_was_cut_off_is_not_a_message_as_well(tmp_path: Path) -> None:
     store = Faltering(tmp_path / "parlour.sqlite3", synchronous="NORMAL")
-    ears = ScriptedTranscriber([mumbled(), "Send", "Send"])
-    async with open_gateway(tmp_path, store=store, transcriber=ears) as harness:
+    transcriber = ScriptedTranscriber([mumbled(), "Send", "Send"])
+    async with open_gateway(tmp_path, store=store, transcriber=transcriber) as harness:
         first = await harness.channel.say("", voice=b"mumbled")
         await harness.channel.reply(first.message_id)
 
@@ -120,14 +120,14 @@ async def test_a_spoken_answer_that_was_cut_off_is_not_a_message_as_well(tmp_pat
         assert (await harness.channel.reply(second.message_id)).text == "You said: by milk"
         assert store.failed
         assert [record.body["text"] for record in await harness.records("user")] == ["by milk", "Send"]
-        assert len(ears.calls) == 2, "what was taken as an answer is not heard again"
+        assert len(transcriber.calls) == 2, "what was taken as an answer is not heard again"
 
 
 async def test_a_spoken_answer_of_somebody_else_is_a_message(tmp_path: Path) -> None:
     posts = MemoryPosts()
     rule = AccessRule.of(mode="list", allow=["room:c1"])
-    ears = ScriptedTranscriber([mumbled(), "Send"])
-    async with open_gateway(tmp_path, posts=posts, rule=rule, transcriber=ears) as harness:
+    transcriber = ScriptedTranscriber([mumbled(), "Send"])
+    async with open_gateway(tmp_path, posts=posts, rule=rule, transcriber=transcriber) as harness:
         await posts.bring(room_note(posts, "1", addressed=True))
         await posts.until(lambda: "I heard" in "".join(posts.texts()))
         await posts.bring(room_note(posts, "2", addressed=True, author="bob"))
@@ -158,13 +158,13 @@ async def test_live_speech_is_a_message_that_was_spoken(tmp_path: Path) -> None:
 
 async def test_a_speakers_language_is_remembered_for_the_next_note(tmp_path: Path) -> None:
     unsure = replace(mumbled("ja", 0.9), language="nl", language_probability=0.4)
-    ears = ScriptedTranscriber([mumbled("guten tag", 0.9), unsure])
-    async with open_gateway(tmp_path, transcriber=ears) as harness:
+    transcriber = ScriptedTranscriber([mumbled("guten tag", 0.9), unsure])
+    async with open_gateway(tmp_path, transcriber=transcriber) as harness:
         for note in (b"one", b"two"):
             accepted = await harness.channel.say("", voice=note)
             await harness.channel.reply(accepted.message_id)
-        assert [call.recording.likely_language for call in ears.calls] == [None, "de"]
-        assert {call.recording.speaker for call in ears.calls} == {"console:local:owner"}
+        assert [call.recording.likely_language for call in transcriber.calls] == [None, "de"]
+        assert {call.recording.speaker for call in transcriber.calls} == {"console:local:owner"}
         assert (await harness.store.voices.preferences_of(OWNER)).language == "de"
 
 
@@ -189,10 +189,10 @@ async def test_a_note_in_a_room_counts_when_it_names_the_bot(
     tmp_path: Path, said: str, *, hear_rooms: bool, answered: bool
 ) -> None:
     posts = MemoryPosts()
-    ears = ScriptedTranscriber([said, "Parlour, are you there?"])
+    transcriber = ScriptedTranscriber([said, "Parlour, are you there?"])
     rule = AccessRule.of(mode="list", allow=["room:c1"], hear_rooms=hear_rooms)
     called = 'bot.called=["Otto"]'
-    async with open_gateway(tmp_path, called, posts=posts, rule=rule, transcriber=ears) as harness:
+    async with open_gateway(tmp_path, called, posts=posts, rule=rule, transcriber=transcriber) as harness:
         overheard = await posts.bring(room_note(posts, "1"))
         assert overheard.status == ("accepted" if hear_rooms else "refused")
         await posts.bring(room_note(posts, "2", addressed=True))
@@ -213,8 +213,8 @@ async def test_a_note_in_a_room_counts_when_it_names_the_bot(
 async def test_a_note_in_a_room_that_cannot_be_heard_is_nobodys_business(tmp_path: Path) -> None:
     posts = MemoryPosts()
     rule = AccessRule.of(mode="list", allow=["room:c1"], hear_rooms=True)
-    ears = ScriptedTranscriber([NothingHeard(), "and now"])
-    async with open_gateway(tmp_path, posts=posts, rule=rule, transcriber=ears):
+    transcriber = ScriptedTranscriber([NothingHeard(), "and now"])
+    async with open_gateway(tmp_path, posts=posts, rule=rule, transcriber=transcriber):
         await posts.bring(room_note(posts, "1"))
         await posts.bring(room_note(posts, "2", addressed=True))
         await posts.until(lambda: "You said: ann: and now" in "".join(posts.texts()))
@@ -236,23 +236,23 @@ class Hesitant(ScriptedTranscriber):
 
 
 async def test_a_note_that_is_being_heard_keeps_no_place_at_the_model(tmp_path: Path) -> None:
-    ears = Hesitant("by milk")
-    async with open_gateway(tmp_path, "turn.max_running=1", transcriber=ears) as harness:
+    transcriber = Hesitant("by milk")
+    async with open_gateway(tmp_path, "turn.max_running=1", transcriber=transcriber) as harness:
         note = await harness.channel.say("", voice=b"opus", chat="c2")
-        await ears.asked.wait()
+        await transcriber.asked.wait()
         typed = await harness.channel.say("hello")
         assert (await harness.channel.reply(typed.message_id)).text == "You said: hello"
-        ears.go.set()
+        transcriber.go.set()
         assert (await harness.channel.reply(note.message_id)).text == "You said: by milk"
 
 
 async def test_a_stop_ends_listening_in_a_room_without_a_word_about_the_note(tmp_path: Path) -> None:
     posts = MemoryPosts()
     rule = AccessRule.of(mode="list", allow=["room:c1"], hear_rooms=True)
-    ears = Hesitant("Parlour, are you there?")
-    async with open_gateway(tmp_path, posts=posts, rule=rule, transcriber=ears) as harness:
+    transcriber = Hesitant("Parlour, are you there?")
+    async with open_gateway(tmp_path, posts=posts, rule=rule, transcriber=transcriber) as harness:
         await posts.bring(room_note(posts, "1"))
-        await ears.asked.wait()
+        await transcriber.asked.wait()
         await posts.bring(replace(quiet_stop(), thread=posts.thread(), quiet=False, private=False))
         await posts.until(lambda: any("Stopped" in text or "nothing" in text for text in posts.texts()))
         assert (len(posts.texts()), harness.llm.requests) == (1, [])
@@ -261,10 +261,10 @@ async def test_a_stop_ends_listening_in_a_room_without_a_word_about_the_note(tmp
 async def test_strangers_in_a_room_are_never_listened_to(tmp_path: Path) -> None:
     posts = MemoryPosts()
     rule = AccessRule.of(mode="list", allow=["room:elsewhere"], hear_rooms=True)
-    ears = ScriptedTranscriber.always("Parlour, open the door")
-    async with open_gateway(tmp_path, posts=posts, rule=rule, transcriber=ears):
+    transcriber = ScriptedTranscriber.always("Parlour, open the door")
+    async with open_gateway(tmp_path, posts=posts, rule=rule, transcriber=transcriber):
         refused = await posts.bring(room_note(posts, "1"))
-        assert (refused.status, refused.reason, ears.calls) == ("refused", "", [])
+        assert (refused.status, refused.reason, transcriber.calls) == ("refused", "", [])
 
 
 async def test_speaking_over_an_answer_stops_it_without_a_line_and_takes_nothing_back(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ REST = "Ask not what your country can do for you."
 SPOKEN = samples_of(CLIPS["lv_0880"]) + bytes(40_000)
 
 
-class Ears(ScriptedTranscriber):
+class FixedWordsTranscriber(ScriptedTranscriber):
     """Hears `words` in whatever is said."""
 
     words = BEGINNING
@@ -35,14 +35,14 @@ async def test_who_goes_on_while_it_thinks_is_answered_once_and_to_the_whole_sen
     thinking = ScriptedAnswer(chunks=("Too early.",), gate=asyncio.Event())
     llm = ScriptedLlm([thinking, ScriptedAnswer(chunks=("Well said.",))])
     web = ("channels.web.enabled=true", f"server.port={free_port()}")
-    ears = Ears()
-    async with open_gateway(tmp_path, *web, llm=llm, transcriber=ears) as harness, WebChat() as chat:
+    transcriber = FixedWordsTranscriber()
+    async with open_gateway(tmp_path, *web, llm=llm, transcriber=transcriber) as harness, WebChat() as chat:
         token = (tmp_path / "web-token").read_text(encoding="ascii").strip()
         await chat.connect(harness.gateway.url, token)
         await chat.talk("t1")
         await chat.send_sound(SPOKEN)
         await chat.wait_for(lambda frame: _is(frame, "turn_started"))
-        ears.words = REST
+        transcriber.words = REST
         await chat.send_sound(SPOKEN)
         stopped = await chat.wait_for(lambda frame: _is(frame, "error"))
         assert stopped["event"]["code"] == "stopped"

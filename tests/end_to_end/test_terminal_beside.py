@@ -88,9 +88,9 @@ async def test_a_second_terminal_goes_on_with_the_conversation_of_the_first(tmp_
 
 async def test_a_command_and_a_recording_are_taken(tmp_path: Path) -> None:
     note = tmp_path / "note.ogg"
-    note.write_bytes(b"OggS, for the scripted ears")
-    ears = ScriptedTranscriber(["spoken words"])
-    async with open_gateway(tmp_path / "data", *PAGE, transcriber=ears) as harness:
+    note.write_bytes(b"OggS, for the scripted transcriber")
+    transcriber = ScriptedTranscriber(["spoken words"])
+    async with open_gateway(tmp_path / "data", *PAGE, transcriber=transcriber) as harness:
         shown = await _talk(harness, tmp_path / "data", "/help", voice=str(note))
     assert 'heard: "spoken words"\nYou said: spoken words\n' in shown
     assert "/stop stops the answer" in shown

@@ -15,8 +15,8 @@ from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
 
 async def test_the_user_sees_what_was_heard_and_then_the_answer(tmp_path: Path) -> None:
-    ears = ScriptedTranscriber(["what is the time"])
-    async with open_gateway(tmp_path, transcriber=ears) as harness:
+    transcriber = ScriptedTranscriber(["what is the time"])
+    async with open_gateway(tmp_path, transcriber=transcriber) as harness:
         accepted = await harness.channel.say("", voice=b"opus")
         reply = await harness.channel.reply(accepted.message_id)
         events = harness.channel.events_of(accepted.message_id)
@@ -70,8 +70,8 @@ async def test_a_note_that_is_gone_is_said_to_be_gone(tmp_path: Path) -> None:
 
 async def test_a_note_heard_before_a_crash_is_not_heard_again(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer(chunks=("x",), gate=asyncio.Event())])
-    ears = ScriptedTranscriber(["said once"])
-    async with open_gateway(tmp_path, llm=llm, transcriber=ears, drain_s=0) as harness:
+    transcriber = ScriptedTranscriber(["said once"])
+    async with open_gateway(tmp_path, llm=llm, transcriber=transcriber, drain_s=0) as harness:
         accepted = await harness.channel.say("", voice=b"opus")
         await harness.channel.until(lambda: llm.requests)
     deaf = ScriptedTranscriber()
@@ -81,10 +81,10 @@ async def test_a_note_heard_before_a_crash_is_not_heard_again(tmp_path: Path) ->
 
 
 async def test_a_note_over_the_limit_is_refused_before_it_is_fetched(tmp_path: Path) -> None:
-    ears = ScriptedTranscriber(["unused"])
-    async with open_gateway(tmp_path, "voice.max_bytes=1024", transcriber=ears) as harness:
+    transcriber = ScriptedTranscriber(["unused"])
+    async with open_gateway(tmp_path, "voice.max_bytes=1024", transcriber=transcriber) as harness:
         accepted = await harness.channel.say("", voice=b"x" * 2000)
         event = await harness.channel.terminal(accepted.message_id)
         assert isinstance(event, ErrorEvent)
         assert "larger than" in event.message
-        assert ears.calls == []
+        assert transcriber.calls == []

@@ -52,10 +52,10 @@ class Scene:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
     models = require_models()
-    folder = tmp_path_factory.mktemp("town")
+    folder = tmp_path_factory.mktemp("platforms")
     web = ("channels.web.enabled=true", f"server.port={free_port()}")
-    ears = WhisperTranscriber(VoiceSettings(model_dir=models / "whisper-base"))
-    async with open_all_platforms(folder, *web, transcriber=ears) as place:
+    transcriber = WhisperTranscriber(VoiceSettings(model_dir=models / "whisper-base"))
+    async with open_all_platforms(folder, *web, transcriber=transcriber) as place:
         token = (folder / "data" / "web-token").read_text(encoding="ascii").strip()
         yield Scene(setup=place, token=token)
 

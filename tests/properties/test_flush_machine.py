@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import StorageError
-from tests.voice.endpointing.buffer_harness import Shelf, crash
+from tests.voice.endpointing.buffer_harness import FaultyBuffers, crash
 from voice.endpointing.stream_buffer import Flushed, StreamBufferManager
 
 PLAIN = ("ann", "ben")
@@ -110,13 +110,13 @@ def words(text: str) -> list[str]:
 
 
 class Gathering(RuleBasedStateMachine):
-    """A manager with a shelf, people who speak, and a hand on everything that can go wrong."""
+    """A manager with a buffers, people who speak, and a hand on everything that can go wrong."""
 
     def __init__(self) -> None:
         super().__init__()
         self.runner = asyncio.Runner()
         self.model = Model()
-        self.shelf = Shelf()
+        self.buffers = FaultyBuffers()
         self.count = 0
         self.streams = 0
 
@@ -244,7 +244,7 @@ class Gathering(RuleBasedStateMachine):
     async def _start(self) -> None:
         self.model.speaking.clear()
         self.manager = StreamBufferManager(
-            on_flush=self.model.receive, clock=self.model.clock, store=self.shelf
+            on_flush=self.model.receive, clock=self.model.clock, store=self.buffers
         )
         await self.manager.restore()
 
@@ -263,7 +263,7 @@ class Gathering(RuleBasedStateMachine):
         for thread, said in self.model.said.items():
             assert sorted(said) == sorted(self.model.arrived[thread]), "something was lost or doubled"
         await self.manager.close()
-        assert await self.shelf.buffers() == ()
+        assert await self.buffers.buffers() == ()
         assert len(asyncio.all_tasks()) == 1
 
 

@@ -61,9 +61,9 @@ async def open_all_platforms(
             folder = tmp_path / platform.name
             folder.mkdir()
             settings += platform.overrides(folder)
-        ears = transcriber or ScriptedTranscriber.always("hello")
+        transcriber = transcriber or ScriptedTranscriber.always("hello")
         harness = await stack.enter_async_context(
-            open_gateway(tmp_path / "data", *settings, llm=llm, transcriber=ears, speaker=speaker)
+            open_gateway(tmp_path / "data", *settings, llm=llm, transcriber=transcriber, speaker=speaker)
         )
         async with asyncio.timeout(60):
             # Discord does not deliver messages from before the bot's first connection.

@@ -1,4 +1,4 @@
-"""What the gateway's own process loads when it uses the ears."""
+"""What the gateway's own process loads when it transcribes."""
 
 from __future__ import annotations
 

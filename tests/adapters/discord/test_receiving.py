@@ -229,7 +229,7 @@ async def test_what_was_written_while_the_bot_was_down_is_fetched_at_the_next_st
     assert fake.gateway.most_sockets == 1
 
 
-async def test_more_than_a_lane_holds_is_fetched_when_the_inbox_works_again(
+async def test_more_than_a_queue_holds_is_fetched_when_the_inbox_works_again(
     fake: FakeDiscord, bot: Bot, caplog: pytest.LogCaptureFixture
 ) -> None:
     ada = fake.person("ada")

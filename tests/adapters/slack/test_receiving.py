@@ -1,4 +1,4 @@
-"""What people do on Slack reaches the gateway, over both doors, and is acknowledged only then."""
+"""What people do on Slack reaches the gateway, over socket mode and HTTP, and is acknowledged only then."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ async def test_a_stream_that_slack_ended_goes_on_as_edits(thread: Thread) -> Non
     await view.close()
 
 
-async def test_a_text_that_changes_its_mind_is_edited(thread: Thread) -> None:
+async def test_a_text_that_is_revised_is_edited(thread: Thread) -> None:
     view = thread.view()
     await grow(view, "One", "Uno", "Uno due")
     await view.close()

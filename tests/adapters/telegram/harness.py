@@ -45,7 +45,7 @@ class Inbox:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Walk:
+class TelegramHarness:
     """What a test needs."""
 
     fake: FakeTelegram
@@ -69,12 +69,12 @@ def settings_for(fake: FakeTelegram, **more: Any) -> TelegramSettings:
 
 
 @contextlib.asynccontextmanager
-async def idle(*, clock: Clock | None = None, **more: Any) -> AsyncIterator[Walk]:
+async def idle(*, clock: Clock | None = None, **more: Any) -> AsyncIterator[TelegramHarness]:
     """An adapter that does not receive."""
     async with FakeTelegram(lenient=True) as fake:
         ann = fake.person("Ann")
         adapter = TelegramAdapter(settings_for(fake, **more), clock or SystemClock())
-        yield Walk(
+        yield TelegramHarness(
             fake=fake,
             adapter=adapter,
             inbox=Inbox(fake.state.changed),
@@ -84,13 +84,13 @@ async def idle(*, clock: Clock | None = None, **more: Any) -> AsyncIterator[Walk
 
 
 @contextlib.asynccontextmanager
-async def running(*, clock: Clock | None = None, **more: Any) -> AsyncIterator[Walk]:
+async def running(*, clock: Clock | None = None, **more: Any) -> AsyncIterator[TelegramHarness]:
     """An adapter that receives."""
-    async with idle(clock=clock, **more) as walk, asyncio.TaskGroup() as group:
-        receiving = group.create_task(walk.adapter.run(walk.inbox))
+    async with idle(clock=clock, **more) as harness, asyncio.TaskGroup() as group:
+        receiving = group.create_task(harness.adapter.run(harness.inbox))
         try:
-            await walk.fake.until(lambda: walk.fake.state.updates.polling or receiving.done())
-            yield walk
+            await harness.fake.until(lambda: harness.fake.state.updates.polling or receiving.done())
+            yield harness
         finally:
             receiving.cancel()
 

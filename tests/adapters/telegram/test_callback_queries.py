@@ -7,7 +7,7 @@ import pytest
 from adapters.channel import Acceptance, Outgoing
 from pipeline.domain.events import ApprovalRequired
 from pipeline.domain.messages import ApprovalReply, SessionCommand, button_handle
-from tests.adapters.telegram.harness import Walk, running
+from tests.adapters.telegram.harness import TelegramHarness, running
 
 
 def question(name: str) -> ApprovalRequired:
@@ -22,33 +22,35 @@ def question(name: str) -> ApprovalRequired:
     )
 
 
-async def ask(walk: Walk, *names: str) -> str:
-    (part,) = walk.adapter.render(Outgoing(text="May I?", questions=tuple(question(name) for name in names)))
-    return (await walk.adapter.post(walk.thread(), part, key="m_1:0")).native_id
+async def ask(harness: TelegramHarness, *names: str) -> str:
+    (part,) = harness.adapter.render(
+        Outgoing(text="May I?", questions=tuple(question(name) for name in names))
+    )
+    return (await harness.adapter.post(harness.thread(), part, key="m_1:0")).native_id
 
 
-def buttons(walk: Walk) -> tuple[str, ...]:
-    return walk.fake.visible(walk.place)[-1].buttons
+def buttons(harness: TelegramHarness) -> tuple[str, ...]:
+    return harness.fake.visible(harness.place)[-1].buttons
 
 
 async def test_an_accepted_press_shows_the_choice_and_takes_its_buttons_away() -> None:
-    async with running() as walk:
-        native_id = await ask(walk, "a")
-        assert await walk.fake.press(walk.place, walk.ann, native_id, "Deny a") == "Deny a"
-        (item,) = walk.inbox.items
+    async with running() as harness:
+        native_id = await ask(harness, "a")
+        assert await harness.fake.press(harness.place, harness.ann, native_id, "Deny a") == "Deny a"
+        (item,) = harness.inbox.items
         assert isinstance(item, ApprovalReply)
         assert (item.interaction_id, item.option) == (button_handle("a"), 1)
-        await walk.fake.until(lambda: buttons(walk) == ())
+        await harness.fake.until(lambda: buttons(harness) == ())
         with pytest.raises(LookupError):
-            await walk.fake.press(walk.place, walk.ann, native_id, "Deny a")
+            await harness.fake.press(harness.place, harness.ann, native_id, "Deny a")
 
 
 async def test_another_question_of_the_same_message_keeps_its_buttons() -> None:
-    async with running() as walk:
-        native_id = await ask(walk, "a", "b")
-        await walk.fake.press(walk.place, walk.ann, native_id, "Allow a")
-        await walk.fake.until(lambda: len(buttons(walk)) == 2)
-        assert buttons(walk) == ("Allow b", "Deny b")
+    async with running() as harness:
+        native_id = await ask(harness, "a", "b")
+        await harness.fake.press(harness.place, harness.ann, native_id, "Allow a")
+        await harness.fake.until(lambda: len(buttons(harness)) == 2)
+        assert buttons(harness) == ("Allow b", "Deny b")
 
 
 @pytest.mark.parametrize(
@@ -64,32 +66,32 @@ async def test_another_question_of_the_same_message_keeps_its_buttons() -> None:
 async def test_a_refused_press_is_told_why_and_closed_questions_lose_their_buttons(
     words: str, left: int
 ) -> None:
-    async with running() as walk:
-        walk.inbox.answers = lambda item: Acceptance(
+    async with running() as harness:
+        harness.inbox.answers = lambda item: Acceptance(
             status="refused", message_id=item.message_id, reason=words, over=not left
         )
-        native_id = await ask(walk, "a")
-        assert await walk.fake.press(walk.place, walk.ann, native_id, "Allow a") == words
-        await walk.fake.until(lambda: len(buttons(walk)) == left)
+        native_id = await ask(harness, "a")
+        assert await harness.fake.press(harness.place, harness.ann, native_id, "Allow a") == words
+        await harness.fake.until(lambda: len(buttons(harness)) == left)
 
 
 async def test_a_button_that_nobody_knows_is_answered() -> None:
-    async with running() as walk:
-        native_id = await ask(walk, "a")
-        stored = walk.fake.state.find(int(walk.place.chat), int(native_id))
+    async with running() as harness:
+        native_id = await ask(harness, "a")
+        stored = harness.fake.state.find(int(harness.place.chat), int(native_id))
         assert stored is not None
         stored.markup = {"inline_keyboard": [[{"text": "Buy", "callback_data": "buy:1"}]]}
-        assert "nothing" in await walk.fake.press(walk.place, walk.ann, native_id, "Buy")
-        assert walk.inbox.items == []
+        assert "nothing" in await harness.fake.press(harness.place, harness.ann, native_id, "Buy")
+        assert harness.inbox.items == []
 
 
 async def test_the_stop_button_of_a_room_stops() -> None:
-    async with running() as walk:
-        room = walk.fake.room("team", walk.ann)
-        view = walk.adapter.open_view(walk.thread(room), key="m_1:0", reply_handle="", native_id="")
+    async with running() as harness:
+        room = harness.fake.room("team", harness.ann)
+        view = harness.adapter.open_view(harness.thread(room), key="m_1:0", reply_handle="", native_id="")
         assert view is not None
         await view.show(Outgoing(text="long", unfinished=True))
-        assert await walk.fake.press(room, walk.ann, view.native_id, "Stop") == "Stopping"
-        (item,) = walk.inbox.items
+        assert await harness.fake.press(room, harness.ann, view.native_id, "Stop") == "Stopping"
+        (item,) = harness.inbox.items
         assert isinstance(item, SessionCommand)
-        assert (item.name, item.private, item.thread) == ("stop", False, walk.thread(room))
+        assert (item.name, item.private, item.thread) == ("stop", False, harness.thread(room))

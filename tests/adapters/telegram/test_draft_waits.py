@@ -12,21 +12,21 @@ from tests.support.platforms.platform import Fault
 
 async def test_a_draft_is_not_renewed_again_before_the_wait_is_over() -> None:
     clock = ManualClock()
-    async with idle(clock=clock) as walk, asyncio.TaskGroup() as group:
-        task = group.create_task(walk.adapter.run(walk.inbox))
-        await walk.fake.until(lambda: walk.fake.state.updates.polling or task.done())
-        view = walk.adapter.open_view(walk.thread(), key="m_1:0", reply_handle="", native_id="")
+    async with idle(clock=clock) as harness, asyncio.TaskGroup() as group:
+        task = group.create_task(harness.adapter.run(harness.inbox))
+        await harness.fake.until(lambda: harness.fake.state.updates.polling or task.done())
+        view = harness.adapter.open_view(harness.thread(), key="m_1:0", reply_handle="", native_id="")
         assert view is not None
         await view.show(Outgoing(text="thinking", unfinished=True))
 
         def drafts() -> int:
-            return sum(call.method == "sendMessageDraft" for call in walk.fake.calls)
+            return sum(call.method == "sendMessageDraft" for call in harness.fake.calls)
 
         waits = Fault(method="sendMessageDraft", kind="rate_limit", retry_after_s=60)
-        walk.fake.faults.script.append(waits)
-        await turning(clock, walk.fake, lambda: drafts() == 2)
+        harness.fake.faults.script.append(waits)
+        await turning(clock, harness.fake, lambda: drafts() == 2)
         refused_at = clock.monotonic()
-        await turning(clock, walk.fake, lambda: drafts() == 3)
+        await turning(clock, harness.fake, lambda: drafts() == 3)
         assert clock.monotonic() - refused_at >= 60
         await view.close()
         task.cancel()

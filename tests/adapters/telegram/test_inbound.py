@@ -383,7 +383,7 @@ def test_nothing_makes_the_parser_raise(value: Any) -> None:
     parse_update({"update_id": 1, **update}, CONTEXT)
     callback_query_of(update)
     chat_of(update)
-    assert sum(len(part) for lane in by_chat([update, update]) for part in lane) == 2
+    assert sum(len(part) for queue in by_chat([update, update]) for part in queue) == 2
 
 
 @given(st.dictionaries(KEYS, ANYTHING, max_size=8), st.sampled_from(["message", "edited_message"]))

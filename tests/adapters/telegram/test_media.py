@@ -17,52 +17,52 @@ def ref(handle: str, channel: str = "telegram") -> MediaRef:
 
 
 async def test_a_voice_note_is_fetched_by_its_handle() -> None:
-    async with running() as walk:
-        await walk.fake.speak(walk.place, walk.ann, b"OggS" * 1000, mime="audio/ogg")
-        await walk.arrived(1)
-        (item,) = walk.inbox.items
+    async with running() as harness:
+        await harness.fake.speak(harness.place, harness.ann, b"OggS" * 1000, mime="audio/ogg")
+        await harness.arrived(1)
+        (item,) = harness.inbox.items
         assert isinstance(item, InboundMessage)
         assert item.voice is not None
         assert (item.voice.kind, item.voice.size, item.voice.mime) == ("voice", 4000, "audio/ogg")
-        assert await walk.adapter.download(item.voice, max_bytes=4000) == b"OggS" * 1000
+        assert await harness.adapter.download(item.voice, max_bytes=4000) == b"OggS" * 1000
         with pytest.raises(MediaUnavailable, match="larger"):
-            await walk.adapter.download(item.voice, max_bytes=3999)
+            await harness.adapter.download(item.voice, max_bytes=3999)
 
 
 async def test_a_file_that_turns_out_larger_than_it_said_is_cut_off() -> None:
-    async with idle() as walk:
-        walk.fake.state.files["liar"] = b"x" * 5_000_000
-        walk.fake.state.sizes["liar"] = 10
+    async with idle() as harness:
+        harness.fake.state.files["liar"] = b"x" * 5_000_000
+        harness.fake.state.sizes["liar"] = 10
         with pytest.raises(MediaUnavailable, match="larger"):
-            await walk.adapter.download(ref("liar"), max_bytes=100_000)
+            await harness.adapter.download(ref("liar"), max_bytes=100_000)
 
 
 @pytest.mark.parametrize("handle", ["", "../x", "a/b", "x" * 251, "a b", "http://evil.example/x", "x\n"])
 async def test_a_handle_that_is_none_makes_no_call(handle: str) -> None:
-    async with idle() as walk:
+    async with idle() as harness:
         with pytest.raises(MediaUnavailable):
-            await walk.adapter.download(ref(handle), max_bytes=100)
-        assert walk.fake.calls == []
+            await harness.adapter.download(ref(handle), max_bytes=100)
+        assert harness.fake.calls == []
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../up", "a/../b", "http://evil.example/x", "a//b", 5, ""])
 async def test_a_path_that_leads_away_is_not_followed(path: object) -> None:
-    async with idle() as walk:
-        walk.fake.state.files["odd"] = b"x"
-        walk.fake.state.paths["odd"] = path
+    async with idle() as harness:
+        harness.fake.state.files["odd"] = b"x"
+        harness.fake.state.paths["odd"] = path
         with pytest.raises(MediaUnavailable):
-            await walk.adapter.download(ref("odd"), max_bytes=100)
+            await harness.adapter.download(ref("odd"), max_bytes=100)
 
 
 async def test_what_is_gone_or_of_another_channel_is_unavailable_in_words() -> None:
-    async with idle() as walk:
+    async with idle() as harness:
         with pytest.raises(MediaUnavailable, match="no longer"):
-            await walk.adapter.download(ref("gone"), max_bytes=100)
-        walk.fake.state.files["big"] = b"x" * (20 * 1024 * 1024 + 1)
+            await harness.adapter.download(ref("gone"), max_bytes=100)
+        harness.fake.state.files["big"] = b"x" * (20 * 1024 * 1024 + 1)
         with pytest.raises(MediaUnavailable, match="20 MB"):
-            await walk.adapter.download(ref("big"), max_bytes=10**9)
+            await harness.adapter.download(ref("big"), max_bytes=10**9)
         with pytest.raises(MediaUnavailable):
-            await walk.adapter.download(ref("file", channel="slack"), max_bytes=100)
+            await harness.adapter.download(ref("file", channel="slack"), max_bytes=100)
 
 
 async def test_a_server_that_is_not_there_is_told_without_the_token() -> None:
@@ -75,8 +75,8 @@ async def test_a_server_that_is_not_there_is_told_without_the_token() -> None:
 
 
 async def test_telegrams_own_words_about_a_file_are_the_operators_alone() -> None:
-    async with idle() as walk:
+    async with idle() as harness:
         with pytest.raises(MediaUnavailable) as caught:
-            await walk.adapter.download(ref("gone"), max_bytes=100)
+            await harness.adapter.download(ref("gone"), max_bytes=100)
         assert str(caught.value) == "Telegram no longer has this file. Please send it again."
         assert caught.value.detail.startswith("Telegram refuses it: ")

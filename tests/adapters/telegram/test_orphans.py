@@ -8,92 +8,92 @@ from telegram.error import TelegramError
 from adapters.channel import Outgoing, Part
 from adapters.telegram.orphans import MOST_TRIED
 from pipeline.domain.errors import InvalidInput
-from tests.adapters.telegram.harness import Walk, idle
+from tests.adapters.telegram.harness import TelegramHarness, idle
 from tests.support.platforms.platform import Fault
 
 
-def _part(walk: Walk, words: str) -> Part:
-    return walk.adapter.render(Outgoing(text=words))[0]
+def _part(harness: TelegramHarness, words: str) -> Part:
+    return harness.adapter.render(Outgoing(text=words))[0]
 
 
-async def _lost(walk: Walk, part: Part) -> None:
-    walk.fake.faults.script.append(Fault(method="sendMessage", kind="error_after"))
+async def _lost(harness: TelegramHarness, part: Part) -> None:
+    harness.fake.faults.script.append(Fault(method="sendMessage", kind="error_after"))
     with pytest.raises(TelegramError):
-        await walk.adapter.post(walk.thread(), part, key="m:0")
+        await harness.adapter.post(harness.thread(), part, key="m:0")
 
 
-async def _repeat(walk: Walk) -> str:
-    receipt = await walk.adapter.post(walk.thread(), _part(walk, "(again) The answer"), key="m:0")
+async def _repeat(harness: TelegramHarness) -> str:
+    receipt = await harness.adapter.post(harness.thread(), _part(harness, "(again) The answer"), key="m:0")
     return receipt.native_id
 
 
 async def test_a_lost_message_is_found_and_the_repeat_can_go() -> None:
-    async with idle() as walk:
-        asked = await walk.fake.say(walk.place, walk.ann, "a question")
-        part = _part(walk, "The answer")
-        await _lost(walk, part)
-        repeat = await _repeat(walk)
-        found = await walk.adapter.adopt(walk.thread(), part, repeat=repeat, labels=(), known=(asked,))
+    async with idle() as harness:
+        asked = await harness.fake.say(harness.place, harness.ann, "a question")
+        part = _part(harness, "The answer")
+        await _lost(harness, part)
+        repeat = await _repeat(harness)
+        found = await harness.adapter.adopt(harness.thread(), part, repeat=repeat, labels=(), known=(asked,))
         assert found is not None
-        await walk.adapter.take_back(walk.thread(), repeat)
-        await walk.adapter.take_back(walk.thread(), repeat)
-        assert walk.fake.bot_texts(walk.place) == ["The answer"]
+        await harness.adapter.take_back(harness.thread(), repeat)
+        await harness.adapter.take_back(harness.thread(), repeat)
+        assert harness.fake.bot_texts(harness.place) == ["The answer"]
 
 
 async def test_messages_of_people_and_of_other_chats_are_never_taken_for_it() -> None:
-    async with idle() as walk:
-        asked = await walk.fake.say(walk.place, walk.ann, "a question")
-        await walk.fake.say(walk.place, walk.ann, "another one")
-        ben = walk.fake.person("ben")
-        elsewhere = walk.fake.private_chat(ben)
-        await walk.fake.say(elsewhere, ben, "hello")
-        await walk.adapter.post(walk.thread(elsewhere), _part(walk, "Hello, Ben"), key="b:0")
-        repeat = await _repeat(walk)
-        part = _part(walk, "The answer")
-        found = await walk.adapter.adopt(walk.thread(), part, repeat=repeat, labels=(), known=(asked,))
+    async with idle() as harness:
+        asked = await harness.fake.say(harness.place, harness.ann, "a question")
+        await harness.fake.say(harness.place, harness.ann, "another one")
+        ben = harness.fake.person("ben")
+        elsewhere = harness.fake.private_chat(ben)
+        await harness.fake.say(elsewhere, ben, "hello")
+        await harness.adapter.post(harness.thread(elsewhere), _part(harness, "Hello, Ben"), key="b:0")
+        repeat = await _repeat(harness)
+        part = _part(harness, "The answer")
+        found = await harness.adapter.adopt(harness.thread(), part, repeat=repeat, labels=(), known=(asked,))
         assert found is None
-        assert walk.fake.bot_texts(elsewhere) == ["Hello, Ben"]
+        assert harness.fake.bot_texts(elsewhere) == ["Hello, Ben"]
 
 
 async def test_what_this_process_has_posted_before_is_left_alone() -> None:
-    async with idle() as walk:
-        asked = await walk.fake.say(walk.place, walk.ann, "a question")
-        await walk.adapter.post(walk.thread(), _part(walk, "An earlier answer"), key="e:0")
-        part = _part(walk, "The answer")
-        await _lost(walk, part)
-        repeat = await _repeat(walk)
-        found = await walk.adapter.adopt(walk.thread(), part, repeat=repeat, labels=(), known=(asked,))
+    async with idle() as harness:
+        asked = await harness.fake.say(harness.place, harness.ann, "a question")
+        await harness.adapter.post(harness.thread(), _part(harness, "An earlier answer"), key="e:0")
+        part = _part(harness, "The answer")
+        await _lost(harness, part)
+        repeat = await _repeat(harness)
+        found = await harness.adapter.adopt(harness.thread(), part, repeat=repeat, labels=(), known=(asked,))
         assert found is not None
-        assert walk.fake.bot_texts(walk.place)[:2] == ["An earlier answer", "The answer"]
+        assert harness.fake.bot_texts(harness.place)[:2] == ["An earlier answer", "The answer"]
 
 
 async def test_where_too_many_messages_may_be_it_nobody_guesses() -> None:
-    async with idle() as walk:
-        part, repeat = _part(walk, "The answer"), str(MOST_TRIED + 102)
+    async with idle() as harness:
+        part, repeat = _part(harness, "The answer"), str(MOST_TRIED + 102)
         with pytest.raises(InvalidInput):
-            await walk.adapter.adopt(walk.thread(), part, repeat=repeat, labels=(), known=("100",))
+            await harness.adapter.adopt(harness.thread(), part, repeat=repeat, labels=(), known=("100",))
         with pytest.raises(InvalidInput):
-            await walk.adapter.adopt(walk.thread(), part, repeat=repeat, labels=(), known=())
-        assert not walk.fake.calls
+            await harness.adapter.adopt(harness.thread(), part, repeat=repeat, labels=(), known=())
+        assert not harness.fake.calls
 
 
 async def test_a_preview_in_a_room_without_confirmation_becomes_the_answer() -> None:
-    async with idle() as walk:
-        room = walk.fake.room("lounge", walk.ann)
-        asked = await walk.fake.say(room, walk.ann, "a question")
-        thread = walk.thread(room)
-        view = walk.adapter.open_view(thread, key="m:0", reply_handle=asked, native_id="")
+    async with idle() as harness:
+        room = harness.fake.room("lounge", harness.ann)
+        asked = await harness.fake.say(room, harness.ann, "a question")
+        thread = harness.thread(room)
+        view = harness.adapter.open_view(thread, key="m:0", reply_handle=asked, native_id="")
         assert view is not None
-        walk.fake.faults.script.append(Fault(method="sendMessage", kind="error_after"))
+        harness.fake.faults.script.append(Fault(method="sendMessage", kind="error_after"))
         with pytest.raises(TelegramError):
             await view.show(Outgoing(text="The ans", unfinished=True))
         await view.show(Outgoing(text="The answ", unfinished=True))
-        assert walk.fake.bot_texts(room) == ["The ans"], "it is not posted a second time"
+        assert harness.fake.bot_texts(room) == ["The ans"], "it is not posted a second time"
         with pytest.raises(InvalidInput):
             await view.close()
-        part = _part(walk, "The answer")
-        repeat = (await walk.adapter.post(thread, part, key="m:0")).native_id
-        found = await walk.adapter.adopt(thread, part, repeat=repeat, labels=(), known=(asked,))
+        part = _part(harness, "The answer")
+        repeat = (await harness.adapter.post(thread, part, key="m:0")).native_id
+        found = await harness.adapter.adopt(thread, part, repeat=repeat, labels=(), known=(asked,))
         assert found is not None
-        await walk.adapter.take_back(thread, repeat)
-        assert walk.fake.bot_texts(room) == ["The answer"]
+        await harness.adapter.take_back(thread, repeat)
+        assert harness.fake.bot_texts(room) == ["The answer"]

@@ -1,4 +1,4 @@
-"""The gateway's ears and voice, scripted: they note what they are given and say what a test tells them to."""
+"""Scripted speech recognition and synthesis: they record their input and give the answers of the test."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ async def test_welcome_says_whether_somebody_listens(tmp_path: Path, there: bool
     assert (frames[0]["live"], frames[0]["speech"]) == (there, False)
 
 
-async def test_without_ears_a_start_is_refused_in_words(tmp_path: Path) -> None:
+async def test_without_speech_recognition_a_start_is_refused_with_a_reason(tmp_path: Path) -> None:
     async with serving(WebHarness(tmp_path)) as browser:
         page, frames = await browser.open()
         assert frames[0]["live"] is False
@@ -87,7 +87,7 @@ async def test_sound_reaches_the_stream_in_order_and_what_is_heard_comes_back(
     assert told[3]["event"]["message_id"] == "m_1"
 
 
-async def test_sound_that_comes_while_the_ears_are_made_ready_is_not_lost(tmp_path: Path) -> None:
+async def test_sound_that_arrives_while_recognition_starts_is_not_lost(tmp_path: Path) -> None:
     live = ScriptedLive()
     live.opening.clear()
     harness = WebHarness(tmp_path)
@@ -238,7 +238,7 @@ async def test_a_stream_that_the_gateway_has_ended_says_why(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("where", ["open", "feed"])
-async def test_a_fault_of_the_ears_ends_listening_and_nothing_else(
+async def test_a_fault_of_the_recognition_ends_only_the_listening(
     tmp_path: Path, where: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     live = ScriptedLive()

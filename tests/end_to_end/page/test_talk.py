@@ -250,7 +250,9 @@ async def test_a_lost_connection_is_picked_up_again(room: Page, gateway: FakeGat
     assert len(gateway.of("live_start")) == 2
 
 
-async def test_without_ears_and_voice_nothing_of_it_is_shown(room: Page, gateway: FakeGateway) -> None:
+async def test_without_recognition_and_synthesis_no_control_is_shown(
+    room: Page, gateway: FakeGateway
+) -> None:
     await expect(room.get_by_test_id("talk")).to_be_visible()
     gateway.can.update(live=False, speech=False)
     message = await ask(room, gateway, "hello")

@@ -87,7 +87,7 @@ async def test_an_mcp_server_whose_reference_cannot_be_read_is_red_and_none_is_s
     assert (await examined(tmp_path, setting))["MCP servers"].words == "tracker"
 
 
-async def test_the_door_of_the_cheaper_model_is_shown_and_tried(tmp_path: Path) -> None:
+async def test_the_backend_of_the_cheaper_model_is_shown_and_tried(tmp_path: Path) -> None:
     found = await examined(tmp_path, 'budget.cheaper_model="scripted:echo:delay=0.01"')
     assert found["model"].words.startswith("the shipped fake (echo)")
     assert found["cheaper model"].words.startswith(

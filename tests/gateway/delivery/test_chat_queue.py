@@ -1,4 +1,4 @@
-"""Lanes: order within a chat, previews that give way, chats that do not wait for each other."""
+"""Queues of the chats: order within a chat, previews that give way, chats that do not wait for each other."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ async def test_the_newest_offer_wins_and_what_must_go_comes_first() -> None:
         assert done == ["reply", "The answer"]
 
 
-async def test_a_withdrawn_offer_is_never_shown_and_the_lane_comes_to_rest() -> None:
+async def test_a_withdrawn_offer_is_never_shown_and_the_queue_becomes_idle() -> None:
     async with chat() as (queue, clock, done):
 
         async def shown() -> None:
@@ -123,7 +123,7 @@ async def test_one_chat_does_not_wait_for_another() -> None:
     await supervisor.close()
 
 
-async def test_lanes_that_are_at_rest_are_forgotten_before_they_are_too_many() -> None:
+async def test_idle_queues_are_forgotten_before_they_are_too_many() -> None:
     clock, supervisor = ManualClock(), Supervisor()
     channel = MemoryPosts()
     queues = ChatQueues(clock, supervisor)

@@ -72,7 +72,7 @@ class SilentTyping(MemoryPosts):
         raise refusal("rate_limit", retry_after_s=60.0)
 
 
-async def test_a_chat_whose_lane_was_forgotten_shows_no_preview_beside_its_answer() -> None:
+async def test_a_chat_whose_queue_was_forgotten_shows_no_preview_beside_its_answer() -> None:
     async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         sender = await out.begin("The")
         for number in range(IDLE_QUEUES + 1):

@@ -93,7 +93,7 @@ async def test_a_question_that_a_stop_left_open_is_closed_though_its_reply_was_s
         assert set(_buttons(out)) == {()}
 
 
-async def test_the_next_process_closes_a_question_that_is_settled_before_its_lane_came_to_it() -> None:
+async def test_the_next_process_closes_a_question_that_is_settled_before_its_queue_reached_it() -> None:
     async with open_delivery() as out:
         await _ask(out)
         out.row_id = 0

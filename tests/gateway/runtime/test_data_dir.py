@@ -49,7 +49,7 @@ def test_the_token_is_made_once_long_and_for_its_owner_alone(tmp_path: Path) -> 
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_an_empty_token_file_gets_a_token_rather_than_opening_the_door(tmp_path: Path) -> None:
+def test_an_empty_token_file_gets_a_token_rather_than_admitting_everybody(tmp_path: Path) -> None:
     path = tmp_path / "web-token"
     path.write_text("\n")
     assert own_web_token(path)

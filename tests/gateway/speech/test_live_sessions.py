@@ -119,7 +119,7 @@ async def test_speaking_stops_the_answer_at_once_and_quietly_where_one_is_being_
 async def test_dictation_that_a_crash_broke_off_arrives_exactly_once(tmp_path: Path) -> None:
     clock = ManualClock()
     thread = place()
-    async with open_inbox(tmp_path / "door.sqlite3", clock=clock) as receiving:
+    async with open_inbox(tmp_path / "inbox.sqlite3", clock=clock) as receiving:
         async with open_live_speech(
             WORDS, store=receiving.store, inbox=receiving.inbox, clock=clock, crashes=True
         ) as harness:
@@ -138,7 +138,7 @@ async def test_dictation_that_a_crash_broke_off_arrives_exactly_once(tmp_path: P
 async def test_a_crash_between_the_message_and_its_buffer_brings_no_second_message(tmp_path: Path) -> None:
     clock = ManualClock()
     thread = place()
-    async with open_inbox(tmp_path / "door.sqlite3", clock=clock) as receiving:
+    async with open_inbox(tmp_path / "inbox.sqlite3", clock=clock) as receiving:
         dying = Dying(receiving.inbox)
         async with open_live_speech(
             SENTENCE, store=receiving.store, inbox=dying, clock=clock, crashes=True
@@ -165,7 +165,7 @@ async def test_speech_that_the_store_cannot_take_is_a_message_when_it_can() -> N
         assert harness.fake_inbox.said == [("ann", SENTENCE)]
 
 
-async def test_a_refused_message_is_told_in_the_words_of_the_door() -> None:
+async def test_a_refused_message_gets_the_reason_of_the_inbox() -> None:
     async with open_live_speech(SENTENCE) as harness:
         harness.fake_inbox.refusal = "Too many of your messages are still waiting."
         microphone = await harness.open_stream()
@@ -247,7 +247,7 @@ async def test_no_microphone_is_opened_where_it_is_switched_off_or_nobody_listen
         await harness.open_stream()
 
 
-async def test_a_microphone_without_ears_says_so_and_refuses_sound() -> None:
+async def test_a_microphone_without_recognition_says_so_and_refuses_sound() -> None:
     async with open_live_speech() as harness:
         microphone = await harness.open_stream()
         harness.detector.refusal = "It does not start again."

@@ -33,7 +33,7 @@ from tests.support.graph_log import MemoryRunLog
 WINDOW = PipelineSettings(context_tokens=32_000, system_prompt="You are Parlour.")
 
 
-class Shelf:
+class Library:
     """A gate with one tool that always answers the same."""
 
     def __init__(self, content: str = "42 pages") -> None:
@@ -45,7 +45,7 @@ class Shelf:
 
     def offered(self, groups: Sequence[str], _scope: TurnScope) -> tuple[ToolDefinition, ...]:
         tool = ToolDefinition(name="look", description="Looks.", parameters={"type": "object"})
-        return (tool,) if "shelf" in groups else ()
+        return (tool,) if "library" in groups else ()
 
     async def propose(self, call: ToolCall, _groups: Sequence[str], _scope: TurnScope) -> ToolResult:
         if call.name == "load_tools":
@@ -82,14 +82,14 @@ async def ran(
     graph: GraphSpec[RunContext], llm: ScriptedLlm, *, log: MemoryRunLog | None = None, **given: Any
 ) -> RunOutcome:
     executor = Executor(graph, clock=ManualClock(), phase=between_tasks)
-    around = context("What is on the shelf?", llm=llm, settings=WINDOW, **given)
+    around = context("What is in the library?", llm=llm, settings=WINDOW, **given)
     return await executor.run({}, around, log=log or MemoryRunLog())
 
 
-async def one(llm: ScriptedLlm, tools: Shelf | None = None, **given: Any) -> RunOutcome:
+async def one(llm: ScriptedLlm, tools: Library | None = None, **given: Any) -> RunOutcome:
     """A run of one task node with the output `found`."""
-    node = task_node("Find it.", ("found",), groups=("shelf",), **given)
-    return await ran(graph_of(("find", node)), llm, tools=tools or Shelf())
+    node = task_node("Find it.", ("found",), groups=("library",), **given)
+    return await ran(graph_of(("find", node)), llm, tools=tools or Library())
 
 
 def texts(llm: ScriptedLlm, call: int = -1) -> list[tuple[str, str]]:
@@ -97,24 +97,24 @@ def texts(llm: ScriptedLlm, call: int = -1) -> list[tuple[str, str]]:
 
 
 async def test_a_node_ends_when_its_outputs_are_set() -> None:
-    llm, shelf = ScriptedLlm([looks(1), sets(found="42 pages")]), Shelf()
-    outcome = await one(llm, shelf)
+    llm, library = ScriptedLlm([looks(1), sets(found="42 pages")]), Library()
+    outcome = await one(llm, library)
     assert outcome.status == "completed"
     assert outcome.state["found"] == "42 pages"
-    assert [call.arguments for call in shelf.proposed] == ['{"at": 1}']
+    assert [call.arguments for call in library.proposed] == ['{"at": 1}']
     assert [tool.name for tool in llm.requests[0].tools] == ["look", "set_output"]
     assert ("tool", "42 pages") in texts(llm)
 
 
 async def test_what_is_said_called_shown_and_kept_is_without_configured_secrets() -> None:
-    word, log, watched, shelf = "opensesame", MemoryRunLog(), Watched(), Shelf()
+    word, log, watched, library = "opensesame", MemoryRunLog(), Watched(), Library()
     look = ToolCall(id="c1", name="look", arguments=json.dumps({"at": word}))
     llm = ScriptedLlm([ScriptedAnswer.calling(look, text=f"I try {word} now."), sets(found=f"It is {word}.")])
-    node = task_node("Find it.", ("found",), groups=("shelf",), answer="found")
-    around = {"tools": shelf, "redactor": Redactor(lambda: (word,)), "on_text": watched.on_text}
+    node = task_node("Find it.", ("found",), groups=("library",), answer="found")
+    around = {"tools": library, "redactor": Redactor(lambda: (word,)), "on_text": watched.on_text}
     outcome = await ran(graph_of(("find", node)), llm, log=log, **around)
     assert watched.text == outcome.state["agent"]["answer"] == "It is [REDACTED]."
-    assert word not in f"{shelf.proposed}{log.records}{outcome.state}"
+    assert word not in f"{library.proposed}{log.records}{outcome.state}"
 
 
 async def test_a_text_that_is_json_stands_for_what_it_says() -> None:
@@ -176,9 +176,9 @@ async def test_an_undeclared_output_is_refused_by_name() -> None:
 
 
 async def test_more_than_fifteen_calls_of_a_turn_are_discarded_openly() -> None:
-    llm, shelf = ScriptedLlm([looks(*range(17)), sets(found="yes")]), Shelf()
-    await one(llm, shelf)
-    assert len(shelf.proposed) == 15
+    llm, library = ScriptedLlm([looks(*range(17)), sets(found="yes")]), Library()
+    await one(llm, library)
+    assert len(library.proposed) == 15
     results = [words for role, words in texts(llm) if role == "tool"]
     assert len(results) == 17
     assert [words.startswith("Discarded:") for words in results] == [False] * 15 + [True] * 2
@@ -191,9 +191,9 @@ async def test_saying_the_same_three_times_fails_the_node() -> None:
 
 
 async def test_the_third_identical_call_is_not_made_and_the_fifth_ends_the_node() -> None:
-    llm, shelf = ScriptedLlm([looks(1)] * 5), Shelf()
-    outcome = await one(llm, shelf)
-    assert len(shelf.proposed) == 2
+    llm, library = ScriptedLlm([looks(1)] * 5), Library()
+    outcome = await one(llm, library)
+    assert len(library.proposed) == 2
     assert "Not done: this is the same call" in texts(llm)[-1][1]
     assert outcome.error is not None
     assert outcome.error.message == DOOM_WORDS
@@ -221,7 +221,7 @@ async def test_one_conversation_runs_through_the_nodes_with_a_marked_transition(
     outcome = await ran(two_tasks(), llm)
     said = texts(llm)
     assert [role for role, _ in said] == ["system", "user", "assistant", "tool", "user"]
-    assert said[1] == ("user", "What is on the shelf?")
+    assert said[1] == ("user", "What is in the library?")
     assert "PHASE TRANSITION: gather → write" in said[-1][1]
     assert '- sources: "tea"' in said[-1][1]
     assert outcome.state["agent"]["answer"] == "Tea is a drink."
@@ -248,27 +248,27 @@ async def test_an_isolated_node_sees_the_values_and_not_the_conversation(given: 
     await ran(two_tasks(**given), llm)
     said = texts(llm)
     assert [role for role, _ in said] == ["system", "user"]
-    assert said[1][1].startswith("What is on the shelf?")
+    assert said[1][1].startswith("What is in the library?")
     assert '- sources: "tea"' in said[1][1]
 
 
 async def test_the_session_before_the_message_is_shown_once() -> None:
     llm = ScriptedLlm([sets(found="yes")])
     await ran(graph_of(("find", task_node("Find.", ("found",)))), llm, history=("Hi", "Hello"))
-    assert texts(llm)[1:] == [("user", "Hi"), ("assistant", "Hello"), ("user", "What is on the shelf?")]
+    assert texts(llm)[1:] == [("user", "Hi"), ("assistant", "Hello"), ("user", "What is in the library?")]
 
 
 async def test_a_run_that_was_cut_off_asks_the_model_nothing_twice() -> None:
-    log, shelf = MemoryRunLog(), Shelf()
-    graph = graph_of(("find", task_node("Find it.", ("found",), groups=("shelf",))))
+    log, library = MemoryRunLog(), Library()
+    graph = graph_of(("find", task_node("Find it.", ("found",), groups=("library",))))
     llm = ScriptedLlm([looks(1), ScriptedAnswer.of("Hm."), sets(found="yes")])
-    whole = await ran(graph, llm, log=log, tools=shelf)
+    whole = await ran(graph, llm, log=log, tools=library)
     done = [at for at, record in enumerate(log.records) if _is_done(record, "turn 2")]
     again = ScriptedLlm([sets(found="yes")])
     executor = Executor(graph, clock=ManualClock(), phase=between_tasks)
     resumed = await executor.resume(
         log.cut(done[0] + 1).records,
-        context("What is on the shelf?", llm=again, settings=WINDOW, tools=shelf),
+        context("What is in the library?", llm=again, settings=WINDOW, tools=library),
         log=MemoryRunLog(),
     )
     assert len(again.requests) == 1
@@ -279,9 +279,9 @@ async def test_a_run_that_was_cut_off_asks_the_model_nothing_twice() -> None:
 async def test_old_results_give_way_when_the_window_is_full() -> None:
     llm = ScriptedLlm([looks(1), looks(2), sets(found="yes")])
     small = PipelineSettings(context_tokens=3_000, max_answer_tokens=200)
-    node = task_node("Find it.", ("found",), groups=("shelf",))
+    node = task_node("Find it.", ("found",), groups=("library",))
     executor = Executor(graph_of(("find", node)), clock=ManualClock(), phase=between_tasks)
-    await executor.run({}, context("x", llm=llm, settings=small, tools=Shelf("page " * 1_000)))
+    await executor.run({}, context("x", llm=llm, settings=small, tools=Library("page " * 1_000)))
     results = [words for role, words in texts(llm) if role == "tool"]
     assert results[0] == "[A result of 5000 characters that is no longer shown.]"
     assert results[1].startswith("page page")

@@ -1,4 +1,4 @@
-"""A note may wait for its turn and be long; ears that fall silent are given up."""
+"""A note may wait for its turn and be long; speech_to_text that fall silent are given up."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HEARD = Transcription(text="by milk", language="de", confidence=0.9)
 Sign = TranscriptionQueued | PartialTranscription
 
 
-class SlowEars:
+class SlowSpeechToText:
     """Say each sign after so many seconds, and then the words, or an error, after the last."""
 
     def __init__(
@@ -51,14 +51,18 @@ class SlowEars:
         return HEARD
 
 
-async def listen(clock: ManualClock, ears: SlowEars, for_s: float) -> tuple[Transcription, list[Sign]]:
+async def listen(
+    clock: ManualClock, speech_to_text: SlowSpeechToText, for_s: float
+) -> tuple[Transcription, list[Sign]]:
     signs: list[Sign] = []
 
     async def note_down(sign: Sign) -> None:
         signs.append(sign)
 
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(transcribe_in_time(ears, NOTE, note_down, clock=clock, limit_s=60.0))
+        task = group.create_task(
+            transcribe_in_time(speech_to_text, NOTE, note_down, clock=clock, limit_s=60.0)
+        )
         await clock.advance(for_s)
         await asyncio.wait((task,))
         if error := task.exception():
@@ -69,14 +73,16 @@ async def listen(clock: ManualClock, ears: SlowEars, for_s: float) -> tuple[Tran
 async def test_a_note_that_waits_as_announced_does_not_run_out_of_time() -> None:
     clock = ManualClock()
     queued = TranscriptionQueued(ahead=9, eta_s=300.0)
-    heard, signs = await listen(clock, SlowEars(clock, (0.0, queued), (340.0, None)), 400)
+    heard, signs = await listen(clock, SlowSpeechToText(clock, (0.0, queued), (340.0, None)), 400)
     assert (heard, signs) == (HEARD, [queued])
 
 
 async def test_a_long_note_whose_words_keep_coming_is_heard_to_its_end() -> None:
     clock = ManualClock()
     grown = [PartialTranscription(text="once " * count) for count in range(1, 9)]
-    heard, signs = await listen(clock, SlowEars(clock, *[(50.0, sign) for sign in grown], (50.0, None)), 500)
+    heard, signs = await listen(
+        clock, SlowSpeechToText(clock, *[(50.0, sign) for sign in grown], (50.0, None)), 500
+    )
     assert (heard, signs) == (HEARD, grown)
 
 
@@ -89,21 +95,21 @@ async def test_a_long_note_whose_words_keep_coming_is_heard_to_its_end() -> None
         (((0.0, TranscriptionQueued(ahead=1, eta_s=float("inf"))),), 3_661.0),
     ],
 )
-async def test_ears_that_fall_silent_are_given_up_with_words(
+async def test_a_silent_recognition_ends_with_a_reason(
     signs: tuple[tuple[float, Sign], ...], after_s: float
 ) -> None:
     clock = ManualClock()
-    ears = SlowEars(clock, *signs, (100_000.0, None))
+    speech_to_text = SlowSpeechToText(clock, *signs, (100_000.0, None))
     with pytest.raises(ExceptionGroup) as raised:
-        await listen(clock, ears, after_s)
+        await listen(clock, speech_to_text, after_s)
     (failed,) = raised.value.exceptions
     assert isinstance(failed, TurnFailed)
-    assert (failed.reason, failed.recoverable, ears.cancelled) == ("timeout", True, True)
+    assert (failed.reason, failed.recoverable, speech_to_text.cancelled) == ("timeout", True, True)
     assert "Hearing that recording took longer than 60 seconds" in str(failed)
 
 
-async def test_what_the_ears_raise_is_raised_as_it_is() -> None:
+async def test_errors_of_the_recognition_are_raised_unchanged() -> None:
     clock = ManualClock()
     with pytest.raises(ExceptionGroup) as raised:
-        await listen(clock, SlowEars(clock, error=StorageError("disk full")), 1)
+        await listen(clock, SlowSpeechToText(clock, error=StorageError("disk full")), 1)
     assert [str(error) for error in raised.value.exceptions] == ["disk full"]

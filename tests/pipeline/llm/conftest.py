@@ -1,4 +1,4 @@
-"""What the tests of the doors to hosted models share: a fake endpoint, and a clock that does not wait."""
+"""What the tests of the backends of hosted models share: a fake endpoint, and a clock that does not wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model's name tells its door, and the parts behind the doors keep their word."""
+"""A model's name decides its backend, and the backends keep their contract."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ OPENAI = "https://api.openai.com/v1"
         ("gpt-4o", None, "litellm", "gpt-4o", None),
     ],
 )  # fmt: skip
-def test_the_name_tells_the_door(
+def test_the_name_decides_the_backend(
     model: str, base: str | None, kind: Kind, name: str, where: str | None
 ) -> None:
-    door = resolve_backend(model, base)
-    assert door == ModelBackend(kind=kind, model=name, api_base=where)
+    backend = resolve_backend(model, base)
+    assert backend == ModelBackend(kind=kind, model=name, api_base=where)
 
 
 def test_people_are_told_what_serves_the_model() -> None:

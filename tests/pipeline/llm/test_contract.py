@@ -1,4 +1,4 @@
-"""What every language model client promises, asked of the fake and of both doors alike."""
+"""What every language model client promises, tested with the fake and both backends."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Scripted:
 
 
 class Served:
-    """A door in front of the fake server."""
+    """A backend that calls the fake server."""
 
     def __init__(self, client: LlmClient, server: FakeOpenAiServer) -> None:
         self.client = client

@@ -1,4 +1,4 @@
-"""The direct door against a real HTTP server: what endpoints do that claim to be compatible."""
+"""The direct backend against a real HTTP server: what endpoints do that claim to be compatible."""
 
 from __future__ import annotations
 

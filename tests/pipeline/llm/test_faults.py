@@ -1,4 +1,4 @@
-"""Twelve faults of a provider at both doors: each call ends, in words, with a bounded number of requests."""
+"""Twelve faults of a provider with both backends: each call ends with a reason after a few requests."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ async def test_a_request_interrupts_the_guarded_part_and_nothing_after_it() -> N
     assert turn.result() == "stopped"
 
 
-async def test_a_request_before_the_guard_stops_at_its_door() -> None:
+async def test_a_request_before_the_guard_stops_as_it_is_entered() -> None:
     stop = StopSignal()
     stop.request()
     assert await _guarded(stop, asyncio.Event()) == "stopped"

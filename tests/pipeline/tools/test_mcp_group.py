@@ -90,7 +90,7 @@ def _resolve(reference: str) -> str:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared() -> AsyncIterator[McpHarness]:
-    """One server for all tests that do not mind what others had it do: a start takes seconds."""
+    """One server for all tests that do not depend on its earlier calls: a start takes seconds."""
     ours = {**environment(), "PARLOUR_SECRET": "hidden", "OPENAI_API_KEY": "hidden"}
     async with open_group(program(env={"WEATHER_KEY": "env:KEY"}), environ=ours) as weather:
         yield weather

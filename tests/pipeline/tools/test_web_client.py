@@ -77,7 +77,7 @@ async def test_a_name_that_answers_anew_for_each_question_is_checked_each_time()
 
 
 async def test_the_address_that_is_connected_to_is_the_one_that_was_checked() -> None:
-    """A policy that changes its mind between the look-up and the connection has the last word."""
+    """A policy that changes between the look-up and the connection has the last word."""
     asked: list[str] = []
 
     def fickle(address: str) -> str:

@@ -1,4 +1,4 @@
-"""A manager of speech buffers, a receiver that can fail, and a shelf that can: what its tests stand on."""
+"""A manager of speech buffers, a receiver that can fail, and a buffers that can: what its tests stand on."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class Receiver:
         return [(at, one.reason, one.text) for at, one in pairs]
 
 
-class Shelf:
-    """The real shelf of a store in memory, with faults."""
+class FaultyBuffers:
+    """The real buffers of a store in memory, with faults."""
 
     def __init__(self) -> None:
         self.store = MemoryStore()
@@ -84,14 +84,14 @@ class BufferHarness:
         self,
         *,
         clock: ManualClock | None = None,
-        shelf: BufferStore | None = None,
+        buffers: BufferStore | None = None,
         settings: FlushSettings | None = None,
         receiver: Receiver | None = None,
     ) -> None:
         self.clock = clock or ManualClock()
         self.receiver = receiver or Receiver(self.clock)
         self.manager = StreamBufferManager(
-            on_flush=self.receiver, clock=self.clock, store=shelf, settings=settings
+            on_flush=self.receiver, clock=self.clock, store=buffers, settings=settings
         )
 
     async def say(self, text: str, **how: Any) -> ChunkResult:

@@ -1,4 +1,4 @@
-"""Chunks in order, joined as they are written, and back from the shelf."""
+"""Chunks in order, joined as they are written, and back from the buffers."""
 
 # ruff: noqa: RUF001 - the signs of many scripts
 
@@ -105,7 +105,7 @@ def kept(clock: ManualClock) -> KeptBuffer:
     )
 
 
-async def test_a_buffer_comes_back_from_the_shelf_in_the_new_process_time() -> None:
+async def test_a_loaded_buffer_uses_the_time_of_the_new_process() -> None:
     here, there = ManualClock(), ManualClock()
     await here.advance(100)
     await there.advance(1000)

@@ -1,4 +1,4 @@
-"""The manager when things go wrong: receivers and shelves that fail, restarts, shutdowns, interleavings."""
+"""The manager when things go wrong: receivers and stores that fail, restarts, shutdowns, interleavings."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pipeline.domain.clock import ManualClock
-from tests.voice.endpointing.buffer_harness import THREAD, BufferHarness, Receiver, Shelf, gathering
+from tests.voice.endpointing.buffer_harness import THREAD, BufferHarness, FaultyBuffers, Receiver, gathering
 
 REQUEST = "Please summarise this"
 
 
 @pytest.fixture
-async def shelf() -> AsyncIterator[Shelf]:
-    made = Shelf()
+async def buffers() -> AsyncIterator[FaultyBuffers]:
+    made = FaultyBuffers()
     await made.store.open()
     yield made
     await made.store.close()
@@ -119,9 +119,9 @@ async def test_a_caller_that_gives_up_during_a_flush_loses_nothing() -> None:
 
 @pytest.mark.parametrize("turns", range(1, 12))
 async def test_a_caller_that_gives_up_at_any_moment_loses_and_delays_nothing(
-    shelf: Shelf, turns: int
+    buffers: FaultyBuffers, turns: int
 ) -> None:
-    async with gathering(shelf=shelf) as harness:
+    async with gathering(buffers=buffers) as harness:
         async with asyncio.TaskGroup() as group:
             adding = group.create_task(harness.say("one", is_complete=True))
             for _ in range(turns):
@@ -144,8 +144,8 @@ async def test_timer_force_and_complete_at_one_moment_flush_once() -> None:
         assert harness.receiver.calls == 1
 
 
-async def test_many_chunks_and_flushes_at_once_lose_and_double_nothing(shelf: Shelf) -> None:
-    async with gathering(shelf=shelf) as harness:
+async def test_many_chunks_and_flushes_at_once_lose_and_double_nothing(buffers: FaultyBuffers) -> None:
+    async with gathering(buffers=buffers) as harness:
         async with asyncio.TaskGroup() as group:
             for number in range(60):
                 group.create_task(harness.say(f"w{number}", is_complete=number % 7 == 0))
@@ -154,30 +154,30 @@ async def test_many_chunks_and_flushes_at_once_lose_and_double_nothing(shelf: Sh
         await harness.manager.force_flush(THREAD)
         said = " ".join(text for _, _, text in harness.receiver.seen)
         assert said == " ".join(f"w{number}" for number in range(60))
-        assert await shelf.buffers() == ()
+        assert await buffers.buffers() == ()
 
 
 async def test_what_was_added_is_kept_before_the_call_returns_and_goes_when_it_was_received(
-    shelf: Shelf,
+    buffers: FaultyBuffers,
 ) -> None:
-    async with gathering(shelf=shelf) as harness:
+    async with gathering(buffers=buffers) as harness:
         await harness.say("one")
         await harness.say("two")
-        ((_, body),) = await shelf.buffers()
+        ((_, body),) = await buffers.buffers()
         assert [chunk[0] for chunk in body["chunks"]] == ["one", "two"]
         assert body["created_at"] == harness.clock.now()
         await harness.clock.advance(3)
         assert harness.receiver.seen == [(3.0, "silence", "one two")]
-        assert await shelf.buffers() == ()
+        assert await buffers.buffers() == ()
 
 
-async def test_a_crash_in_the_middle_of_a_dictation_loses_nothing(shelf: Shelf) -> None:
+async def test_a_crash_in_the_middle_of_a_dictation_loses_nothing(buffers: FaultyBuffers) -> None:
     clock = ManualClock()
-    crashed = BufferHarness(clock=clock, shelf=shelf)
+    crashed = BufferHarness(clock=clock, buffers=buffers)
     await crashed.say("the weather is", sequence=0)
     await clock.advance(1)
     await crashed.crash()
-    async with gathering(clock=clock, shelf=shelf) as harness:
+    async with gathering(clock=clock, buffers=buffers) as harness:
         assert await harness.manager.restore() == 1
         await harness.say("nice and", sequence=1)
         await clock.advance(10)
@@ -185,32 +185,32 @@ async def test_a_crash_in_the_middle_of_a_dictation_loses_nothing(shelf: Shelf) 
     assert crashed.receiver.calls == 0
 
 
-async def test_after_a_restart_what_is_due_by_the_wall_clock_goes_at_once(shelf: Shelf) -> None:
+async def test_after_a_restart_what_is_due_by_the_wall_clock_goes_at_once(buffers: FaultyBuffers) -> None:
     clock = ManualClock()
-    harness = BufferHarness(clock=clock, shelf=shelf)
+    harness = BufferHarness(clock=clock, buffers=buffers)
     await harness.say(REQUEST)
     await harness.manager.close()
     assert harness.receiver.calls == 0
     clock.step_wall(60)
-    async with gathering(clock=clock, shelf=shelf) as follower:
+    async with gathering(clock=clock, buffers=buffers) as follower:
         assert await follower.manager.restore() == 1
         assert follower.receiver.seen == [(0.0, "max_time", REQUEST)]
-        assert await shelf.buffers() == ()
+        assert await buffers.buffers() == ()
         assert await follower.manager.restore() == 0
 
 
-async def test_a_buffer_that_was_being_flushed_gathers_no_more_after_a_crash(shelf: Shelf) -> None:
+async def test_a_buffer_that_was_being_flushed_gathers_no_more_after_a_crash(buffers: FaultyBuffers) -> None:
     clock = ManualClock()
-    crashed = BufferHarness(clock=clock, shelf=shelf)
+    crashed = BufferHarness(clock=clock, buffers=buffers)
     crashed.receiver.open.clear()
     async with asyncio.TaskGroup() as group:
         adding = group.create_task(crashed.say("ok", is_complete=True))
         await crashed.receiver.arrived.wait()
-        ((generation, body),) = await shelf.buffers()
+        ((generation, body),) = await buffers.buffers()
         adding.cancel()
     assert body["reason"] == "complete"
     await crashed.crash()
-    async with gathering(clock=clock, shelf=shelf) as harness:
+    async with gathering(clock=clock, buffers=buffers) as harness:
         await harness.manager.restore()
         await harness.say("more")
         await clock.advance(10)
@@ -218,35 +218,37 @@ async def test_a_buffer_that_was_being_flushed_gathers_no_more_after_a_crash(she
         assert harness.receiver.flushed[0].generation == generation
 
 
-async def test_after_a_restart_buffers_come_in_the_order_in_which_they_were_flushed(shelf: Shelf) -> None:
+async def test_after_a_restart_buffers_come_in_the_order_in_which_they_were_flushed(
+    buffers: FaultyBuffers,
+) -> None:
     clock = ManualClock()
-    crashed = BufferHarness(clock=clock, shelf=shelf)
+    crashed = BufferHarness(clock=clock, buffers=buffers)
     crashed.receiver.failures = 9
     await clock.advance(10)
     for text, late_s in (("one", 0.0), ("two", 2.0), ("three", 1.0)):
         await crashed.say(text, is_complete=True, spoken_at=clock.monotonic() - late_s)
     await crashed.crash()
-    async with gathering(clock=clock, shelf=shelf) as harness:
+    async with gathering(clock=clock, buffers=buffers) as harness:
         assert await harness.manager.restore() == 3
         assert [text for _, _, text in harness.receiver.seen] == ["one", "two", "three"]
 
 
 async def test_a_kept_body_that_cannot_be_read_stays_and_stops_nobody(
-    shelf: Shelf, caplog: pytest.LogCaptureFixture
+    buffers: FaultyBuffers, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await shelf.keep_buffer("strange", {"hello": "world"}, at=0.0)
-    async with gathering(shelf=shelf) as harness:
+    await buffers.keep_buffer("strange", {"hello": "world"}, at=0.0)
+    async with gathering(buffers=buffers) as harness:
         with caplog.at_level(logging.WARNING):
             assert await harness.manager.restore() == 0
         assert "cannot be read" in caplog.text
-        assert [key for key, _ in await shelf.buffers()] == ["strange"]
+        assert [key for key, _ in await buffers.buffers()] == ["strange"]
 
 
-async def test_a_shelf_that_fails_stops_nobodys_speech(
-    shelf: Shelf, caplog: pytest.LogCaptureFixture
+async def test_a_failing_store_does_not_stop_buffering(
+    buffers: FaultyBuffers, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with gathering(shelf=shelf) as harness:
-        shelf.broken = True
+    async with gathering(buffers=buffers) as harness:
+        buffers.broken = True
         with caplog.at_level(logging.WARNING):
             await harness.say("yes")
         assert "could not be kept" in caplog.text
@@ -254,25 +256,25 @@ async def test_a_shelf_that_fails_stops_nobodys_speech(
         assert harness.receiver.seen == [(3.0, "silence", "yes")]
 
 
-async def test_a_shelf_that_works_again_gets_everything_with_the_next_chunk(shelf: Shelf) -> None:
-    async with gathering(shelf=shelf) as harness:
-        shelf.broken = True
+async def test_a_recovered_store_gets_everything_with_the_next_chunk(buffers: FaultyBuffers) -> None:
+    async with gathering(buffers=buffers) as harness:
+        buffers.broken = True
         await harness.say("one")
-        shelf.broken = False
+        buffers.broken = False
         await harness.say("two")
-        ((_, body),) = await shelf.buffers()
+        ((_, body),) = await buffers.buffers()
         assert [chunk[0] for chunk in body["chunks"]] == ["one", "two"]
 
 
-async def test_a_shutdown_with_a_shelf_keeps_the_buffers_for_the_next_start(shelf: Shelf) -> None:
-    async with gathering(shelf=shelf) as harness:
+async def test_a_shutdown_with_a_store_keeps_the_buffers_for_the_next_start(buffers: FaultyBuffers) -> None:
+    async with gathering(buffers=buffers) as harness:
         await harness.manager.add_speech_chunk("ann", "one")
         await harness.manager.add_speech_chunk("ben", "two")
     assert harness.receiver.calls == 0
-    assert len(await shelf.buffers()) == 2
+    assert len(await buffers.buffers()) == 2
 
 
-async def test_a_shutdown_without_a_shelf_flushes() -> None:
+async def test_a_shutdown_without_a_store_flushes() -> None:
     async with gathering() as harness:
         await harness.manager.add_speech_chunk("ann", "one")
         await harness.manager.add_speech_chunk("ben", "two")
@@ -282,9 +284,9 @@ async def test_a_shutdown_without_a_shelf_flushes() -> None:
     ]
 
 
-async def test_a_shutdown_with_a_broken_shelf_flushes(shelf: Shelf) -> None:
-    async with gathering(shelf=shelf) as harness:
-        shelf.broken = True
+async def test_a_shutdown_with_a_broken_store_flushes(buffers: FaultyBuffers) -> None:
+    async with gathering(buffers=buffers) as harness:
+        buffers.broken = True
         await harness.say("one")
     assert [(reason, text) for _, reason, text in harness.receiver.seen] == [("forced", "one")]
 
@@ -296,8 +298,8 @@ async def test_a_shutdown_says_so_when_speech_is_lost(caplog: pytest.LogCaptureF
     assert "speech is lost" in caplog.text
 
 
-async def test_a_shutdown_lets_through_what_is_being_handed_over(shelf: Shelf) -> None:
-    async with gathering(shelf=shelf) as harness, asyncio.TaskGroup() as group:
+async def test_a_shutdown_lets_through_what_is_being_handed_over(buffers: FaultyBuffers) -> None:
+    async with gathering(buffers=buffers) as harness, asyncio.TaskGroup() as group:
         harness.receiver.open.clear()
         await harness.say("one")
         await harness.clock.advance(3)
@@ -307,7 +309,7 @@ async def test_a_shutdown_lets_through_what_is_being_handed_over(shelf: Shelf) -
         harness.receiver.open.set()
         await closing
         assert harness.receiver.seen == [(3.0, "silence", "one")]
-        assert await shelf.buffers() == ()
+        assert await buffers.buffers() == ()
 
 
 async def test_a_shutdown_that_is_cut_off_leaves_no_task() -> None:
@@ -329,15 +331,17 @@ async def test_after_the_shutdown_nothing_is_taken_silently() -> None:
             await harness.say("one")
 
 
-async def test_a_receiver_that_had_it_before_the_crash_knows_it_by_its_generation(shelf: Shelf) -> None:
+async def test_a_receiver_that_had_it_before_the_crash_knows_it_by_its_generation(
+    buffers: FaultyBuffers,
+) -> None:
     clock = ManualClock()
     receiver = Receiver(clock)
-    async with gathering(clock=clock, shelf=shelf, receiver=receiver) as harness:
-        shelf.drops_broken = True
+    async with gathering(clock=clock, buffers=buffers, receiver=receiver) as harness:
+        buffers.drops_broken = True
         await harness.say("one", is_complete=True)
-        shelf.drops_broken = False
-    async with gathering(clock=clock, shelf=shelf, receiver=receiver) as follower:
+        buffers.drops_broken = False
+    async with gathering(clock=clock, buffers=buffers, receiver=receiver) as follower:
         await follower.manager.restore()
     assert [text for _, _, text in receiver.seen] == ["one", "one"]
     assert len({one.generation for one in receiver.flushed}) == 1
-    assert await shelf.buffers() == ()
+    assert await buffers.buffers() == ()

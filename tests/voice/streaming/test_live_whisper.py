@@ -1,4 +1,4 @@
-"""One open microphone with the real ears: real speech, the real detector and the real Whisper."""
+"""One open microphone with real speech, the real detector and the real Whisper."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def test_punctuation_that_came_late_is_settled_with_the_next_word() -> None:
     )
 
 
-def test_a_stable_word_stays_when_later_hearings_change_their_mind() -> None:
+def test_a_stable_word_stays_when_later_transcripts_differ() -> None:
     stable = agreed("my fellow", "my fellow", "by yellow Americans", "by yellow Americans ask")
     assert [beginning for beginning, _ in stable] == [
         "",

@@ -1,4 +1,4 @@
-"""The transcriber that remembers: once per person, never a failure, and nothing hangs on the shelf."""
+"""The transcriber that remembers: once per person, never a failure, and nothing hangs on the store."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOTE = Recording(data=b"note", speaker="ann")
 DAY_S = 86_400.0
 
 
-class Shelf:
+class MemoryTranscripts:
     """A dictionary behind the port."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Shelf:
 
     def _complain(self) -> None:
         if self.broken:
-            raise OSError("the shelf is broken")
+            raise OSError("the store is broken")
 
 
 class Gated(ScriptedTranscriber):
@@ -59,16 +59,18 @@ def text(transcript: Transcript) -> str:
 
 
 def cached(
-    *answers: Any, shelf: Shelf | None = None, clock: ManualClock | None = None, key: str = "base"
+    *answers: Any, store: MemoryTranscripts | None = None, clock: ManualClock | None = None, key: str = "base"
 ) -> tuple[CachedTranscriber, ScriptedTranscriber]:
     inner = ScriptedTranscriber(answers)
-    return CachedTranscriber(inner, shelf or Shelf(), clock or ManualClock(), settings_key=key), inner
+    return CachedTranscriber(
+        inner, store or MemoryTranscripts(), clock or ManualClock(), settings_key=key
+    ), inner
 
 
 def gated(*answers: Any) -> tuple[CachedTranscriber, Gated]:
     inner = Gated(answers)
     inner.gate = asyncio.Event()
-    return CachedTranscriber(inner, Shelf(), ManualClock(), settings_key="base"), inner
+    return CachedTranscriber(inner, MemoryTranscripts(), ManualClock(), settings_key="base"), inner
 
 
 async def settled() -> None:
@@ -77,9 +79,9 @@ async def settled() -> None:
 
 
 async def test_the_same_recording_of_the_same_person_is_heard_once() -> None:
-    ears, inner = cached("hello", "never said")
-    first = await ears.transcribe(NOTE)
-    assert await ears.transcribe(NOTE) == first
+    transcriber, inner = cached("hello", "never said")
+    first = await transcriber.transcribe(NOTE)
+    assert await transcriber.transcribe(NOTE) == first
     assert (text(first), len(inner.calls)) == ("hello", 1)
 
 
@@ -92,56 +94,56 @@ async def test_the_same_recording_of_the_same_person_is_heard_once() -> None:
     ],
 )
 async def test_another_person_recording_or_language_is_heard_anew(other: Recording) -> None:
-    ears, inner = cached("one", "two")
-    assert text(await ears.transcribe(NOTE)) == "one"
-    assert text(await ears.transcribe(other)) == "two"
+    transcriber, inner = cached("one", "two")
+    assert text(await transcriber.transcribe(NOTE)) == "one"
+    assert text(await transcriber.transcribe(other)) == "two"
     assert len(inner.calls) == 2
 
 
 async def test_another_model_forgets_what_the_last_one_heard() -> None:
-    shelf = Shelf()
-    await cached("base heard", shelf=shelf)[0].transcribe(NOTE)
-    assert text(await cached("small heard", shelf=shelf, key="small")[0].transcribe(NOTE)) == "small heard"
+    store = MemoryTranscripts()
+    await cached("base heard", store=store)[0].transcribe(NOTE)
+    assert text(await cached("small heard", store=store, key="small")[0].transcribe(NOTE)) == "small heard"
 
 
 async def test_after_a_week_it_is_heard_anew() -> None:
     clock = ManualClock()
-    ears, _ = cached("one", "two", clock=clock)
-    await ears.transcribe(NOTE)
+    transcriber, _ = cached("one", "two", clock=clock)
+    await transcriber.transcribe(NOTE)
     await clock.advance(6.9 * DAY_S)
-    assert text(await ears.transcribe(NOTE)) == "one"
+    assert text(await transcriber.transcribe(NOTE)) == "one"
     await clock.advance(0.2 * DAY_S)
-    assert text(await ears.transcribe(NOTE)) == "two"
+    assert text(await transcriber.transcribe(NOTE)) == "two"
 
 
-async def test_nothing_on_the_shelf_tells_who_spoke_or_holds_the_sound() -> None:
-    shelf = Shelf()
-    await cached("hello", shelf=shelf)[0].transcribe(Recording(data=b"note", speaker="telegram:main:ann"))
-    (key,) = shelf.kept
-    assert "ann" not in str(shelf.kept)
+async def test_a_stored_transcript_holds_neither_the_speaker_nor_the_sound() -> None:
+    store = MemoryTranscripts()
+    await cached("hello", store=store)[0].transcribe(Recording(data=b"note", speaker="telegram:main:ann"))
+    (key,) = store.kept
+    assert "ann" not in str(store.kept)
     assert len(key) == 64
 
 
 async def test_a_failure_is_not_kept() -> None:
-    ears, _ = cached(TranscriberBusy(), "hello")
+    transcriber, _ = cached(TranscriberBusy(), "hello")
     with pytest.raises(TranscriberBusy):
-        await ears.transcribe(NOTE)
-    assert text(await ears.transcribe(NOTE)) == "hello"
+        await transcriber.transcribe(NOTE)
+    assert text(await transcriber.transcribe(NOTE)) == "hello"
 
 
 async def test_live_sound_is_neither_looked_up_nor_kept() -> None:
-    shelf = Shelf()
-    ears, _ = cached("one", "two", shelf=shelf)
+    store = MemoryTranscripts()
+    transcriber, _ = cached("one", "two", store=store)
     live = Recording(data=b"note", form="pcm", urgency="final")
-    assert [text(await ears.transcribe(live)) for _ in range(2)] == ["one", "two"]
-    assert shelf.kept == {}
+    assert [text(await transcriber.transcribe(live)) for _ in range(2)] == ["one", "two"]
+    assert store.kept == {}
 
 
 async def test_two_who_ask_at_once_get_one_answer_and_both_see_it_coming() -> None:
-    ears, inner = gated(ScriptedProgress(partials=("hel",), then="hello"))
+    transcriber, inner = gated(ScriptedProgress(partials=("hel",), then="hello"))
     told: list[list[Waiting | Growing]] = [[], []]
     async with asyncio.TaskGroup() as group:
-        asked = [group.create_task(ears.transcribe(NOTE, on_progress=one.append)) for one in told]
+        asked = [group.create_task(transcriber.transcribe(NOTE, on_progress=one.append)) for one in told]
         await settled()
         inner.gate.set()
     assert [text(one.result()) for one in asked] == ["hello", "hello"]
@@ -150,10 +152,10 @@ async def test_two_who_ask_at_once_get_one_answer_and_both_see_it_coming() -> No
 
 
 async def test_when_the_first_gives_up_the_second_takes_over() -> None:
-    ears, inner = gated("hello")
+    transcriber, inner = gated("hello")
     async with asyncio.TaskGroup() as group:
-        first = group.create_task(ears.transcribe(NOTE))
-        second = group.create_task(ears.transcribe(NOTE))
+        first = group.create_task(transcriber.transcribe(NOTE))
+        second = group.create_task(transcriber.transcribe(NOTE))
         await settled()
         first.cancel()
         await settled()
@@ -164,36 +166,36 @@ async def test_when_the_first_gives_up_the_second_takes_over() -> None:
 
 
 async def test_a_failure_is_everybodys_who_asked_at_once() -> None:
-    ears, inner = gated(TranscriberBusy())
+    transcriber, inner = gated(TranscriberBusy())
     async with asyncio.TaskGroup() as group:
-        asked = [group.create_task(outcome(ears)) for _ in range(2)]
+        asked = [group.create_task(outcome(transcriber)) for _ in range(2)]
         await settled()
         inner.gate.set()
     assert [type(one.result()) for one in asked] == [TranscriberBusy, TranscriberBusy]
 
 
-async def outcome(ears: CachedTranscriber) -> Transcript | TranscriberBusy:
+async def outcome(transcriber: CachedTranscriber) -> Transcript | TranscriberBusy:
     try:
-        return await ears.transcribe(NOTE)
+        return await transcriber.transcribe(NOTE)
     except TranscriberBusy as error:
         return error
 
 
-async def test_a_broken_shelf_is_logged_and_costs_nobody_the_words(caplog: pytest.LogCaptureFixture) -> None:
-    shelf = Shelf()
-    shelf.broken = True
-    ears, _ = cached("hello", shelf=shelf)
+async def test_a_broken_store_is_logged_and_the_words_still_come(caplog: pytest.LogCaptureFixture) -> None:
+    store = MemoryTranscripts()
+    store.broken = True
+    transcriber, _ = cached("hello", store=store)
     with caplog.at_level(logging.WARNING, logger="voice.transcription.cached_transcriber"):
-        assert text(await ears.transcribe(NOTE)) == "hello"
-    assert "the shelf is broken" in caplog.text
+        assert text(await transcriber.transcribe(NOTE)) == "hello"
+    assert "the store is broken" in caplog.text
 
 
-async def test_what_on_the_shelf_is_no_transcript_is_heard_anew(caplog: pytest.LogCaptureFixture) -> None:
-    shelf = Shelf()
-    ears, _ = cached("one", "two", shelf=shelf)
-    await ears.transcribe(NOTE)
-    (key,) = shelf.kept
-    shelf.kept[key] = (shelf.kept[key][0], {"chunks": "nonsense"})
+async def test_an_unreadable_stored_transcript_is_transcribed_again(caplog: pytest.LogCaptureFixture) -> None:
+    store = MemoryTranscripts()
+    transcriber, _ = cached("one", "two", store=store)
+    await transcriber.transcribe(NOTE)
+    (key,) = store.kept
+    store.kept[key] = (store.kept[key][0], {"chunks": "nonsense"})
     with caplog.at_level(logging.WARNING, logger="voice.transcription.cached_transcriber"):
-        assert text(await ears.transcribe(NOTE)) == "two"
+        assert text(await transcriber.transcribe(NOTE)) == "two"
     assert "cannot be read" in caplog.text

@@ -41,7 +41,7 @@ async def server() -> AsyncIterator[FakeTranscriptionServer]:
 
 
 @pytest.fixture
-async def ears(server: FakeTranscriptionServer) -> AsyncIterator[EndpointTranscriber]:
+async def endpoint(server: FakeTranscriptionServer) -> AsyncIterator[EndpointTranscriber]:
     made = transcriber(server)
     yield made
     await made.close()
@@ -59,9 +59,9 @@ def transcriber(server: FakeTranscriptionServer, **settings: Any) -> EndpointTra
 
 
 async def test_speech_is_sent_as_wav_and_comes_back_with_times_and_confidence(
-    server: FakeTranscriptionServer, ears: EndpointTranscriber
+    server: FakeTranscriptionServer, endpoint: EndpointTranscriber
 ) -> None:
-    heard = await ears.transcribe(Recording(data=SHORT.data, language="en"))
+    heard = await endpoint.transcribe(Recording(data=SHORT.data, language="en"))
     (chunk,) = heard.chunks
     assert chunk.text == "Hello from the service."
     assert chunk.confidence == pytest.approx(math.exp(-0.25))
@@ -77,33 +77,33 @@ async def test_speech_is_sent_as_wav_and_comes_back_with_times_and_confidence(
         assert sent.getnframes() > 16_000
 
 
-async def test_silence_never_leaves_the_house(
-    server: FakeTranscriptionServer, ears: EndpointTranscriber
+async def test_silence_is_not_sent_to_the_endpoint(
+    server: FakeTranscriptionServer, endpoint: EndpointTranscriber
 ) -> None:
-    heard = await ears.transcribe(Recording(data=CLIPS["silence"].data))
+    heard = await endpoint.transcribe(Recording(data=CLIPS["silence"].data))
     assert (heard.chunks, heard.language) == ((), "")
     with pytest.raises(AudioRefused):
-        await ears.transcribe(Recording(data=b"#EXTM3U\nfile:///etc/passwd\n"))
+        await endpoint.transcribe(Recording(data=b"#EXTM3U\nfile:///etc/passwd\n"))
     assert server.requests == []
 
 
 async def test_times_are_those_of_the_recording_and_not_of_what_was_sent(
-    server: FakeTranscriptionServer, ears: EndpointTranscriber
+    server: FakeTranscriptionServer, endpoint: EndpointTranscriber
 ) -> None:
     late = wav(bytes(32_000 * 5) + samples_of(SHORT))
-    (chunk,) = (await ears.transcribe(Recording(data=late))).chunks
+    (chunk,) = (await endpoint.transcribe(Recording(data=late))).chunks
     assert 4.0 < chunk.start_s < chunk.end_s < 7.0
 
 
 async def test_a_service_without_probabilities_is_asked_plainly_from_then_on(
-    server: FakeTranscriptionServer, ears: EndpointTranscriber
+    server: FakeTranscriptionServer, endpoint: EndpointTranscriber
 ) -> None:
     server.plain_only = True
-    heard = await ears.transcribe(Recording(data=SHORT.data, likely_language="de"))
+    heard = await endpoint.transcribe(Recording(data=SHORT.data, likely_language="de"))
     assert [chunk.text for chunk in heard.chunks] == ["Hello from the service."]
     assert heard.chunks[0].confidence == 0.8
     assert heard.language == "de"
-    await ears.transcribe(Recording(data=SHORT.data))
+    await endpoint.transcribe(Recording(data=SHORT.data))
     assert [one.fields["response_format"] for one in server.requests] == ["verbose_json", "json", "json"]
 
 
@@ -120,7 +120,7 @@ async def test_a_service_without_probabilities_is_asked_plainly_from_then_on(
 )
 async def test_what_goes_wrong_there_is_told_in_words_and_never_shows_the_key(
     server: FakeTranscriptionServer,
-    ears: EndpointTranscriber,
+    endpoint: EndpointTranscriber,
     caplog: pytest.LogCaptureFixture,
     status: int,
     error: type[RecogniserError],
@@ -128,51 +128,51 @@ async def test_what_goes_wrong_there_is_told_in_words_and_never_shows_the_key(
 ) -> None:
     server.script.append(Behaviour(status=status))
     with caplog.at_level(logging.DEBUG), pytest.raises(error) as caught:
-        await ears.transcribe(Recording(data=SHORT.data))
+        await endpoint.transcribe(Recording(data=SHORT.data))
     assert words in caught.value.detail
-    assert ears.status() == caught.value.detail
+    assert endpoint.status() == caught.value.detail
     assert "whisper-1" not in str(caught.value)
     assert str(status) not in str(caught.value)
     assert not caught.value.permanent
     assert caught.value.__cause__ is None
-    assert SECRET not in str(caught.value) + ears.status() + repr(ears) + caplog.text
+    assert SECRET not in str(caught.value) + endpoint.status() + repr(endpoint) + caplog.text
     assert len(server.requests) == 1
-    assert (await ears.transcribe(Recording(data=SHORT.data))).chunks != ()
-    assert ears.status() == "ready"
+    assert (await endpoint.transcribe(Recording(data=SHORT.data))).chunks != ()
+    assert endpoint.status() == "ready"
 
 
 async def test_a_service_that_does_not_answer_is_given_up_at_the_deadline(
     server: FakeTranscriptionServer,
 ) -> None:
-    ears = transcriber(server, deadline_floor_s=2.0)
+    endpoint = transcriber(server, deadline_floor_s=2.0)
     server.script.append(Behaviour(hang=True))
     try:
-        await ears.warm_up()
+        await endpoint.warm_up()
         with pytest.raises(TranscriptionTimeout):
-            await ears.transcribe(Recording(data=SHORT.data))
+            await endpoint.transcribe(Recording(data=SHORT.data))
     finally:
-        await ears.close()
+        await endpoint.close()
 
 
 async def test_a_service_that_is_not_there_is_unavailable(server: FakeTranscriptionServer) -> None:
-    ears = transcriber(server)
+    endpoint = transcriber(server)
     await server.__aexit__()
     try:
         with pytest.raises(TranscriberUnavailable, match="again later") as caught:
-            await ears.transcribe(Recording(data=SHORT.data))
+            await endpoint.transcribe(Recording(data=SHORT.data))
         assert "cannot be reached now" in caught.value.detail
     finally:
-        await ears.close()
+        await endpoint.close()
 
 
 async def test_closing_fails_the_call_under_way(
-    server: FakeTranscriptionServer, ears: EndpointTranscriber
+    server: FakeTranscriptionServer, endpoint: EndpointTranscriber
 ) -> None:
     server.script.append(Behaviour(hang=True))
 
     async def outcome() -> Exception | None:
         try:
-            await ears.transcribe(Recording(data=SHORT.data))
+            await endpoint.transcribe(Recording(data=SHORT.data))
         except RecogniserError as error:
             return error
         return None
@@ -180,24 +180,24 @@ async def test_closing_fails_the_call_under_way(
     async with asyncio.TaskGroup() as group:
         call = group.create_task(outcome())
         await server.arrived.wait()
-        await ears.close()
+        await endpoint.close()
     assert isinstance(call.result(), TranscriberUnavailable)
 
 
 async def test_what_is_only_shown_meanwhile_is_not_paid_for(
-    server: FakeTranscriptionServer, ears: EndpointTranscriber
+    server: FakeTranscriptionServer, endpoint: EndpointTranscriber
 ) -> None:
     with pytest.raises(TranscriberBusy):
-        await ears.transcribe(Recording(data=samples_of(SHORT), form="pcm", urgency="partial"))
+        await endpoint.transcribe(Recording(data=samples_of(SHORT), form="pcm", urgency="partial"))
     assert server.requests == []
 
 
 async def test_an_answer_full_of_nonsense_numbers_is_kept_within_bounds(
-    server: FakeTranscriptionServer, ears: EndpointTranscriber
+    server: FakeTranscriptionServer, endpoint: EndpointTranscriber
 ) -> None:
     odd = {**SEGMENT, "start": 90.0, "end": -4.0, "avg_logprob": 3.0, "no_speech_prob": 7.0}
     server.script.append(Behaviour(body={**VERBOSE, "language": "klingon", "segments": [odd]}))
-    heard = await ears.transcribe(Recording(data=SHORT.data))
+    heard = await endpoint.transcribe(Recording(data=SHORT.data))
     (chunk,) = heard.chunks
     assert (chunk.confidence, chunk.no_speech_probability) == (1.0, 1.0)
     assert 0 <= chunk.start_s <= chunk.end_s <= heard.audio_seconds
@@ -205,18 +205,18 @@ async def test_an_answer_full_of_nonsense_numbers_is_kept_within_bounds(
 
 
 async def test_a_confidence_beyond_all_bounds_costs_no_words(
-    server: FakeTranscriptionServer, ears: EndpointTranscriber
+    server: FakeTranscriptionServer, endpoint: EndpointTranscriber
 ) -> None:
     server.script.append(Behaviour(body={**VERBOSE, "segments": [{**SEGMENT, "avg_logprob": 1e4}]}))
-    (chunk,) = (await ears.transcribe(Recording(data=SHORT.data))).chunks
+    (chunk,) = (await endpoint.transcribe(Recording(data=SHORT.data))).chunks
     assert (chunk.text, chunk.confidence) == ("Hello from the service.", 1.0)
 
 
 async def test_words_outside_the_segments_are_heard(
-    server: FakeTranscriptionServer, ears: EndpointTranscriber
+    server: FakeTranscriptionServer, endpoint: EndpointTranscriber
 ) -> None:
     server.script.append(Behaviour(body={**VERBOSE, "segments": [{"id": 0, "start": 0.0, "end": 1.0}]}))
-    heard = await ears.transcribe(Recording(data=SHORT.data))
+    heard = await endpoint.transcribe(Recording(data=SHORT.data))
     assert [chunk.text for chunk in heard.chunks] == ["Hello from the service."]
 
 
@@ -236,7 +236,7 @@ def test_a_languages_name_is_read_as_its_code(name: str, code: str) -> None:
 
 
 async def test_sentences_with_a_pause_between_them_are_sent_with_silence_and_keep_their_times(
-    server: FakeTranscriptionServer, ears: EndpointTranscriber
+    server: FakeTranscriptionServer, endpoint: EndpointTranscriber
 ) -> None:
     speech = samples_of(SHORT)
     segments = [
@@ -245,7 +245,7 @@ async def test_sentences_with_a_pause_between_them_are_sent_with_silence_and_kee
     ]
     server.script.append(Behaviour(body={**VERBOSE, "segments": segments}))
     said = wav(speech + bytes(32_000 * 5) + speech)
-    first, second = (await ears.transcribe(Recording(data=said))).chunks
+    first, second = (await endpoint.transcribe(Recording(data=said))).chunks
     assert (first.text, second.text) == ("One.", "Two.")
     assert 0 <= first.start_s < first.end_s < 3.0
     assert 6.5 < second.start_s < second.end_s < 9.0

@@ -12,7 +12,7 @@ import pytest
 from pipeline.domain.clock import ManualClock
 from tests.support.transcription_server import SEGMENT, VERBOSE, Behaviour, FakeTranscriptionServer
 from tests.voice.clips import CLIPS, samples_of
-from tests.voice.transcription.test_cached_transcriber import Shelf
+from tests.voice.transcription.test_cached_transcriber import MemoryTranscripts
 from voice.audio.decoder_client import Decoder
 from voice.errors import AudioRefused, TranscriberUnavailable
 from voice.settings import VoiceSettings
@@ -66,7 +66,7 @@ async def transcriber(request: pytest.FixtureRequest) -> AsyncIterator[Transcrib
         elif request.param == "endpoint":
             made = await stack.enter_async_context(behind_an_address())
         elif request.param == "cached":
-            made = CachedTranscriber(scripted(), Shelf(), ManualClock(), settings_key="scripted")
+            made = CachedTranscriber(scripted(), MemoryTranscripts(), ManualClock(), settings_key="scripted")
         else:
             made = scripted()
         yield made

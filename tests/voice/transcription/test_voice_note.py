@@ -130,11 +130,11 @@ async def test_the_language_hint_of_the_call_outranks_the_setting() -> None:
 
 async def test_the_script_answers_by_hash_before_order() -> None:
     by_hash = {hashlib.sha256(b"known").hexdigest(): "by hash"}
-    ears = VoiceIntake(ScriptedTranscriber(["in order"], by_hash=by_hash), SETTINGS)
-    assert (await ears.transcribe(Recording(data=b"known"))).text == "by hash"
-    assert (await ears.transcribe(Recording(data=b"other"))).text == "in order"
+    intake = VoiceIntake(ScriptedTranscriber(["in order"], by_hash=by_hash), SETTINGS)
+    assert (await intake.transcribe(Recording(data=b"known"))).text == "by hash"
+    assert (await intake.transcribe(Recording(data=b"other"))).text == "in order"
     with pytest.raises(VoiceError, match="no answer left"):
-        await ears.transcribe(Recording(data=b"third"))
+        await intake.transcribe(Recording(data=b"third"))
 
 
 @pytest.mark.parametrize(
@@ -154,9 +154,9 @@ async def test_growing_words_come_without_artefacts_and_only_when_there_are_more
         then="So far. So good.",
     )
     told: list[Waiting | Growing] = []
-    ears = VoiceIntake(ScriptedTranscriber([answer]), SETTINGS)
+    intake = VoiceIntake(ScriptedTranscriber([answer]), SETTINGS)
     assert (
-        await ears.transcribe(Recording(data=b"note"), on_progress=told.append)
+        await intake.transcribe(Recording(data=b"note"), on_progress=told.append)
     ).text == "So far. So good."
     assert told[0] == waiting
     assert [progress.text for progress in told if isinstance(progress, Growing)] == ["So", "So far."]

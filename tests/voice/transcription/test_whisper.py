@@ -30,14 +30,14 @@ async def transcriber(settings: VoiceSettings) -> AsyncIterator[WhisperTranscrib
 
 
 @pytest.fixture(scope="module")
-def ears(transcriber: WhisperTranscriber, settings: VoiceSettings) -> VoiceIntake:
+def intake(transcriber: WhisperTranscriber, settings: VoiceSettings) -> VoiceIntake:
     return VoiceIntake(transcriber, settings)
 
 
 @pytest.mark.parametrize("clip", SPEECH, ids=lambda clip: clip.name)
-async def test_real_speech_is_understood_without_naming_its_language(ears: VoiceIntake, clip: Clip) -> None:
+async def test_real_speech_is_understood_without_naming_its_language(intake: VoiceIntake, clip: Clip) -> None:
     said = variants(samples_of(clip), 2)
-    utterances = await asyncio.gather(*(ears.transcribe(Recording(data=wav(pcm))) for pcm in said))
+    utterances = await asyncio.gather(*(intake.transcribe(Recording(data=wav(pcm))) for pcm in said))
     texts = [utterance.text for utterance in utterances]
     assert mean_error_rate(clip.transcript, texts) < 0.2, texts
     assert {utterance.language for utterance in utterances} == {"en"}
@@ -45,25 +45,25 @@ async def test_real_speech_is_understood_without_naming_its_language(ears: Voice
 
 
 @pytest.mark.parametrize("suffix", sorted(NOTES))
-async def test_every_container_is_understood(ears: VoiceIntake, suffix: str) -> None:
-    utterance = await ears.transcribe(Recording(data=NOTES[suffix], language="en"))
+async def test_every_container_is_understood(intake: VoiceIntake, suffix: str) -> None:
+    utterance = await intake.transcribe(Recording(data=NOTES[suffix], language="en"))
     assert word_error_rate(NOTE_TRANSCRIPT, utterance.text) < 0.2, utterance.text
 
 
 @pytest.mark.parametrize("clip", NOISE, ids=lambda clip: clip.name)
-async def test_silence_hum_and_hiss_say_nothing(ears: VoiceIntake, clip: Clip) -> None:
+async def test_silence_hum_and_hiss_say_nothing(intake: VoiceIntake, clip: Clip) -> None:
     with pytest.raises(NothingHeard):
-        await ears.transcribe(Recording(data=clip.data))
+        await intake.transcribe(Recording(data=clip.data))
 
 
-async def test_a_recording_shorter_than_a_word_says_nothing(ears: VoiceIntake) -> None:
+async def test_a_recording_shorter_than_a_word_says_nothing(intake: VoiceIntake) -> None:
     with pytest.raises(NothingHeard):
-        await ears.transcribe(Recording(data=wav(samples_of(CLIPS["jfk"])[40_000:48_000])))
+        await intake.transcribe(Recording(data=wav(samples_of(CLIPS["jfk"])[40_000:48_000])))
 
 
-async def test_a_hostile_file_is_refused_through_the_worker_with_its_own_words(ears: VoiceIntake) -> None:
+async def test_a_hostile_file_is_refused_through_the_worker_with_its_own_words(intake: VoiceIntake) -> None:
     with pytest.raises(AudioRefused, match="cannot read that kind of file") as caught:
-        await ears.transcribe(Recording(data=b"v=0\r\nm=audio 5004 RTP/AVP 0\r\n"))
+        await intake.transcribe(Recording(data=b"v=0\r\nm=audio 5004 RTP/AVP 0\r\n"))
     assert caught.value.code == "unknown_format"
 
 
@@ -99,6 +99,6 @@ async def test_an_open_microphone_that_heard_a_sentence_twice_says_it_twice(
     assert mean_error_rate(f"{clip.transcript} {clip.transcript}", texts) < 0.2, texts
 
 
-async def test_the_bundled_clip_is_what_the_doctor_says_it_is(ears: VoiceIntake) -> None:
-    utterance = await ears.transcribe(Recording(data=bundled_clip()))
+async def test_the_bundled_clip_is_what_the_doctor_says_it_is(intake: VoiceIntake) -> None:
+    utterance = await intake.transcribe(Recording(data=bundled_clip()))
     assert word_error_rate(BUNDLED_TRANSCRIPT, utterance.text) <= 0.125  # a syllable of one word

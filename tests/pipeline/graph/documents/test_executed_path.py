@@ -40,7 +40,7 @@ def drawn(picture: str) -> Counter[tuple[str, str]]:
     return taken
 
 
-async def walked(name: str, updates: Updates, mode: str) -> None:
+async def drawn_path(name: str, updates: Updates, mode: str) -> None:
     """Run the example with nodes that write `updates`, and compare its picture with its events."""
     names = re.findall(r'"run": "(\w+)"|"id": "(\w+)"', (EXAMPLES / name).read_text("utf-8"))
     nodes = {node: writing(updates.get(node, ())) for pair in names for node in pair if node}
@@ -67,18 +67,18 @@ async def test_a_run_through_a_subgraph_and_a_fan_out() -> None:
         "extract_facts": [{"facts": {}}],
         "extract_rules": [{"log": ["x"]}],
     }
-    await walked("companion.json", updates, "reflect")
+    await drawn_path("companion.json", updates, "reflect")
 
 
 async def test_a_run_along_the_branch_for_emergencies() -> None:
-    await walked("companion.json", {"crisis_gate": [{"crisis": True}]}, "listen")
+    await drawn_path("companion.json", {"crisis_gate": [{"crisis": True}]}, "listen")
 
 
 async def test_a_run_that_loops_and_then_takes_the_fallback() -> None:
     searched = [{"sources": ["s"], "rounds": number, "confidence": 0.1} for number in (1, 2, 3)]
-    await walked("research.json", {"plan": [{"questions": ["q"]}], "search": searched}, "")
+    await drawn_path("research.json", {"plan": [{"questions": ["q"]}], "search": searched}, "")
 
 
 async def test_a_run_that_waits_for_a_person() -> None:
     searched = [{"category": "bill", "confidence": 0.1}]
-    await walked("support.json", {"classify": searched}, "")
+    await drawn_path("support.json", {"classify": searched}, "")

@@ -1,4 +1,4 @@
-"""The door: who is let in, what is refused, and what a full queue or a broken store says.
+"""Admission: who is let in, what is refused, and what a full queue or a broken store says.
 
 Covers: gateway/ingress/inbox.py.
 """
