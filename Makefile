@@ -8,7 +8,7 @@ PEER   := build/bench-peer
 ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run chat test check mutate bench eval models setup format lock clean
+.PHONY: help run chat test soak check mutate bench eval models setup format lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -25,6 +25,9 @@ test: models ## set everything up and run every test
 	@$(BIN)/parlour models get voice-en
 	@$(BIN)/python -m tests.support.browser
 	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder $(ARGS)
+
+soak: models ## the runs that kill the gateway at random moments, for minutes instead of seconds
+	@$(BIN)/python -m pytest --soak -m soak $(ARGS)
 
 check: setup ## format, lint, types, import contracts, docs (the tests are `make test`)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh tools/check.sh

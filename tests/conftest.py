@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections import Counter
 from collections.abc import Iterator
@@ -18,6 +19,23 @@ _CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("parlour", _CALM, derandomize=True)
 settings.register_profile("explore", _CALM, max_examples=1000)
 settings.load_profile("parlour")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--soak`: see `soak`."""
+    parser.addoption("--soak", action="store_true", help="kill as often as `make soak` does, for minutes")
+
+
+@pytest.fixture
+def soak(request: pytest.FixtureRequest) -> bool:
+    """Whether the kill runs are long; in `make test` they are as short as they can be and prove something."""
+    return bool(request.config.getoption("--soak"))
+
+
+def pytest_collection_finish() -> None:
+    """What ten thousand collected tests consist of stays until the end: no garbage collection looks at it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -13,17 +13,25 @@ import pytest
 
 from tests.support.kill_run import KillPlan, run_kills
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.crash, pytest.mark.soak, pytest.mark.timeout(400)]
 
 
 @pytest.mark.parametrize(
-    "plan",
-    [KillPlan(kills=16, seed=20, attempts=20), KillPlan(kills=8, seed=21)],
+    ("seed", "attempts", "kills", "soak_kills"),
+    [(20, 20, 6, 40), (21, None, 4, 20)],
     ids=["patient", "product"],
 )
 async def test_kills_lose_nothing_and_answer_nothing_twice(
-    tmp_path: Path, record_property: Callable[[str, object], None], plan: KillPlan
+    tmp_path: Path,
+    record_property: Callable[[str, object], None],
+    *,
+    soak: bool,
+    seed: int,
+    attempts: int | None,
+    kills: int,
+    soak_kills: int,
 ) -> None:
+    plan = KillPlan(kills=soak_kills if soak else kills, seed=seed, attempts=attempts)
     found = await run_kills(tmp_path, plan)
     line = json.dumps(found.figures())
     record_property("kill run", line)
