@@ -13,13 +13,27 @@ from tests.support.platforms.discord import FakeDiscord
 from tests.support.platforms.slack import FakeSlack
 from tests.support.platforms.telegram import FakeTelegram
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.crash, pytest.mark.soak, pytest.mark.timeout(600)]
 
 
-async def test_two_hundred_messages_on_each_channel_outlive_ten_kills(
-    tmp_path: Path, record_property: Callable[[str, object], None]
+def _plan(*, soak: bool, seed: int, error_after_share: float = 0.02) -> ChannelFaultPlan:
+    """A short run has denser faults, so that it meets each kind too."""
+    if soak:
+        return ChannelFaultPlan(seed=seed, error_after_share=error_after_share)
+    return ChannelFaultPlan(
+        messages=48,
+        chats=6,
+        kills=3,
+        seed=seed,
+        rate_limit_share=0.1,
+        error_after_share=max(0.1, error_after_share),
+    )
+
+
+async def test_messages_on_all_channels_outlive_kills(
+    tmp_path: Path, record_property: Callable[[str, object], None], *, soak: bool
 ) -> None:
-    plan = ChannelFaultPlan(seed=4)
+    plan = _plan(soak=soak, seed=4)
     found = await run_channel_faults(tmp_path, plan, [FakeTelegram(), FakeSlack(), FakeDiscord()])
     line = _line(found)
     record_property("channel faults", line)
@@ -30,8 +44,9 @@ async def test_two_hundred_messages_on_each_channel_outlive_ten_kills(
         "discord": {},
     }, f"seed {plan.seed}: {line}"
     telegram = found.verdicts["telegram"]
-    # Eight chats share their ids: a post that a kill cut off may be any of too many, and its repeat stays.
-    assert telegram.labelled_repeats <= 2 * plan.kills, line
+    # The chats share their ids: a post that a kill cut off may be any of too many, and its repeat stays. In a
+    # short run each chat may have one for each kill.
+    assert telegram.labelled_repeats <= (2 if soak else plan.chats) * plan.kills, line
     assert telegram.placeholders == telegram.fragments == 0, line
     for name, verdict in found.verdicts.items():
         assert verdict.accepted == plan.messages, name
@@ -43,9 +58,9 @@ async def test_two_hundred_messages_on_each_channel_outlive_ten_kills(
 
 
 async def test_placeholders_on_telegram_never_repeat_an_answer(
-    tmp_path: Path, record_property: Callable[[str, object], None]
+    tmp_path: Path, record_property: Callable[[str, object], None], *, soak: bool
 ) -> None:
-    plan = ChannelFaultPlan(messages=60, chats=6, kills=4, seed=6)
+    plan = _plan(soak=soak, seed=6)
     found = await run_channel_faults(
         tmp_path, plan, [FakeTelegram()], overrides=("channels.telegram.replies=edit",)
     )
@@ -59,9 +74,9 @@ async def test_placeholders_on_telegram_never_repeat_an_answer(
 
 
 async def test_plain_replies_on_telegram_may_repeat_and_then_say_so(
-    tmp_path: Path, record_property: Callable[[str, object], None]
+    tmp_path: Path, record_property: Callable[[str, object], None], *, soak: bool
 ) -> None:
-    plan = ChannelFaultPlan(messages=60, chats=6, kills=4, error_after_share=0.15, seed=5)
+    plan = _plan(soak=soak, seed=5, error_after_share=0.15)
     plain = ("channels.telegram.replies=plain", "channels.telegram.previews=false")
     found = await run_channel_faults(tmp_path, plan, [FakeTelegram()], overrides=plain)
     line = _line(found)

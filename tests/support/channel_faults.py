@@ -101,7 +101,7 @@ async def run_channel_faults(
         await hearing(gateway, platforms)
         await _greet(crowds)
         await _kill_again_and_again(gateway, crowds, plan)
-        await _settle(crowds)
+        await _settle(crowds, gateway)
         exit_code = await gateway.stop()
         stored = stored_messages(gateway.store_path)
         return ChannelFaultRun(
@@ -151,13 +151,20 @@ async def _kill_again_and_again(
                 await gateway.start()
 
 
-async def _settle(crowds: Sequence[_Crowd]) -> None:
+async def _settle(crowds: Sequence[_Crowd], gateway: GatewayProcess) -> None:
     try:
         async with asyncio.timeout(_SETTLE_S):
             for crowd in crowds:
                 await crowd.all_answered()
+            # A platform may show an answer and report an error for it: the gateway posts it again.
+            while not all(_is_sent(message) for message in stored_messages(gateway.store_path).values()):
+                await _CLOCK.sleep(0.1)
     except TimeoutError:
         pass  # messages that are still unanswered are lost, and the judge counts them
+
+
+def _is_sent(message: StoredMessage) -> bool:
+    return [state for state, _ in message.outbox] == ["sent"]
 
 
 class _Crowd:
