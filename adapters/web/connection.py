@@ -73,22 +73,19 @@ class Connection:
             self._session.end(None)
 
     async def _send(self, frames: Sequence[Outgoing]) -> None:
-        """Send the frames in order, and texts that follow one another in one message."""
-        texts: list[str] = []
-        for frame in frames:
-            texts.append(frame.text)
-            if frame.binary or frame.sent is not None:
-                await self._send_texts(texts)
-                texts = []
-                if frame.binary:
-                    await self._socket.send_bytes(frame.binary)
-                if frame.sent is not None:
-                    frame.sent.set()
-        if texts:
-            await self._send_texts(texts)
-
-    async def _send_texts(self, texts: Sequence[str]) -> None:
-        await self._socket.send_str(texts[0] if len(texts) == 1 else f"[{','.join(texts)}]")
+        """Send the frames in order, and those that follow one another in one message."""
+        together: list[outgoing.Frame] = []
+        for one in frames:
+            together.append(one.frame)
+            if one.binary or one.sent is not None:
+                await self._socket.send_str(outgoing.encode(together))
+                together = []
+                if one.binary:
+                    await self._socket.send_bytes(one.binary)
+                if one.sent is not None:
+                    one.sent.set()
+        if together:
+            await self._socket.send_str(outgoing.encode(together))
 
     async def _send_history(self, hello: Hello) -> bool:
         settings = self._shared.settings
@@ -105,21 +102,20 @@ class Connection:
                 questions = await self._shared.timeline.questions(thread_of(chat))
             except Exception as error:  # noqa: BLE001 - the client is notified of any failure and may reconnect
                 problem = problem_of("reading the history", error)
-                await self._socket.send_str(outgoing.problem_frame(problem))
+                await self._socket.send_str(outgoing.encode([outgoing.problem_frame(problem)]))
                 self._session.end(TRY_AGAIN)
                 return False
-        await self._socket.send_str(
-            outgoing.welcome_frame(
-                chat=chat,
-                bot=settings.bot_name,
-                limits=self._shared.limits,
-                voice=settings.voice_enabled,
-                live=self._shared.live is not None,
-                speech=self._shared.read_aloud is not None,
-            )
+        welcome = outgoing.welcome_frame(
+            chat=chat,
+            bot=settings.bot_name,
+            limits=self._shared.limits,
+            voice=settings.voice_enabled,
+            live=self._shared.live is not None,
+            speech=self._shared.read_aloud is not None,
         )
+        await self._socket.send_str(outgoing.encode([welcome]))
         for entry in entries:
-            await self._socket.send_str(outgoing.entry_frame(entry, self._shared.rendered))
+            await self._socket.send_str(outgoing.encode([outgoing.entry_frame(entry, self._shared.rendered)]))
             # Rendering a long history without a cache is slow; other chats run between two entries.
             await asyncio.sleep(0)
         self._session.go_live(entries, questions, self._shared.hub.answers(chat), earlier=earlier)

@@ -49,7 +49,7 @@ async def greet(
     except Exception as error:  # noqa: BLE001 - the client is notified of any failure and may reconnect
         await _refuse(problem_of("looking for the latest chat", error), socket, request, opening)
         return None
-    session = shared.hub.join(chat or new_chat_id())
+    session = shared.hub.join(chat or new_chat_id(), nodes=hello.nodes)
     if session is None:
         problem = Problem(code="refused", message="this chat is open in too many windows; close one")
         await _refuse(problem, socket, request, opening)
@@ -80,7 +80,7 @@ async def _refuse(
     later = problem.code in ("unavailable", "refused", "internal")
     try:
         async with opening.within(CLOSE_TIMEOUT_S):
-            await socket.send_str(outgoing.problem_frame(problem))
+            await socket.send_str(outgoing.encode([outgoing.problem_frame(problem)]))
             await socket.close(code=problem.close_code or (TRY_AGAIN if later else BAD_HELLO))
     except (TimeoutError, ConnectionError):
         _log.debug("web: a refused client left before it heard why")

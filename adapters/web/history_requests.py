@@ -58,13 +58,13 @@ class LookingBack:
         for entry in found.entries:
             sent = asyncio.Event()
             line = outgoing.entry_frame(entry, shared.rendered)
-            self._session.deliver(Outgoing(text=line, sent=sent))
+            self._session.deliver(Outgoing(frame=line, sent=sent))
             # The next entry is rendered when this one is sent, so that a slow client holds only one.
             await sent.wait()
-        text = outgoing.earlier_frame(client_id=frame.client_id, earlier=found.next)
-        self._session.deliver(Outgoing(text=text))
+        end = outgoing.earlier_frame(client_id=frame.client_id, earlier=found.next)
+        self._session.deliver(Outgoing(frame=end))
 
     async def _send_chats(self, frame: ChatsRequest) -> None:
         shared = self._shared
         found = await shared.timeline.chats(CHANNEL, ACCOUNT, limit=shared.settings.listed_chats)
-        self._session.deliver(Outgoing(text=outgoing.chats_frame(client_id=frame.client_id, chats=found)))
+        self._session.deliver(Outgoing(frame=outgoing.chats_frame(client_id=frame.client_id, chats=found)))

@@ -16,7 +16,15 @@ from adapters.web.html_cache import HtmlCache
 from adapters.web.inbound import thread_of
 from adapters.web.protocol import Problem
 from pipeline.domain.clock import Clock
-from pipeline.domain.events import ApprovalRequired, ErrorEvent, LlmToken, PipelineEvent, ResponseComplete
+from pipeline.domain.events import (
+    ApprovalRequired,
+    ErrorEvent,
+    LlmToken,
+    NodeCompleted,
+    NodeStarted,
+    PipelineEvent,
+    ResponseComplete,
+)
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.timeline import EntryRole, TimelineEntry
@@ -29,14 +37,14 @@ _REMEMBERED_ENTRIES = 2000
 class Outgoing:
     """One frame for a session, with the data needed to skip it where it is already known."""
 
-    text: str
+    frame: outgoing.Frame
     droppable: bool = False
     line: tuple[str, EntryRole] | None = None
     """The entry that the frame shows: (message_id, role)."""
     entry_id: int = 0
     is_entry: bool = False
     binary: bytes = b""
-    """Sent directly after the text, as a binary frame."""
+    """Sent directly after the frame, as a binary message."""
     sent: asyncio.Event | None = None
     """Set when the transport has accepted the frame."""
 
@@ -47,8 +55,10 @@ class Session:
     It collects live frames from its creation on; `go_live` merges them with the history.
     """
 
-    def __init__(self, chat: str, rendered: HtmlCache) -> None:
+    def __init__(self, chat: str, rendered: HtmlCache, *, nodes: bool = False) -> None:
         self.chat = chat
+        self.nodes = nodes
+        """Whether it gets the events of the graph's nodes."""
         self._rendered = rendered
         self.queue: LossyEventQueue[Outgoing] = LossyEventQueue()
         self.ended: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
@@ -69,7 +79,7 @@ class Session:
     def report(self, problem: Problem, client_id: str | None) -> None:
         """Queue a problem with the frame `client_id`."""
         addressed = Problem(code=problem.code, message=problem.message, client_id=client_id)
-        self.deliver(Outgoing(text=outgoing.problem_frame(addressed)))
+        self.deliver(Outgoing(frame=outgoing.problem_frame(addressed)))
 
     def end(self, code: int | None) -> None:
         """Request that the socket is closed; the first call sets the code."""
@@ -97,12 +107,12 @@ class Session:
         for answer in answers:
             if self._answered(answer.message_id):
                 continue
-            self.deliver(Outgoing(text=outgoing.snapshot_frame(answer.message_id, answer.text)))
+            self.deliver(Outgoing(frame=outgoing.snapshot_frame(answer.message_id, answer.text)))
             for question in answer.approvals:
-                self.deliver(Outgoing(text=outgoing.event_frame(question, self._rendered)))
+                self.deliver(Outgoing(frame=outgoing.event_frame(question, self._rendered)))
         for question in questions:
-            self.deliver(Outgoing(text=outgoing.event_frame(question, self._rendered)))
-        self.deliver(Outgoing(text=outgoing.ready_frame(earlier=earlier)))
+            self.deliver(Outgoing(frame=outgoing.event_frame(question, self._rendered)))
+        self.deliver(Outgoing(frame=outgoing.ready_frame(earlier=earlier)))
         for frame in collected:
             if frame.droppable or (frame.line is not None and not frame.is_entry and self._has(frame)):
                 continue
@@ -137,12 +147,13 @@ class Hub:
         self._sessions: dict[str, set[Session]] = {}
         self._answers = LiveAnswers(clock)
 
-    def join(self, chat: str) -> Session | None:
-        """A new session that gets the chat's frames from now on; None when the chat has too many."""
+    def join(self, chat: str, *, nodes: bool = False) -> Session | None:
+        """A new session that gets the chat's frames from now on, with `nodes` also the events of the graph's
+        nodes; None when the chat has too many."""
         sessions = self._sessions.setdefault(chat, set())
         if len(sessions) >= self._max_per_chat:
             return None
-        session = Session(chat, self._rendered)
+        session = Session(chat, self._rendered, nodes=nodes)
         sessions.add(session)
         return session
 
@@ -166,18 +177,21 @@ class Hub:
         return next((one for one in self.answers(chat) if one.message_id == message_id), None)
 
     def event(self, thread: ThreadKey, event: PipelineEvent) -> None:
-        """Send a live event of `thread` to its sessions."""
-        self._answers.observe(thread, event)
-        sessions = self._sessions.get(thread.chat)
+        """Send a live event of `thread` to its sessions that want it."""
+        sessions = tuple(self._sessions.get(thread.chat, ()))
+        if isinstance(event, NodeStarted | NodeCompleted):
+            sessions = tuple([session for session in sessions if session.nodes])
+        else:
+            self._answers.observe(thread, event)
         if not sessions:
             return
         frame = Outgoing(
-            text=outgoing.event_frame(event, self._rendered),
+            frame=outgoing.event_frame(event, self._rendered),
             droppable=isinstance(event, LlmToken),
             line=_line_of(event) if event.is_terminal else None,
             entry_id=event.entry_id if isinstance(event, ResponseComplete | ErrorEvent) else 0,
         )
-        for session in tuple(sessions):
+        for session in sessions:
             session.deliver(frame)
             if session.watchers:
                 for watcher in tuple(session.watchers):
@@ -189,7 +203,7 @@ class Hub:
         if not sessions:
             return
         frame = Outgoing(
-            text=outgoing.entry_frame(entry, self._rendered),
+            frame=outgoing.entry_frame(entry, self._rendered),
             line=(entry.message_id, entry.role),
             entry_id=entry.entry_id,
             is_entry=True,

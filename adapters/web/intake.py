@@ -79,7 +79,7 @@ class Intake:
             case Hello():
                 self._session.report(Problem(code="hello_twice", message="hello was already accepted"), None)
             case Ping():
-                self._session.deliver(Outgoing(text=outgoing.pong_frame()))
+                self._session.deliver(Outgoing(frame=outgoing.pong_frame()))
             case VoiceAnnouncement():
                 self._take_announcement(frame)
             case LiveStart():
@@ -166,7 +166,7 @@ class Intake:
                     message_id=acceptance.message_id,
                     duplicate=acceptance.status == "duplicate",
                 )
-                self._session.deliver(Outgoing(text=frame))
+                self._session.deliver(Outgoing(frame=frame))
             case "refused":
                 words = acceptance.reason or "the gateway does not take this message"
                 self._session.report(Problem(code="refused", message=words), client_id)

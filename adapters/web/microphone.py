@@ -110,7 +110,7 @@ class WebMicrophone:
         self._live = None
         if reason is not None:
             words = listening.words or _WORDS[reason]
-            self._session.deliver(Outgoing(text=outgoing.live_ended_frame(reason, words)))
+            self._session.deliver(Outgoing(frame=outgoing.live_ended_frame(reason, words)))
 
 
 class _ByteLimiter:
@@ -203,7 +203,7 @@ class _LiveSession:
                 self._give(stream, content)
             self._early.clear()
             self._stream = stream
-            self._session.deliver(Outgoing(text=outgoing.live_ready_frame(self.client_id)))
+            self._session.deliver(Outgoing(frame=outgoing.live_ready_frame(self.client_id)))
             while self.ending is None or self._finishing:
                 await self._asked.wait()
                 self._asked.clear()
@@ -225,5 +225,5 @@ class _LiveSession:
             self.end("failed")
 
     def _show(self, event: LiveEvent) -> None:
-        frame = Outgoing(text=outgoing.live_frame(event), droppable=isinstance(event, SpeechPartial))
+        frame = Outgoing(frame=outgoing.live_frame(event), droppable=isinstance(event, SpeechPartial))
         self._session.deliver(frame)

@@ -1,7 +1,8 @@
-"""The server's frames of docs/web-protocol.md as JSON text. Pure, except for the cache of rendered answers.
+"""The server's frames of docs/web-protocol.md, and their JSON text. Pure, except for the cache of rendered
+answers.
 
-Every function returns text that is valid UTF-8 and readable by a browser's JSON parser, for any output of a
-model or a recogniser.
+`encode` returns text that is valid UTF-8 and readable by a browser's JSON parser, for any output of a model
+or a recogniser.
 """
 
 from __future__ import annotations
@@ -25,28 +26,46 @@ from pipeline.domain.events import (
 from pipeline.domain.live import LiveEvent, live_event_to_wire
 from pipeline.domain.timeline import ChatSummary, TimelineEntry, question_to_plain
 
+Frame = Mapping[str, Any]
+"""Plain JSON data."""
 
-def welcome_frame(*, chat: str, bot: str, limits: Limits, voice: bool, live: bool, speech: bool) -> str:
+
+def encode(frames: Sequence[Frame]) -> str:
+    """One frame as a JSON object, or several as an array of them: one call is cheaper than one for each."""
+    plain: Any = frames[0] if len(frames) == 1 else frames
+    try:
+        text = _COMPACT.encode(plain)
+    except ValueError:
+        # JSON has no NaN: a browser's parser would reject the whole text.
+        plain = _finite(plain)
+        text = _COMPACT.encode(plain)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # A lone surrogate from a model is invalid in UTF-8, but valid as a JSON escape.
+        return _ASCII.encode(plain)
+    return text
+
+
+def welcome_frame(*, chat: str, bot: str, limits: Limits, voice: bool, live: bool, speech: bool) -> Frame:
     """The answer to an accepted `hello`."""
-    return _text(
-        {
-            "type": "welcome",
-            "protocol": PROTOCOL_VERSION,
-            "chat": chat,
-            "bot": bot,
-            "limits": {
-                "text_chars": limits.text_chars,
-                "voice_bytes": limits.voice_bytes,
-                "voice_seconds": limits.voice_seconds,
-            },
-            "voice": voice,
-            "live": live,
-            "speech": speech,
-        }
-    )
+    return {
+        "type": "welcome",
+        "protocol": PROTOCOL_VERSION,
+        "chat": chat,
+        "bot": bot,
+        "limits": {
+            "text_chars": limits.text_chars,
+            "voice_bytes": limits.voice_bytes,
+            "voice_seconds": limits.voice_seconds,
+        },
+        "voice": voice,
+        "live": live,
+        "speech": speech,
+    }
 
 
-def entry_frame(entry: TimelineEntry, answers: HtmlCache) -> str:
+def entry_frame(entry: TimelineEntry, answers: HtmlCache) -> Frame:
     """One line of the conversation; an answer also carries its HTML."""
     fields = {
         "type": "entry",
@@ -63,112 +82,109 @@ def entry_frame(entry: TimelineEntry, answers: HtmlCache) -> str:
         fields["thoughts"] = [thought_to_plain(thought) for thought in entry.thoughts]
     if entry.questions:
         fields["questions"] = [_seen(question_to_plain(one)) for one in entry.questions]
-    return _text(fields)
+    return fields
 
 
-def snapshot_frame(message_id: str, text: str) -> str:
+def snapshot_frame(message_id: str, text: str) -> Frame:
     """The present text of an answer in progress."""
-    return _text({"type": "snapshot", "message_id": message_id, "text": text})
+    return {"type": "snapshot", "message_id": message_id, "text": text}
 
 
-def ready_frame(*, earlier: int) -> str:
+def ready_frame(*, earlier: int) -> Frame:
     """The history is sent; more of it exists before the entry `earlier`, unless that is 0."""
-    return _text({"type": "ready", "earlier": earlier})
+    return {"type": "ready", "earlier": earlier}
 
 
-def earlier_frame(*, client_id: str, earlier: int) -> str:
+def earlier_frame(*, client_id: str, earlier: int) -> Frame:
     """The end of the entries that an `earlier` requested; more exist before `earlier`, unless it is 0."""
-    return _text({"type": "earlier", "client_id": client_id, "earlier": earlier})
+    return {"type": "earlier", "client_id": client_id, "earlier": earlier}
 
 
-def chats_frame(*, client_id: str, chats: Sequence[ChatSummary]) -> str:
+def chats_frame(*, client_id: str, chats: Sequence[ChatSummary]) -> Frame:
     """The list of chats, the most recently active first."""
     listed = [{"chat": one.thread.chat, "title": one.title, "at": one.at} for one in chats]
-    return _text({"type": "chats", "client_id": client_id, "chats": listed})
+    return {"type": "chats", "client_id": client_id, "chats": listed}
 
 
-def accepted_frame(*, client_id: str, message_id: str, duplicate: bool) -> str:
+def accepted_frame(*, client_id: str, message_id: str, duplicate: bool) -> Frame:
     """The item is durable."""
-    return _text(
-        {"type": "accepted", "client_id": client_id, "message_id": message_id, "duplicate": duplicate}
-    )
+    return {"type": "accepted", "client_id": client_id, "message_id": message_id, "duplicate": duplicate}
 
 
-def event_frame(event: PipelineEvent, answers: HtmlCache) -> str:
+def event_frame(event: PipelineEvent, answers: HtmlCache) -> Frame:
     """A live event; `response_complete` also carries the answer's HTML."""
     wire = event_to_wire(event)
     if isinstance(event, ResponseComplete):
         wire["html"] = answers.html_of(event.content)
     elif isinstance(event, ApprovalRequired):
         wire = _seen(wire)
-    return _text({"type": "event", "event": wire})
+    return {"type": "event", "event": wire}
 
 
-def live_ready_frame(client_id: str) -> str:
+def live_ready_frame(client_id: str) -> Frame:
     """The microphone's stream is open."""
-    return _text({"type": "live_ready", "client_id": client_id})
+    return {"type": "live_ready", "client_id": client_id}
 
 
-def live_frame(event: LiveEvent) -> str:
+def live_frame(event: LiveEvent) -> Frame:
     """An event of live speech."""
-    return _text({"type": "live", "event": live_event_to_wire(event)})
+    return {"type": "live", "event": live_event_to_wire(event)}
 
 
-def live_ended_frame(reason: str, message: str) -> str:
+def live_ended_frame(reason: str, message: str) -> Frame:
     """The microphone's stream has ended; `message` says why, where the client did not request it."""
-    return _text({"type": "live_ended", "reason": reason, "message": message})
+    return {"type": "live_ended", "reason": reason, "message": message}
 
 
 def speech_frame(
     *, client_id: str, entry_id: int, clip: VoiceClip, part: int | None = None, parts: int = 1
-) -> str:
+) -> Frame:
     """The header of an answer read aloud, or of one of its `parts`; the next binary frame is its
     audio."""
     place = {} if part is None else {"part": part, "parts": parts}
-    return _text(
-        {
-            "type": "speech",
-            "client_id": client_id,
-            "entry_id": entry_id,
-            **place,
-            "mime": clip.mime,
-            "seconds": clip.seconds,
-            "size": len(clip.data),
-        }
-    )
+    return {
+        "type": "speech",
+        "client_id": client_id,
+        "entry_id": entry_id,
+        **place,
+        "mime": clip.mime,
+        "seconds": clip.seconds,
+        "size": len(clip.data),
+    }
 
 
-def speech_part_frame(*, client_id: str, message_id: str, part: int, clip: VoiceClip) -> str:
+def speech_part_frame(*, client_id: str, message_id: str, part: int, clip: VoiceClip) -> Frame:
     """The header of a part of an answer in progress; the next binary frame is its
     audio."""
-    return _text(
-        {
-            "type": "speech",
-            "client_id": client_id,
-            "message_id": message_id,
-            "part": part,
-            "mime": clip.mime,
-            "seconds": clip.seconds,
-            "size": len(clip.data),
-        }
-    )
+    return {
+        "type": "speech",
+        "client_id": client_id,
+        "message_id": message_id,
+        "part": part,
+        "mime": clip.mime,
+        "seconds": clip.seconds,
+        "size": len(clip.data),
+    }
 
 
-def speech_ended_frame(*, client_id: str, reason: str) -> str:
+def speech_ended_frame(*, client_id: str, reason: str) -> Frame:
     """No further part exists. `reason` is `complete`, `stopped` or `failed`."""
-    return _text({"type": "speech_ended", "client_id": client_id, "reason": reason})
+    return {"type": "speech_ended", "client_id": client_id, "reason": reason}
 
 
-def problem_frame(problem: Problem) -> str:
+def problem_frame(problem: Problem) -> Frame:
     """The reason why a frame was refused, for the client."""
-    return _text(
-        {"type": "problem", "code": problem.code, "message": problem.message, "client_id": problem.client_id}
-    )
+    return {
+        "type": "problem",
+        "code": problem.code,
+        "message": problem.message,
+        "client_id": problem.client_id,
+    }
 
 
-def pong_frame() -> str:
+def pong_frame() -> Frame:
     """The answer to `ping`."""
-    return _text({"type": "pong"})
+    return {"type": "pong"}
 
 
 def _seen(question: dict[str, Any]) -> dict[str, Any]:
@@ -182,21 +198,6 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(inner) for inner in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _text(fields: Mapping[str, Any]) -> str:
-    try:
-        text = _COMPACT.encode(fields)
-    except ValueError:
-        # JSON has no NaN: a browser's parser would reject the whole frame.
-        fields = _finite(fields)
-        text = _COMPACT.encode(fields)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        # A lone surrogate from a model is invalid in UTF-8, but valid as a JSON escape.
-        return _ASCII.encode(fields)
-    return text
 
 
 _COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))

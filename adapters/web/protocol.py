@@ -57,6 +57,8 @@ class Hello:
     after: int
     batch: bool = False
     """Whether the client reads several frames in one message, as a JSON array."""
+    nodes: bool = False
+    """Whether the client gets the events of the graph's nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,7 +281,8 @@ def _hello(fields: Mapping[str, Any]) -> Hello:
             f"chat: not an id that this server made; send {LATEST}, or leave it out for a new chat",
         )
     batch = "batch" in fields and _boolean(fields, "batch")
-    return Hello(token=token, chat=chat, after=after, batch=batch)
+    nodes = "nodes" in fields and _boolean(fields, "nodes")
+    return Hello(token=token, chat=chat, after=after, batch=batch, nodes=nodes)
 
 
 def _voice(fields: Mapping[str, Any], limits: Limits) -> VoiceAnnouncement:

@@ -135,15 +135,15 @@ class Reading:
         if following is not None:
             following.close()
 
-    def _send(self, header: str, sound: bytes) -> asyncio.Event:
+    def _send(self, header: outgoing.Frame, sound: bytes) -> asyncio.Event:
         self._unanswered = ""
         sent = asyncio.Event()
-        self._session.deliver(Outgoing(text=header, binary=sound, sent=sent))
+        self._session.deliver(Outgoing(frame=header, binary=sound, sent=sent))
         return sent
 
     def _end(self, client_id: str, reason: str) -> None:
         self._unanswered = ""
-        self._session.deliver(Outgoing(text=outgoing.speech_ended_frame(client_id=client_id, reason=reason)))
+        self._session.deliver(Outgoing(frame=outgoing.speech_ended_frame(client_id=client_id, reason=reason)))
 
     def _refuse(self, problem: Problem, client_id: str) -> None:
         self._unanswered = ""

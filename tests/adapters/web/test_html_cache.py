@@ -85,7 +85,8 @@ async def test_the_readers_of_a_chat_share_one_rendering_of_its_event_and_its_li
     hub.entry(THREAD, line(1, "m_1", "assistant", "once"))
     queued = [reader.queue.take_all() for reader in readers if reader is not None]
     assert [len(frames) for frames in queued] == [2, 2, 2]
-    assert all('"html":"<p>4</p>"' in frame.text for frames in queued for frame in frames)
+    event, entry = queued[0]
+    assert event.frame["event"]["html"] == entry.frame["html"] == "<p>4</p>"
     assert renderer.asked == ["once"]
 
 

@@ -81,16 +81,19 @@ async def test_frames_that_wait_together_come_in_one_message_to_a_client_that_re
 async def test_two_windows_of_a_chat_see_the_same_and_another_chat_sees_nothing(tmp_path: Path) -> None:
     harness = WebHarness(tmp_path)
     async with serving(harness) as browser:
-        first, _ = await browser.open()
-        second, _ = await browser.open()
+        first, _ = await browser.open(nodes=True)
+        second, _ = await browser.open(nodes=True)
+        plain, _ = await browser.open()
         stranger, _ = await browser.open(chat=None)
         sender = harness.adapter.sender_for(THREAD)
         for event in every_event("m_1"):
             await sender.send_event(event)
         seen = await first.ping()
         assert seen == await second.ping()
+        without_nodes = await plain.ping()
         assert await stranger.ping() == []
     assert [frame["event"]["type"] for frame in seen] == [event.type for event in every_event("m_1")]
+    assert without_nodes == [frame for frame in seen if not frame["event"]["type"].startswith("node_")]
     (transcript,) = (frame["event"] for frame in seen if frame["event"]["type"] == "transcript_ready")
     assert (transcript["text"], transcript["confidence"]) == ("hello", None)
 
