@@ -106,8 +106,8 @@ class Delivery:
     def sends_at_once(self, thread: ThreadKey, entry: InboxEntry) -> bool:
         """Whether a reply that is committed now would be posted right after. Its row may then begin in state
         sending, which saves the write before the post."""
-        adapter = self._channels.get((thread.channel, thread.account))
-        if not isinstance(adapter, PostingChannel) or adapter.capabilities.resolution == "placeholder":
+        adapter = self._channels.get(thread.account_key)
+        if adapter is None or shows(adapter) or adapter.capabilities.resolution == "placeholder":
             return False
         queue = self._queues.queue_for(adapter, thread, private=bool(entry.body.get("private", True)))
         return queue.is_free and not self._posting.has_preview(thread, entry.message_id)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from pipeline.domain.errors import StorageError
@@ -40,7 +41,8 @@ def storable_text(text: str) -> str:
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, Mapping):
+    # The type of frozen data first: `isinstance` is slow for an abstract class.
+    if type(value) is MappingProxyType or isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"{type(value).__name__} is not plain data")
 

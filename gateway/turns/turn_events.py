@@ -13,6 +13,8 @@ from gateway.storage.turn_questions import TurnQuestions
 from pipeline.domain.events import LlmToken, NodeCompleted, NodeStarted, PipelineEvent
 from pipeline.domain.ports import EventSender
 
+_UNNOTED = frozenset({NodeStarted, NodeCompleted})
+
 _log = logging.getLogger(__name__)
 
 
@@ -36,12 +38,14 @@ class TurnEvents:
 
     async def send_event(self, event: PipelineEvent) -> None:
         """Send `event` to the channel. Does not raise."""
-        is_token = isinstance(event, LlmToken)
-        is_noted = not ((is_token and self._is_answering) or isinstance(event, NodeStarted | NodeCompleted))
+        kind = type(event)
+        is_noted = kind not in _UNNOTED and not (self._is_answering and kind is LlmToken)
         if is_noted:
-            self._is_answering = self._is_answering or is_token
+            if kind is LlmToken:
+                self._is_answering = True
+            else:
+                self._questions.note(event)
             self._observe(event)
-            self._questions.note(event)
         try:
             await self._sender.send_event(event)
         except Exception:  # noqa: BLE001 - a reader's failure is never the turn's

@@ -9,7 +9,7 @@ from pipeline.agent.results import fitted
 from pipeline.agent.room_talk import room_block
 from pipeline.agent.system_prompt import system_prompt
 from pipeline.domain.chat import ChatMessage, ToolDefinition, message_from_plain
-from pipeline.domain.conversation import PastTurn
+from pipeline.domain.conversation import Conversation, PastTurn
 from pipeline.domain.rooms import said_by
 from pipeline.graph.definition.decisions import State
 from pipeline.history.stale_results import brief, sent
@@ -44,9 +44,11 @@ def build_messages(
     room -= sum(message.tokens for message in (*before, said))
     exchange = fitted(exchange, room)
     room -= sum(message.tokens for message in exchange)
-    kept = _fitting(conversation.turns, min(settings.token_ceiling, room), settings.stale_after_turns)
+    kept = _fitting(conversation, min(settings.token_ceiling, room), settings.stale_after_turns)
     before = opening(conversation.summary, left_out=len(kept) < len(conversation.turns))
-    return (system, *before, *sent(kept), said, *exchange)
+    # A question and its answer in each turn: nothing is shortened and nothing repeats.
+    history = conversation.messages if kept is conversation.turns else sent(kept)
+    return (system, *before, *history, said, *exchange)
 
 
 def fixed_tokens(context: RunContext, state: State) -> int:
@@ -64,11 +66,13 @@ def _system(context: RunContext, state: State, tools: Sequence[ToolDefinition]) 
     return ChatMessage(role="system", content=system_prompt(context, state, skills, tools=bool(tools)))
 
 
-def _fitting(turns: Sequence[PastTurn], room: int, stale_after: int) -> tuple[PastTurn, ...]:
+def _fitting(conversation: Conversation, room: int, stale_after: int) -> tuple[PastTurn, ...]:
     """The newest turns without a gap that fit into `room` tokens; turns older than `stale_after` in brief.
-    The time it takes grows with the turns that fit, not with the history."""
+    The conversation's own tuple if all fit and each is a question and its answer."""
+    if conversation.tokens <= room and conversation.size == 2 * len(conversation.turns):
+        return conversation.turns
     kept: list[PastTurn] = []
-    for age, turn in enumerate(reversed(turns)):
+    for age, turn in enumerate(reversed(conversation.turns)):
         as_sent = turn if age < stale_after else brief(turn)
         room -= as_sent.tokens
         if room < 0:

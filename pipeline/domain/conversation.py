@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import field
+from itertools import chain
+from operator import attrgetter
 
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.frozen import dataclass
@@ -59,14 +61,22 @@ class Conversation:
     """The turns that the summary does not cover."""
     size: int = field(init=False, compare=False, repr=False)
     """The number of messages in the turns."""
+    tokens: int = field(init=False, compare=False, repr=False)
+    """The tokens of the turns, without the summary."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "size", sum(len(turn.messages) for turn in self.turns))
+        # A conversation is made for every turn, so no bytecode runs for each turn of a long one.
+        object.__setattr__(self, "size", sum(map(len, map(_MESSAGES, self.turns))))
+        object.__setattr__(self, "tokens", sum(map(_TOKENS, self.turns)))
 
     @property
     def messages(self) -> tuple[ChatMessage, ...]:
         """Every message of the turns, without the summary."""
-        return tuple(message for turn in self.turns for message in turn.messages)
+        return tuple(chain.from_iterable(map(_MESSAGES, self.turns)))
+
+
+_MESSAGES = attrgetter("messages")
+_TOKENS = attrgetter("tokens")
 
 
 def is_forwarded(text: str) -> bool:

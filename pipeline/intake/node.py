@@ -10,9 +10,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from pipeline.domain.chat import estimate_tokens
+from pipeline.domain.conversation import PastTurn
 from pipeline.graph.definition.decisions import Next, NodeResult, State
 from pipeline.history.compaction import FixedTokens, is_time, may_be_time
-from pipeline.intake.budget import fit_history
+from pipeline.intake.budget import MAX_BUDGET_TOKENS, fit_history
 from pipeline.intake.cleaning import clean_text
 from pipeline.intake.confirmation import question
 from pipeline.intake.injection import looks_injected
@@ -75,15 +76,15 @@ def _fitted(context: RunContext, text: str) -> dict[str, int | bool]:
     summary = conversation.summary
     fixed = estimate_tokens(text) + (0 if summary is None else estimate_tokens(summary.text))
     ceiling = min(settings.token_ceiling, settings.context_tokens - settings.max_answer_tokens)
-    kept = fit_history(conversation.turns, ceiling - fixed)
-    evicted = conversation.turns[: len(conversation.turns) - len(kept)]
-    after = fixed + sum(turn.tokens for turn in kept)
-    before = after + sum(turn.tokens for turn in evicted)
+    evicted: tuple[PastTurn, ...] = ()
+    if conversation.tokens > min(ceiling - fixed, MAX_BUDGET_TOKENS):
+        kept = fit_history(conversation.turns, ceiling - fixed)
+        evicted = conversation.turns[: len(conversation.turns) - len(kept)]
     return {
-        "turns_kept": len(kept),
-        "messages_evicted": sum(len(turn.messages) for turn in evicted),
-        "tokens_before": before,
-        "tokens_after": after,
+        "turns_kept": len(conversation.turns) - len(evicted),
+        "messages_evicted": sum([len(turn.messages) for turn in evicted]),
+        "tokens_before": fixed + conversation.tokens,
+        "tokens_after": fixed + conversation.tokens - sum([turn.tokens for turn in evicted]),
         "long": False,  # known only when the rest of the prompt is
         "relevance_scored": False,
         "eviction_summarized": False,

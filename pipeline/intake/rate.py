@@ -24,7 +24,7 @@ def too_fast(now: float, earlier: Sequence[float]) -> str | None:
     would have to wait until the clock has caught up.
     """
     now_ms = _ms(now)
-    ages = [now_ms - at for at in map(_ms, earlier) if at <= now_ms]
+    ages = [now_ms - ms for at in earlier if (ms := round(at * 1000)) <= now_ms]
     if not ages:
         return None
     if min(ages) < MIN_INTERVAL_MS:

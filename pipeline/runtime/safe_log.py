@@ -30,6 +30,6 @@ class SafeRunLog:
 
     def _safe(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
         error = record.get("error")
-        if not isinstance(error, Mapping) or not isinstance(error.get("message"), str):
+        if error is None or not isinstance(error, Mapping) or not isinstance(error.get("message"), str):
             return record
         return {**record, "error": {**error, "message": self._redactor.text(error["message"])}}

@@ -20,6 +20,8 @@ MAX_INT_BITS: Final = 13_000
 """Longer whole numbers are refused; JSON readers and writers stop at 4300 digits."""
 
 _ATOMS: Final = frozenset({str, bool, type(None)})
+_SCALARS: Final = _ATOMS | {int}
+_KEYS: Final = frozenset({str})
 
 
 def freeze(value: Any, where: str = "the value") -> Any:
@@ -92,6 +94,8 @@ def _freeze_list(items: Iterable[Any], depth: int) -> tuple[Any, ...]:
 def _freeze_items(items: Mapping[Any, Any], depth: int) -> dict[str, Any]:
     if depth > MAX_DEPTH:
         raise _NotPlainError(f"is nested deeper than {MAX_DEPTH} levels")
+    if _is_flat(items):
+        return dict(items)
     frozen = {}
     for key, value in items.items():
         if type(key) is not str:
@@ -111,3 +115,11 @@ def _freeze_items(items: Mapping[Any, Any], depth: int) -> dict[str, Any]:
             problem.keys.append(key)
             raise
     return frozen
+
+
+def _is_flat(items: Mapping[Any, Any]) -> bool:
+    """Whether all values are texts, truth values, None and numbers of few digits: nothing is to be made
+    immutable. Most updates are, and this test runs no bytecode for each text."""
+    if not (_KEYS.issuperset(map(type, items)) and _SCALARS.issuperset(map(type, items.values()))):
+        return False
+    return not [value for value in items.values() if type(value) is int and value.bit_length() > MAX_INT_BITS]
