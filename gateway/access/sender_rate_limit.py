@@ -7,11 +7,12 @@ restart resets the counts.
 from __future__ import annotations
 
 import math
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.clock import Clock
 from pipeline.domain.messages import InboundMessage
 
@@ -41,8 +42,7 @@ class RateLimit:
     def __init__(self, limit: int, clock: Clock) -> None:
         self._limit = limit
         self._clock = clock
-        self._most_people = max(100, _MOST_STAMPS // limit)
-        self._sent: OrderedDict[_Person, deque[float]] = OrderedDict()
+        self._sent = BoundedDict[_Person, deque[float]](max(100, _MOST_STAMPS // limit))
 
     @contextmanager
     def reserve(self, message: InboundMessage) -> Iterator[Reservation]:
@@ -69,9 +69,4 @@ class RateLimit:
 
     def _of(self, message: InboundMessage) -> deque[float]:
         thread = message.thread
-        person = (thread.channel, thread.account, message.author.id)
-        sent = self._sent.setdefault(person, deque())
-        self._sent.move_to_end(person)
-        if len(self._sent) > self._most_people:
-            self._sent.popitem(last=False)
-        return sent
+        return self._sent.get_or_add((thread.channel, thread.account, message.author.id), deque)

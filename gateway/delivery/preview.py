@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 
@@ -20,6 +19,7 @@ from gateway.delivery.progress import CHANGE_S, ProgressLines, Verbosity
 from gateway.delivery.question_messages import QuestionMessages
 from gateway.runtime.tasks import Supervisor
 from gateway.storage.ports import SentPart, Store
+from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.events import (
@@ -90,7 +90,9 @@ class LiveReplies:
         self._clock = clock
         self._supervisor = supervisor
         self._show_work = show_work
-        self._live: OrderedDict[tuple[ThreadKey, str], LiveReply] = OrderedDict()
+        self._live = BoundedDict[tuple[ThreadKey, str], LiveReply](
+            MOST_LIVE, on_evict=lambda _, live: live.give_up()
+        )
 
     def sender_for(self, adapter: PostingChannel, thread: ThreadKey, origin: Origin) -> LiveReply:
         """The event sender of one turn. A turn that restarts continues with its existing preview."""
@@ -103,8 +105,6 @@ class LiveReplies:
             work = ProgressLines(self._show_work(adapter.name))
             live = LiveReply(adapter, thread, origin, queue, self._store, self._clock, self._supervisor, work)
             self._live[key] = live
-            while len(self._live) > MOST_LIVE:
-                self._live.popitem(last=False)[1].give_up()
         return live
 
     def has_preview(self, thread: ThreadKey, message_id: str) -> bool:

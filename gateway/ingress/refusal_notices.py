@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Protocol
 
+from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.clock import Clock
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Inbound
@@ -27,7 +27,7 @@ class Refusals:
     def __init__(self, say: Say, clock: Clock) -> None:
         self._say = say
         self._clock = clock
-        self._sent: OrderedDict[_Key, float] = OrderedDict()
+        self._sent = BoundedDict[_Key, float](_MAX_REMEMBERED)
 
     def post(self, item: Inbound, words: str, *, again_after_s: float = AGAIN_S, about: str = "") -> None:
         """Post `words` where `item` came from, unless they were posted there for its author in the last
@@ -38,7 +38,4 @@ class Refusals:
         if said is not None and now - said < again_after_s:
             return
         self._sent[key] = now
-        self._sent.move_to_end(key)
-        if len(self._sent) > _MAX_REMEMBERED:
-            self._sent.popitem(last=False)
         self._say(thread, words, private=item.private)

@@ -16,6 +16,7 @@ from adapters.rooms import looks_up_names, reads_rooms
 from gateway.access.policy import AccessRule
 from gateway.storage.ports import Store
 from pipeline.domain.attachments import attached_note
+from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.clock import Clock
 from pipeline.domain.conversation import Conversation
 from pipeline.domain.errors import StorageError
@@ -62,7 +63,7 @@ class Rooms:
         self._rules = dict(rules)
         self._store = store
         self._clock = clock
-        self._unaddressed: OrderedDict[ThreadKey, OrderedDict[str, RoomLine]] = OrderedDict()
+        self._unaddressed = BoundedDict[ThreadKey, OrderedDict[str, RoomLine]](_MOST_ROOMS)
 
     def note_unaddressed(self, message: InboundMessage) -> None:
         """Remember a message that was not meant for the bot, if its platform offers no history."""
@@ -74,14 +75,11 @@ class Rooms:
             return
         if reads_rooms(self._channel(message.thread)):
             return
-        lines = self._unaddressed.setdefault(message.thread, OrderedDict())
-        self._unaddressed.move_to_end(message.thread)
-        # An edited message replaces the original.
+        lines: OrderedDict[str, RoomLine] = self._unaddressed.get_or_add(message.thread, OrderedDict)
+        # An edited message replaces the original, in its place.
         lines[message.reply_handle or message.native_id] = _line(message, self._clock.now())
         while len(lines) > rule.messages:
             lines.popitem(last=False)
-        while len(self._unaddressed) > _MOST_ROOMS:
-            self._unaddressed.popitem(last=False)
 
     async def named(self, message: InboundMessage) -> InboundMessage:
         """See `pipeline.runtime.ports.Rooms`."""

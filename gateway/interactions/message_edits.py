@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 
 from gateway.storage.ports import InboxEntry, SentPart, Store
+from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.clock import Clock
 from pipeline.domain.messages import InboundMessage, Withdrawal
 
@@ -27,17 +27,13 @@ class Edits:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._rows: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._rows = BoundedDict[tuple[str, str], int](_MOST_ANSWERS)
 
     def answered(self, entry: InboxEntry, row_id: int) -> None:
         """Record that the reply to `entry` is the outbox row `row_id`."""
         place = str(entry.body.get("place", ""))
-        if not place:
-            return
-        self._rows[entry.thread, place] = row_id
-        self._rows.move_to_end((entry.thread, place))
-        while len(self._rows) > _MOST_ANSWERS:
-            self._rows.popitem(last=False)
+        if place:
+            self._rows[entry.thread, place] = row_id
 
     async def take_over(self, entry: InboxEntry) -> None:
         """Show the reply to the edited message `entry` in place of the reply to its earlier version.
