@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from dataclasses import field, replace
 from typing import Generic, TypeVar
 
+from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.clock import Clock
 from pipeline.domain.events import (
     ApprovalRequired,
@@ -147,9 +148,8 @@ class LiveAnswers:
 
     def __init__(self, clock: Clock, *, max_answers: int = 1000, max_chars: int = 200_000) -> None:
         self._clock = clock
-        self._max_answers = max_answers
         self._max_chars = max_chars
-        self._partials: OrderedDict[tuple[ThreadKey, str], _Partial] = OrderedDict()
+        self._partials = BoundedDict[tuple[ThreadKey, str], _Partial](max_answers)
 
     def observe(self, thread: ThreadKey, event: PipelineEvent) -> None:
         """Process one event of `thread`, in the order in which readers get them."""
@@ -197,8 +197,6 @@ class LiveAnswers:
         partial = self._partials.get(key)
         if partial is None:
             partial = self._partials[key] = _Partial()
-            while len(self._partials) > self._max_answers:
-                self._partials.popitem(last=False)
         return partial
 
     def _append(self, partial: _Partial, event: LlmToken) -> None:

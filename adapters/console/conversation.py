@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Sequence
 
 from adapters.channel import OutboundReply
@@ -16,6 +15,7 @@ from adapters.console.steps import step_words
 from adapters.formatting.plain import plain_text
 from adapters.formatting.question_text import shortened
 from adapters.formatting.visible import visible
+from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.events import (
     EXPIRED,
     ApprovalRequired,
@@ -41,8 +41,8 @@ class Conversation:
         self._screen = screen
         self._undelivered: dict[str, bool] = {}
         """Messages without their durable reply; True while their outcome is also open."""
-        self._printed: OrderedDict[tuple[str, EntryRole], None] = OrderedDict()
-        self._questions: OrderedDict[str, ApprovalRequired] = OrderedDict()
+        self._printed = BoundedDict[tuple[str, EntryRole], None](_REMEMBERED_LINES)
+        self._questions: dict[str, ApprovalRequired] = {}
         self._paused: set[str] = set()
         """The questions of paused runs: their turn has ended."""
         self._changed = asyncio.Event()
@@ -122,7 +122,7 @@ class Conversation:
                 self._screen.earlier(entry.role, entry.text)
             except OSError:
                 self.output_gone = True
-            self._note_printed(entry.message_id, entry.role)
+            self._printed[entry.message_id, entry.role] = None
 
     def said_elsewhere(self, text: str) -> None:
         """Print the person's message from another window; an answer being printed continues below it."""
@@ -218,12 +218,7 @@ class Conversation:
         elif role in ("notice", "session"):
             # Markdown for every channel; unlike an answer, it does not arrive in parts.
             self._screen.line(plain_text(text) or "a new session begins")
-        self._note_printed(message_id, role)
-
-    def _note_printed(self, message_id: str, role: EntryRole) -> None:
-        self._printed[(message_id, role)] = None
-        if len(self._printed) > _REMEMBERED_LINES:
-            self._printed.popitem(last=False)
+        self._printed[message_id, role] = None
 
     def _note_change(self) -> None:
         self._changed.set()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import replace
 
 from adapters.slack.calls import Calls
 from adapters.slack.failures import CallFailed
 from adapters.slack.fields import table, words
+from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.clock import Clock
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.messages import Author, InboundMessage
@@ -46,7 +46,7 @@ class People:
     def __init__(self, calls: Calls, clock: Clock) -> None:
         self._calls = calls
         self._clock = clock
-        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._known = BoundedDict[str, _Known](_MOST_KEPT)
         self._slots = asyncio.Semaphore(_SIDE_BY_SIDE)
         self._refused_until = 0.0
         """Until this time nothing is looked up, because Slack refused the permission."""
@@ -79,7 +79,7 @@ class People:
             except CallFailed as refused:
                 self._note_refusal(user, refused, now)
                 return
-            self._keep(user, _Known(_name_of(table(answer.get("user"))), now + _KEPT_S))
+            self._known[user] = _Known(_name_of(table(answer.get("user"))), now + _KEPT_S)
 
     def _note_refusal(self, user: str, refused: CallFailed, now: float) -> None:
         """Keep an older name, and delay the next lookup."""
@@ -88,13 +88,7 @@ class People:
                 _log.warning("names could not be looked up", extra={"reason": _NO_SCOPE})
             self._refused_until = now + _TRY_AGAIN_S
         known = self._known.get(user)
-        self._keep(user, _Known(known.name if known else "", now + _TRY_AGAIN_S))
-
-    def _keep(self, user: str, known: _Known) -> None:
-        self._known[user] = known
-        self._known.move_to_end(user)
-        while len(self._known) > _MOST_KEPT:
-            self._known.popitem(last=False)
+        self._known[user] = _Known(known.name if known else "", now + _TRY_AGAIN_S)
 
 
 def mentioned(*texts: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +14,7 @@ from adapters.telegram.api import TelegramApi
 from adapters.telegram.failures import is_not_modified, is_refused_format, words_of
 from adapters.telegram.fields import integer, mapping
 from adapters.telegram.outbound import place_of, reply_fields, unformatted
+from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.ids import ThreadKey
 
@@ -28,7 +29,7 @@ class Sender:
 
     def __init__(self, api: TelegramApi) -> None:
         self._api = api
-        self._confirmed: OrderedDict[str, deque[str]] = OrderedDict()
+        self._confirmed = BoundedDict[str, deque[str]](_CHATS)
 
     def confirmed(self, thread: ThreadKey) -> tuple[str, ...]:
         """The newest messages that this process posted in the chat, oldest first."""
@@ -90,10 +91,7 @@ class Sender:
                 raise
 
     def _noted(self, thread: ThreadKey, native_id: str) -> str:
-        self._confirmed.setdefault(thread.chat, deque(maxlen=_NEWEST)).append(native_id)
-        self._confirmed.move_to_end(thread.chat)
-        if len(self._confirmed) > _CHATS:
-            self._confirmed.popitem(last=False)
+        self._confirmed.get_or_add(thread.chat, lambda: deque(maxlen=_NEWEST)).append(native_id)
         return native_id
 
     async def _show(self, method: str, part: Part, fields: Mapping[str, Any]) -> Any:

@@ -8,10 +8,11 @@ a generated one, at least 16 characters in a configured one.
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable
 from ipaddress import IPv6Address, ip_address
 
+from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.clock import Clock
 
 _log = logging.getLogger(__name__)
@@ -29,7 +30,7 @@ class WrongTokens:
         self._clock = clock
         self._where = where
         self._on_wrong = on_wrong
-        self._failures: OrderedDict[str, deque[float]] = OrderedDict()
+        self._failures = BoundedDict[str, deque[float]](_MAX_ADDRESSES)
         self._unlogged = 0
         self._logged_at: float | None = None
 
@@ -37,10 +38,7 @@ class WrongTokens:
         """Count one from `address`; True if there were already 5 in the minute before this one."""
         self._on_wrong()
         name, now = network_of(address), self._clock.monotonic()
-        failures = self._failures.setdefault(name, deque(maxlen=_MAX_FAILURES))
-        self._failures.move_to_end(name)
-        if len(self._failures) > _MAX_ADDRESSES:
-            self._failures.popitem(last=False)
+        failures = self._failures.get_or_add(name, lambda: deque(maxlen=_MAX_FAILURES))
         too_many = len(failures) == _MAX_FAILURES and now - failures[0] < _WINDOW_S
         failures.append(now)
         self._write_log(name, now)

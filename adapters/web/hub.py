@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Callable
 
 from adapters.streaming import LiveAnswer, LiveAnswers, LossyEventQueue
@@ -15,6 +14,7 @@ from adapters.web import outgoing
 from adapters.web.html_cache import HtmlCache
 from adapters.web.inbound import thread_of
 from adapters.web.protocol import Problem
+from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.clock import Clock
 from pipeline.domain.events import (
     ApprovalRequired,
@@ -65,7 +65,7 @@ class Session:
         """Done when the socket must close: with its close code, or None when the client left."""
         self.watchers: set[Callable[[PipelineEvent], None]] = set()
         """Called with each live event of the chat once it is queued. They neither wait nor raise."""
-        self._shown: OrderedDict[tuple[str, EntryRole], int] = OrderedDict()
+        self._shown = BoundedDict[tuple[str, EntryRole], int](_REMEMBERED_ENTRIES)
         self._live = False
 
     def deliver(self, frame: Outgoing) -> None:
@@ -101,7 +101,7 @@ class Session:
         collected tokens are part of the snapshots, collected entries may be part of the history.
         """
         for entry in history:
-            self._remember((entry.message_id, entry.role), entry.entry_id)
+            self._shown[entry.message_id, entry.role] = entry.entry_id
         collected = self.queue.take_all()
         self._live = True
         for answer in answers:
@@ -122,7 +122,7 @@ class Session:
         if self._has(frame):
             return False
         if frame.line is not None:
-            self._remember(frame.line, frame.entry_id)
+            self._shown[frame.line] = frame.entry_id
         return True
 
     def _has(self, frame: Outgoing) -> bool:
@@ -130,12 +130,6 @@ class Session:
 
     def _answered(self, message_id: str) -> bool:
         return (message_id, "assistant") in self._shown or (message_id, "error") in self._shown
-
-    def _remember(self, line: tuple[str, EntryRole], entry_id: int) -> None:
-        self._shown[line] = entry_id
-        self._shown.move_to_end(line)
-        if len(self._shown) > _REMEMBERED_ENTRIES:
-            self._shown.popitem(last=False)
 
 
 class Hub:
