@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-
+from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.clock import Clock
 
 _MOST = 1_000
@@ -15,7 +14,7 @@ class Cooldown:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._until: OrderedDict[str, float] = OrderedDict()
+        self._until = BoundedDict[str, float](_MOST)
 
     def is_over(self, session_id: str, clock: Clock) -> bool:
         """Whether the session may be tried again; True for one that never failed."""
@@ -24,6 +23,3 @@ class Cooldown:
     def begin(self, session_id: str, clock: Clock) -> None:
         """Start the delay of a session that has just failed."""
         self._until[session_id] = clock.monotonic() + self._seconds
-        self._until.move_to_end(session_id)
-        while len(self._until) > _MOST:
-            self._until.popitem(last=False)

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.frozen import dataclass
@@ -70,7 +70,7 @@ class WorkspaceFolder:
         self._root = root
         self._clock = clock
         self._operators: _Files | None = None
-        self._shown: OrderedDict[str, _Shown] = OrderedDict()
+        self._shown = BoundedDict[str, _Shown](_MOST_PEOPLE)
         self._writing = asyncio.Lock()
 
     def texts(self, scope: TurnScope) -> WorkspaceTexts:
@@ -86,9 +86,6 @@ class WorkspaceFolder:
             own = _checked(own, place.stamps(_OWN), lambda name: place / name, _OWN, now)
         if shown is None or shown.operators is not operators or shown.own is not own:
             shown = self._shown[owner] = _Shown(operators=operators, own=own, texts=_joined(operators, own))
-            self._shown.move_to_end(owner)
-            while len(self._shown) > _MOST_PEOPLE:
-                self._shown.popitem(last=False)
         return shown.texts
 
     async def remember(self, scope: TurnScope, facts: Sequence[str]) -> None:
