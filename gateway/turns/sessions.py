@@ -7,12 +7,13 @@ thread and then updated by the commits, so a turn's cost does not grow with it.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from gateway.storage.ports import Lease, NewRecord, Record, RecordKind, Store
+from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.chat import ChatMessage, message_from_plain
 from pipeline.domain.conversation import Conversation, PastTurn, Summary
 from pipeline.domain.ids import new_id
@@ -61,7 +62,7 @@ class SessionState:
         self._turns = list(conversation.turns)
         self._conversation: Conversation | None = None
         """A cache of turns and summary; None after either changed."""
-        self._arrivals: OrderedDict[str, deque[float]] = OrderedDict()
+        self._arrivals = BoundedDict[str, deque[float]](_MAX_AUTHORS)
 
     @property
     def conversation(self) -> Conversation:
@@ -88,11 +89,7 @@ class SessionState:
 
     def note_arrival(self, author: str, at: float) -> None:
         """Record when a message of the author arrived, as Unix time."""
-        times = self._arrivals.setdefault(author, deque(maxlen=MAX_ARRIVALS))
-        times.append(at)
-        self._arrivals.move_to_end(author)
-        while len(self._arrivals) > _MAX_AUTHORS:
-            self._arrivals.popitem(last=False)
+        self._arrivals.get_or_add(author, lambda: deque(maxlen=MAX_ARRIVALS)).append(at)
 
     def restart(self, session_id: str, *, mode: Mode = "normal") -> None:
         """Begin a new, empty session whose record is durable."""

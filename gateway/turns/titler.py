@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections import OrderedDict
 from collections.abc import Callable
 
 from gateway.storage.ports import InboxEntry, Lease, NewRecord, Store
 from gateway.turns.sessions import SessionState
 from gateway.turns.summarizer import scope_after
+from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ModelError, StorageError
 from pipeline.domain.ids import ThreadKey
@@ -61,7 +61,7 @@ class Titles:
         self._redactor = redactor
         self._on_titled = on_titled
         self._one = asyncio.Semaphore(1)
-        self._tried: OrderedDict[str, int] = OrderedDict()
+        self._tried = BoundedDict[str, int](_MAX_TRIED)
         """By session id: the last turn after which a title was tried."""
 
     def wanted(self, session: SessionState) -> bool:
@@ -75,7 +75,7 @@ class Titles:
 
     async def run(self, lease: Lease, session: SessionState, entry: InboxEntry) -> None:
         """Give the session a title after the turn of `entry`, under `lease`. Errors are logged."""
-        self._note_try(session)
+        self._tried[session.session_id] = session.conversation.turns[-1].id
         async with self._one:
             try:
                 await self._name(lease, session, entry)
@@ -119,12 +119,6 @@ class Titles:
         session.title = title
         shown = TimelineEntry(entry_id=entry_id, message_id=entry.message_id, role="title", text=title, at=at)
         self._on_titled(ThreadKey.decode(entry.thread), shown)
-
-    def _note_try(self, session: SessionState) -> None:
-        self._tried[session.session_id] = session.conversation.turns[-1].id
-        self._tried.move_to_end(session.session_id)
-        while len(self._tried) > _MAX_TRIED:
-            self._tried.popitem(last=False)
 
 
 def title_of(words: str) -> str:
