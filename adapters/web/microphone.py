@@ -7,7 +7,6 @@ reading of frames, so a client waits for neither.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Final, Literal
 
 from adapters.channel import LiveSpeech, LiveStream
@@ -16,8 +15,10 @@ from adapters.web.hub import Outgoing, Session
 from adapters.web.inbound import OWNER, thread_of
 from adapters.web.protocol import PCM_FRAME_BYTES, LiveStart, Problem
 from adapters.web.shared import Shared, problem_of
+from pipeline.domain.clock import Clock
 from pipeline.domain.errors import MediaUnavailable
 from pipeline.domain.live import LiveEvent, SpeechPartial
+from pipeline.domain.rates import TokenBucket
 
 EndReason = Literal["stopped", "too_fast", "unavailable", "failed"]
 
@@ -60,8 +61,7 @@ class WebMicrophone:
             self._session.report(Problem(code="busy", message=words), frame.client_id)
         else:
             self._cut_off = False
-            now = self._shared.clock.monotonic
-            self._live = _LiveSession(self._session, frame, limiter=_ByteLimiter(now))
+            self._live = _LiveSession(self._session, frame, self._shared.clock)
             self._group.create_task(self._listen(self._shared.live, self._live))
 
     def feed(self, content: bytes) -> None:
@@ -113,36 +113,21 @@ class WebMicrophone:
             self._session.deliver(Outgoing(frame=outgoing.live_ended_frame(reason, words)))
 
 
-class _ByteLimiter:
-    """A rate limiter for bytes: BYTES_PER_S sustained, BACKLOG_BYTES at once."""
-
-    def __init__(self, now: Callable[[], float]) -> None:
-        self._now = now
-        self._left = float(BACKLOG_BYTES)
-        self._at = now()
-
-    def take(self, count: int) -> bool:
-        """Whether `count` bytes more are within the limit."""
-        now = self._now()
-        self._left = min(BACKLOG_BYTES, self._left + (now - self._at) * BYTES_PER_S) - count
-        self._at = now
-        return self._left >= 0
-
-
 class _LiveSession:
     """One live session from its `live_start` to its end."""
 
-    def __init__(self, session: Session, frame: LiveStart, *, limiter: _ByteLimiter) -> None:
+    def __init__(self, session: Session, frame: LiveStart, clock: Clock) -> None:
         self.client_id = frame.client_id
         self.ending: EndReason | None = None
         self.words = ""
         """The gateway's reason for ending the session, where it gave one."""
         self._hands_free = frame.hands_free
         self._session = session
-        self._limiter = limiter
+        self._clock = clock
+        self._bytes = TokenBucket(per_s=BYTES_PER_S, size=BACKLOG_BYTES, now=clock.monotonic())
         self._stream: LiveStream | None = None
         self._early: list[bytes] = []
-        """Audio received while the stream was being opened; the limiter bounds it."""
+        """Audio received while the stream was being opened; `_bytes` bounds it."""
         self._finishing = False
         self._begun = False
         """Whether the task has started, and `_limit` applies."""
@@ -171,7 +156,7 @@ class _LiveSession:
 
     def feed(self, content: bytes) -> None:
         """Process more audio; ends the session when it exceeds the rate limit."""
-        if not self._limiter.take(len(content)):
+        if not self._bytes.take(self._clock.monotonic(), len(content)):
             self.end("too_fast")
         elif self._stream is None:
             self._early.append(content)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from adapters.channel import Failure, RateLimits
 from pipeline.domain.clock import Clock
+from pipeline.domain.rates import TokenBucket
 
 _ROOM_BURST_SHARE = 0.5
 """The share of a minute's calls that may go at once."""
@@ -20,33 +21,30 @@ _ROUNDING_S = 1e-9
 
 
 class Bucket:
-    """A token bucket. `per_s` is the refill rate; 0 means no limit except `block`."""
+    """A token bucket that can be blocked. `per_s` is the refill rate; 0 means no limit except `block`."""
 
     def __init__(self, clock: Clock, *, per_s: float, burst: int) -> None:
         self._clock = clock
-        self._per_s = per_s
-        self._burst = float(max(1, burst))
-        self._tokens = self._burst
-        self._counted_at = clock.monotonic()
+        self._burst = max(1, burst)
+        self._tokens: TokenBucket | None = None
+        if per_s > 0:
+            self._tokens = TokenBucket(per_s=per_s, size=self._burst, now=clock.monotonic())
         self._blocked_until = 0.0
 
     def wait_s(self, *, reserve: int = 0) -> float:
         """Seconds until a call may go that leaves `reserve` tokens; 0 for now.
 
         A reserve larger than the bucket means a full bucket."""
-        blocked = self._blocked_until - self._clock.monotonic()
-        wait = blocked
-        if self._per_s > 0:
-            self._refill()
-            missing = min(1.0 + reserve, self._burst) - self._tokens
-            wait = max(blocked, missing / self._per_s)
+        now = self._clock.monotonic()
+        wait = self._blocked_until - now
+        if self._tokens is not None:
+            wait = max(wait, self._tokens.wait_s(now, 1 + reserve))
         return wait if wait > _ROUNDING_S else 0.0
 
     def take(self) -> None:
         """Spend a token. Below zero the next caller waits longer."""
-        if self._per_s > 0:
-            self._refill()
-            self._tokens -= 1.0
+        if self._tokens is not None:
+            self._tokens.take(self._clock.monotonic())
 
     def block(self, seconds: float) -> None:
         """Let nothing through for that long, whatever the tokens say."""
@@ -55,12 +53,7 @@ class Bucket:
     @property
     def idle(self) -> bool:
         """Whether a fresh bucket would behave the same."""
-        return self.wait_s(reserve=int(self._burst)) == 0.0
-
-    def _refill(self) -> None:
-        now = self._clock.monotonic()
-        self._tokens = min(self._burst, self._tokens + (now - self._counted_at) * self._per_s)
-        self._counted_at = now
+        return self.wait_s(reserve=self._burst) == 0.0
 
 
 class RateLimiter:
