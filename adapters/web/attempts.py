@@ -8,12 +8,12 @@ a generated one, at least 16 characters in a configured one.
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable
 from ipaddress import IPv6Address, ip_address
 
 from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.clock import Clock
+from pipeline.domain.rates import SlidingWindow
 
 _log = logging.getLogger(__name__)
 _MAX_FAILURES = 5
@@ -30,7 +30,7 @@ class WrongTokens:
         self._clock = clock
         self._where = where
         self._on_wrong = on_wrong
-        self._failures = BoundedDict[str, deque[float]](_MAX_ADDRESSES)
+        self._failures = BoundedDict[str, SlidingWindow](_MAX_ADDRESSES)
         self._unlogged = 0
         self._logged_at: float | None = None
 
@@ -38,9 +38,9 @@ class WrongTokens:
         """Count one from `address`; True if there were already 5 in the minute before this one."""
         self._on_wrong()
         name, now = network_of(address), self._clock.monotonic()
-        failures = self._failures.get_or_add(name, lambda: deque(maxlen=_MAX_FAILURES))
-        too_many = len(failures) == _MAX_FAILURES and now - failures[0] < _WINDOW_S
-        failures.append(now)
+        failures = self._failures.get_or_add(name, lambda: SlidingWindow(_MAX_FAILURES, _WINDOW_S))
+        too_many = failures.wait_s(now) > 0
+        failures.add(now)
         self._write_log(name, now)
         return too_many
 

@@ -7,7 +7,6 @@ restart resets the counts.
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.clock import Clock
 from pipeline.domain.messages import InboundMessage
+from pipeline.domain.rates import SlidingWindow
 
 WINDOW_S = 60.0
 _MOST_STAMPS = 300_000
@@ -42,24 +42,22 @@ class RateLimit:
     def __init__(self, limit: int, clock: Clock) -> None:
         self._limit = limit
         self._clock = clock
-        self._sent = BoundedDict[_Person, deque[float]](max(100, _MOST_STAMPS // limit))
+        self._sent = BoundedDict[_Person, SlidingWindow](max(100, _MOST_STAMPS // limit))
 
     @contextmanager
     def reserve(self, message: InboundMessage) -> Iterator[Reservation]:
         """Reserve a message of the limit while `message` is accepted; released on exit unless `used` was
         set. So concurrent messages of one person cannot exceed the limit."""
         sent, now = self._of(message), self._clock.monotonic()
-        while sent and now - sent[0] >= WINDOW_S:
-            sent.popleft()
-        if len(sent) >= self._limit:
-            yield Reservation(wait_s=sent[0] + WINDOW_S - now)
+        reservation = Reservation(wait_s=sent.wait_s(now))
+        if reservation.wait_s > 0:
+            yield reservation
             return
-        reservation = Reservation()
-        sent.append(now)
+        sent.add(now)
         try:
             yield reservation
         finally:
-            if not reservation.used and now in sent:
+            if not reservation.used:
                 sent.remove(now)
 
     def words(self, reservation: Reservation) -> str:
@@ -67,6 +65,6 @@ class RateLimit:
         seconds = math.ceil(reservation.wait_s)
         return _WORDS.format(limit=self._limit, seconds=f"{seconds} second{'s' if seconds != 1 else ''}")
 
-    def _of(self, message: InboundMessage) -> deque[float]:
-        thread = message.thread
-        return self._sent.get_or_add((thread.channel, thread.account, message.author.id), deque)
+    def _of(self, message: InboundMessage) -> SlidingWindow:
+        person = (message.thread.channel, message.thread.account, message.author.id)
+        return self._sent.get_or_add(person, lambda: SlidingWindow(self._limit, WINDOW_S))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
+from pipeline.domain.rates import SlidingWindow
 from pipeline.redaction.redactor import Redactor
 from pipeline.tools.mcp_client import ListedTool, McpAnswer, McpConnection, McpGone, McpRefused, clean_words
 from pipeline.tools.tool import ToolFailed
@@ -79,7 +79,7 @@ class McpServer:
         self._redactor = redactor or Redactor()
         self._run: _ServerRun | None = None
         self._starting = asyncio.Lock()
-        self._starts: deque[float] = deque(maxlen=MAX_STARTS)
+        self._starts = SlidingWindow(MAX_STARTS, STARTS_WITHIN_S)
         self._tasks: set[asyncio.Task[None]] = set()
         """The tasks of all runs, including one that is ending."""
         self._closed = False
@@ -153,13 +153,13 @@ class McpServer:
         now = self._clock.monotonic()
         if self._closed:
             raise ToolFailed(f"the MCP server {self._name} is shut down")
-        if len(self._starts) == MAX_STARTS and now - self._starts[0] < STARTS_WITHIN_S:
-            wait = STARTS_WITHIN_S - (now - self._starts[0])
+        wait_s = self._starts.wait_s(now)
+        if wait_s > 0:
             raise ToolFailed(
                 f"the MCP server {self._name} was started {MAX_STARTS} times within a minute and is left "
-                f"alone for {wait:.0f} seconds"
+                f"alone for {wait_s:.0f} seconds"
             )
-        self._starts.append(now)
+        self._starts.add(now)
         run = self._run = _ServerRun(used_at=now)
         task = run.task = self._spawn(self._serve(run), name=f"mcp {self._name}")
         self._tasks.add(task)

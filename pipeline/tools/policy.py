@@ -7,11 +7,10 @@ Off the record, no tool runs that changes anything.
 
 from __future__ import annotations
 
-from collections import deque
-
 from pipeline.domain.clock import Clock
 from pipeline.domain.events import Decision
 from pipeline.domain.frozen import dataclass
+from pipeline.domain.rates import SlidingWindow
 from pipeline.runtime.scope import TurnScope
 from pipeline.tools.tool import Tool
 
@@ -47,7 +46,7 @@ class Policy:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._recent: dict[str, deque[float]] = {}
+        self._recent: dict[str, SlidingWindow] = {}
 
     def judge(self, tool: Tool, scope: TurnScope) -> Verdict:
         """The verdict on a new action of the scope's owner, which counts in the owner's limit."""
@@ -64,9 +63,9 @@ class Policy:
     def _has_room(self, owner: str) -> bool:
         now = self._clock.monotonic()
         if len(self._recent) >= _MOST_OWNERS:
-            self._recent = {key: times for key, times in self._recent.items() if times[-1] > now - _MINUTE_S}
-        times = self._recent.setdefault(owner, deque(maxlen=PER_MINUTE))
-        if len(times) == PER_MINUTE and times[0] > now - _MINUTE_S:
+            self._recent = {key: times for key, times in self._recent.items() if not times.is_empty(now)}
+        times = self._recent.setdefault(owner, SlidingWindow(PER_MINUTE, _MINUTE_S))
+        if times.wait_s(now) > 0:
             return False
-        times.append(now)
+        times.add(now)
         return True
