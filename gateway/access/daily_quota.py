@@ -24,7 +24,10 @@ class QuotaExceeded:
 
 
 class DailyQuota:
-    """Counts messages and people per UTC day. Keeps one day, and only people it admitted or notified."""
+    """Counts messages and people per UTC day. Keeps one day, and only people it admitted or notified.
+
+    Not a `SlidingWindow`: the counts end at midnight UTC, by the wall clock.
+    """
 
     def __init__(self, clock: Clock, *, messages: int, people: int) -> None:
         self._clock = clock

@@ -2,7 +2,7 @@
 
 The check before a turn uses sums in memory that are written through, so it costs no read. Concurrent turns
 may exceed a budget by what they use: nothing is reserved. Without a limit nothing is counted. Not here: the
-number of messages per person (`rate_limit`).
+number of messages per person (`sender_rate_limit`).
 """
 
 from __future__ import annotations

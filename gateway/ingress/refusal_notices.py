@@ -22,7 +22,10 @@ class Say(Protocol):
 
 
 class Refusals:
-    """Posts refusals, each line at most once per person, chat and period. Remembers a bounded number."""
+    """Posts refusals, each line at most once per person, chat and period. Remembers a bounded number.
+
+    Not a `SlidingWindow`: each call states its own period.
+    """
 
     def __init__(self, say: Say, clock: Clock) -> None:
         self._say = say

@@ -1,6 +1,7 @@
 """Detect messages that arrive faster than a person types: pure functions of the times of arrival.
 
-The result is a flag. The gateway's quota limits how many messages a person may send.
+The result is a flag; `gateway.access` limits how many messages a person may send. Not a `SlidingWindow`: the
+times are Unix times from the records, a message exactly at the window's start counts, and so do refused ones.
 """
 
 from __future__ import annotations
