@@ -50,6 +50,9 @@ class ProgressLines:
 
     def note(self, event: PipelineEvent) -> bool:
         """Record an event; returns whether the lines changed."""
+        kind = type(event)
+        if kind not in _NOTED or (kind is LlmToken and not self._current):
+            return False
         before = self.markdown
         self._note(event)
         self.markdown = self._lines()
@@ -98,6 +101,23 @@ class ProgressLines:
                 self._steps.append(f"✗ sub-agent {_code(name)} was stopped")
             case _:
                 return
+
+
+_NOTED = frozenset(
+    {
+        TurnStarted,
+        LlmToken,
+        ActionStarted,
+        ActionCompleted,
+        OtrBlocked,
+        SubAgentSpawned,
+        SubAgentProgress,
+        SubAgentCompleted,
+        SubAgentFailed,
+        SubAgentCancelled,
+    }
+)
+"""Events that change the lines."""
 
 
 def _sentence(text: str) -> str:

@@ -189,11 +189,12 @@ class Inbox:
         """The item without the operator's secrets: a person may have pasted one."""
         if not isinstance(item, InboundMessage):
             return item
-        written = (item.text, item.quoted, item.passed_on)
-        safe = tuple(map(self._redactor.configured, written))
-        if safe == written:
+        text, quoted, passed_on = item.text, item.quoted, item.passed_on
+        text = text and self._redactor.configured(text)
+        quoted = quoted and self._redactor.configured(quoted)
+        passed_on = passed_on and self._redactor.configured(passed_on)
+        if (text, quoted, passed_on) == (item.text, item.quoted, item.passed_on):
             return item
-        text, quoted, passed_on = safe
         return replace(item, text=text, quoted=quoted, passed_on=passed_on)
 
     async def _take_in(

@@ -86,6 +86,8 @@ class StoreJournal:
         self._on_asked = on_asked
         self._questions = questions
         self._asked_in = str(entry.body.get(ASKED_IN, entry.message_id))
+        self._is_resume = self._asked_in != entry.message_id
+        """Whether this turn answers a gate and resumes the run of an earlier message."""
         self._off_record = session.mode == "otr" and not self._is_resume
         """Nothing that is said may be kept. A turn that resumes an earlier run is still on the record."""
         log = UnwrittenRunLog if self._off_record else StoreRunLog
@@ -358,11 +360,6 @@ class StoreJournal:
         if self._user_text is not None:
             at = self._clock.now()
             self._session.extend(past_turn(record_id, self._user_text, exchange, answer, at))
-
-    @property
-    def _is_resume(self) -> bool:
-        """Whether this turn answers a gate and resumes the run of an earlier message."""
-        return self._asked_in != self._entry.message_id
 
     def _step_row(self, body: Mapping[str, Any]) -> NewRecord:
         """A row of the run, under the id of the message that began the run."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable
 from typing import TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
-class BoundedDict(MutableMapping[K, V]):
+class BoundedDict(OrderedDict[K, V]):
     """At most `max_entries` entries, in the order in which they were last set or touched, oldest first.
 
     Setting, `touch` and `get_or_add` move an entry to the end. Reading (`[]`, `get`, `in`, `setdefault` of
@@ -22,41 +22,26 @@ class BoundedDict(MutableMapping[K, V]):
     def __init__(self, max_entries: int, on_evict: Callable[[K, V], None] | None = None) -> None:
         if max_entries < 1:
             raise ValueError("BoundedDict: expected max_entries >= 1")
+        super().__init__()
         self._max_entries = max_entries
         self._on_evict = on_evict
-        self._entries: OrderedDict[K, V] = OrderedDict()
-
-    def __getitem__(self, key: K) -> V:
-        return self._entries[key]
 
     def __setitem__(self, key: K, value: V) -> None:
-        self._entries[key] = value
-        self._entries.move_to_end(key)
-        if len(self._entries) > self._max_entries:
-            evicted = self._entries.popitem(last=False)
+        super().__setitem__(key, value)
+        self.move_to_end(key)
+        if len(self) > self._max_entries:
+            evicted = self.popitem(last=False)
             if self._on_evict is not None:
                 self._on_evict(*evicted)
 
-    def __delitem__(self, key: K) -> None:
-        del self._entries[key]
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._entries
-
-    def __iter__(self) -> Iterator[K]:
-        return iter(self._entries)
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
     def touch(self, key: K) -> None:
         """Move the entry to the end. Raises KeyError if there is none."""
-        self._entries.move_to_end(key)
+        self.move_to_end(key)
 
     def get_or_add(self, key: K, make: Callable[[], V]) -> V:
         """The entry's value, set to `make()` if there is none. Moves the entry to the end."""
-        if key in self._entries:
-            self.touch(key)
+        if key in self:
+            self.move_to_end(key)
         else:
             self[key] = make()
-        return self._entries[key]
+        return self[key]

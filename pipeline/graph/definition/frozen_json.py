@@ -94,8 +94,11 @@ def _freeze_list(items: Iterable[Any], depth: int) -> tuple[Any, ...]:
 def _freeze_items(items: Mapping[Any, Any], depth: int) -> dict[str, Any]:
     if depth > MAX_DEPTH:
         raise _NotPlainError(f"is nested deeper than {MAX_DEPTH} levels")
-    if _is_flat(items):
-        return dict(items)
+    # Most updates are flat: nothing in them is to be made immutable, and no bytecode runs for each text.
+    if _KEYS.issuperset(map(type, items)) and _SCALARS.issuperset(map(type, items.values())):
+        numbers = [value for value in items.values() if type(value) is int]
+        if not numbers or max(map(int.bit_length, numbers)) <= MAX_INT_BITS:
+            return dict(items)
     frozen = {}
     for key, value in items.items():
         if type(key) is not str:
@@ -115,11 +118,3 @@ def _freeze_items(items: Mapping[Any, Any], depth: int) -> dict[str, Any]:
             problem.keys.append(key)
             raise
     return frozen
-
-
-def _is_flat(items: Mapping[Any, Any]) -> bool:
-    """Whether all values are texts, truth values, None and numbers of few digits: nothing is to be made
-    immutable. Most updates are, and this test runs no bytecode for each text."""
-    if not (_KEYS.issuperset(map(type, items)) and _SCALARS.issuperset(map(type, items.values()))):
-        return False
-    return not [value for value in items.values() if type(value) is int and value.bit_length() > MAX_INT_BITS]
