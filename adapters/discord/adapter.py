@@ -29,12 +29,13 @@ from adapters.discord.inbound import Context, bot_roles, parse_event
 from adapters.discord.interactions import SLASH_COMMANDS, Interaction
 from adapters.discord.listed_chats import ListedChats
 from adapters.discord.outbound import TEXT_CHARS, as_plain, nonce_of, render, shows
-from adapters.discord.payload import leading_snowflake, mapping, snowflake, snowflake_at
+from adapters.discord.payload import leading_snowflake, snowflake, snowflake_at
 from adapters.discord.rest import Rest
 from adapters.discord.room_history import lines_of
 from adapters.discord.sdk import discord
 from adapters.discord.settings import CHANNEL, DEFAULT_RATES, DiscordSettings
 from adapters.discord.view import EditView
+from adapters.json_fields import mapping
 from pipeline.domain.clock import Clock
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import ApprovalReply, Inbound, MediaRef, SessionCommand

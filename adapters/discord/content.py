@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from adapters.discord.payload import items, mapping, text
+from adapters.json_fields import mapping, mappings, text
 
 _WORDS = 300
 _LONG_WORDS = 2_000
@@ -19,9 +19,9 @@ def described(message: Mapping[str, Any]) -> str:
     """The content in brackets, one line each; empty for kinds without a description. Embeds
     count only where the message has no text: elsewhere they are previews of its links."""
     lines = [_poll(mapping(message.get("poll")))]
-    lines += [_sticker(one) for one in items(message.get("sticker_items"), limit=_MOST_STICKERS)]
-    if not text(message.get("content"), limit=1):
-        lines += [_embed(one) for one in items(message.get("embeds"), limit=_MOST_EMBEDS)]
+    lines += [_sticker(one) for one in mappings(message.get("sticker_items"), most=_MOST_STICKERS)]
+    if not text(message.get("content"), most=1):
+        lines += [_embed(one) for one in mappings(message.get("embeds"), most=_MOST_EMBEDS)]
     return "\n".join(f"[{line}]" for line in lines if line)
 
 
@@ -32,7 +32,7 @@ def unusable(message: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _poll(poll: Mapping[str, Any]) -> str:
     question = _line(mapping(poll.get("question")).get("text"))
-    answers = (mapping(one.get("poll_media")) for one in items(poll.get("answers"), limit=_MOST_ANSWERS))
+    answers = (mapping(one.get("poll_media")) for one in mappings(poll.get("answers"), most=_MOST_ANSWERS))
     named = " / ".join(filter(None, (_line(one.get("text")) for one in answers)))
     return f"Poll: {question} {named}".rstrip() if question else ""
 
@@ -44,7 +44,7 @@ def _sticker(sticker: Mapping[str, Any]) -> str:
 def _embed(embed: Mapping[str, Any]) -> str:
     fields = (
         ": ".join(filter(None, (_line(one.get("name")), _line(one.get("value")))))
-        for one in items(embed.get("fields"), limit=_MOST_FIELDS)
+        for one in mappings(embed.get("fields"), most=_MOST_FIELDS)
     )
     long_words = _line(embed.get("description"), limit=_LONG_WORDS)
     parts = (_line(mapping(embed.get("author")).get("name")), _line(embed.get("title")), long_words, *fields)
@@ -53,4 +53,4 @@ def _embed(embed: Mapping[str, Any]) -> str:
 
 
 def _line(value: object, *, limit: int = _WORDS) -> str:
-    return " ".join(text(value, limit=limit).split()).replace("[", "(").replace("]", ")")
+    return " ".join(text(value, most=limit).split()).replace("[", "(").replace("]", ")")

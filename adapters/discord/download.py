@@ -13,10 +13,10 @@ import aiohttp
 
 from adapters.discord.failures import classify
 from adapters.discord.media import attachment_in, place_of
-from adapters.discord.payload import integer
 from adapters.discord.rest import Rest
 from adapters.discord.settings import CHANNEL
 from adapters.downloads import fetched, not_fetched, refused
+from adapters.json_fields import integer
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import MediaUnavailable
 from pipeline.domain.messages import MediaRef
@@ -45,7 +45,7 @@ class Downloads:
 
     async def _once(self, channel: str, message: str, attachment_id: str, max_bytes: int) -> bytes:
         attachment = await self._find(channel, message, attachment_id)
-        if integer(attachment.get("size")) > max_bytes:
+        if (integer(attachment.get("size")) or 0) > max_bytes:
             raise _too_large(max_bytes)
         url = attachment.get("url")
         if not isinstance(url, str) or not self._is_trusted(url):

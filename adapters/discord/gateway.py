@@ -14,10 +14,10 @@ from typing import Any
 
 import aiohttp
 
-from adapters.discord.payload import mapping
 from adapters.discord.rest import NotConnected, one_attempt
 from adapters.discord.sdk import discord, point_at, quiet
 from adapters.discord.settings import DiscordSettings
+from adapters.json_fields import mapping
 from adapters.login_errors import LoginRefused
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError

@@ -13,9 +13,10 @@ from typing import Any
 from adapters.buttons import STOP, read_answer
 from adapters.discord.content import described, unusable
 from adapters.discord.media import media_of
-from adapters.discord.payload import integer, items, mapping, snowflake, text
+from adapters.discord.payload import snowflake
 from adapters.discord.settings import CHANNEL
 from adapters.identity import derived_message_id
+from adapters.json_fields import integer, mapping, mappings, text
 from pipeline.domain.attachments import attached_note
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
@@ -84,7 +85,7 @@ def bot_roles(name: str, data: object, bot_id: str) -> frozenset[str]:
     """The bot's own roles named in a server's event."""
     payload = mapping(data)
     if name == "GUILD_CREATE":
-        roles = items(payload.get("roles"), limit=_ROLES)
+        roles = mappings(payload.get("roles"), most=_ROLES)
     elif name == "GUILD_ROLE_CREATE":
         roles = [mapping(payload.get("role"))]
     else:
@@ -230,7 +231,7 @@ def _person(value: object) -> Author | None:
     if not user_id or user.get("bot") or user.get("system"):
         return None
     name = user.get("global_name") or user.get("username")
-    return Author(id=user_id, name=text(name, limit=_NAME_CHARS))
+    return Author(id=user_id, name=text(name, most=_NAME_CHARS))
 
 
 def _thread(payload: Mapping[str, Any], context: Context) -> ThreadKey:
@@ -258,10 +259,10 @@ def _edit_id(message_id: str, stamp: object, context: Context) -> str:
 def readable(payload: Mapping[str, Any], bot_id: str, bot_roles: frozenset[str]) -> tuple[str, bool]:
     """The text without the bot's mention and with people's names for mentions; whether the bot was
     mentioned."""
-    words = text(payload.get("content"), limit=_TEXT_CHARS)
+    words = text(payload.get("content"), most=_TEXT_CHARS)
     names = {
-        snowflake(user.get("id")): text(user.get("global_name") or user.get("username"), limit=_NAME_CHARS)
-        for user in items(payload.get("mentions"), limit=_MENTIONS)
+        snowflake(user.get("id")): text(user.get("global_name") or user.get("username"), most=_NAME_CHARS)
+        for user in mappings(payload.get("mentions"), most=_MENTIONS)
     }
     mentioned = False
 
@@ -279,7 +280,7 @@ def readable(payload: Mapping[str, Any], bot_id: str, bot_roles: frozenset[str])
 
 
 def _all_words(message: Mapping[str, Any]) -> str:
-    return _joined(text(message.get("content"), limit=_TEXT_CHARS), described(message))
+    return _joined(text(message.get("content"), most=_TEXT_CHARS), described(message))
 
 
 def _quoted(replied: Mapping[str, Any]) -> str:
@@ -297,6 +298,6 @@ def _forwarded(payload: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The forwarded message, if there is one."""
     if integer(mapping(payload.get("message_reference")).get("type")) != _FORWARD:
         return None
-    for snapshot in items(payload.get("message_snapshots"), limit=1):
+    for snapshot in mappings(payload.get("message_snapshots"), most=1):
         return mapping(snapshot.get("message"))
     return None

@@ -14,10 +14,11 @@ from typing import Any
 from adapters.channel import Acceptance
 from adapters.discord.failures import classify
 from adapters.discord.outbound import EPHEMERAL, TEXT_CHARS, plain_body
-from adapters.discord.payload import items, mapping, snowflake, text
+from adapters.discord.payload import snowflake
 from adapters.discord.rest import Rest
 from adapters.formatting.discord import discord_parts
 from adapters.formatting.visible import visible
+from adapters.json_fields import mapping, mappings, text
 from pipeline.domain.clock import Clock
 from pipeline.domain.messages import ApprovalReply, CommandName, SessionCommand
 
@@ -57,7 +58,7 @@ class Interaction:
         self._rest = rest
         self._clock = clock
         self._id = snowflake(data.get("id"))
-        self._token = text(data.get("token"), limit=1000)
+        self._token = text(data.get("token"), most=1000)
         self._application = snowflake(data.get("application_id"))
         self._component = data.get("type") == _COMPONENT
         self._put_off = False
@@ -128,13 +129,13 @@ class Interaction:
         """The question's message without the buttons, and with the choice below it where there is
         space."""
         message = mapping(self._data.get("message"))
-        said = text(message.get("content"), limit=TEXT_CHARS)
+        said = text(message.get("content"), most=TEXT_CHARS)
         pressed = mapping(self._data.get("data")).get("custom_id")
         label = ""
-        for row in items(message.get("components"), limit=5):
-            for button in items(row.get("components"), limit=5):
+        for row in mappings(message.get("components"), most=5):
+            for button in mappings(row.get("components"), most=5):
                 if button.get("custom_id") == pressed:
-                    label = text(button.get("label"), limit=80)
+                    label = text(button.get("label"), most=80)
         line = f"\n→ {discord_parts(visible(label))[0].content}" if label else ""
         if not line or len(said) + len(line) > TEXT_CHARS:
             return {"components": self._other_rows()}
@@ -142,14 +143,14 @@ class Interaction:
 
     def _other_rows(self) -> list[Mapping[str, Any]]:
         """The rows of buttons of other questions."""
-        pressed = text(mapping(self._data.get("data")).get("custom_id"), limit=100)
+        pressed = text(mapping(self._data.get("data")).get("custom_id"), most=100)
         question = pressed.rpartition(":")[0]
-        rows = items(mapping(self._data.get("message")).get("components"), limit=5)
+        rows = mappings(mapping(self._data.get("message")).get("components"), most=5)
         return [
             row
             for row in rows
             if not any(
-                text(button.get("custom_id"), limit=100).rpartition(":")[0] == question
-                for button in items(row.get("components"), limit=5)
+                text(button.get("custom_id"), most=100).rpartition(":")[0] == question
+                for button in mappings(row.get("components"), most=5)
             )
         ]

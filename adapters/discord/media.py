@@ -10,8 +10,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from adapters.discord.payload import integer, items, mapping, snowflake, text
+from adapters.discord.payload import snowflake
 from adapters.discord.settings import CHANNEL
+from adapters.json_fields import integer, mapping, mappings, text
 from adapters.media_kinds import media_kind
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.messages import MediaRef
@@ -45,8 +46,8 @@ def media_of(message: Mapping[str, Any], forwarded: Sequence[Mapping[str, Any]])
     where = f"{snowflake(message.get('channel_id'))}/{snowflake(message.get('id'))}"
     refs: list[MediaRef] = []
     for part in (message, *forwarded):
-        spoken = bool(integer(part.get("flags")) & _VOICE_MESSAGE)
-        for one in items(part.get("attachments"), limit=_MOST):
+        spoken = bool((integer(part.get("flags")) or 0) & _VOICE_MESSAGE)
+        for one in mappings(part.get("attachments"), most=_MOST):
             ref = _ref(one, where, spoken=spoken)
             if ref is not None:
                 refs.append(ref)
@@ -64,9 +65,9 @@ def place_of(handle: str) -> tuple[str, str, str] | None:
 
 def attachment_in(message: Mapping[str, Any], attachment_id: str) -> Mapping[str, Any] | None:
     """The attachment object in a message object, or in the messages that it forwards."""
-    snapshots = items(message.get("message_snapshots"), limit=1)
+    snapshots = mappings(message.get("message_snapshots"), most=1)
     for part in (message, *(mapping(one.get("message")) for one in snapshots)):
-        for one in items(part.get("attachments"), limit=_MOST):
+        for one in mappings(part.get("attachments"), most=_MOST):
             if snowflake(one.get("id")) == attachment_id:
                 return one
     return None
@@ -76,9 +77,9 @@ def _ref(one: Mapping[str, Any], where: str, *, spoken: bool) -> MediaRef | None
     attachment_id = snowflake(one.get("id"))
     if not attachment_id:
         return None
-    mime = text(one.get("content_type"), limit=_MIME_CHARS).lower()
-    size = integer(one.get("size"))
-    name = text(one.get("filename"), limit=_NAME_CHARS)
+    mime = text(one.get("content_type"), most=_MIME_CHARS).lower()
+    size = integer(one.get("size")) or 0
+    name = text(one.get("filename"), most=_NAME_CHARS)
     kind = media_kind(mime, name)
     return MediaRef(
         channel=CHANNEL,

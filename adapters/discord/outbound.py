@@ -14,10 +14,10 @@ from typing import Any
 
 from adapters.buttons import STOP, answer_data
 from adapters.channel import Outgoing, Part
-from adapters.discord.payload import items
 from adapters.formatting.discord import DiscordText, discord_parts
 from adapters.formatting.overflow import FILE_NAME, MAX_PARTS, as_file
 from adapters.formatting.visible import visible
+from adapters.json_fields import mappings
 from pipeline.domain.events import ApprovalRequired
 
 TEXT_CHARS = 2000
@@ -81,7 +81,7 @@ def shows(message: Mapping[str, Any], part: Part) -> bool:
 
 def file_name_of(message: Mapping[str, Any]) -> str:
     """The name of the message's file; empty for none."""
-    for one in items(message.get("attachments"), limit=1):
+    for one in mappings(message.get("attachments"), most=1):
         return str(one.get("filename", ""))
     return ""
 
@@ -138,6 +138,6 @@ def _seen(text: str) -> str:
 def _button_ids(rows: object) -> list[object]:
     return [
         button.get("custom_id")
-        for row in items(rows, limit=_ROWS)
-        for button in items(row.get("components"), limit=_BUTTONS)
+        for row in mappings(rows, most=_ROWS)
+        for button in mappings(row.get("components"), most=_BUTTONS)
     ]

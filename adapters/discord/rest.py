@@ -12,8 +12,9 @@ from typing import Any
 
 import aiohttp
 
-from adapters.discord.payload import mapping, snowflake
+from adapters.discord.payload import snowflake
 from adapters.discord.sdk import Route, discord
+from adapters.json_fields import mapping
 from pipeline.domain.clock import Clock
 
 _CHANNEL = "/channels/{channel_id}"

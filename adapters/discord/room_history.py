@@ -8,7 +8,8 @@ from typing import Any
 from adapters.discord.content import described
 from adapters.discord.inbound import readable
 from adapters.discord.media import media_of
-from adapters.discord.payload import items, mapping, snowflake, text, unix_of
+from adapters.discord.payload import snowflake, unix_of
+from adapters.json_fields import mapping, mappings, text
 from pipeline.domain.attachments import attached_note
 from pipeline.domain.rooms import RoomLine
 
@@ -38,7 +39,7 @@ def _line(message: Mapping[str, Any], bot_id: str) -> RoomLine | None:
         return None
     return RoomLine(
         text=words,
-        name=text(author.get("global_name") or author.get("username"), limit=_NAME_CHARS),
+        name=text(author.get("global_name") or author.get("username"), most=_NAME_CHARS),
         author=snowflake(author.get("id")),
         at=unix_of(message_id),
         own=snowflake(author.get("id")) == bot_id,
@@ -47,8 +48,8 @@ def _line(message: Mapping[str, Any], bot_id: str) -> RoomLine | None:
 
 def _words(message: Mapping[str, Any], bot_id: str) -> str:
     said, _ = readable(message, bot_id, frozenset())
-    forwarded = [mapping(one.get("message")) for one in items(message.get("message_snapshots"), limit=1)]
-    passed_on = (f"{text(one.get('content'), limit=_TEXT_CHARS)} {described(one)}" for one in forwarded)
+    forwarded = [mapping(one.get("message")) for one in mappings(message.get("message_snapshots"), most=1)]
+    passed_on = (f"{text(one.get('content'), most=_TEXT_CHARS)} {described(one)}" for one in forwarded)
     media = media_of(message, forwarded)
     refs = (*((media.voice,) if media.voice else ()), *media.attachments)
     parts = (said[:_TEXT_CHARS], described(message), *passed_on, attached_note(refs))

@@ -26,10 +26,11 @@ from adapters.channel import (
     VoiceClip,
 )
 from adapters.formatting.slack import PART_CHARS
+from adapters.json_fields import mapping
 from adapters.slack.calls import Calls
 from adapters.slack.dispatch import Dispatcher
 from adapters.slack.failures import CallFailed, failed
-from adapters.slack.fields import stamp, table
+from adapters.slack.fields import stamp
 from adapters.slack.inbound import Bot
 from adapters.slack.media import download
 from adapters.slack.outbound import pressed_label, render
@@ -201,7 +202,7 @@ class SlackAdapter:
             url = payload.get("response_url")
             if words and isinstance(url, str):
                 await self._calls.respond(url, escaped(words))
-            pressed = table(payload.get("message"))
+            pressed = mapping(payload.get("message"))
             ts = stamp(pressed.get("ts"))
             if done and ts and isinstance(item, ApprovalReply):
                 await self._posts.close_question(item.thread, ts, item.interaction_id, pressed)

@@ -17,8 +17,8 @@ from slack_sdk.web.async_slack_response import AsyncSlackResponse
 from slack_sdk.webhook.async_client import AsyncWebhookClient
 
 from adapters.channel import Failure
+from adapters.json_fields import mapping
 from adapters.slack.failures import CALL_ERRORS, CallFailed, failed
-from adapters.slack.fields import table
 from adapters.slack.settings import SlackSettings
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
@@ -79,7 +79,7 @@ class Calls:
         except CALL_ERRORS as error:
             # Without the cause: the SDK's exception contains the request with its token.
             raise failed(method, error) from None
-        return table(response.data)
+        return mapping(response.data)
 
     async def respond(self, url: str, text: str) -> None:
         """Send text that only the user who pressed sees. Raises CallFailed."""

@@ -12,8 +12,9 @@ from typing import Any
 
 from adapters.buttons import STOP, read_answer
 from adapters.identity import derived_message_id
+from adapters.json_fields import mapping, mappings, text
 from adapters.media_kinds import media_kind
-from adapters.slack.fields import count, ident, reply_handle, stamp, table, tables, trigger, words
+from adapters.slack.fields import count, ident, reply_handle, stamp, trigger
 from adapters.slack.plain_text import plain_words
 from adapters.slack.settings import CHANNEL
 from pipeline.domain.frozen import dataclass
@@ -57,14 +58,14 @@ def teams_of(payload: Mapping[str, Any]) -> frozenset[str]:
     """The workspaces named in a payload.
 
     In channels shared between companies the team that comes first may be the other's."""
-    found = [payload.get("team_id"), payload.get("context_team_id"), table(payload.get("team")).get("id")]
-    found += [one.get("team_id") for one in tables(payload.get("authorizations"))]
+    found = [payload.get("team_id"), payload.get("context_team_id"), mapping(payload.get("team")).get("id")]
+    found += [one.get("team_id") for one in mappings(payload.get("authorizations"))]
     return frozenset(ident(one) for one in found) - {""}
 
 
 def parse_event(payload: Mapping[str, Any], bot: Bot, account: str) -> Inbound | None:
     """An Events API payload (`event_callback`)."""
-    event = table(payload.get("event"))
+    event = mapping(payload.get("event"))
     kind, subtype = event.get("type"), event.get("subtype")
     if kind == "app_mention":
         return _message(event, bot, account)
@@ -79,12 +80,12 @@ def parse_event(payload: Mapping[str, Any], bot: Bot, account: str) -> Inbound |
 
 def parse_press(payload: Mapping[str, Any], bot: Bot, account: str) -> Inbound | None:
     """A `block_actions` payload: a button below one of our messages."""
-    container, message = table(payload.get("container")), table(payload.get("message"))
-    user = table(payload.get("user"))
-    chat = ident(table(payload.get("channel")).get("id")) or ident(container.get("channel_id"))
+    container, message = mapping(payload.get("container")), mapping(payload.get("message"))
+    user = mapping(payload.get("user"))
+    chat = ident(mapping(payload.get("channel")).get("id")) or ident(container.get("channel_id"))
     ts = stamp(container.get("message_ts")) or stamp(message.get("ts"))
     pressed, presser = trigger(payload.get("trigger_id")), ident(user.get("id"))
-    actions = tables(payload.get("actions"))
+    actions = mappings(payload.get("actions"))
     if not (chat and ts and pressed and presser and actions) or presser == bot.user:
         return None
     root = stamp(message.get("thread_ts")) or stamp(container.get("thread_ts"))
@@ -92,11 +93,11 @@ def parse_press(payload: Mapping[str, Any], bot: Bot, account: str) -> Inbound |
         "message_id": derived_message_id(CHANNEL, account, pressed),
         "native_id": pressed,
         "thread": _thread(account, chat, root, ts, private=_is_direct(chat)),
-        "author": Author(id=presser, name=words(user.get("name"), 80)),
+        "author": Author(id=presser, name=text(user.get("name"), most=80)),
         "received_at": float(stamp(actions[0].get("action_ts")) or ts),
         "private": _is_direct(chat),
     }
-    action = words(actions[0].get("action_id"), 64)
+    action = text(actions[0].get("action_id"), most=64)
     if action == STOP:
         handle = reply_handle(ts, presser, ident(user.get("team_id")) or bot.team)
         return SessionCommand(name="stop", reply_handle=handle, **common)
@@ -112,14 +113,14 @@ def parse_slash(payload: Mapping[str, Any], bot: Bot, account: str, *, now: floa
     of a channel a command was typed, so there it is ambiguous."""
     chat, user = ident(payload.get("channel_id")), ident(payload.get("user_id"))
     native_id = trigger(payload.get("trigger_id"))
-    name = parse_command(f"/{words(payload.get('text'), 40).strip().removeprefix('/')}")
+    name = parse_command(f"/{text(payload.get('text'), most=40).strip().removeprefix('/')}")
     if name is None or not (user and native_id and _is_direct(chat)) or user == bot.user:
         return None
     return SessionCommand(
         message_id=derived_message_id(CHANNEL, account, native_id),
         native_id=native_id,
         thread=ThreadKey(channel=CHANNEL, account=account, chat=chat),
-        author=Author(id=user, name=words(payload.get("user_name"), 80)),
+        author=Author(id=user, name=text(payload.get("user_name"), most=80)),
         received_at=now,
         name=name,
     )
@@ -130,11 +131,11 @@ def parse_slash(payload: Mapping[str, Any], bot: Bot, account: str, *, now: floa
 
 def _edited(outer: Mapping[str, Any], bot: Bot, account: str) -> Inbound | None:
     """An edited message; None where only a link preview was added."""
-    inner, before = table(outer.get("message")), table(outer.get("previous_message"))
+    inner, before = mapping(outer.get("message")), mapping(outer.get("previous_message"))
     if inner.get("subtype") == "tombstone":
         # The placeholder of a deleted message that has replies.
         return _deleted(outer, account)
-    edited = stamp(table(inner.get("edited")).get("ts"))
+    edited = stamp(mapping(inner.get("edited")).get("ts"))
     if not edited or inner.get("text") == before.get("text") or inner.get("subtype") not in _FOR_READERS:
         return None
     event = {**inner, "channel": outer.get("channel"), "channel_type": outer.get("channel_type")}
@@ -143,7 +144,7 @@ def _edited(outer: Mapping[str, Any], bot: Bot, account: str) -> Inbound | None:
 
 def _deleted(outer: Mapping[str, Any], account: str) -> Withdrawal | None:
     """A deleted message."""
-    before = table(outer.get("previous_message"))
+    before = mapping(outer.get("previous_message"))
     chat = ident(outer.get("channel"))
     ts = stamp(before.get("ts")) or stamp(outer.get("deleted_ts"))
     if not (chat and ts):
@@ -167,14 +168,14 @@ def _message(event: Mapping[str, Any], bot: Bot, account: str, *, edited: str = 
         return None
     private = _is_direct(chat) or event.get("channel_type") == "im"
     root = stamp(event.get("thread_ts"))
-    text, mentioned = plain_words(words(event.get("text"), TEXT_CHARS), bot.user)
+    said, mentioned = plain_words(text(event.get("text"), most=TEXT_CHARS), bot.user)
     passed_on = shared_words(event)
     forwarded = bool(passed_on)
-    if forwarded and not text.strip():
+    if forwarded and not said.strip():
         # The sender added nothing: the whole text is another author's.
-        text, passed_on = passed_on, ""
+        said, passed_on = passed_on, ""
     voice, attachments = files_of(event)
-    if not text.strip() and voice is None and not attachments:
+    if not said.strip() and voice is None and not attachments:
         return None
     native_id = f"{chat}:{ts}:e{edited}" if edited else f"{chat}:{ts}"
     addressed = private or mentioned or event.get("type") == "app_mention"
@@ -190,11 +191,11 @@ def _message(event: Mapping[str, Any], bot: Bot, account: str, *, edited: str = 
     }
     # A forwarded text is no command, and a file with such a text is answered, not lost.
     content = forwarded or voice is not None or bool(attachments)
-    command = parse_command(text) if addressed and not content and "@" not in text else None
+    command = parse_command(said) if addressed and not content and "@" not in said else None
     if command is not None:
         return SessionCommand(name=command, **common)
     return InboundMessage(
-        text=text,
+        text=said,
         voice=voice,
         attachments=attachments,
         reply_to=f"{chat}:{root}" if root and root != ts else None,
@@ -227,8 +228,8 @@ def _thread(account: str, chat: str, root: str, ts: str, *, private: bool) -> Th
 def shared_words(event: Mapping[str, Any]) -> str:
     """The text of the messages that this one forwards, each below its author's name where there are
     several; empty where none is forwarded."""
-    shared = [one for one in tables(event.get("attachments")) if one.get("is_share") is True][:_MOST_SHARED]
-    said = [(one, plain_words(words(one.get("text"), TEXT_CHARS), "")[0]) for one in shared]
+    shared = [one for one in mappings(event.get("attachments")) if one.get("is_share") is True][:_MOST_SHARED]
+    said = [(one, plain_words(text(one.get("text"), most=TEXT_CHARS), "")[0]) for one in shared]
     said = [(one, passed_on) for one, passed_on in said if passed_on]
     if len(said) <= 1:
         return "".join(passed_on for _, passed_on in said)
@@ -237,7 +238,7 @@ def shared_words(event: Mapping[str, Any]) -> str:
 
 
 def _name_of(attachment: Mapping[str, Any]) -> str:
-    name = " ".join(words(attachment.get("author_name"), 80).split())
+    name = " ".join(text(attachment.get("author_name"), most=80).split())
     return f"{name}:" if name else ""
 
 
@@ -248,8 +249,8 @@ def files_of(event: Mapping[str, Any]) -> tuple[MediaRef | None, tuple[MediaRef,
     """The first audio file of a message, and the others; including those of messages that it shares."""
     voice: MediaRef | None = None
     others: list[MediaRef] = []
-    shared = [one for one in tables(event.get("attachments")) if one.get("is_share") is True]
-    files = [file for one in (event, *shared) for file in tables(one.get("files"))]
+    shared = [one for one in mappings(event.get("attachments")) if one.get("is_share") is True]
+    files = [file for one in (event, *shared) for file in mappings(one.get("files"))]
     for file in files[:_MOST_FILES]:
         handle = ident(file.get("id"))
         if not handle:
@@ -259,11 +260,11 @@ def files_of(event: Mapping[str, Any]) -> tuple[MediaRef | None, tuple[MediaRef,
         ref = MediaRef(
             channel=CHANNEL,
             handle=handle,
-            mime=words(file.get("mimetype"), 100),
+            mime=text(file.get("mimetype"), most=100),
             size=count(file.get("size")),
             duration_s=milliseconds / 1000 if milliseconds is not None else None,
             kind=kind,
-            name=words(file.get("name"), 200),
+            name=text(file.get("name"), most=200),
         )
         if voice is None and kind in ("voice", "audio"):
             voice = ref
@@ -274,9 +275,9 @@ def files_of(event: Mapping[str, Any]) -> tuple[MediaRef | None, tuple[MediaRef,
 
 def _kind(file: Mapping[str, Any]) -> MediaKind:
     """The kind of a file. A clip's type is often video/mp4: its subtype and name are more exact."""
-    if file.get("subtype") == "slack_audio" or words(file.get("name"), 200).startswith("audio_message"):
+    if file.get("subtype") == "slack_audio" or text(file.get("name"), most=200).startswith("audio_message"):
         return "voice"
-    return media_kind(words(file.get("mimetype"), 100), words(file.get("name"), 200))
+    return media_kind(text(file.get("mimetype"), most=100), text(file.get("name"), most=200))
 
 
 # -- helpers --------------------------------------------------------------------------------------

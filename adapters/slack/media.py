@@ -9,9 +9,10 @@ from __future__ import annotations
 import aiohttp
 
 from adapters.downloads import fetched, not_fetched, refused
+from adapters.json_fields import mapping
 from adapters.slack.calls import Calls
 from adapters.slack.failures import CALL_ERRORS, CallFailed, failed
-from adapters.slack.fields import count, ident, table
+from adapters.slack.fields import count, ident
 from adapters.slack.settings import CHANNEL, SlackSettings
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import MediaUnavailable
@@ -62,7 +63,7 @@ async def _address(name: str, calls: Calls, max_bytes: int) -> str:
         if error.code in ("file_not_found", "file_deleted"):
             raise refused("Slack", _GONE) from None
         raise not_fetched("Slack", error.failure) from None
-    file = table(answer.get("file"))
+    file = mapping(answer.get("file"))
     _check_size(count(file.get("size")), max_bytes)
     url = file.get("url_private_download") or file.get("url_private")
     return url if isinstance(url, str) else ""

@@ -15,7 +15,7 @@ from adapters.channel import Outgoing, Part
 from adapters.formatting.overflow import FILE_NAME, MAX_PARTS, as_file
 from adapters.formatting.slack import slack_parts
 from adapters.formatting.visible import visible
-from adapters.slack.fields import table, tables
+from adapters.json_fields import mapping, mappings
 from pipeline.domain.events import ApprovalRequired
 
 MOST_BLOCKS = 50
@@ -73,15 +73,15 @@ def without_question(message: Mapping[str, Any], handle: str) -> Mapping[str, An
 
 def _asks(block: Block, handle: str) -> bool:
     answers = [
-        read_answer(str(button.get("action_id")), digits=3) for button in tables(block.get("elements"))
+        read_answer(str(button.get("action_id")), digits=3) for button in mappings(block.get("elements"))
     ]
     return any(answer is not None and answer[0] == handle for answer in answers)
 
 
 def pressed_label(payload: Mapping[str, Any]) -> str:
     """The text of the pressed button."""
-    for action in tables(payload.get("actions")):
-        label = table(action.get("text")).get("text")
+    for action in mappings(payload.get("actions")):
+        label = mapping(action.get("text")).get("text")
         if isinstance(label, str):
             return label[:_LABEL_CHARS]
     return ""

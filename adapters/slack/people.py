@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
+from adapters.json_fields import mapping, text
 from adapters.slack.calls import Calls
 from adapters.slack.failures import CallFailed
-from adapters.slack.fields import table, words
 from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.clock import Clock
 from pipeline.domain.frozen import dataclass
@@ -79,7 +79,7 @@ class People:
             except CallFailed as refused:
                 self._note_refusal(user, refused, now)
                 return
-            self._known[user] = _Known(_name_of(table(answer.get("user"))), now + _KEPT_S)
+            self._known[user] = _Known(_name_of(mapping(answer.get("user"))), now + _KEPT_S)
 
     def _note_refusal(self, user: str, refused: CallFailed, now: float) -> None:
         """Keep an older name, and delay the next lookup."""
@@ -103,8 +103,8 @@ def with_names(text: str, names: dict[str, str]) -> str:
 
 def _name_of(user: object) -> str:
     """The name that others see: the display name, or another one where it is empty."""
-    profile = table(table(user).get("profile"))
-    for value in (profile.get("display_name"), profile.get("real_name"), table(user).get("name")):
-        if name := " ".join(words(value, _NAME_CHARS).split()):
+    profile = mapping(mapping(user).get("profile"))
+    for value in (profile.get("display_name"), profile.get("real_name"), mapping(user).get("name")):
+        if name := " ".join(text(value, most=_NAME_CHARS).split()):
             return name
     return ""

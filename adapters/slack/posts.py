@@ -13,9 +13,10 @@ from typing import Any, Literal
 from slack_sdk.web.async_client import AsyncWebClient
 
 from adapters.channel import Failure, Part, Receipt
+from adapters.json_fields import mapping
 from adapters.slack.calls import Calls
 from adapters.slack.failures import FORMAT_CODES, CallFailed
-from adapters.slack.fields import stamp, table
+from adapters.slack.fields import stamp
 from adapters.slack.inbound import Bot
 from adapters.slack.outbound import plain_body, without_question
 from adapters.slack.shown_states import MessageState, MessageStates
@@ -123,12 +124,12 @@ class Posts:
         title = file_title(key)
 
         def is_it(message: Mapping[str, Any]) -> bool:
-            metadata = table(message.get("metadata"))
-            payload = table(metadata.get("event_payload"))
+            metadata = mapping(message.get("metadata"))
+            payload = mapping(metadata.get("event_payload"))
             if metadata.get("event_type") == kind and payload.get("key") == key:
                 return True
             files = message.get("files")
-            return isinstance(files, list) and any(table(file).get("title") == title for file in files)
+            return isinstance(files, list) and any(mapping(file).get("title") == title for file in files)
 
         return await self.find_ours(thread, since=since, is_it=is_it)
 
@@ -144,10 +145,10 @@ class Posts:
             answer = await self._page(thread, oldest, cursor)
             messages = answer.get("messages")
             for message in messages if isinstance(messages, list) else ():
-                ts = stamp(table(message).get("ts"))
+                ts = stamp(mapping(message).get("ts"))
                 if ts and message.get("user") == bot.user and is_it(message):
                     found = Receipt(native_id=f"{thread.chat}:{ts}")
-            cursor = table(answer.get("response_metadata")).get("next_cursor") or None
+            cursor = mapping(answer.get("response_metadata")).get("next_cursor") or None
             if found is not None or not answer.get("has_more") or not isinstance(cursor, str):
                 break
         return found
@@ -181,7 +182,7 @@ class Posts:
             ),
         )
         files = answer.get("files")
-        name = table(files[0]).get("id") if isinstance(files, list) and files else None
+        name = mapping(files[0]).get("id") if isinstance(files, list) and files else None
         return Receipt(native_id=f"{thread.chat}:{name}")
 
 

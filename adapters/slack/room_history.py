@@ -7,8 +7,9 @@ from typing import Any
 
 from slack_sdk.web.async_client import AsyncWebClient
 
+from adapters.json_fields import mapping, text
 from adapters.slack.calls import Calls
-from adapters.slack.fields import ident, stamp, table, words
+from adapters.slack.fields import ident, stamp
 from adapters.slack.inbound import Bot, files_of, shared_words
 from adapters.slack.people import People, mentioned, with_names
 from adapters.slack.plain_text import plain_words
@@ -63,8 +64,8 @@ class Reading:
         for _ in range(_MOST_PAGES):
             answer = await self._page(thread, latest, cursor, limit, in_thread=in_thread)
             messages = answer.get("messages")
-            found += [table(one) for one in messages] if isinstance(messages, list) else []
-            cursor = table(answer.get("response_metadata")).get("next_cursor") or None
+            found += [mapping(one) for one in messages] if isinstance(messages, list) else []
+            cursor = mapping(answer.get("response_metadata")).get("next_cursor") or None
             # Slack returns a channel from its end: the first page is enough.
             if not in_thread or not answer.get("has_more") or not isinstance(cursor, str):
                 break
@@ -111,7 +112,7 @@ def _is_said(message: Mapping[str, Any], latest: str) -> bool:
 
 
 def _words_of(message: Mapping[str, Any], bot: Bot) -> str:
-    said, _ = plain_words(words(message.get("text"), _TEXT_CHARS), bot.user)
+    said, _ = plain_words(text(message.get("text"), most=_TEXT_CHARS), bot.user)
     voice, files = files_of(message)
     refs = (*((voice,) if voice else ()), *files)
     parts = (said, shared_words(message)[:_TEXT_CHARS], attached_note(refs))
@@ -120,8 +121,8 @@ def _words_of(message: Mapping[str, Any], bot: Bot) -> str:
 
 def _own_name(message: Mapping[str, Any]) -> str:
     """The app's own name in its message."""
-    named = (message.get("username"), table(message.get("bot_profile")).get("name"))
-    return next((name for name in (words(one, 80) for one in named) if name), "")
+    named = (message.get("username"), mapping(message.get("bot_profile")).get("name"))
+    return next((name for name in (text(one, most=80) for one in named) if name), "")
 
 
 def _ts(native_id: str) -> str:

@@ -19,9 +19,9 @@ import aiohttp
 from slack_sdk.socket_mode.request import SocketModeRequest
 from slack_sdk.socket_mode.response import SocketModeResponse
 
+from adapters.json_fields import mapping
 from adapters.slack.dispatch import Answer
 from adapters.slack.failures import CallFailed
-from adapters.slack.fields import table
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
 
@@ -196,7 +196,7 @@ class SocketModeReceiver:
         if message.type != aiohttp.WSMsgType.TEXT:
             return
         try:
-            frame = table(json.loads(message.data))
+            frame = mapping(json.loads(message.data))
         except (ValueError, RecursionError):
             return
         if frame.get("type") == "hello":
@@ -238,7 +238,7 @@ class SocketModeReceiver:
 
     async def _handle(self, socket: _Socket, request: SocketModeRequest) -> None:
         try:
-            answer = await self._dispatch(table(request.payload))
+            answer = await self._dispatch(mapping(request.payload))
             if not answer.acked:
                 return
             body = dict(answer.body) if answer.body is not None else None

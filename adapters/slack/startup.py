@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from adapters.channel import Failure
+from adapters.json_fields import mapping, text
 from adapters.slack.calls import Calls
 from adapters.slack.failures import CallFailed
-from adapters.slack.fields import ident, table, words
+from adapters.slack.fields import ident
 from adapters.slack.inbound import Bot
 from adapters.slack.settings import SlackSettings
 from pipeline.domain.errors import ConfigurationError
@@ -60,7 +61,7 @@ async def who_am_i(calls: Calls, settings: SlackSettings) -> Bot:
         bot=ident(answer.get("bot_id")),
         team=ident(answer.get("team_id")),
         app=ident(answer.get("app_id")) or _app_of(settings),
-        name=words(answer.get("user"), _NAME_CHARS),
+        name=text(answer.get("user"), most=_NAME_CHARS),
     )
     if not (bot.user and bot.bot and bot.team):
         raise ConfigurationError(
@@ -80,7 +81,7 @@ async def _asked_app(calls: Calls, bot: str) -> str:
         if refused.code != "missing_scope":
             raise
         raise ConfigurationError(_NO_APP.format(why="the scope users:read is missing")) from None
-    app = ident(table(answer.get("bot")).get("app_id"))
+    app = ident(mapping(answer.get("bot")).get("app_id"))
     if not app:
         raise ConfigurationError(_NO_APP.format(why="Slack names none"))
     return app

@@ -18,8 +18,8 @@ from urllib.parse import parse_qsl
 
 from aiohttp import web
 
+from adapters.json_fields import text
 from adapters.slack.dispatch import Answer
-from adapters.slack.fields import words
 from adapters.slack.inbound import Bot, teams_of
 from adapters.slack.settings import SlackSettings
 from pipeline.domain.clock import Clock
@@ -159,7 +159,7 @@ class EventsWebhook:
         if self._on_frame is not None:
             self._on_frame()
         if payload.get("type") == "url_verification":
-            return web.Response(text=words(payload.get("challenge"), 200), content_type="text/plain")
+            return web.Response(text=text(payload.get("challenge"), most=200), content_type="text/plain")
         if not is_for(payload, bot):
             return web.Response(status=403)
         answer = await dispatch(payload)

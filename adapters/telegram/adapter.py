@@ -20,9 +20,9 @@ from adapters.channel import (
     Receipt,
     VoiceClip,
 )
+from adapters.json_fields import integer, mapping, text
 from adapters.telegram import failures, media, orphans, outbound
 from adapters.telegram.api import TelegramApi
-from adapters.telegram.fields import integer, mapping, text
 from adapters.telegram.polling import REFUSED, Poller
 from adapters.telegram.receiving import Health, Receiver
 from adapters.telegram.sending import Sender

@@ -10,9 +10,9 @@ from telegram.error import TelegramError
 
 from adapters.buttons import STOP
 from adapters.channel import Acceptance
+from adapters.json_fields import integer, items, mapping, text
 from adapters.telegram.api import TelegramApi
 from adapters.telegram.failures import classify
-from adapters.telegram.fields import integer, items, mapping, text
 from adapters.telegram.outbound import without_question
 from adapters.telegram.sending import Sender
 from pipeline.domain.frozen import dataclass

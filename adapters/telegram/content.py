@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from adapters.telegram.fields import integer, items, mapping, seconds, text
+from adapters.json_fields import amount, integer, items, mapping, text
 
 _WORDS = 300
 _MOST_LINES = 30
@@ -62,7 +62,7 @@ def _coordinates(location: Mapping[str, Any]) -> str:
 def _degrees(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return ""
-    size = seconds(abs(value))
+    size = amount(abs(value))
     return f"{value:.6g}" if size is not None and size <= 180 else ""
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from adapters.buttons import STOP, read_answer
 from adapters.identity import derived_message_id
+from adapters.json_fields import integer, items, mapping, text
 from adapters.telegram.content import described, moves, unusable
-from adapters.telegram.fields import integer, items, mapping, text, units
 from adapters.telegram.media import Media, media_of
 from adapters.telegram.settings import CHANNEL
 from pipeline.domain.attachments import attached_note
@@ -276,7 +276,7 @@ class _Words:
         key = "text" if message.get("text") else "caption"
         whole = text(message.get(key), most=_MAX_TEXT)
         marks = items(message.get("entities" if key == "text" else "caption_entities"), most=_MAX_ENTITIES)
-        name, raw = f"@{context.bot_username}".lower(), units(whole)
+        name, raw = f"@{context.bot_username}".lower(), _units(whole)
         bare, mentioned = raw, False
         # From the end, so that the offsets before a cut stay valid.
         for start, end, entity in sorted(_spans(marks, raw), key=lambda span: span[:2], reverse=True):
@@ -325,4 +325,9 @@ def _cut(raw: bytes, start: int, end: int) -> bytes:
         after = after.lstrip(" ,:")
     elif before.endswith(" "):
         after = after.removeprefix(" ")
-    return units(before + after)
+    return _units(before + after)
+
+
+def _units(words: str) -> bytes:
+    """The text in UTF-16, as Telegram counts it: two bytes per unit."""
+    return words.encode("utf-16-le", "surrogatepass")

@@ -10,10 +10,10 @@ import httpx
 from telegram.error import BadRequest, TelegramError
 
 from adapters.downloads import fetched, not_fetched, refused
+from adapters.json_fields import amount, integer, items, mapping, text
 from adapters.media_kinds import media_kind
 from adapters.telegram.api import TelegramApi
 from adapters.telegram.failures import classify, words_of
-from adapters.telegram.fields import integer, items, mapping, seconds, text
 from adapters.telegram.settings import CHANNEL
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import MediaUnavailable
@@ -117,7 +117,7 @@ def _ref(described: Mapping[str, Any], kind: MediaKind) -> MediaRef | None:
         handle=handle,
         mime=mime,
         size=size if size is not None and size >= 0 else None,
-        duration_s=seconds(described.get("duration")),
+        duration_s=amount(described.get("duration")),
         kind=kind,
         name=name,
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from adapters.telegram.fields import text
+from adapters.json_fields import text
 from adapters.telegram.inbound import chat_of
 from pipeline.domain.messages import InboundMessage
 

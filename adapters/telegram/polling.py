@@ -13,9 +13,9 @@ from typing import Any
 
 from telegram.error import Conflict, InvalidToken, TelegramError
 
+from adapters.json_fields import integer
 from adapters.telegram.api import FloodWait, TelegramApi
 from adapters.telegram.failures import classify
-from adapters.telegram.fields import integer
 from adapters.telegram.inbound import ALLOWED_UPDATES
 from adapters.telegram.media_groups import by_chat, ends_inside_album
 from adapters.telegram.receiving import Health, Receiver

@@ -10,9 +10,9 @@ from telegram import InputFile
 from telegram.error import BadRequest, TelegramError
 
 from adapters.channel import Part, VoiceClip
+from adapters.json_fields import integer, mapping
 from adapters.telegram.api import TelegramApi
 from adapters.telegram.failures import is_not_modified, is_refused_format, words_of
-from adapters.telegram.fields import integer, mapping
 from adapters.telegram.outbound import place_of, reply_fields, unformatted
 from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.errors import InvalidInput

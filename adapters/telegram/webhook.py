@@ -15,9 +15,9 @@ from typing import Any
 from aiohttp import web
 from telegram.error import BadRequest, InvalidToken, TelegramError
 
+from adapters.json_fields import integer, mapping, text
 from adapters.telegram.api import TelegramApi
 from adapters.telegram.failures import classify, words_of
-from adapters.telegram.fields import integer, mapping, text
 from adapters.telegram.inbound import ALLOWED_UPDATES
 from adapters.telegram.polling import REFUSED
 from adapters.telegram.receiving import Health, Receiver
