@@ -25,6 +25,7 @@ from adapters.channel import (
 from adapters.console.conversation import SHOW_ALL, Conversation
 from adapters.console.screen import Screen
 from adapters.console.stdin import without_keys
+from adapters.health import HealthTracker
 from adapters.identity import derived_message_id
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput, MediaUnavailable, ParlourError
@@ -91,7 +92,7 @@ class ConsoleAdapter:
         prompt = settings.prompt if settings.interactive else ""
         self._screen = screen or Screen(write, bot_name=settings.bot_name, prompt=prompt)
         self._conversation = Conversation(self._screen)
-        self._state = ChannelHealth(state="starting")
+        self._health = HealthTracker(clock)
 
     @property
     def name(self) -> str:
@@ -120,7 +121,7 @@ class ConsoleAdapter:
     async def run(self, on_inbound: OnInbound) -> None:
         """Send the voice files, then each line; return when the input has ended and every message is
         answered."""
-        self._state = ChannelHealth(state="up")
+        self._health.up()
         try:
             await self._expect_earlier()
             for path in self._voice_files:
@@ -130,7 +131,7 @@ class ConsoleAdapter:
                 await self._send_lines(on_inbound, self._lines)
             await self._conversation.settled(settle_s=self._settings.settle_s, or_question=False)
         finally:
-            self._state = ChannelHealth(state="down", detail="the input has ended")
+            self._health.down("the input has ended")
             if isinstance(self._lines, AsyncGenerator):
                 await self._lines.aclose()
 
@@ -177,7 +178,7 @@ class ConsoleAdapter:
         return Failure(kind="unknown", message=type(error).__name__, maybe_delivered=True)
 
     def health(self) -> ChannelHealth:
-        return self._state
+        return self._health.read()
 
     # -- input ------------------------------------------------------------------------------------
 
@@ -306,7 +307,7 @@ class ConsoleAdapter:
             self._conversation.answered(answered)
 
     def _ask(self) -> None:
-        if self._lines is None or self._state.state != "up":
+        if self._lines is None or self._health.read().state != "up":
             return
         try:
             self._screen.ask()

@@ -26,6 +26,7 @@ from adapters.channel import (
     VoiceClip,
 )
 from adapters.formatting.slack import PART_CHARS
+from adapters.health import HealthTracker
 from adapters.json_fields import mapping
 from adapters.slack.calls import Calls
 from adapters.slack.dispatch import Dispatcher
@@ -85,8 +86,7 @@ class SlackAdapter:
         """Threads that show a status which only a new message would remove."""
         self._statuses_refused = False
         self._at_work = AtWork(self._calls, clock)
-        self._health = ChannelHealth(state="starting")
-        self._received_at: float | None = None
+        self._health = HealthTracker(clock)
 
     @property
     def name(self) -> str:
@@ -125,7 +125,7 @@ class SlackAdapter:
             return await on_inbound(item)
 
         check_secrets(self._settings)
-        self._health = ChannelHealth(state="starting")
+        self._health.starting()
         try:
             async with self._calls.connected() as session:
                 self._bot = await who_am_i(self._calls, self._settings)
@@ -143,12 +143,12 @@ class SlackAdapter:
                         session=session,
                         new_url=lambda: socket_url(self._calls, self._settings),
                         dispatch=dispatcher.dispatch,
-                        on_frame=self._frame_received,
+                        on_frame=self._health.received,
                         clock=self._clock,
                         ping_s=self._settings.ping_s,
                     ).run(self._up)
         finally:
-            self._health = ChannelHealth(state="down", detail="stopped")
+            self._health.down("stopped")
 
     async def check_credentials(self) -> str:
         check_secrets(self._settings)
@@ -166,7 +166,7 @@ class SlackAdapter:
 
                 tasks.create_task(finish())
 
-            self._webhook.open(bot, dispatcher.dispatch, later=later, on_frame=self._frame_received)
+            self._webhook.open(bot, dispatcher.dispatch, later=later, on_frame=self._health.received)
             self._up()
             try:
                 await asyncio.Event().wait()
@@ -183,15 +183,11 @@ class SlackAdapter:
         return self._bot
 
     def _up(self) -> None:
-        self._frame_received()
-        self._health = ChannelHealth(state="up", detail=self._settings.mode)
-
-    def _frame_received(self) -> None:
-        self._received_at = self._clock.monotonic()
+        self._health.received()
+        self._health.up(self._settings.mode)
 
     def health(self) -> ChannelHealth:
-        now = self._health
-        return ChannelHealth(state=now.state, detail=now.detail, received_at=self._received_at)
+        return self._health.read()
 
     async def _after_press(self, payload: Mapping[str, Any], item: Inbound, acceptance: Acceptance) -> None:
         """Show the outcome to the user who pressed, and remove buttons without further use."""

@@ -20,11 +20,12 @@ from adapters.channel import (
     Receipt,
     VoiceClip,
 )
+from adapters.health import HealthTracker
 from adapters.json_fields import integer, mapping, text
 from adapters.telegram import failures, media, orphans, outbound
 from adapters.telegram.api import TelegramApi
 from adapters.telegram.polling import REFUSED, Poller
-from adapters.telegram.receiving import Health, Receiver
+from adapters.telegram.receiving import Receiver
 from adapters.telegram.sending import Sender
 from adapters.telegram.settings import CHANNEL, DEFAULT_RATES, TelegramSettings
 from adapters.telegram.view import Drafts, EditedView
@@ -74,7 +75,7 @@ class TelegramAdapter:
         self._api = TelegramApi(settings, clock)
         self._sender = Sender(self._api)
         self._drafts = Drafts(self._sender, clock)
-        self._health = Health(clock)
+        self._health = HealthTracker(clock)
         self._webhook = Webhook(settings, self._api, self._health, clock)
 
     @property

@@ -13,12 +13,13 @@ from typing import Any
 
 from telegram.error import Conflict, InvalidToken, TelegramError
 
+from adapters.health import HealthTracker
 from adapters.json_fields import integer
 from adapters.telegram.api import FloodWait, TelegramApi
 from adapters.telegram.failures import classify
 from adapters.telegram.inbound import ALLOWED_UPDATES
 from adapters.telegram.media_groups import by_chat, ends_inside_album
-from adapters.telegram.receiving import Health, Receiver
+from adapters.telegram.receiving import Receiver
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
 
@@ -45,7 +46,9 @@ Update = Mapping[str, Any]
 class Poller:
     """Polls for updates until cancelled. Raises ConfigurationError for a token that Telegram rejects."""
 
-    def __init__(self, api: TelegramApi, receiver: Receiver, health: Health, clock: Clock, *, poll_s: int):
+    def __init__(
+        self, api: TelegramApi, receiver: Receiver, health: HealthTracker, clock: Clock, *, poll_s: int
+    ):
         self._api = api
         self._receiver = receiver
         self._health = health
@@ -72,6 +75,7 @@ class Poller:
                 await self._pause(classify(error).message, _BACKOFF_S, failures, error)
                 failures += 1
                 continue
+            self._health.received()
             self._health.up()
             conflicts = 0
             if await self._take(batch):

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from adapters.channel import Acceptance, ChannelHealth, OnInbound
+from adapters.channel import Acceptance, OnInbound
 from adapters.telegram.api import TelegramApi
 from adapters.telegram.callback_queries import answer, callback_query_of
 from adapters.telegram.inbound import ParseContext, parse_update
@@ -20,29 +20,6 @@ from pipeline.domain.errors import InvalidInput
 from pipeline.domain.messages import Inbound, InboundMessage
 
 _log = logging.getLogger(__name__)
-
-
-class Health:
-    """The state of the receive path."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._now = ChannelHealth(state="starting")
-
-    def read(self) -> ChannelHealth:
-        return self._now
-
-    def starting(self) -> None:
-        """Nothing was received yet."""
-        self._now = ChannelHealth(state="starting", received_at=self._now.received_at)
-
-    def up(self, detail: str = "") -> None:
-        """Telegram has just sent something."""
-        self._now = ChannelHealth(state="up", detail=detail, received_at=self._clock.monotonic())
-
-    def down(self, detail: str) -> None:
-        """Nothing can be received; `detail` says why."""
-        self._now = ChannelHealth(state="down", detail=detail, received_at=self._now.received_at)
 
 
 class Receiver:

@@ -15,12 +15,13 @@ from typing import Any
 from aiohttp import web
 from telegram.error import BadRequest, InvalidToken, TelegramError
 
+from adapters.health import HealthTracker
 from adapters.json_fields import integer, mapping, text
 from adapters.telegram.api import TelegramApi
 from adapters.telegram.failures import classify, words_of
 from adapters.telegram.inbound import ALLOWED_UPDATES
 from adapters.telegram.polling import REFUSED
-from adapters.telegram.receiving import Health, Receiver
+from adapters.telegram.receiving import Receiver
 from adapters.telegram.settings import TelegramSettings
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
@@ -36,7 +37,9 @@ _LOOK_EVERY_S = 50.0
 class Webhook:
     """The route, and the registration with Telegram."""
 
-    def __init__(self, settings: TelegramSettings, api: TelegramApi, health: Health, clock: Clock) -> None:
+    def __init__(
+        self, settings: TelegramSettings, api: TelegramApi, health: HealthTracker, clock: Clock
+    ) -> None:
         self._settings = settings
         self._api = api
         self._health = health
@@ -81,6 +84,7 @@ class Webhook:
         except TelegramError as error:
             self._health.down(classify(error).message)
             return ""
+        self._health.received()
         self._health.up()
         return secret
 
@@ -97,6 +101,7 @@ class Webhook:
         if trouble and integer(info.get("pending_update_count")):
             self._health.down(f"Telegram cannot deliver to channels.telegram.webhook_url: {trouble}")
         else:
+            self._health.received()
             self._health.up()
         return info.get("url") != self._settings.webhook_url
 
@@ -116,6 +121,7 @@ class Webhook:
         except Exception as error:  # noqa: BLE001 - after any failure it is not durable, so Telegram keeps it
             _log.warning("an update is not stored: %s", type(error).__name__)
             return _turned_away(503)
+        self._health.received()
         self._health.up()
         return web.Response()
 

@@ -23,6 +23,7 @@ from adapters.channel import (
     Receipt,
     Timeline,
 )
+from adapters.health import HealthTracker
 from adapters.web.attempts import WrongTokens, network_of
 from adapters.web.connection import Connection
 from adapters.web.handshake import greet
@@ -76,7 +77,7 @@ class WebAdapter:
         self._openings = Openings(places=settings.max_openings, share=settings.max_openings_per_address)
         self._none_open = asyncio.Event()
         self._none_open.set()
-        self._state: ChannelHealth = ChannelHealth(state="starting")
+        self._health = HealthTracker(clock)
         self._shared = Shared(
             settings=settings,
             limits=Limits(
@@ -121,12 +122,12 @@ class WebAdapter:
     async def run(self, on_inbound: OnInbound) -> None:
         """Receive messages until cancelled; then the sockets are closed with 1001."""
         self._shared.on_inbound = on_inbound
-        self._state = ChannelHealth(state="up")
+        self._health.up()
         try:
             await asyncio.Event().wait()
         finally:
             self._shared.on_inbound = None
-            self._state = ChannelHealth(state="down", detail="stopped")
+            self._health.down("stopped")
             await self._close_sockets()
 
     def sender_for(self, thread: ThreadKey) -> EventSender:
@@ -158,8 +159,9 @@ class WebAdapter:
         return Failure(kind="unknown", message=type(error).__name__, maybe_delivered=True)
 
     def health(self) -> ChannelHealth:
-        if self._state.state != "up":
-            return self._state
+        health = self._health.read()
+        if health.state != "up":
+            return health
         return ChannelHealth(state="up", detail=f"{len(self._hub.sessions())} open pages")
 
     async def download(self, ref: MediaRef, *, max_bytes: int) -> bytes:
